@@ -24,6 +24,7 @@ class Part:
 
 def all_parts() -> tuple[Part, ...]:
     """Every part, in the order in which the runner takes them."""
+    from tests.outside.cost import PART as cost
     from tests.outside.fuzzer import PART as fuzzer
 
-    return (fuzzer,)
+    return (fuzzer, cost)

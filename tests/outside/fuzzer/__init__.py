@@ -1,6 +1,6 @@
 """Fuzzer with an oracle: random documents of the schema, answered by Clade and by graphql-js over the same data."""
 
-from tests.outside.fuzzer.run import run
+from tests.outside.fuzzer.fuzzing import run
 from tests.outside.parts import Part
 
 PART = Part(

@@ -24,6 +24,7 @@ from tests.outside.fuzzer.snapshot import Snapshot
 from tests.outside.fuzzer.values import Name, Values
 
 RELATIONS = ("parent", "root", "ancestors", "children", "descendants", "siblings")
+COUNTS = ("childCount", "descendantCount", "revision", "totalCount", "depth")
 Scope = dict[str, str]
 ROOT_WEIGHTS = {
     "_entities": 3,
@@ -102,7 +103,7 @@ class Maker:
             name = self.random.choice([name for name in self.schema.type_map if not name.startswith("__")])
             return self._merged(
                 scope,
-                f'__type(name: "{name}") {{ kind name enumValues {{ name }} possibleTypes {{ name }} }}',
+                f'__type(name: "{name}") {{ kind name enumValues {{ name }} }}',
                 "__type",
             )
         weights = [ROOT_WEIGHTS.get(name, 1 if isinstance(get_named_type(one.type), GraphQLObjectType) and "id" in one.args else 3)
@@ -145,9 +146,9 @@ class Maker:
         for name, one in kind.fields.items():
             inner = get_named_type(one.type)
             if not is_composite_type(inner):
-                names.append(name)
+                names += [name] * (5 if name in COUNTS or one.args else 1)
             elif not is_deep:
-                names += [name] * (3 if name in RELATIONS else 4 if name in ("nodes", "edges") else 1)
+                names += [name] * (5 if name in RELATIONS else 4 if name in ("nodes", "edges") else 1)
             elif not (name in RELATIONS or "history" in name or "Revision" in inner.name):
                 names.append(name)
         return names
