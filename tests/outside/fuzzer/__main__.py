@@ -4,9 +4,9 @@ import argparse
 import sys
 import time
 
-from tests.outside.fuzzer.fuzzing import fuzz
 from tests.outside.fuzzer.client import Document
 from tests.outside.fuzzer.compare import Difference
+from tests.outside.fuzzer.fuzzing import fuzz
 from tests.outside.fuzzer.session import Session
 from tests.outside.processes import place
 

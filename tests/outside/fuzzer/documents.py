@@ -106,8 +106,7 @@ class Maker:
                 f'__type(name: "{name}") {{ kind name enumValues {{ name }} }}',
                 "__type",
             )
-        weights = [ROOT_WEIGHTS.get(name, 1 if isinstance(get_named_type(one.type), GraphQLObjectType) and "id" in one.args else 3)
-                   for name, one in fields.items()]  # fmt: skip
+        weights = [ROOT_WEIGHTS.get(name, 1 if _is_level(one) else 3) for name, one in fields.items()]
         name = self.random.choices(list(fields), weights)[0]
         return self._field(self.schema.query_type, name, fields[name], scope, 0)
 
@@ -281,3 +280,8 @@ class Maker:
 
 def _agree(one: Scope, other: Scope) -> bool:
     return all(other.get(name, signature) == signature for name, signature in one.items())
+
+
+def _is_level(field_: GraphQLField) -> bool:
+    """Whether a field of the root looks up nodes of one level, of which there are many."""
+    return isinstance(get_named_type(field_.type), GraphQLObjectType) and "id" in field_.args
