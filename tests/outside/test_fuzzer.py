@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from tests.outside.fuzzer.fuzzing import run
 from tests.outside.fuzzer.oracle import node_command
-from tests.outside.fuzzer.run import run
 from tests.outside.processes import Engine, place
 
 pytestmark = pytest.mark.skipif(node_command() is None, reason="needs Node.js and tests/node_modules")

@@ -4,9 +4,9 @@ import argparse
 import sys
 import time
 
-from tests.outside.fuzzer import run
 from tests.outside.fuzzer.client import Document
 from tests.outside.fuzzer.compare import Difference
+from tests.outside.fuzzer.fuzzing import fuzz
 from tests.outside.fuzzer.session import Session
 from tests.outside.processes import place
 
@@ -29,7 +29,7 @@ def main() -> int:
             print(session.wrong(document, found), flush=True)
 
     with place(options.store) as found:
-        counts = run.fuzz(found, options.seed, time.monotonic() + options.minutes * 60, report, known=known)
+        counts = fuzz(found, options.seed, time.monotonic() + options.minutes * 60, report, known=known)
     for what, count in sorted(counts.items()):
         print(f"{count:10,} {what}")
     return 1 if known else 0

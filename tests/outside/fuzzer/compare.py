@@ -38,7 +38,7 @@ def internal(reply: Reply) -> Difference | None:
         if error.get("extensions", {}).get("code") == INTERNAL or reply.status >= 500:
             promise = "docs/reference/errors.md: `INTERNAL_SERVER_ERROR` is no answer to any document"
             return Difference("internal", names(error.get("path")), promise, "no internal error", error)
-        if "cannot represent" in error.get("message", ""):
+        if error.get("path") and "cannot represent" in error.get("message", ""):
             promise = "docs/attributes.md: an enum has the name of a member as its value"
             message = re.sub(r"'[^']*'$", "", error["message"])
             return Difference("value", f"{names(error.get('path'))} {message}", promise, "a value of its type", error)

@@ -18,15 +18,16 @@ def _row(path: str, level: str, name: str | None = None, **more: Any) -> Row:
 def locations() -> list[Row]:
     """Places with skipped levels, equal names, names in other languages, and roots without children."""
     return [
-        _row("US", "COUNTRY", "United States", names={"de": "Vereinigte Staaten", "fr": "États-Unis"}, population=331_000_000,
-             iso3="USA", latitude=39.8, longitude=-98.6),
+        _row("US", "COUNTRY", "United States", names={"de": "Vereinigte Staaten", "fr": "États-Unis"},
+             population=331_000_000, iso3="USA", latitude=39.8, longitude=-98.6),
         _row("US/NE", "STATE", "Nebraska", names={"uk": "Небраска"}, population=1_900_000),
         _row("US/NE/Omaha", "CITY", "Omaha", population=486_051, latitude=41.2587, longitude=-95.9379,
              timezone="America/Chicago"),
         _row("US/NE/Lincoln", "CITY", "Lincoln", population=291_082, latitude=40.8, longitude=-96.667),
         _row("US/NE/Fremont", "CITY", "Fremont", population=27_141),
         _row("US/NE/Omaha/68118", "POSTAL_CODE"),
-        _row("US/NE/Omaha/68118/1", "STORE", "St Andrews", street="100 St Andrews lane", square_feet=921, brand="Nordlys"),
+        _row("US/NE/Omaha/68118/1", "STORE", "St Andrews", street="100 St Andrews lane", square_feet=921,
+             brand="Nordlys"),
         _row("US/NE/Omaha/68118/2", "STORE", "Harney", street="1209 Harney St", square_feet=1340, latitude=41.26,
              longitude=-95.93),
         _row("US/NE/Omaha/68102", "POSTAL_CODE"),
@@ -34,7 +35,8 @@ def locations() -> list[Row]:
         _row("US/NY/New York City", "CITY", "New York City", names={"de": "New York", "pt-BR": "Nova Iorque"},
              population=8_300_000),
         _row("US/NY/New York City/SW1A 1AA", "POSTAL_CODE", "Old Quarter"),
-        _row("DE", "COUNTRY", "Germany", names={"de": "Deutschland", "fr": "Allemagne", "el": "Γερμανία"}, population=84_000_000),
+        _row("DE", "COUNTRY", "Germany", names={"de": "Deutschland", "fr": "Allemagne", "el": "Γερμανία"},
+             population=84_000_000),
         _row("DE/BY", "STATE", "Bavaria", names={"de": "Bayern"}, population=13_000_000),
         _row("DE/BY/Munich", "CITY", "Munich", names={"de": "München", "fr": "Munich"}, population=1_500_000,
              latitude=48.137, longitude=11.575),
@@ -53,7 +55,8 @@ def categories() -> list[Row]:
         _row("Electronics", "CATEGORY"),
         _row("Electronics/Televisions", "CATEGORY", names={"de": "Fernseher"}),
         _row("Electronics/Televisions/OLED", "CATEGORY"),
-        _row("Electronics/Televisions/OLED/TV-NORDLYS-48", "PRODUCT", "Nordlys 48-inch OLED", brand="Nordlys", price="949.00"),
+        _row("Electronics/Televisions/OLED/TV-NORDLYS-48", "PRODUCT", "Nordlys 48-inch OLED", brand="Nordlys",
+             price="949.00"),
         _row("Electronics/Televisions/OLED/TV-NORDLYS-48/Black", "VARIANT", color="black", stock=6),
         _row("Electronics/Televisions/OLED/TV-NORDLYS-48/White", "VARIANT", color="White", stock=0, price="899.00"),
         _row("Electronics/Televisions/Projectors", "CATEGORY"),
@@ -69,12 +72,14 @@ def categories() -> list[Row]:
 
 FULL: Row = {
     "text": "Élan, vital", "required_flag": False, "small": -(2**31), "large": 2**63 - 1, "ratio": 1e100,
-    "exact": "12345678901234567890123456789012345678", "day": DAY, "moment": MOMENT, "site": "https://example.com/a?b=c",
+    "exact": "12345678901234567890123456789012345678", "day": DAY, "moment": MOMENT,
+    "site": "https://example.com/a?b=c",
     "state": "OPEN", "size": "LARGE", "price": {"amount": "12.50", "currency": "EUR"},
     "parcel": {"code": "P1", "size": "SMALL", "corner": {"x": "0.5", "y": -(2**63)}, "days": [DAY, "1999-12-31"],
                "price": {"amount": "0.01", "currency": "JPY"}},
     "greeting": {"de": "Hallo", "en": "Hello", "zh-Hant": "你好"}, "latitude": 90.0, "longitude": 180.0,
-    "texts": ["a", "", "é;ü", "\"quoted\""], "flags": [True, False], "smalls": [0, 2**31 - 1], "larges": [2**53 + 1, -(2**63)],
+    "texts": ["a", "", "é;ü", "\"quoted\""], "flags": [True, False], "smalls": [0, 2**31 - 1],
+    "larges": [2**53 + 1, -(2**63)],
     "ratios": [0.1, 5e-100, -1e100], "exacts": ["0.1", "-99999999999999999999999999999999999999"], "days": [DAY],
     "moments": [MOMENT], "sites": ["http://example.org/"], "states": ["CLOSED", "null_", "WAITING"],
     "prices": [{"amount": "1.00", "currency": "USD"}], "parcels": [{"code": "Q", "size": "LARGE"}, {"code": "R"}],
@@ -86,7 +91,8 @@ def things() -> list[Row]:
     rows = [
         _row("B", "BOX", "Box of everything", names={"de": "Kiste", "en-GB": "Crate"}, note="first note", **FULL),
         _row("B/a", "BOX", "Élan", state="CLOSED", small=1, large=2**53 + 1, ratio=0.5, exact="0.10", day="1970-01-01"),
-        _row("B/b", "BOX", "elan", state="WAITING", size="SMALL", small=2, large=2**53, exact="0.1", moment="1970-01-01T00:00:00Z"),
+        _row("B/b", "BOX", "elan", state="WAITING", size="SMALL", small=2, large=2**53, exact="0.1",
+             moment="1970-01-01T00:00:00Z"),
         _row("B/c", "BOX", "ELAN B", state="null_", small=2, large=-(2**63), ratio=-0.5, texts=[], flags=[]),
         _row("B/a b", "BOX", "Zebra"),
         _row("B/a%2Fb", "BOX", "slash"),
@@ -145,7 +151,9 @@ class DataSet:
 def extremes() -> DataSet:
     past = """
     mutation {
-      a: updateThing(path: "B", name: "Box of everything, again", attributes: {box: {state: CLOSED, size: SMALL}}) { __typename }
+      a: updateThing(
+        path: "B", name: "Box of everything, again", attributes: {box: {state: CLOSED, size: SMALL}}
+      ) { __typename }
       b: updateThing(path: "B", attributes: {box: {state: null_, texts: null, note: "second note"}}) { __typename }
       c: updateThing(path: "B/c/1", name: "uno", names: [{language: "fr", text: "un"}]) { __typename }
       reorderThing(path: "B/c/2", first: true) { __typename }

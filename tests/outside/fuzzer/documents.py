@@ -24,6 +24,7 @@ from tests.outside.fuzzer.snapshot import Snapshot
 from tests.outside.fuzzer.values import Name, Values
 
 RELATIONS = ("parent", "root", "ancestors", "children", "descendants", "siblings")
+COUNTS = ("childCount", "descendantCount", "revision", "totalCount", "depth")
 Scope = dict[str, str]
 ROOT_WEIGHTS = {
     "_entities": 3,
@@ -102,11 +103,10 @@ class Maker:
             name = self.random.choice([name for name in self.schema.type_map if not name.startswith("__")])
             return self._merged(
                 scope,
-                f'__type(name: "{name}") {{ kind name enumValues {{ name }} possibleTypes {{ name }} }}',
+                f'__type(name: "{name}") {{ kind name enumValues {{ name }} }}',
                 "__type",
             )
-        weights = [ROOT_WEIGHTS.get(name, 1 if isinstance(get_named_type(one.type), GraphQLObjectType) and "id" in one.args else 3)
-                   for name, one in fields.items()]  # fmt: skip
+        weights = [ROOT_WEIGHTS.get(name, 1 if _is_level(one) else 3) for name, one in fields.items()]
         name = self.random.choices(list(fields), weights)[0]
         return self._field(self.schema.query_type, name, fields[name], scope, 0)
 
@@ -145,9 +145,9 @@ class Maker:
         for name, one in kind.fields.items():
             inner = get_named_type(one.type)
             if not is_composite_type(inner):
-                names.append(name)
+                names += [name] * (5 if name in COUNTS or one.args else 1)
             elif not is_deep:
-                names += [name] * (3 if name in RELATIONS else 4 if name in ("nodes", "edges") else 1)
+                names += [name] * (5 if name in RELATIONS else 4 if name in ("nodes", "edges") else 1)
             elif not (name in RELATIONS or "history" in name or "Revision" in inner.name):
                 names.append(name)
         return names
@@ -280,3 +280,8 @@ class Maker:
 
 def _agree(one: Scope, other: Scope) -> bool:
     return all(other.get(name, signature) == signature for name, signature in one.items())
+
+
+def _is_level(field_: GraphQLField) -> bool:
+    """Whether a field of the root looks up nodes of one level, of which there are many."""
+    return isinstance(get_named_type(field_.type), GraphQLObjectType) and "id" in field_.args

@@ -17,7 +17,8 @@ export class Hierarchy {
       this.childrenOf.get(parentOf(node.path)).push(node);
     }
     const first = new Set(reordered);
-    const order = (a, b) => levels.indexOf(a.level) - levels.indexOf(b.level)
+    // docs/concepts.md: "ordered by parent and rank", and the rank of a city Omaha is CITY#Omaha#: so levels by name.
+    const order = (a, b) => byCodePoint(a.level, b.level)
       || first.has(b.path) - first.has(a.path) || byCodePoint(a.key, b.key);
     for (const list of this.childrenOf.values()) list.sort(order);
   }

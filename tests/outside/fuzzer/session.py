@@ -64,8 +64,22 @@ class Session:
         self.oracle.know_cursors(known)
         return [str(one["cursor"]) for one in known]
 
-    def check(self, document: Document) -> tuple[Document, Difference] | None:
-        """What is wrong with the answer to a document, and the document that shows it; None if nothing is."""
+    def check_limit(self, document: Document) -> tuple[Document, Difference] | None:
+        """What is wrong with the answer to a document that is beyond a limit of requests."""
+        reply = self.client.ask(document)
+        self.counts["documents beyond a limit"] += 1
+        if reply.status == 400 and set(reply.codes) == {"LIMIT_EXCEEDED"}:
+            return None
+        promise = "docs/security.md: a query that exceeds a limit is the error `LIMIT_EXCEEDED`"
+        return document, Difference(
+            "limit", ",".join(reply.codes), promise, "LIMIT_EXCEEDED", [reply.status, reply.body]
+        )
+
+    def check(self, document: Document, *, is_broken: bool = False) -> tuple[Document, Difference] | None:
+        """What is wrong with the answer to a document, and the document that shows it; None if nothing is.
+
+        Of a broken one that graphql-js takes for valid it is open whether a scalar's own rules refuse it.
+        """
         reply = self.client.ask(document)
         found = compare.internal(reply)
         if found:
@@ -74,6 +88,9 @@ class Session:
         oracle = self.oracle.answer(document.query, document.variables)
         if self._asked and self._asked_document:
             return self._asked_document, self._asked
+        if is_broken and oracle["kind"] == "result" and "data" not in reply.body:
+            self.counts["documents without a verdict"] += 1
+            return None
         found = self._judge(document, reply, oracle)
         return (document, found) if found else None
 

@@ -54,7 +54,7 @@ Report = Callable[[Document, Difference], None]
 
 
 def take(client: Client, data: DataSet, sdl: str, deleted: str, report: Report) -> Snapshot:
-    """Read all nodes of the data set. Values that are not as they were written are reported, and then taken as written."""
+    """Read all nodes. Values that are not as they were written are reported, and then taken as written."""
     schema = build_schema(sdl, assume_valid_sdl=True)
     hierarchies = []
     for found in client.ask(Document(HIERARCHIES)).body["data"]["hierarchies"]:

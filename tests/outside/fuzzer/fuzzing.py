@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from tests.outside.fuzzer import data
+from tests.outside.fuzzer import broken, data, payloads, searches
 from tests.outside.fuzzer.client import Document
 from tests.outside.fuzzer.compare import Difference
 from tests.outside.fuzzer.documents import Maker
@@ -31,20 +31,40 @@ def fuzz(
 ) -> Counter[str]:
     """At least some documents; `report` is called with each failure, shrunk, but for those that are `known`."""
     session = Session(place, SETS[seed % len(SETS)](), report)
-    maker = Maker(random.Random(seed), session.snapshot, session.cursors)
+    random_ = random.Random(seed)  # noqa: S311 - not for secrets
+    maker = Maker(random_, session.snapshot, session.cursors)
     made = 0
+
+    def tell(document: Document, found: Difference, *, small: bool = False) -> None:
+        if found.sign not in (known or ()):
+            report(session, document, found) if small else _handle(session, document, found, report)
+
     try:
+        for failure in searches.check(session):
+            tell(*failure, small=True)
         while made < least or time.monotonic() < until:
             made += 1
-            document = maker.make()
-            failure = session.check(document)
-            if failure and failure[1].sign not in (known or ()):
-                _handle(session, *failure, report)
+            failed = _one(session, maker, random_)
+            if failed:
+                tell(*failed)
+        for number in range(least // 3):
+            failed = payloads.check(session, random_, maker, number)
+            if failed:
+                tell(*failed, small=True)
     finally:
         session.close()
     session.counts["documents"] = made
     session.counts["questions and answers"] = session.client.requests
     return session.counts
+
+
+def _one(session: Session, maker: Maker, random_: random.Random) -> tuple[Document, Difference] | None:
+    """One document: mostly a valid one, sometimes a broken one or one beyond a limit."""
+    roll = random_.random()
+    if roll < 0.02:
+        return session.check_limit(broken.beyond(random_))
+    document = maker.make()
+    return session.check(broken.break_one(random_, document) if roll < 0.15 else document, is_broken=roll < 0.15)
 
 
 def _handle(session: Session, document: Document, found: Difference, report: Report) -> None:

@@ -1,0 +1,56 @@
+"""Payloads of mutations: a node in a payload is what a query for it says right afterwards."""
+
+import random
+import time
+
+from tests.outside.fuzzer import compare
+from tests.outside.fuzzer.client import Document
+from tests.outside.fuzzer.compare import Difference
+from tests.outside.fuzzer.documents import Maker
+from tests.outside.fuzzer.session import Session
+
+NEW = {
+    "thing": '{box: {state: CLOSED, size: LARGE, states: [null_, OPEN], parcel: {code: "p", size: SMALL}}}',
+    "location": '{country: {iso3: "XYZ"}}',
+    "category": "{category: true}",
+}
+PROMISE = "docs/consistency.md: the node in a mutation's payload is as the mutation left it"
+SETTLE_SECONDS = 2.5
+
+
+def check(session: Session, random_: random.Random, maker: Maker, number: int) -> tuple[Document, Difference] | None:
+    """One mutation with a random selection of its node, and the query for the same; None if both say the same."""
+    hierarchy = random_.choice(session.snapshot.hierarchies)
+    field, interface = hierarchy["fields"]["field"], hierarchy["interface"]
+    selection, fragments, _ = maker.payload(interface)
+    if number % 3 == 0:
+        path = f"new {number}"
+        arguments = f'key: "{path}", name: "new", attributes: {NEW[hierarchy["name"]]}'
+        name = f"create{interface}"
+    else:
+        path = random_.choice(hierarchy["nodes"])["path"]
+        arguments = f'path: {_text(path)}, name: "name {number}"'
+        name = f"update{interface}"
+    write = Document(f"mutation {{ {name}({arguments}) {{ node {{ {selection} }} }} }} {fragments}")
+    read = Document(f"{{ {field}(path: {_text(path)}) {{ {selection} }} }} {fragments}")
+    said = session.client.ask(write)
+    found = compare.internal(said)
+    if found:
+        return write, found
+    if "data" not in said.body or compare.BUDGETS & set(said.codes):
+        return None
+    session.counts["payloads compared"] += 1
+    made = (said.body["data"][name] or {}).get("node")
+    for attempt in range(2):
+        answer = session.client.ask(read)
+        now = answer.body.get("data", {}).get(field)
+        if now == made or compare.BUDGETS & set(answer.codes):
+            return None
+        if attempt == 0:
+            time.sleep(SETTLE_SECONDS)
+    return write, Difference("payload", name, PROMISE, {"query": read.query, "data": now}, said.body)
+
+
+def _text(path: str) -> str:
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
