@@ -24,6 +24,6 @@ class Part:
 
 def all_parts() -> tuple[Part, ...]:
     """Every part, in the order in which the runner takes them."""
-    from tests.outside import faults
+    from tests.outside import exports, faults, rights
 
-    return (*faults.PARTS,)
+    return (*faults.PARTS, exports.EXPORTS, rights.RIGHTS)
