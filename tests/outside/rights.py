@@ -27,6 +27,7 @@ PROMISES = (
     ("rights.md", "Only callers who may read everything get `extensions.reads`"),
 )
 VISIBLE_LIMIT = 2_000  # nodes of a part in which a search reads all of them and nothing else
+SEARCH_ITEMS = 1_750  # that a search reads in a larger part
 HEADERS = ("cache-control", "vary", "content-type", "surrogate-key", "cache-tag", "www-authenticate", "age")
 CALLERS = {
     "reads a part": ("read:thing/T/a",),
@@ -266,15 +267,17 @@ def _mutations(caller: str) -> Iterator[str]:
 
 
 def full_search(place: Place, visible: int) -> Counter[str]:
-    """A caller whose part has this many nodes, all with one word, and 1,001 hidden nodes with the same word."""
+    """A caller whose part has this many nodes, all with one word, and more hidden ones with it than a search reads."""
     own = [_line(["U"], 0), *(_line(["U", f"k{number:04}"], 1, f"Lamp {number:04}") for number in range(visible - 1))]
     worlds = _worlds(place, [*own, _line(["H"], 0)], visible, {"reads U": ("read:thing/U",)})
-    lines = [_line(["H", f"m{number:04}"], 1, "Lamp") for number in range(1_001)]
+    lines = [_line(["H", f"m{number:04}"], 1, "Lamp") for number in range(SEARCH_ITEMS + 50)]
     file = place.folder / f"hidden-{visible}.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     store = worlds.more.settings["CLADE_STORE"]
     command("import", "thing", str(file), store=store, hierarchies=str(EXTREMES))
-    worlds.script.append(f"to the second: 1,001 hidden nodes named Lamp; the caller may see {visible:,} named Lamp")
+    worlds.script.append(
+        f"to the second: {len(lines):,} hidden nodes named Lamp; the caller may see {visible:,} named Lamp"
+    )
     if place.kind == "dynamodb":
         time.sleep(2.5)
     for first in (1, 10, 100):
