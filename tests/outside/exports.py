@@ -112,9 +112,7 @@ class Source:
         more = WRITTEN if written else ""
         query = f"{{ things {{ nodes {{ {CONTENT}{more} descendants {{ nodes {{ {CONTENT}{more} }} }} }} }} }} {PARCEL}"
         answer = server.ask(query)
-        self.internal += [error for error in answer.errors if error["extensions"]["code"] == "INTERNAL_SERVER_ERROR"][
-            :1
-        ]
+        self.unreadable += answer.errors[:1]
         orders = server.ask("{ things { nodes { path descendants { nodes { path children { nodes { key } } } } } } }")
         return answer.json["data"], sorted(map(str, answer.errors)), orders.json["data"]
 

@@ -59,6 +59,9 @@ def _tables() -> list[File]:
     path = b"category\nElectronics > Audio > Headphones\nElectronics > Video\n"
     three = b"First,Second,Third\nElectronics,Audio,Headphones\nElectronics,Video,\n"
     names = b"Top,Sub,Name\ngarden,,Garden\ngarden,mowers,Lawn mowers\n"
+    stock = b"Category,Product,Name\ngarden,,Garden\ngarden,m1,Lawn mower\ngarden,m2,Hedge trimmer\n"
+    goods = {("garden",): "Garden", ("garden", "m1"): "Lawn mower", ("garden", "m2"): "Hedge trimmer"}
+    named = (*_levels("category=Category", "product=Product"), "--name", "category=Name", "--name", "product=Name")
     tabs = b"Electronics\tAudio\tHeadphones\nElectronics\tVideo\n"
     state = chain("US", "NE", "Omaha") | chain("US", "NY", "Utica")
     return [
@@ -80,6 +83,7 @@ def _tables() -> list[File]:
             (*_levels("category=Top", "category=Sub"), "--name", "category=Name"),
             (GARDEN,),
         ),
+        File("one column of names for two levels", "stock.csv", stock, named, (goods,)),
         File("no header", "none.csv", b"US,NE,Omaha\nUS,NY,Utica\n", (), (state,), "location"),
         File("tabs in .txt", "tabs.txt", tabs, (), (AUDIO,)),
         File(
