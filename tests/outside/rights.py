@@ -79,7 +79,7 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
     for number, kind in enumerate(kinds):
         if number and time.monotonic() > until - 15:
             break
-        counts += differing(place, chance, kind, number)
+        counts += differing(place, chance, kind, number, share=2 if until - time.monotonic() > 15 else 8)
     if until - time.monotonic() > 30:
         counts += full_search(place, VISIBLE_LIMIT)
         if SHARED not in KNOWN:
@@ -87,14 +87,17 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
     return counts
 
 
-def differing(place: Place, chance: random.Random, kind: str, number: int) -> Counter[str]:
-    """Two worlds; the second has a hidden difference of a kind. All callers read, write, and read again."""
+def differing(place: Place, chance: random.Random, kind: str, number: int, share: int) -> Counter[str]:
+    """Two worlds; the second has a hidden difference of a kind. All callers read, write, and read again.
+
+    Each asks one in `share` of all queries.
+    """
     worlds = _worlds(place, _lines(), number)
     _differ(worlds, kind, place)
     queries = list(_queries())
     for turn in ("before", "after"):
         for caller in CALLERS:
-            for query in chance.sample(queries, len(queries) // 2):
+            for query in chance.sample(queries, len(queries) // share):
                 worlds.compare(caller, query, f"reads compared {turn} the writes")
             if turn == "before":
                 for field in _mutations(caller):
