@@ -60,7 +60,7 @@ def _is_eventual(call: Call) -> bool:
 def run(place: Place, seed: int, until: float) -> Counter[str]:
     """Write on one server, read at once on both, and read lists when the indexes have settled."""
     if place.engine is None or place.engine.named:
-        return _compared(place, [place.server(place.new_store()) for _ in range(2)], seed, until)
+        return _compared(place, [place.server() for _ in range(2)], seed, until)
     lag = Lag(seed)
     with EngineProxy(place.engine.port, lag.handle) as proxy:
         store = place.new_store().replace(place.engine.url, proxy.url)

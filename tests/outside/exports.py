@@ -1,0 +1,212 @@
+"""Exports, imports, copies and backups of extreme values: what comes back is what was there, byte by byte."""
+
+import gzip
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.outside import wrong_files
+from tests.outside.extreme_values import Values
+from tests.outside.failures import Wrong
+from tests.outside.parts import Part
+from tests.outside.processes import EXTREMES, Place, Server, command
+
+ACCEPTED = "Each line is a node, in path order, and `clade import` accepts the file."
+AGAIN = "importing the same file again changes nothing"
+WHOLE = "Unlike an export, a copy is complete"
+PROMISES = (
+    ("importing.md", ACCEPTED),
+    ("importing.md", AGAIN),
+    ("importing.md", "paths, levels, names in all languages, ids, attributes | yes | yes | yes"),
+    ("importing.md", "A quote that is never closed stops the import before anything is written"),
+    ("reference/commands.md", WHOLE),
+    ("backup.md", "A backup (snapshot, disaster recovery) contains everything"),
+)
+LEVELS = 32
+CONTENT = """ id path key name level depth names { language text } note
+ ... on Box { text requiredFlag small large ratio exact day moment site state size price { amount currency }
+   parcel { ...P } greeting { texts { language text } } latitude longitude texts flags smalls larges ratios exacts days
+   moments sites states prices { amount currency } parcels { ...P } }
+ ... on Card { title grade } """
+PARCEL = "fragment P on Parcel { code size corner { x y } days price { amount currency } }"
+WRITTEN = " revision updatedAt changedAt changedBy history { totalCount } "
+CREATE = """
+mutation($parent: Path, $key: String!, $name: String!, $names: [LocalizedNameInput!], $attributes: ThingAttributes!) {
+  createThing(parent: $parent, key: $key, name: $name, names: $names, attributes: $attributes) { node { path } } }"""
+
+
+def run(place: Place, seed: int, until: float) -> Counter[str]:
+    """One store of extreme values, through every format, copy and backup, and wrong files of every kind."""
+    chance = random.Random(seed)
+    long = until - time.monotonic() > 40
+    counts: Counter[str] = Counter()
+    wrong: list[Wrong] = []
+    source = Source(place, chance, 80 if long else 30)
+    counts += source.counts
+    steps: list[Callable[[], Counter[str]]] = [lambda: source.through("csv"), lambda: source.through("jsonl")]
+    if long or chance.random() < 0.5:
+        steps += [source.copied, source.backed_up]
+    known = wrong_files.files()
+    steps.append(lambda: wrong_files.tried(place, chance.sample(known, 8 if long else 3)))
+    for step in steps:
+        try:
+            counts += step()
+        except Wrong as found:
+            wrong.append(found)
+    if source.unreadable:
+        wrong.append(Wrong("what was accepted is read", ["read all nodes"], "no errors", source.unreadable[:1]))
+    if wrong:
+        raise Wrong(wrong[0].promise, [str(found) for found in wrong], "no findings", f"{len(wrong)} findings")
+    return counts
+
+
+class Source:
+    """A store with nodes of extreme values, and what GraphQL says of them."""
+
+    def __init__(self, place: Place, chance: random.Random, nodes: int) -> None:
+        self.place, self.chance = place, chance
+        self.store = place.new_store()
+        self.server = place.server(self.store)
+        self.counts: Counter[str] = Counter()
+        self.unreadable: list[Any] = []
+        self.fill(nodes)
+        if place.kind == "dynamodb":
+            time.sleep(2)  # lists follow within CLADE_SETTLE_SECONDS
+        self.written = self.read(self.server, written=True)
+        self.content = self.read(self.server)
+
+    def fill(self, nodes: int) -> None:
+        """Boxes of extreme values in two trees, one of which has 32 levels."""
+        values, paths = Values(self.chance), [""]
+        for number in range(nodes):
+            parent = paths[-1] if number < LEVELS else self.chance.choice(paths)
+            if path := self._created(values, parent, number):
+                paths.append(path)
+
+    def _created(self, values: Values, parent: str, number: int) -> str | None:
+        """The path of a new box, with fewer values each time that some are refused."""
+        attributes, names, name = values.attributes(), values.names(), values.text(500)
+        key = str(number) if number < LEVELS and self.chance.random() < 0.5 else values.key(number)
+        for _ in range(8):
+            node = {"parent": parent or None, "key": key, "name": name, "names": names}
+            answer = self.server.ask(CREATE, node | {"attributes": {"box": attributes}})
+            if not answer.errors:
+                self.counts["nodes with extreme values"] += 1
+                self.counts["extreme values"] += len(attributes)
+                return str(answer.data["createThing"]["node"]["path"])
+            if "INTERNAL_SERVER_ERROR" in answer.codes:
+                raise Wrong("no internal errors", [CREATE], node, answer.json)
+            self.counts["refused inputs"] += 1
+            refused = answer.errors[0]["message"]
+            attributes = {k: v for k, v in attributes.items() if k not in refused and self.chance.random() < 0.8}
+            names = names if self.chance.random() < 0.7 else []
+            key, name = (key, name) if self.chance.random() < 0.7 else (str(number), "x")
+        return None
+
+    def read(self, server: Server, *, written: bool = False) -> Any:
+        """All nodes with all their values; the order of siblings is that of the lists of children."""
+        more = WRITTEN if written else ""
+        query = f"{{ things {{ nodes {{ {CONTENT}{more} descendants {{ nodes {{ {CONTENT}{more} }} }} }} }} }} {PARCEL}"
+        answer = server.ask(query)
+        self.unreadable += answer.errors[:1]
+        orders = server.ask("{ things { nodes { path descendants { nodes { path children { nodes { key } } } } } } }")
+        return answer.json["data"], sorted(map(str, answer.errors)), orders.json["data"]
+
+    def through(self, kind: str) -> Counter[str]:
+        """Export, import into a new store, export again: the same bytes, and the same tree by GraphQL."""
+        first, second = (self.place.folder / f"{turn}-{kind}.{kind}" for turn in ("first", "second"))
+        self._export(self.store, first)
+        script = [f"export the values of seed to .{kind}, import, export"]
+        store = self.place.new_store()
+        self._import(store, self._packed(first), script)
+        self._export(store, second)
+        with self.place.server(store) as server:
+            self._expect(ACCEPTED, script, self.content, self.read(server))
+        if first.read_bytes() != second.read_bytes():
+            raise Wrong(ACCEPTED, script, *_first_difference(first, second))
+        self._import(self.store, first, script)
+        self._expect(AGAIN, [*script, "import into the same"], self.written, self.read(self.server, written=True))
+        return Counter({f"exports and imports of .{kind}": 1})
+
+    def copied(self) -> Counter[str]:
+        """A copy into SQLite and, where there is an engine, one back into DynamoDB."""
+        target = f"sqlite:///{self.place.folder}/copy.db"
+        targets = [target] if self.place.kind == "sqlite" else [target, self.place.new_store()]
+        source = self.store
+        for target in targets:
+            command("copy", source, target, store=source, hierarchies=str(EXTREMES))
+            self._same(target, WHOLE, f"clade copy {source} {target}")
+            source = target
+        return Counter({"copies of stores": len(targets)})
+
+    def backed_up(self) -> Counter[str]:
+        if self.place.kind != "sqlite":
+            return Counter()
+        backup, target = self.place.folder / "backup.db", f"sqlite:///{self.place.folder}/restored.db"
+        command("backup", str(backup), store=self.store, hierarchies=str(EXTREMES))
+        command("restore", str(backup), store=target, hierarchies=str(EXTREMES))
+        self._same(target, PROMISES[5][1], "clade backup, clade restore")
+        return Counter({"backups of stores": 1})
+
+    def _same(self, store: str, promise: str, step: str) -> None:
+        with self.place.server(store) as server:
+            self._expect(promise, [step], self.written, self.read(server, written=True))
+        files = [self.place.folder / f"same-{name}.jsonl" for name in ("a", "b")]
+        for each, file in zip((self.store, store), files, strict=True):
+            self._export(each, file)
+        if files[0].read_bytes() != files[1].read_bytes():
+            raise Wrong(promise, [step, "clade export of both"], *_first_difference(*files))
+        command("check", store=store, hierarchies=str(EXTREMES))
+
+    def _expect(self, promise: str, script: list[str], expected: Any, got: Any) -> None:
+        if expected != got:
+            raise Wrong(promise, script, *_first_unequal(expected, got))
+        self.counts["trees compared"] += 1
+
+    def _packed(self, file: Path) -> Path:
+        """The file, or a compressed one."""
+        if self.chance.random() < 0.5:
+            return file
+        packed = file.with_name(f"{file.name}.gz")
+        packed.write_bytes(gzip.compress(file.read_bytes()))
+        return packed
+
+    def _export(self, store: str, file: Path) -> None:
+        command("export", "thing", "--output", str(file), store=store, hierarchies=str(EXTREMES))
+
+    def _import(self, store: str, file: Path, script: list[str]) -> None:
+        done = command("import", "thing", str(file), store=store, status=None, hierarchies=str(EXTREMES))
+        if done.returncode:
+            rejected = [each.read_text(errors="replace")[-1500:] for each in file.parent.glob(f"{file.name}*rejected*")]
+            rejected += [each.read_text(errors="replace")[-1500:] for each in file.parent.glob("*.rejected.*")]
+            raise Wrong(ACCEPTED, script, "exit status 0", (done.returncode, done.stdout + done.stderr, rejected[:1]))
+
+
+def _first_difference(first: Path, second: Path) -> tuple[str, str]:
+    """The first lines that differ, at the place where they do."""
+    one, other = first.read_text().split("\n"), second.read_text().split("\n")
+    number = next(
+        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)) - 1
+    )
+    a, b = one[number], other[min(number, len(other) - 1)]
+    at = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 0)
+    return a[max(at - 80, 0) : at + 80], b[max(at - 80, 0) : at + 80]
+
+
+def _first_unequal(expected: Any, got: Any) -> tuple[Any, Any]:
+    """The innermost parts of two answers that differ."""
+    if isinstance(expected, dict) and isinstance(got, dict) and expected.keys() == got.keys():
+        name = next(name for name in expected if expected[name] != got[name])
+        found = _first_unequal(expected[name], got[name])
+        here = {"path": expected["path"]} if "path" in expected else {}
+        return (here | {name: found[0]}, here | {name: found[1]}) if len(json.dumps(found[0])) < 3000 else found
+    if isinstance(expected, list | tuple) and isinstance(got, list | tuple) and len(expected) == len(got):
+        return _first_unequal(*next(pair for pair in zip(expected, got, strict=True) if pair[0] != pair[1]))
+    return expected, got
+
+
+EXPORTS = Part("exports", run, PROMISES)

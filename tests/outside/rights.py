@@ -1,0 +1,296 @@
+"""Rights: two stores that differ only in what a caller may not see give her the same responses, byte by byte."""
+
+import json
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tests.outside.failures import Wrong
+from tests.outside.known import KNOWN
+from tests.outside.parts import Part
+from tests.outside.processes import EXTREMES, Place, Server, command
+
+HIDDEN = "A hidden node **looks as if it did not exist**, in every field"
+SHARED = "a search shares its limits with hidden nodes"
+PROMISES = (
+    ("rights.md", HIDDEN),
+    ("rights.md", "it is null, absent from lists, not counted, and `NOT_FOUND` for mutations, with the"),
+    ("rights.md", "`totalCount` counts visible nodes"),
+    ("rights.md", "neither the order nor"),
+    ("rights.md", "An old path that redirects to a hidden node is not found."),
+    ("rights.md", "In `changes` a move out of the visible paths is `DELETED`"),
+    ("rights.md", "If the part has up to 2,000 nodes, all of them are read and nothing else"),
+    ("rights.md", "Only callers who may read everything get `extensions.reads`"),
+)
+VISIBLE_LIMIT = 2_000  # nodes of a part in which a search reads all of them and nothing else
+SEARCH_ITEMS = 1_750  # that a search reads in a larger part
+HEADERS = ("cache-control", "vary", "content-type", "surrogate-key", "cache-tag", "www-authenticate", "age")
+CALLERS = {
+    "reads a part": ("read:thing/T/a",),
+    "reads parts": ("read:thing/T/a", "read:thing/T/c/x", "read:thing/U"),
+    "writes a part": ("write:thing/T/a", "read:thing/T/c"),
+    "writes below what is hidden": ("write:thing/T/b/mine", "write:thing/N"),
+    "writes a tree": ("write:thing/U", "read:thing/T/c/x"),
+}
+
+
+@dataclass
+class Worlds:
+    """Two servers, the second of which has more, and the keys of the callers, which are the same."""
+
+    bare: Server
+    more: Server
+    keys: dict[str, str]
+    script: list[str]
+    counts: Counter[str]
+
+    def compare(self, caller: str, query: str, what: str) -> Any:
+        """Ask both, and raise Wrong if the responses differ in anything but times."""
+        key = self.keys[caller]
+        seen, others = (server.ask(query, key=key, clade_reads="2") for server in (self.bare, self.more))
+        got = [(answer.status, masked(answer.bytes), {name: answer.headers.get(name) for name in HEADERS}) for answer in
+               (seen, others)]  # fmt: skip
+        if "INTERNAL_SERVER_ERROR" in (*seen.codes, *others.codes):
+            raise Wrong("no internal errors", [*self.script, f"{caller}: {query}"], "no INTERNAL", others.json)
+        if got[0] != got[1]:
+            grants = ", ".join(CALLERS.get(caller, (caller,)))
+            raise Wrong(HIDDEN, [*self.script, f"a caller with {grants}: {query}"], got[0], got[1])
+        self.counts[what] += 1
+        return seen.json
+
+
+def masked(body: bytes) -> str:
+    """A response without times and cursors, which disclose the number of transactions as the docs say."""
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME", body.decode())
+    text = re.sub(r'"cursor":"[^"]*"', '"cursor":"…"', text)
+    return re.sub(r'"writeUnits":[\d.]+', '"writeUnits":0', text)
+
+
+def run(place: Place, seed: int, until: float) -> Counter[str]:
+    """Worlds with one kind of hidden difference after the other."""
+    chance = random.Random(seed)
+    kinds = ["one node", "many nodes", "a history"]
+    chance.shuffle(kinds)
+    counts: Counter[str] = Counter()
+    for number, kind in enumerate(kinds):
+        if number and time.monotonic() > until - 15:
+            break
+        counts += differing(place, chance, kind, number, share=2 if until - time.monotonic() > 15 else 8)
+    if until - time.monotonic() > 30:
+        counts += full_search(place, VISIBLE_LIMIT)
+        if SHARED not in KNOWN:
+            counts += full_search(place, VISIBLE_LIMIT + 1)
+    return counts
+
+
+def differing(place: Place, chance: random.Random, kind: str, number: int, share: int) -> Counter[str]:
+    """Two worlds; the second has a hidden difference of a kind. All callers read, write, and read again.
+
+    Each asks one in `share` of all queries.
+    """
+    worlds = _worlds(place, _lines(), number)
+    _differ(worlds, kind, place)
+    queries = list(_queries())
+    for turn in ("before", "after"):
+        for caller in CALLERS:
+            for query in chance.sample(queries, len(queries) // share):
+                worlds.compare(caller, query, f"reads compared {turn} the writes")
+            if turn == "before":
+                for field in _mutations(caller):
+                    mutation = f"mutation {{ {field} {{ node {{ id path revision parent {{ path }} }} {_PLAN} }} }}"
+                    worlds.compare(caller, mutation, "mutations compared")
+        if place.kind == "dynamodb":
+            time.sleep(2.5)  # lists follow within CLADE_SETTLE_SECONDS
+    _end(worlds)
+    return worlds.counts
+
+
+_PLAN = "plan { nodes transactions writeUnits collisions } previousParent { path }"
+
+
+def _end(worlds: Worlds) -> None:
+    for server in (worlds.bare, worlds.more):
+        server.stop()
+
+
+def _worlds(place: Place, lines: list[dict[str, Any]], number: int, callers: dict[str, Any] = CALLERS) -> Worlds:
+    """A store with these nodes and a key for each caller, and a copy of it."""
+    bare = place.new_store()
+    file = place.folder / f"world-{number}.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    command("import", "thing", str(file), store=bare, hierarchies=str(EXTREMES))
+    keys = {}
+    for name, grants in {**callers, "admin": ("write:thing",)}.items():
+        given = [part for grant in grants for part in ("--grant", grant)]
+        done = command("key", "create", "--name", name, *given, store=bare, hierarchies=str(EXTREMES))
+        found = re.search(r"clade_\w+", done.stdout)
+        assert found, done.stdout
+        keys[name] = found.group()
+    sqlite = place.kind == "sqlite"
+    more = f"sqlite:///{place.folder}/more-{number}.db" if sqlite else place.new_store()
+    command("copy", bare, more, store=bare, hierarchies=str(EXTREMES))
+    servers = [place.server(store, reads="granted", writes="granted") for store in (bare, more)]
+    return Worlds(servers[0], servers[1], keys, [f"two copies of a store with the nodes of {file.name}"], Counter())
+
+
+def _lines() -> list[dict[str, Any]]:
+    """Trees T, U and H; every second node has a place on the map, and all names have words in common."""
+    paths = [["T"], ["U"], ["H"], *(["T", key] for key in "abc"), ["T", "b", "mine"], ["T", "c", "x"], ["H", "h"]]
+    tops = [["T", "a"], ["T", "b"], ["T", "c", "x"], ["U"], ["H", "h"], ["T", "b", "mine"]]
+    paths += [[*top, f"n{number:02}"] for top in tops for number in range(12)]
+    return [_line(path, number) for number, path in enumerate(paths)]
+
+
+def _line(path: list[str], number: int, name: str = "") -> dict[str, Any]:
+    point = {"latitude": 10 + number / 1000, "longitude": 20.0} if number % 2 else {}
+    named = name or f"Lamp {path[-1]} word{number}"
+    return {"path": path, "level": "BOX", "name": named, "id": "-".join(path), "small": number, **point}
+
+
+def _differ(worlds: Worlds, kind: str, place: Place) -> None:
+    """Write what no caller may see into the second world alone."""
+    spots = [["H", "extra"], ["T", "b", "extra"], ["T", "aa"], ["T", "Z"], ["A"], ["T", "b", "n00", "extra"]]
+    if kind == "one node":
+        for number, path in enumerate(spots):
+            _admin(worlds, _creation(path, number))
+    elif kind == "many nodes":
+        lines = [_line(["H", f"m{number:04}"], number, "Lamp") for number in range(501)]
+        lines += [_line(["T", "b", f"m{number:04}"], number, "Lamp") for number in range(500)]
+        file = place.folder / "more.jsonl"
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        store = worlds.more.settings["CLADE_STORE"]
+        command("import", "thing", str(file), store=store, hierarchies=str(EXTREMES))
+        worlds.script.append("to the second: 1,001 nodes named Lamp in H and T/b")
+    else:
+        for field in (
+            'renameThing(path: "T/b/n01", key: "renamed")', 'moveThing(path: "T/b/n02", to: "H")',
+            'deleteThing(path: "T/b/n03")', 'updateThing(path: "T/b/n04", name: "Lamp Aaa")',
+            'moveThing(path: "H/h", to: "T/b")', 'reorderThing(path: "T/b/n05", first: true)',
+            _creation(["T", "ab"], 1), 'renameThing(path: "T/ab", key: "ac")', 'deleteThing(path: "T/ac")',
+            'reorderThing(path: "T/b", first: true)',
+        ):  # fmt: skip
+            _admin(worlds, field)
+    if place.kind == "dynamodb":
+        time.sleep(2.5)
+
+
+def _creation(path: list[str], number: int) -> str:
+    parent = f'parent: "{"/".join(path[:-1])}", ' if path[:-1] else ""
+    values = f"small: -1, latitude: 10.0{number}, longitude: 20.0"
+    key = f'key: "{path[-1]}", id: "{"-".join(path)}"'
+    return f'createThing({parent}{key}, name: "Lamp Aaa word1", attributes: {{box: {{{values}}}}})'
+
+
+def _admin(worlds: Worlds, field: str) -> None:
+    worlds.more.ask(f"mutation {{ {field} {{ node {{ id }} }} }}", key=worlds.keys["admin"]).data  # noqa: B018
+    worlds.script.append(f"to the second: {field}")
+
+
+def _queries() -> Iterator[str]:
+    """Every kind of read, of nodes that are visible, above, hidden, only in the second world, and nowhere."""
+    paths = ["T", "T/a", "T/a/n01", "T/aa", "T/b", "T/b/mine", "T/b/mine/n02", "T/b/n01", "T/b/extra", "T/c", "T/c/x"]
+    paths += ["U", "U/n03", "H", "H/h", "H/extra", "A", "N", "T/ab", "T/b/h/n01", "T/nowhere"]
+    for path in paths:
+        for selection in _selections():
+            yield f'{{ thing(path: "{path}") {{ {selection} }} }}'
+        yield f'{{ box(path: "{path}") {{ name }} }}'
+        node = f'id: "thing:{path.replace("/", "-")}"'
+        yield f"{{ thing({node}) {{ path name }} node({node}) {{ id }} deletedNode({node}) {{ path }} }}"
+        yield f'{{ searchThings(text: "lamp", under: "{path}") {{ nodes {{ path }} complete }} }}'
+        near = f'latitude: 10, longitude: 20, under: "{path}"'
+        yield f"{{ thingsNear({near}) {{ edges {{ kilometers node {{ path }} }} complete }} }}"
+    many = ", ".join(f'"{path}"' for path in paths)
+    yield f"{{ thingsByPath(paths: [{many}]) {{ path name }} }}"
+    ids = ", ".join(f'"thing:{path.replace("/", "-")}"' for path in paths)
+    yield f"{{ nodes(ids: [{ids}]) {{ id }} }}"
+    for text in ("lamp", "l", "n0", "word1", "aaa", "extra", "lamp n"):
+        for first in (1, 10, 100):
+            yield f'{{ searchThings(text: "{text}", first: {first}) {{ nodes {{ id path name }} complete }} }}'
+            near = f"latitude: 10, longitude: 20, first: {first}, kilometers: {len(text) * 3}"
+            yield f"{{ thingsNear({near}) {{ nodes {{ path }} complete }} }}"
+    for tree in ("T", "U", "H", "A", "N"):
+        for under in (tree, f"{tree}/a", f"{tree}/b"):
+            fields = "event nodeId path level revision from to withDescendants"
+            feed = f'changes(hierarchy: THING, tree: "{tree}", under: "{under}")'
+            yield f"{{ {feed} {{ changes {{ {fields} }} cursor hasMore }} }}"
+    yield "{ things { nodes { path name } totalCount } }"
+    yield "{ things(orderBy: [{field: NAME, direction: DESC}]) { nodes { path childCount } } }"
+    yield "{ things(last: 2) { edges { cursor node { path } } pageInfo { hasPreviousPage hasNextPage } } }"
+    yield "{ moves(hierarchy: THING) { from to state } hierarchies { name mayWrite } }"
+
+
+def _selections() -> Iterator[str]:
+    """What is asked of one node."""
+    yield "path key name level depth"
+    yield "id revision childCount descendantCount updatedAt ... on Box { small }"
+    for relation in ("children", "descendants", "siblings"):
+        yield f"{relation} {{ nodes {{ path name }} }}"
+        yield f"{relation}(first: 3) {{ {_PAGE} }}"
+        yield f"{relation}(orderBy: [{{field: NAME}}, {{field: SMALL}}], last: 4) {{ {_PAGE} }}"
+        some = 'where: {or: [{name: {contains: "1"}}, {small: {lt: 3}}, {childCount: {gt: 1}}]}'
+        yield f"{relation}({some}) {{ totalCount nodes {{ path }} }}"
+    yield "parent { path } root { path name } ancestors { path name }"
+    yield "history { totalCount nodes { name changedBy } } atRevision(n: 1) { name }"
+
+
+_PAGE = "totalCount edges { cursor node { path } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }"
+
+
+def _mutations(caller: str) -> Iterator[str]:
+    """Mutations that are made, and ones that meet what is hidden, above or not there."""
+    homes = {"writes a part": "T/a", "writes below what is hidden": "T/b/mine", "writes a tree": "U"}
+    home = homes.get(caller, "T/a")
+    box = "attributes: {box: {small: 5}}"
+    yield f'createThing(parent: "{home}", key: "new", name: "Lamp new", {box})'
+    yield f'createThing(parent: "{home}", key: "own", id: "T-b-extra", name: "x", {box})'
+    yield f'createThing(key: "A", name: "x", {box})'
+    yield f'createThing(key: "N", name: "x", {box})'
+    for hidden in ("T/b", "T/b/extra", "T/aa", "H", "H/extra", "T/nowhere"):
+        yield f'createThing(parent: "{hidden}", key: "new", name: "x", {box})'
+        yield f'updateThing(path: "{hidden}", name: "x", expectedRevision: 7)'
+        yield f'moveThing(path: "{home}/n00", to: "{hidden}")'
+        yield f'moveThing(path: "{hidden}", to: "{home}", dryRun: true)'
+        yield f'deleteThing(path: "{hidden}", policy: CASCADE, dryRun: true)'
+        yield f'reorderThing(path: "{home}/n01", before: "{hidden}")'
+        yield f'renameThing(path: "{hidden}", key: "other")'
+    top = home.rsplit("/", 1)[0]
+    yield f'renameThing(path: "{home}", key: "extra", dryRun: true)'
+    yield f'reorderThing(path: "{home}", first: true)'
+    yield f'deleteThing(path: "{top}", policy: REPARENT)'
+    yield f'renameThing(path: "{home}/n02", key: "n99")'
+    yield f'moveThing(path: "{home}/n03", to: "{home}/n04")'
+    yield f'deleteThing(path: "{home}/n04", policy: REFUSE)'
+    yield f'deleteThing(path: "{home}/n04", policy: REPARENT)'
+    yield f'updateThing(path: "{home}/n05", name: "Lamp five", {box}, idempotencyKey: "five")'
+    yield f'reorderThing(path: "{home}/n06", after: "{home}/n07")'
+
+
+def full_search(place: Place, visible: int) -> Counter[str]:
+    """A caller whose part has this many nodes, all with one word, and more hidden ones with it than a search reads."""
+    own = [_line(["U"], 0), *(_line(["U", f"k{number:04}"], 1, f"Lamp {number:04}") for number in range(visible - 1))]
+    worlds = _worlds(place, [*own, _line(["H"], 0)], visible, {"reads U": ("read:thing/U",)})
+    lines = [_line(["H", f"m{number:04}"], 1, "Lamp") for number in range(SEARCH_ITEMS + 50)]
+    file = place.folder / f"hidden-{visible}.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    store = worlds.more.settings["CLADE_STORE"]
+    command("import", "thing", str(file), store=store, hierarchies=str(EXTREMES))
+    worlds.script.append(
+        f"to the second: {len(lines):,} hidden nodes named Lamp; the caller may see {visible:,} named Lamp"
+    )
+    if place.kind == "dynamodb":
+        time.sleep(2.5)
+    for first in (1, 10, 100):
+        for text in ("lamp", "la", "lamp 0"):
+            query = f'{{ searchThings(text: "{text}", first: {first}) {{ nodes {{ path }} complete }} }}'
+            worlds.compare("reads U", query, "searches at the limits compared")
+        near = f"{{ thingsNear(latitude: 10, longitude: 20, first: {first}) {{ nodes {{ path }} complete }} }}"
+        worlds.compare("reads U", near, "searches at the limits compared")
+    _end(worlds)
+    return worlds.counts
+
+
+RIGHTS = Part("rights", run, PROMISES)

@@ -1,0 +1,20 @@
+"""Faults in a short form, with fixed seeds."""
+
+import time
+
+import pytest
+
+from tests.outside.faults import PARTS
+from tests.outside.processes import Engine, place
+
+SEEDS = {"faults/large-move": 3, "faults/kills": 3, "faults/full-disk": 2, "faults/engine": 3}
+ONE_KIND = {"faults/full-disk": "sqlite", "faults/files": "sqlite", "faults/engine": "dynamodb"}
+TRIED = [(part, kind) for part in PARTS for kind in ("sqlite", "dynamodb") if ONE_KIND.get(part.name, kind) == kind]
+
+
+@pytest.mark.parametrize(("part", "kind"), TRIED, ids=[f"{part.name}-{kind}" for part, kind in TRIED])
+def test_what_the_docs_say_of_faults_holds(part, kind):
+    if kind == "dynamodb" and Engine.binary() is None:
+        pytest.skip("npm's @dynoxide/linux-x64 is missing")
+    with place(kind) as found:
+        assert part.run(found, SEEDS.get(part.name, 1), time.monotonic() + 10)
