@@ -285,7 +285,7 @@ def measure(found: Place, seed: int, until: float, report: Callable[[Cost], None
     file = found.folder / "cost.graphql"
     command("schema", str(file), store=found.store, hierarchies=str(EXTREMES))
     every = list(requests(build_schema(file.read_text(), assume_valid_sdl=True)))
-    random.Random(seed).shuffle(every)  # noqa: S311 - not for secrets
+    random.Random(seed).shuffle(every)
     deep = [request for request in every if request.label.startswith("depth 2")]
     flat = [request for request in every if not request.label.startswith("depth 2")]
     every = [one for pair in itertools.zip_longest(deep, flat) for one in pair if one]

@@ -24,7 +24,7 @@ class Part:
 
 def all_parts() -> tuple[Part, ...]:
     """Every part, in the order in which the runner takes them."""
-    from tests.outside import faults, fuzzer
+    from tests.outside import cost, exports, faults, fuzzer, rights
     from tests.outside.model.part import MODEL
 
-    return (MODEL, fuzzer.PART, *faults.PARTS)
+    return (MODEL, fuzzer.PART, cost.PART, *faults.PARTS, exports.EXPORTS, rights.RIGHTS)

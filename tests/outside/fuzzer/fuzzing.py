@@ -31,7 +31,7 @@ def fuzz(
 ) -> Counter[str]:
     """At least some documents; `report` is called with each failure, shrunk, but for those that are `known`."""
     session = Session(place, SETS[seed % len(SETS)](), report)
-    random_ = random.Random(seed)  # noqa: S311 - not for secrets
+    random_ = random.Random(seed)
     maker = Maker(random_, session.snapshot, session.cursors)
     made = 0
 

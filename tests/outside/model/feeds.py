@@ -64,7 +64,7 @@ def make_feed(session: Session, step: Step) -> None:
 
 
 def _ask(session: Session, step: Step, text: str, promise: tuple[str, str], server: int | None = None) -> Any:
-    beside = random.Random(f"{step['seed']}{text}").choice(("", "", HIERARCHIES))  # noqa: S311
+    beside = random.Random(f"{step['seed']}{text}").choice(("", "", HIERARCHIES))
     server = step["server"] if server is None else server
     text = f"{{ read: {text} {beside} }}"
     session.shown.append(f"server {server}: {text}")

@@ -28,7 +28,7 @@ class Client(threading.Thread):
     def __init__(self, number: int, servers: list[Server], seed: int, until: float) -> None:
         super().__init__(name=f"client {number}")
         self.number, self.servers, self.until = number, servers, until
-        self.chance = random.Random(f"{seed} {number}")  # noqa: S311
+        self.chance = random.Random(f"{seed} {number}")
         self.own: dict[str, Node] = {}
         self.gone: set[str] = set()
         self.counts: Counter[str] = Counter()

@@ -26,7 +26,7 @@ def run(place: Place, seed: int, until: float, at_least: int = 6) -> Counter[str
     while turn == 0 or time.monotonic() < until - racing - 8:
         session = Session(place, place.store if turn == 0 else place.new_store())
         try:
-            one_session(session, random.Random(f"{seed} {turn}"), until - racing, at_least if turn == 0 else 0)  # noqa: S311
+            one_session(session, random.Random(f"{seed} {turn}"), until - racing, at_least if turn == 0 else 0)
         except Wrong as wrong:
             session.close()
             raise shortest(place, session.steps, wrong) from None

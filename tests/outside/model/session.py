@@ -163,7 +163,7 @@ class Session:
 
     def compare(self, server: Server, expected: Expected, seed: int) -> None:
         number = self.servers.index(server)
-        for beside in ("", HIERARCHIES, self._failing(random.Random(seed))):  # noqa: S311
+        for beside in ("", HIERARCHIES, self._failing(random.Random(seed))):
             text = f"{{ read: {expected.text} {beside} }}"
             got = server.ask(text)
             self.counts["reads compared"] += 1
