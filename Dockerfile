@@ -17,7 +17,8 @@ COPY --from=build /opt/clade /opt/clade
 ENV PATH=/opt/clade/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 CLADE_PRODUCTION=1
 RUN useradd --system --uid 10001 clade && install -d /hierarchies && install -d -o clade /data
 WORKDIR /data
-USER clade
+# By number, since Kubernetes' runAsNonRoot cannot tell what a name stands for.
+USER 10001
 VOLUME /data
 EXPOSE 8000
 # Only bash, so that no check starts an interpreter.

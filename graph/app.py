@@ -72,7 +72,8 @@ def create_app(settings: Settings | None = None) -> Application:
     tracing = tracing_of(settings, store)
     limiter, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
     execution = execution_of(settings, classes, store, writer, tracing)
-    observers: list[Observer] = [RequestLog(settings.slow_seconds)]
+    # The span comes first, since the log has the id of its trace.
+    observers: list[Observer] = [*([tracing.observe] if tracing else []), RequestLog(settings.slow_seconds)]
     authenticator = authenticator_of(settings, store, definitions)
     follower = ChangeFollower(store, settings.change_poll_seconds)
     streams = EventStreams(settings, execution, follower, limiter, drain)
@@ -91,7 +92,6 @@ def create_app(settings: Settings | None = None) -> Application:
         limiter=limiter,
         drain=drain,
         observers=observers,
-        on_start=tracing.mark if tracing else None,
         background=background,
         authenticator=authenticator,
         streams=streams,
@@ -146,7 +146,7 @@ def tracing_of(settings: Settings, store: Store) -> "Tracing | None":
     from graph.observability.tracing import Tracing, exporting
 
     tracing = Tracing(exporting())
-    tracing.watch(store)
+    tracing.watch(store, settings.store)
     return tracing
 
 

@@ -27,6 +27,9 @@ NO_DOCUMENTS = "PERSISTED_QUERY_NOT_SUPPORTED"
 INTERNAL = "INTERNAL_SERVER_ERROR"
 UNAVAILABLE = Unavailable.code
 
+SERVER_ERRORS = frozenset({INTERNAL, OVERLOADED, TIMEOUT, UNAVAILABLE})
+"""The codes of errors that the client did not cause."""
+
 UNREADABLE_MESSAGE = "Invalid value in the request; see the type of its argument or variable."
 NESTED_MESSAGE = "The query is nested too deeply; request the lower part in a second request."
 INTERNAL_MESSAGE = "Internal server error."
@@ -57,6 +60,16 @@ class RequestRejected(Exception):
         self.status = status
         self.code = code
         self.headers = headers
+
+
+class UnsupportedByPlan(Exception):
+    """A field or value that a plan does not cover; the operation is interpreted instead, which is no failure."""
+
+
+def failure_of(error: Exception) -> str | None:
+    """The code of an error that the client did not cause; None for other errors."""
+    code = code_of(cause_of(error))
+    return code if code in SERVER_ERRORS and not isinstance(error, UnsupportedByPlan) else None
 
 
 def error_body(message: str, code: str, extensions: Mapping[str, Any] = MappingProxyType({})) -> bytes:

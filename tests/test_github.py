@@ -60,6 +60,16 @@ def test_every_action_has_a_version_and_no_job_has_more_rights_than_named() -> N
     assert all(job["timeout-minutes"] <= 120 for job in jobs)
 
 
+def test_the_audit_asks_for_what_the_image_has_and_for_the_scripts_of_the_pages() -> None:
+    script = (ROOT / "scripts" / "audit").read_text()
+    for constraints in ("constraints.txt", "constraints-aiobotocore.txt"):
+        assert re.search(rf"^for packages in .*(?<!\S){constraints}\b", script, re.MULTILINE)
+    for name in ("vendor-graphiql", "vendor-preact"):
+        versions = re.findall(r"^([A-Z]+)=\d[\d.]*", (ROOT / "scripts" / name).read_text(), re.MULTILINE)
+        assert versions
+        assert [version for version in versions if f"version {name} {version})" not in script] == []
+
+
 def test_wheel_and_image_have_a_provenance() -> None:
     jobs = WORKFLOWS["release"]["jobs"]
     for name in ("packages", "image"):

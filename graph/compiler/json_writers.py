@@ -15,6 +15,7 @@ import orjson
 from graphql import GraphQLOutputType, is_enum_type, is_list_type, is_non_null_type
 from graphql.execution.values import VariableValues
 
+from graph.errors import UnsupportedByPlan
 from graph.types.connection_types import PAGE_INFO
 from graph.types.field import resolver_of
 from graph.types.name_fields import DisplayName
@@ -44,10 +45,6 @@ _VALID = {
     "Boolean": "type({v}) is bool",
     "DateTime": "type({v}) is str",
 }
-
-
-class UnsupportedByPlan(Exception):
-    """A field or value that a plan does not cover; the operation is interpreted instead."""
 
 
 @dataclass(frozen=True)

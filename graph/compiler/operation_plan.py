@@ -25,11 +25,11 @@ from graph.compiler.json_writers import (
     LeafField,
     LeafWriter,
     TypeName,
-    UnsupportedByPlan,
     ValueField,
     compiled_resolver,
     objects,
 )
+from graph.errors import UnsupportedByPlan
 from graph.operation.lookahead import (
     LISTS,
     RELATION_KINDS,

@@ -19,8 +19,8 @@ from graphql import (
 )
 from graphql.execution.values import VariableValues, get_directive_values, get_variable_values
 
-from graph.compiler.json_writers import UnsupportedByPlan
 from graph.compiler.operation_plan import FoundRoot, OperationPlan
+from graph.errors import UnsupportedByPlan
 from graph.operation.document_cache import ParsedDocument
 from graph.operation.document_limits import nodes_in
 from graph.operation.graphql_request import GraphQLRequest

@@ -10,10 +10,9 @@ from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
 from graph.auth.authentication import MissingCredential, needs_credential
-from graph.compiler.json_writers import UnsupportedByPlan
 from graph.compiler.plan_cache import PlanCache
 from graph.compiler.plan_runner import run
-from graph.errors import log_fault, without_frames
+from graph.errors import UnsupportedByPlan, log_fault, without_frames
 from graph.execution.cache_policy import apollo_cache_tags
 from graph.execution.eager_coroutine import within
 from graph.execution.executor import Executor

@@ -4,15 +4,10 @@ import logging
 import time
 from typing import Any
 
-from graph.errors import INTERNAL, OVERLOADED, TIMEOUT
 from graph.observability.request_info import RequestInfo, cut
-from store.errors import Unavailable
 
 MAX_DOCUMENT_CHARACTERS = 2_000
 MAX_PATH_CHARACTERS = 200
-
-SERVER_ERRORS = frozenset({INTERNAL, OVERLOADED, TIMEOUT, Unavailable.code})
-"""The codes of errors that the client did not cause."""
 
 logger = logging.getLogger("clade.request")
 
@@ -29,9 +24,8 @@ class RequestLog:
         self._slow_seconds = slow_seconds
 
     def __call__(self, info: RequestInfo) -> None:
-        failed = info.status >= 500 or not SERVER_ERRORS.isdisjoint(info.codes)
         is_slow = info.events is None and info.seconds >= self._slow_seconds
-        level = logging.WARNING if failed or is_slow else logging.INFO
+        level = logging.WARNING if info.failure or is_slow else logging.INFO
         if logger.isEnabledFor(level):
             logger.handle(RequestRecord(level, fields_of(info)))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from starlette.types import Scope
 
+from graph.errors import SERVER_ERRORS
 from resolvers.access.caller import ANYONE, Caller
 
 KEY = "clade.request_info"
@@ -63,6 +64,12 @@ class RequestInfo:
         client = scope.get("client")
         address = client[0][:MAX_NAME_CHARACTERS] if client else None
         return cls(given, scope["method"], scope["path"], time.perf_counter(), client=address, headers=headers)
+
+    @property
+    def failure(self) -> str | None:
+        """The kind of a failure that the client did not cause, an error code or a status; None for other outcomes."""
+        code = next((code for code in self.codes if code in SERVER_ERRORS), None)
+        return code or (str(self.status) if self.status >= 500 else None)
 
     @property
     def name(self) -> str | None:

@@ -1,28 +1,48 @@
 """Tracing: OpenTelemetry spans of requests, compiled queries and store calls; imported only if `CLADE_TRACES` is on.
 
-OpenTelemetry's own variables configure the export, such as `OTEL_EXPORTER_OTLP_ENDPOINT`. Store calls are traced here,
-because fast reads bypass the instrumented libraries.
+OpenTelemetry's own variables configure the export, such as `OTEL_EXPORTER_OTLP_ENDPOINT`. Names and attributes are
+those of its stable semantic conventions for HTTP servers and databases. `url.query` is left out, since a query string
+may have secrets in variables, and so is the operation's name in the names of spans, since clients invent it.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from opentelemetry import trace
+from opentelemetry import propagate, trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.instrumentation.asgi import OpenTelemetryMiddleware
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from starlette.types import ASGIApp
+from opentelemetry.semconv.attributes import client_attributes as client
+from opentelemetry.semconv.attributes import db_attributes as db
+from opentelemetry.semconv.attributes import http_attributes as http
+from opentelemetry.semconv.attributes import network_attributes as network
+from opentelemetry.semconv.attributes import server_attributes as server
+from opentelemetry.semconv.attributes import url_attributes as url
+from opentelemetry.semconv.attributes import user_agent_attributes as user_agent
+from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
+from opentelemetry.trace import Span, SpanKind, StatusCode
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from graph.observability.request_info import RequestInfo
+from graph.errors import INTERNAL, failure_of
+from graph.observability.request_info import STATUS_CLIENT_CLOSED, RequestInfo
 from store.engine.protocol import Store
+from store.store_url import DynamoDBUrl, parse_store_url
 
-EXCLUDED = "healthz,readyz"
-MAX_ATTRIBUTE_CHARACTERS = 1_000  # URLs, user agents and tracebacks; up to 2,048 spans wait for the exporter
+ENDPOINT = "/graphql"
+PROBES = ("/healthz", "/readyz")
+METHODS = frozenset("CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TRACE".split())  # others would be names of spans
+MAX_ATTRIBUTE_CHARACTERS = 1_000  # paths, user agents and tracebacks; up to 2,048 spans wait for the exporter
 MAX_EVENTS = 4
-METHODS = ("get", "range", "nodes", "count", "commit")
+
+SQLITE_TABLE = "items"
+READS = ("get", "range", "nodes", "count")
+OPERATIONS = {
+    "aws.dynamodb": {**dict.fromkeys(READS, "Query"), "get": "BatchGetItem", "commit": "TransactWriteItems"},
+    "sqlite": {**dict.fromkeys(READS, "SELECT"), "commit": "COMMIT"},
+}
+"""The operation of an engine for each method of a store, by the engine's name."""
 
 
 def exporting() -> TracerProvider:
@@ -34,53 +54,110 @@ def exporting() -> TracerProvider:
     return provider
 
 
+def finish(span: Span, failure: str | None) -> None:
+    """Give a span its outcome: an error only for what the client did not cause, which `failure` names."""
+    if failure is not None:
+        span.set_attribute(ERROR_TYPE, failure)
+        span.set_status(StatusCode.ERROR)
+
+
 class Tracing:
     """The spans of one application, which go to the provider."""
 
     def __init__(self, provider: TracerProvider) -> None:
-        self._provider = provider
         self._tracer = provider.get_tracer("clade")
 
     def around(self, app: ASGIApp) -> ASGIApp:
-        """The application with a span for each request, below the span in its `traceparent` header."""
-        traced: ASGIApp = OpenTelemetryMiddleware(
-            app, tracer_provider=self._provider, excluded_urls=EXCLUDED, exclude_spans=["receive", "send"]
-        )
+        """The application with a span for each request but probes, below the span in its `traceparent` header."""
+
+        async def traced(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http" or scope["path"].endswith(PROBES):
+                return await app(scope, receive, send)
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            attributes = attributes_of(scope, headers)
+            method, route = scope["method"], attributes.get(http.HTTP_ROUTE)
+            name = method if method in METHODS else "HTTP"
+            if route is not None:
+                name = f"{name} {route}"
+            span = self._tracer.start_span(name, propagate.extract(headers), SpanKind.SERVER, attributes)
+            with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
+                await app(scope, receive, send)
+
         return traced
 
     @contextmanager
-    def span(self, name: str) -> Iterator[None]:
+    def span(
+        self, name: str, kind: SpanKind = SpanKind.INTERNAL, attributes: Mapping[str, str] | None = None
+    ) -> Iterator[None]:
         """A span below the request's. It is not the current span, because its block may continue in another task."""
-        span = self._tracer.start_span(name)
+        span = self._tracer.start_span(name, kind=kind, attributes=attributes)
         try:
             yield
-        except BaseException as error:
-            span.record_exception(error)
-            span.set_status(trace.StatusCode.ERROR)
+        except Exception as error:
+            if (failure := failure_of(error)) == INTERNAL:
+                span.record_exception(error)
+            finish(span, failure)
             raise
         finally:
             span.end()
 
-    def mark(self, info: RequestInfo) -> None:
-        """Set attributes of the request's span, as in the log, and the trace id for the log."""
+    def observe(self, info: RequestInfo) -> None:
+        """Give the span of a finished request its outcome and its reads, and the log the id of its trace."""
         span = trace.get_current_span()
         if not span.is_recording():
             return
         info.trace_id = f"{span.get_span_context().trace_id:032x}"
+        if info.status != STATUS_CLIENT_CLOSED:
+            span.set_attribute(http.HTTP_RESPONSE_STATUS_CODE, info.status)
         if info.kind is not None:
-            span.update_name(" ".join(filter(None, (info.kind, info.name))))
             attributes = {"graphql.operation.type": info.kind, "graphql.operation.name": info.name or ""}
             reads = {f"clade.reads.{name}": value for name, value in info.reads.items()}
             span.set_attributes({**attributes, "clade.how": info.how or "", **reads})
+        if info.codes:
+            span.set_attribute("clade.error.codes", list(info.codes))
+        finish(span, info.failure)
 
-    def watch(self, store: Store) -> None:
-        """Trace the methods of a store."""
-        for name in METHODS:
-            setattr(store, name, self._traced(f"store {name}", getattr(store, name)))
+    def watch(self, store: Store, address: str) -> None:
+        """Trace the methods of a store, which is at this URL.
 
-    def _traced(self, name: str, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        Its calls are traced here, because fast reads bypass the libraries that OpenTelemetry instruments.
+        """
+        parsed = parse_store_url(address)
+        system, table = ("aws.dynamodb", parsed.table) if isinstance(parsed, DynamoDBUrl) else ("sqlite", SQLITE_TABLE)
+        for method, operation in OPERATIONS[system].items():
+            attributes = {
+                db.DB_SYSTEM_NAME: system,
+                db.DB_OPERATION_NAME: operation,
+                db.DB_COLLECTION_NAME: table,
+                "clade.store.method": method,
+            }
+            setattr(store, method, self._traced(f"{operation} {table}", attributes, getattr(store, method)))
+
+    def _traced(
+        self, name: str, attributes: Mapping[str, str], method: Callable[..., Awaitable[Any]]
+    ) -> Callable[..., Awaitable[Any]]:
         async def call(*arguments: Any, **options: Any) -> Any:
-            with self.span(name):
+            with self.span(name, SpanKind.CLIENT, attributes):
                 return await method(*arguments, **options)
 
         return call
+
+
+def attributes_of(scope: Scope, headers: Mapping[str, str]) -> dict[str, str | int]:
+    """What a request says of itself, without its query string."""
+    method = scope["method"]
+    found: dict[str, str | int | None] = {
+        http.HTTP_REQUEST_METHOD: method if method in METHODS else "_OTHER",
+        http.HTTP_REQUEST_METHOD_ORIGINAL: None if method in METHODS else method,
+        http.HTTP_ROUTE: scope["path"] if scope["path"] == scope.get("root_path", "") + ENDPOINT else None,
+        url.URL_PATH: scope["path"],
+        url.URL_SCHEME: scope["scheme"],
+        network.NETWORK_PROTOCOL_VERSION: scope.get("http_version"),
+        user_agent.USER_AGENT_ORIGINAL: headers.get("user-agent"),
+    }
+    for peer, address, port in (
+        ("client", client.CLIENT_ADDRESS, client.CLIENT_PORT),
+        ("server", server.SERVER_ADDRESS, server.SERVER_PORT),
+    ):
+        found[address], found[port] = scope.get(peer) or (None, None)
+    return {name: value for name, value in found.items() if value is not None}

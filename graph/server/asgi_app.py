@@ -57,7 +57,6 @@ def build_app(
     limiter: ConcurrencyLimiter,
     drain: GracefulShutdown,
     observers: Sequence[Observer] = (),
-    on_start: Observer | None = None,
     background: Background = (),
     authenticator: Authenticator,
     streams: EventStreams,
@@ -84,7 +83,7 @@ def build_app(
         app = CORSMiddleware(app, origins, METHODS, allow_headers=["*"], expose_headers=["etag"])
     # Outside of Starlette's error handling, because its responses need the headers, too.
     secured = SecurityHeaders(app, check_hosts=not settings.production)
-    return RequestObserver(secured, observers, drain, on_start)
+    return RequestObserver(secured, observers, drain)
 
 
 def lifespan_of(

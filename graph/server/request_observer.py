@@ -23,17 +23,11 @@ Observer = Callable[[RequestInfo], None]
 
 
 class RequestObserver:
-    """ASGI middleware that passes each finished request to all observers.
+    """ASGI middleware that passes each finished request to all observers, in their order."""
 
-    `on_start` is called earlier, when the response starts.
-    """
-
-    def __init__(
-        self, app: ASGIApp, observers: Sequence[Observer], drain: GracefulShutdown, on_start: Observer | None
-    ) -> None:
+    def __init__(self, app: ASGIApp, observers: Sequence[Observer], drain: GracefulShutdown) -> None:
         self._app = app
         self._observers = observers
-        self._on_start = on_start
         self._drain = drain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,8 +42,6 @@ class RequestObserver:
         def send_with_id(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
                 info.status = message["status"]
-                if self._on_start is not None:
-                    self._on_start(info)
                 headers = message["headers"] = list(message["headers"])
                 headers.append((REQUEST_ID, info.id.encode()))
                 if self._drain.draining:  # the client's next connection goes to another server

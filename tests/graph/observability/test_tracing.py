@@ -1,70 +1,249 @@
-"""Tracing: one span for a request, below it one for its plan and one for each store call."""
+"""Tracing: the spans of a real server, as a collector of OpenTelemetry receives them by OTLP over HTTP."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from secrets import token_hex
 
 import httpx
 import pytest
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from graph.app import create_app
-from graph.observability import tracing
-from graph.observability.request_info import RequestInfo
-from tests.serving import serving
+from tests.conftest import CLADE
+from tests.engines import free_port
+from tests.serving import handling
+from tests.test_readme import await_ready
 
-PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-
-
-@pytest.fixture
-def spans(monkeypatch, demo_store):
-    """A server that makes spans, and what it has made."""
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "exporting", lambda: provider)
-    for name, value in {"STORE": demo_store, "TRACES": "on", "RECORD_CACHE_MB": "0", "RESPONSE_CACHE_MB": "0"}.items():
-        monkeypatch.setenv(f"CLADE_{name}", value)
-    with serving(create_app()) as url:
-        exporter.clear()
-
-        def asked(query, **headers):
-            httpx.post(f"{url}/graphql", json={"query": query}, headers=headers)
-            httpx.get(f"{url}/readyz")
-            return {span.name: span for span in exporter.get_finished_spans()}
-
-        yield asked
+HIERARCHY = '''
+from clade import Node, computed
 
 
-def test_a_request_has_spans_for_itself_its_plan_and_its_reads(spans):
-    found = spans('query Cities { country(path: "US") { children { nodes { name } } } }', traceparent=PARENT)
-    assert set(found) == {"query Cities", "plan", "store get", "store nodes"}
-    request = found["query Cities"]
-    assert f"{request.context.trace_id:032x}" == PARENT.split("-")[1]
-    assert {span.parent.span_id for name, span in found.items() if name != "query Cities"} == {request.context.span_id}
-    assert request.attributes["clade.how"] == "compiled"
-    assert request.attributes["clade.reads.requests"] == 2
-    assert request.attributes["graphql.operation.name"] == "Cities"
+class Shelf(Node, hierarchy="shelf", many="shelves"):
+    """A shelf."""
 
 
-def test_attributes_from_clients_are_shortened(monkeypatch):
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    provider = tracing.exporting()
-    with tracing.Tracing(provider)._tracer.start_as_current_span("request") as span:
-        span.set_attribute("http.target", "/" + "q" * 60_000)
-        span.record_exception(ValueError("v" * 60_000))
-        observed = RequestInfo("id", "POST", "/graphql", 0.0, kind="query", operation="N" * 60_000)
-        tracing.Tracing(provider).mark(observed)
-    assert len(span.to_json()) < 10_000
-    assert span.name == f"query {'N' * 200}…"
-    provider.shutdown()
+class Books(Shelf, under=None):
+    """A shelf for books."""
+
+    @computed("Fails.")
+    def broken(self) -> str | None:
+        raise RuntimeError("a detail of the server")
+'''
+CREATE = 'mutation Create { createShelf(key: "A", name: "A", attributes: { books: true }) { node { path } } }'
+BY_PATH = '{ shelf(path: "A") { path } }'
+BROKEN = '{ shelf(path: "A") { ... on Books { broken } } }'
+SECRET = "a-secret-of-the-client"
+WAIT_SECONDS = 30
 
 
-def test_an_error_is_in_the_span_of_the_plan(spans):
-    found = spans('{ city(path: "US") { name } }')
-    assert found["plan"].status.is_ok is False
-    assert found["query"].attributes["clade.how"] == "fallback"
+def value_of(value):
+    kind = value.WhichOneof("value")
+    return [value_of(one) for one in value.array_value.values] if kind == "array_value" else getattr(value, kind)
+
+
+class Collected:
+    """A span with its attributes as a dictionary."""
+
+    def __init__(self, span):
+        self.name, self.kind, self.status = span.name, span.kind, span.status.code
+        self.trace, self.id, self.parent = span.trace_id.hex(), span.span_id, span.parent_span_id
+        self.attributes = {one.key: value_of(one.value) for one in span.attributes}
+        self.events = [event.name for event in span.events]
+        self.text = str(span)
+
+    @property
+    def outcome(self):
+        return self.status, self.attributes.get("error.type")
+
+
+@contextmanager
+def collecting():
+    """A collector: its address, and the spans that it has received."""
+    spans = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self):
+            sent = ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["content-length"])))
+            for resource in sent.resource_spans:
+                spans.extend(Collected(span) for scope in resource.scope_spans for span in scope.spans)
+            self.send_response(200)
+            self.end_headers()
+
+    with handling(Collector) as url:
+        yield url, spans
+
+
+class Traced:
+    """A server whose spans are collected, and its requests."""
+
+    def __init__(self, url, spans):
+        self.url = url
+        self._spans = spans
+
+    def request(self, method="POST", path="/graphql", **options):
+        """The server span of a request, and the spans below it by name."""
+        trace, parent = token_hex(16), token_hex(8)
+        headers = {"traceparent": f"00-{trace}-{parent}-01", **options.pop("headers", {})}
+        httpx.request(method, f"{self.url}{path}", headers=headers, timeout=WAIT_SECONDS, **options)
+        end = time.monotonic() + WAIT_SECONDS
+        while not (found := [span for span in self._spans if span.trace == trace and span.parent.hex() == parent]):
+            assert time.monotonic() < end, "The span of the request does not come."
+            time.sleep(0.02)
+        (server,) = found
+        return server, {span.name: span for span in self._spans if span.parent == server.id}
+
+    def ask(self, query, **options):
+        return self.request(json={"query": query}, **options)
+
+
+@contextmanager
+def serving(folder, collector, store, **settings):
+    """The address of a server that sends its spans to a collector, and what it has logged so far."""
+    port, said = free_port(), folder / "said.txt"
+    no_caches = {"CLADE_RECORD_CACHE_MB": "0", "CLADE_RESPONSE_CACHE_MB": "0"}
+    exports = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector, "OTEL_BSP_SCHEDULE_DELAY": "50"}
+    environment = {**os.environ, **no_caches, **exports, "CLADE_TRACES": "on", "CLADE_STORE": store, **settings}
+    command = [CLADE, "serve", "--port", str(port)]
+    with said.open("w") as output, subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process:
+        try:
+            await_ready(f"http://127.0.0.1:{port}/healthz", process, WAIT_SECONDS)
+            yield f"http://127.0.0.1:{port}", said.read_text
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(WAIT_SECONDS)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "dynamodb"])
+def traced(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("traced")
+    (folder / "shelves.py").write_text(HIERARCHY)
+    store, table = f"sqlite:///{folder}/clade.db", "items"
+    if request.param == "dynamodb":
+        table = f"clade-{token_hex(8)}"
+        store = request.getfixturevalue("engine").address(table)
+    subprocess.run([CLADE, "table", "create", "--store", store], check=True, stdout=subprocess.DEVNULL, timeout=60)
+    settings = {"CLADE_WRITES": "on", "CLADE_HIERARCHIES": f"{folder}/shelves.py"}
+    with collecting() as (collector, spans), serving(folder, collector, store, **settings) as (url, _):
+        server = Traced(url, spans)
+        server.system, server.table = request.param, table
+        server.created = server.ask(CREATE)
+        yield server
+
+
+def test_a_request_is_a_server_span_by_the_conventions_of_http(traced):
+    server, _ = traced.ask("query Named " + BY_PATH, headers={"user-agent": "tests/1"})
+    host, port = traced.url.removeprefix("http://").split(":")
+    assert (server.name, server.kind, server.status) == (
+        "POST /graphql",
+        Span.SPAN_KIND_SERVER,
+        Status.STATUS_CODE_UNSET,
+    )
+    assert isinstance(server.attributes.pop("client.port"), int)
+    assert server.attributes.pop("clade.reads.requests") == 1
+    others = {name: server.attributes.pop(name) for name in [*server.attributes] if name.startswith("clade.reads.")}
+    assert others
+    assert server.attributes == {
+        "http.request.method": "POST",
+        "http.route": "/graphql",
+        "http.response.status_code": 200,
+        "url.path": "/graphql",
+        "url.scheme": "http",
+        "network.protocol.version": "1.1",
+        "server.address": host,
+        "server.port": int(port),
+        "client.address": "127.0.0.1",
+        "user_agent.original": "tests/1",
+        "graphql.operation.type": "query",
+        "graphql.operation.name": "Named",
+        "clade.how": "compiled",
+    }
+
+
+def test_calls_of_the_store_are_client_spans_by_the_conventions_of_databases(traced):
+    _, read = traced.ask(BY_PATH)
+    names = {"sqlite": ("SELECT", "COMMIT"), "dynamodb": ("BatchGetItem", "TransactWriteItems")}[traced.system]
+    assert set(read) == {"plan", f"{names[0]} {traced.table}"}
+    for operation, spans in zip(names, (read, traced.created[1]), strict=True):
+        span = spans[f"{operation} {traced.table}"]
+        assert (span.kind, span.status) == (Span.SPAN_KIND_CLIENT, Status.STATUS_CODE_UNSET)
+        assert {name: value for name, value in span.attributes.items() if name.startswith("db.")} == {
+            "db.system.name": {"sqlite": "sqlite", "dynamodb": "aws.dynamodb"}[traced.system],
+            "db.operation.name": operation,
+            "db.collection.name": traced.table,
+        }
+
+
+@pytest.mark.parametrize(
+    ("sent", "codes"),
+    [
+        ("{ shelff { path } }", ["GRAPHQL_VALIDATION_FAILED"]),
+        ("{ shelf(path:", ["GRAPHQL_PARSE_FAILED"]),
+        ('{ shelf(path: "A//B") { path } }', ["BAD_PATH"]),
+        ("{ shelves(first: 2000000) { nodes { path } } }", None),
+        (CREATE, ["ALREADY_EXISTS"]),
+    ],
+)
+def test_a_fault_of_the_client_is_no_error_of_any_span(traced, sent, codes):
+    server, below = traced.ask(sent)
+    assert {span.outcome for span in (server, *below.values())} == {(Status.STATUS_CODE_UNSET, None)}
+    assert [event for span in (server, *below.values()) for event in span.events] == []
+    if codes:
+        assert server.attributes["clade.error.codes"] == codes
+
+
+def test_an_internal_error_is_an_error_of_the_request_although_its_status_is_200(traced):
+    server, below = traced.ask(BROKEN)
+    assert server.attributes["http.response.status_code"] == 200
+    assert server.outcome == below["plan"].outcome == (Status.STATUS_CODE_ERROR, "INTERNAL_SERVER_ERROR")
+    assert below["plan"].events == ["exception"]
+
+
+def test_what_clients_invent_is_in_no_name_of_a_span(traced):
+    invented = f"N{token_hex(8)}"
+    asked = [
+        traced.ask(f"query {invented} {BY_PATH}"),
+        traced.request("GET", f"/{invented}"),
+        traced.request("GET", f"/{invented}/graphql"),
+        traced.request("PROPFIND"),
+    ]
+    names = ["POST /graphql", "GET", "GET", "HTTP /graphql"]
+    assert [server.name for server, _ in asked] == names
+    assert asked[0][0].attributes["graphql.operation.name"] == invented
+    assert asked[3][0].attributes["http.request.method"] == "_OTHER"
+    assert [name for _, below in asked for name in below if invented in name] == []
+
+
+def test_a_query_string_is_in_no_span(traced):
+    params = {"query": BY_PATH, "variables": f'{{"token": "{SECRET}"}}', "access_token": SECRET}
+    server, below = traced.request("GET", params=params, headers={"authorization": "", "cookie": SECRET})
+    assert server.attributes["url.path"] == "/graphql"
+    assert [span.name for span in (server, *below.values()) if SECRET in span.text or "access_token" in span.text] == []
+
+
+def test_attributes_from_clients_are_shortened(traced):
+    path = "/" + "p" * 20_000
+    server, _ = traced.ask(f"query {'N' * 5_000} {BY_PATH}", headers={"user-agent": "u" * 20_000})
+    missing, _ = traced.request("GET", path)
+    assert len(server.text) < 5_000
+    assert len(missing.text) < 5_000
+
+
+def test_probes_have_no_spans_and_the_log_has_the_trace(tmp_path):
+    store = f"sqlite:///{tmp_path}/none.db"
+    with collecting() as (collector, spans), serving(tmp_path, collector, store) as (url, said):
+        httpx.get(f"{url}/readyz")
+        server, _ = Traced(url, spans).ask("{ locations { nodes { path } } }")
+        assert server.outcome == (Status.STATUS_CODE_ERROR, "UNAVAILABLE")
+        end = time.monotonic() + WAIT_SECONDS
+        while f'"trace":"{server.trace}"' not in said():
+            assert time.monotonic() < end, said()
+            time.sleep(0.05)
+        assert [span.name for span in spans if span.kind == Span.SPAN_KIND_SERVER] == ["POST /graphql"]
 
 
 def test_optional_libraries_are_not_imported_without_their_setting(demo_store):

@@ -62,7 +62,8 @@ def test_a_draining_server_answers_and_closes_connections(path):
 
 async def test_a_cancelled_request_is_503_and_is_observed():
     seen, sent = Seen(), []
-    app = small_app(SmallStore(), observers=[seen])
+    drain = GracefulShutdown()
+    app = small_app(SmallStore(), observers=[seen], drain=drain)
     scope = {
         "type": "http", "method": "GET", "path": "/graphql", "raw_path": b"/graphql",
         "headers": [(b"host", b"localhost")],
@@ -75,11 +76,12 @@ async def test_a_cancelled_request_is_503_and_is_observed():
     async def send(message):
         sent.append(message)
 
-    task = asyncio.create_task(app(scope, receive, send))
-    await asyncio.sleep(0.05)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    with drain.started():
+        task = asyncio.create_task(app(scope, receive, send))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
     assert (sent[0]["status"], (b"connection", b"close") in sent[0]["headers"]) == (503, True)
     assert b"UNAVAILABLE" in sent[1]["body"]
     assert seen == [(503, ["UNAVAILABLE"])]
