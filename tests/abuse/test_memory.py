@@ -15,7 +15,6 @@ from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_request import GraphQLRequest
 from resolvers.planning.cursors import CursorKind, encode_cursor
-from resolvers.session.budget import BudgetLimits
 from resolvers.session.large_read_limit import LARGE_READ_NODES
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
@@ -104,21 +103,6 @@ async def test_long_cursors_are_not_kept_in_caches_of_lists():
             found = await execution.execute(query, {"after": after}, allow_mutations=False)
             assert ("errors" in found.body) == (length > 0), found.body
         assert 0 < len(str(list(kept._entries))) < SIZE
-
-
-async def test_fields_share_the_ids_that_a_request_may_look_up():
-    query = "query($ids: [ID!]!) { a: nodes(ids: $ids) { id } b: nodes(ids: $ids) { id } }"
-    async with open_store("sqlite://:memory:") as store:
-        await store.create()
-        for plans in (None, PlanCache(SCHEMA._schema, TYPES)):
-            execution = Execution(
-                SCHEMA, lambda: Context(Request(store, {"ground": GROUND}, BudgetLimits(10)), TYPES), plans=plans
-            )
-            fine = await execution.execute(query, {"ids": ["nothing:1"] * 5}, allow_mutations=False)
-            assert "errors" not in fine.body
-            refused = await execution.execute(query, {"ids": ["nothing:1"] * 6}, allow_mutations=False)
-            (error,) = refused.body["errors"]
-            assert error["extensions"]["code"] == "BUDGET_EXCEEDED"
 
 
 # -- large answers under way -------------------------------------------------------------------------------------------
