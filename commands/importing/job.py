@@ -37,6 +37,7 @@ METER_ROWS = 1000
 GC_THRESHOLD = 200_000
 
 MAX_REASONS = 5
+MAX_REJECTED = 1_000_000  # whose reasons are in memory
 
 
 @dataclass
@@ -77,6 +78,11 @@ class ImportJob:
         with progress("Reading", "rows") as meter:
             for _, row in self.format.read(self.source.file):
                 self.plan.take(row)
+                if len(self.plan.rejections) > MAX_REJECTED:
+                    raise BadInput(
+                        f"More than {MAX_REJECTED:,} rows of {self.source.name} are rejected; nothing was imported. "
+                        f"The last: row {row.number}: {self.plan.rejections[-1].reason}"
+                    )
                 if self.plan.rows % METER_ROWS == 0:
                     meter(METER_ROWS)
         self._versions = arrange_versions(self.plan)
