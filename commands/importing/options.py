@@ -94,7 +94,8 @@ Yes = Annotated[
     bool,
     typer.Option(
         "--yes",
-        help="Import a file that looks like another kind: a tree by parent ids, paths in a column, no header.",
+        help="Import a file that looks like another kind (a tree by parent ids, paths in a column, no header), or of "
+        "which most rows are rejected.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the changes without writing them.")]

@@ -43,7 +43,7 @@ class ImportTarget(NamedTuple):
 
     def load(self, source: Source, form: Format) -> None:
         """Import a source and report it; ends the command with status 1 where rows were rejected."""
-        job = ImportJob(source, form, self.plan, self.store, self.prune, self.moves, self.dry_run)
+        job = ImportJob(source, form, self.plan, self.store, self.prune, self.moves, self.dry_run, self.is_confirmed)
         job.run()
         job.report()
         if job.outcome.rejections and not self.allow_rejects:

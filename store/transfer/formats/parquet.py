@@ -16,6 +16,7 @@ BATCH_ROWS = 1_000
 MAX_BATCH_BYTES = 256_000_000  # of a batch as Arrow has it
 MAX_VALUES = 20_000_000  # of a column of lists in one row group, which may have few bytes
 MAX_CHUNK_BYTES, MAX_RATIO = 256_000_000, 100  # of a column in one row group that is compressed by more than this
+NUMBER_BYTES = 16  # of the widest number, date or decimal, nearly
 MAX_VALUE_BYTES = 4_000_000  # as many as a cell of CSV can have
 _TOO_LONG = f"The row has more than {MAX_LINE_BYTES:,} bytes, or a value of more than {MAX_VALUE_BYTES:,}."
 _EXTRA = "Parquet files need pyarrow; install it with: pip install 'clade-graphql[files]'"
@@ -76,10 +77,10 @@ def _rows(file: Path, header: list[str], reader: Any, error_type: type[Exception
         with reader(file) as plain:
             columns = [plain.metadata.schema.column(index) for index in range(plain.metadata.num_columns)]
             texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
-            size = _batch_rows(plain.metadata)
+            size, schema = _batch_rows(plain.metadata), plain.schema_arrow
         with reader(file, read_dictionary=texts, pre_buffer=False) as opened:
             for batch in opened.iter_batches(batch_size=size, use_threads=False):
-                for fields in _values(batch):
+                for fields in _values(batch, schema):
                     number += 1
                     if fields is None:
                         yield number, [None] * len(header), _TOO_LONG
@@ -90,8 +91,15 @@ def _rows(file: Path, header: list[str], reader: Any, error_type: type[Exception
         raise _unreadable(file, error) from error
 
 
-def _values(batch: Any) -> Iterator[dict[str, Any] | None]:
+def _values(batch: Any, schema: Any) -> Iterator[dict[str, Any] | None]:
     """The rows of a batch as Python values, a few megabytes of them at a time; None for one that is too large."""
+    import pyarrow
+    from pyarrow import compute
+
+    if sum(_largest_size(column, compute, pyarrow) for column in batch.columns) <= MAX_LINE_BYTES:
+        # Nearly all batches: without dictionaries, from which Arrow makes Python values slowly.
+        yield from pyarrow.Table.from_batches([batch]).cast(schema).to_pylist()
+        return
     rows = zip(*map(_sizes, batch.columns), strict=True)
     sizes = [MAX_LINE_BYTES + 1 if max(row) > MAX_VALUE_BYTES else sum(row) for row in rows]
     start = 0
@@ -108,6 +116,24 @@ def _values(batch: Any) -> Iterator[dict[str, Any] | None]:
             start = end
 
 
+def _largest_size(column: Any, compute: Any, pyarrow: Any) -> int:
+    """The most bytes that a column may have, by its longest text."""
+    if pyarrow.types.is_nested(column.type):
+        return 8 * len(column) + sum(_largest_size(part, compute, pyarrow) for part in _parts(column, pyarrow))
+    texts = column.dictionary if pyarrow.types.is_dictionary(column.type) else column
+    return len(column) * (compute.max(_lengths(texts, compute, pyarrow)).as_py() or 8)
+
+
+def _parts(column: Any, pyarrow: Any) -> list[Any]:
+    """The columns in a column of structures, maps or lists."""
+    if pyarrow.types.is_struct(column.type):
+        return list(column.flatten())
+    if not pyarrow.types.is_map(column.type):
+        return [column.flatten()]
+    start, end = (column.offsets[index].as_py() for index in (0, -1))
+    return [column.keys.slice(start, end - start), column.items.slice(start, end - start)]
+
+
 def _sizes(column: Any) -> list[int]:
     """The bytes of each row of a column: of its texts, or some for each number."""
     import pyarrow
@@ -122,21 +148,19 @@ def _lengths(column: Any, compute: Any, pyarrow: Any) -> Any:
     """The bytes of each value of a column without structures and lists."""
     if pyarrow.types.is_dictionary(column.type):
         return _lengths(column.dictionary, compute, pyarrow).take(column.indices)
-    if pyarrow.types.is_binary(column.type) or pyarrow.types.is_string(column.type):
+    types = pyarrow.types
+    if any(
+        is_text(column.type)
+        for is_text in (types.is_string, types.is_binary, types.is_large_string, types.is_large_binary)
+    ):
         return compute.binary_length(column)
-    return (
-        pyarrow.repeat(max(8, column.type.bit_width // 8), len(column)) if len(column) else pyarrow.array([], "int64")
-    )
+    width = column.type.byte_width if types.is_fixed_size_binary(column.type) else NUMBER_BYTES
+    return pyarrow.array([width] * len(column), "int64")
 
 
 def _nested_size(column: Any, compute: Any, pyarrow: Any) -> int:
-    if pyarrow.types.is_struct(column.type):
-        return sum(_nested_size(inner, compute, pyarrow) for inner in column.flatten())
     if pyarrow.types.is_nested(column.type):
-        return 8 * len(column) + sum(
-            _nested_size(inner, compute, pyarrow)
-            for inner in ([column.keys, column.items] if pyarrow.types.is_map(column.type) else [column.flatten()])
-        )
+        return 8 * len(column) + sum(_nested_size(part, compute, pyarrow) for part in _parts(column, pyarrow))
     return compute.sum(_lengths(column, compute, pyarrow)).as_py() or 0
 
 
