@@ -56,7 +56,10 @@ def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterab
         name, column = _split("--level", option)
         level = hierarchy.level(name)
         if level.name in mapping:
-            raise BadInput(f"--level {name} is given twice.")
+            raise BadInput(
+                f"--level {name} is given twice. Nodes of one level in several columns, such as category, subcategory, "
+                "are imported by their paths: write a file with the columns path, level and name."
+            )
         if not level.under & {None, *mapping}:
             places = ", ".join(sorted(above or "the root" for above in level.under))
             raise BadInput(f"--level {name} is in the wrong position: {level.name} is allowed under {places}.")

@@ -24,6 +24,7 @@ from commands.importing.options import (
     Segments,
     Sheet,
     SourceName,
+    Yes,
 )
 from commands.options import HierarchyName, StoreUrl, hierarchy_named, store_url
 
@@ -35,7 +36,7 @@ def import_file(
     key: KeyTemplates = None, keys: KeyNames = None, read_units: ReadUnits = None, segments: Segments = 4,
     format_name: FormatName = None, ignore_unknown: IgnoreUnknown = False, describe: Describe = False,
     dry_run: DryRun = False, prune: Prune = False, moves: Moves = False, allow_rejects: AllowRejects = False,
-    store: StoreUrl = None,
+    yes: Yes = False, store: StoreUrl = None,
 ) -> None:  # fmt: skip
     """Import the nodes of a file or of a DynamoDB table into the store.
 
@@ -62,5 +63,5 @@ def import_file(
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments)
     plan = ImportPlan(definition, ignore_unknown=ignore_unknown)
-    target = ImportTarget(plan, store_url(store), prune, moves, dry_run, allow_rejects)
+    target = ImportTarget(plan, store_url(store), prune, moves, dry_run, allow_rejects, yes)
     run_import(file, format_name, options, table_options, target, describe=describe)

@@ -2,7 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 
 import typer
 
@@ -10,6 +11,7 @@ from commands.importing.file_format import FileFormat
 from commands.importing.source import Source
 from store.errors import BadInput
 from store.text import shorten
+from store.transfer.file_shape import first_rows
 from store.transfer.formats.numbers import EXAMPLES, NumberFormat
 
 SAMPLE_ROWS = 1_000
@@ -17,13 +19,16 @@ SHOWN_VALUES = 3
 NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
 
 
-def describe_file(hierarchy: str, address: str, source: Source, found: FileFormat) -> None:
-    """Print the columns of a table with values of the first rows, what was guessed, and the proposed command."""
+def describe_file(hierarchy: str, address: str, source: Source, found: FileFormat, check: Callable[[], None]) -> None:
+    """Print the columns of a table with values of the first rows, what was guessed, and the proposed command.
+
+    A file that fails the `check` has no command that would import it.
+    """
     for guess in found.guesses:
         typer.echo(f"{source.name}: {guess}")
     words = ["clade", "import", hierarchy, address]
-    if found.sample is not None and found.options is not None:
-        rows = found.sample(SAMPLE_ROWS)
+    if found.rows is not None and found.options is not None:
+        rows = first_rows(found.header, islice(found.rows(), SAMPLE_ROWS))
         used = {value.partition("=")[2]: f"{option} {value}" for option, value in found.options.pairs()}
         for index, column in enumerate(found.header):
             values = dict.fromkeys(row[index] for row in rows if index < len(row) and row[index])
@@ -31,6 +36,7 @@ def describe_file(hierarchy: str, address: str, source: Source, found: FileForma
             typer.echo(f"  {column}: {shown or 'no values'}{'' if column in used else ' (not imported)'}")
         words += [word for pair in found.options.pairs() for word in pair]
         words += _cell_options(found, rows)
+    check()
     typer.echo(f"Proposed command:\n  {shlex.join(words)}")
 
 

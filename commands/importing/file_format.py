@@ -1,6 +1,6 @@
 """Format of a file to import, by its extension and the options of the command."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,14 +11,14 @@ from store.model.hierarchy import Hierarchy
 from store.transfer import formats
 from store.transfer.formats import Format
 from store.transfer.formats import columns as csv_file
-from store.transfer.formats.dialect import Dialect
+from store.transfer.formats.dialect import Dialect, looks_like_table
 from store.transfer.formats.excel import excel_table
 from store.transfer.formats.geojson import LINE_ENDINGS, geojson_table
 from store.transfer.formats.json_file import is_nodes, json_table, read_nodes, read_objects
 from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
 from store.transfer.formats.matching import ColumnOptions, match_columns
 from store.transfer.formats.parquet import parquet_table
-from store.transfer.formats.path_table import is_path_table
+from store.transfer.formats.path_table import is_path_table, path_header
 from store.transfer.formats.rejected import JSON_REASON, rejected_json, rejected_table, rejected_taxonomy
 from store.transfer.formats.row_reader import PLAIN, CellFormat, LevelColumns, check_columns, named
 from store.transfer.formats.source import content_name
@@ -37,18 +37,24 @@ class FileOptions:
 
 @dataclass(frozen=True)
 class FileFormat:
-    """The format of a file, what was guessed about it, and, of a table, its columns and a sample of its rows."""
+    """The format of a file, what was guessed about it, and, of a table, its columns and its rows as texts.
+
+    The header of CSV and Excel is a row. Paths in JSON may be lists of keys. A file that is Clade's own is an export.
+    """
 
     format: Format
     guesses: Sequence[str] = ()
     options: ColumnOptions | None = None
     header: Sequence[str] = ()
-    sample: Callable[[int], list[list[str]]] | None = None
+    rows: Callable[[], Iterator[Sequence[str]]] | None = None
+    has_text_header: bool = False
+    has_lists: bool = False
+    is_own: bool = False
 
 
 def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileOptions) -> FileFormat:
     """The format of this name, by default that of the file's extension. Raises BadInput for options of another one."""
-    name = name or formats.name_of(file)
+    name = name or _name_of(file)
     if name is None:
         raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(formats.NAMES)}.')
     if name != "csv" and options.dialect != Dialect():
@@ -58,18 +64,24 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     if name == "csv":
         return _csv(hierarchy, file, options)
     if name in ("excel", "parquet", "geojson"):
-        return _table(hierarchy, _read_table(file, name, options), options)
+        return _table(hierarchy, name, _read_table(file, name, options), options)
     if name == "json":
         objects = read_objects(file)
         if not is_nodes(objects) or options.columns.levels:
-            return _table(hierarchy, json_table(file, objects), options)
+            return _table(hierarchy, name, json_table(file, objects), options)
         _refuse_columns(options)
-        return FileFormat(Format(lambda _: read_nodes(objects), lambda _: rejected_json()))
+        return FileFormat(Format(lambda _: read_nodes(objects), lambda _: rejected_json()), has_lists=True)
     _refuse_columns(options)
     if name == "jsonl":
-        return FileFormat(Format(read_jsonl, lambda _: rejected_json()))
+        return FileFormat(Format(read_jsonl, lambda _: rejected_json()), has_lists=True)
     level = taxonomy_level(hierarchy)
     return FileFormat(Format(partial(read_taxonomy, level), lambda _: rejected_taxonomy()))
+
+
+def _name_of(file: Path) -> str | None:
+    """The format by the extension of a file; a text file is a taxonomy, or a table by its delimiters."""
+    name = formats.name_of(file)
+    return "csv" if name == "taxonomy" and looks_like_table(file) else name
 
 
 def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
@@ -84,6 +96,7 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
                 lambda file: csv_file.rejected_csv(file, dialect, JSON_REASON),
             ),
             said,
+            is_own=header == path_header(hierarchy),
         )
     found, levels, guesses = _columns(hierarchy, header, options.columns)
     return FileFormat(
@@ -94,15 +107,17 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
         [*said, *guesses],
         found,
         header,
-        lambda count: csv_file.sample_rows(file, count, dialect),
+        lambda: csv_file.cell_rows(file, dialect),
+        has_text_header=True,
     )
 
 
-def _table(hierarchy: Hierarchy, table: Table, options: FileOptions) -> FileFormat:
+def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) -> FileFormat:
     if is_path_table(table.header) and not options.columns.levels:
         _refuse_columns(options)
         return FileFormat(
-            Format(lambda _: read_path_table(hierarchy, table), lambda _: rejected_table(table.header, JSON_REASON))
+            Format(lambda _: read_path_table(hierarchy, table), lambda _: rejected_table(table.header, JSON_REASON)),
+            is_own=table.header == path_header(hierarchy),
         )
     found, levels, guesses = _columns(hierarchy, table.header, options.columns)
     return FileFormat(
@@ -110,7 +125,8 @@ def _table(hierarchy: Hierarchy, table: Table, options: FileOptions) -> FileForm
         guesses,
         found,
         table.header,
-        table.sample,
+        table.texts,
+        has_text_header=name == "excel",
     )
 
 

@@ -37,6 +37,7 @@ METER_ROWS = 1000
 GC_THRESHOLD = 200_000
 
 MAX_REASONS = 5
+MAX_REJECTED = 500_000  # whose reasons are in memory
 
 
 @dataclass
@@ -50,6 +51,7 @@ class ImportJob:
     prune: bool
     moves: bool
     dry_run: bool
+    is_confirmed: bool = False
     outcome: LoadResult = field(default_factory=LoadResult)
     _versions: list[tuple[ImportPlan, dict[Key, int]]] = field(default_factory=list)
     _kept: int = 0
@@ -77,6 +79,11 @@ class ImportJob:
         with progress("Reading", "rows") as meter:
             for _, row in self.format.read(self.source.file):
                 self.plan.take(row)
+                if len(self.plan.rejections) > MAX_REJECTED and not self.is_confirmed:
+                    raise BadInput(
+                        f"More than {MAX_REJECTED:,} rows of {self.source.name} are rejected; nothing was imported. "
+                        f"The last: row {row.number}: {self.plan.rejections[-1].reason} --yes imports the others."
+                    )
                 if self.plan.rows % METER_ROWS == 0:
                     meter(METER_ROWS)
         self._versions = arrange_versions(self.plan)

@@ -90,6 +90,14 @@ IgnoreUnknown = Annotated[bool, typer.Option("--ignore-unknown", help="Skip attr
 Describe = Annotated[
     bool, typer.Option("--describe", help="Print the columns and a command that imports the file; import nothing.")
 ]
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes",
+        help="Import a file that looks like another kind (a tree by parent ids, paths in a column, no header), or of "
+        "which most rows are rejected.",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the changes without writing them.")]
 Prune = Annotated[
     bool, typer.Option("--prune", help="Delete stored nodes that the file does not have, below nodes that it has.")

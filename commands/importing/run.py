@@ -9,6 +9,7 @@ import typer
 from commands.importing.describe import describe_file
 from commands.importing.file_format import FileOptions, format_of
 from commands.importing.job import ImportJob
+from commands.importing.misread import check_file, check_keys, check_table
 from commands.importing.source import Source, source_at
 from commands.importing.tables import (
     NO_TEMPLATE,
@@ -38,10 +39,11 @@ class ImportTarget(NamedTuple):
     moves: bool
     dry_run: bool
     allow_rejects: bool
+    is_confirmed: bool = False
 
     def load(self, source: Source, form: Format) -> None:
         """Import a source and report it; ends the command with status 1 where rows were rejected."""
-        job = ImportJob(source, form, self.plan, self.store, self.prune, self.moves, self.dry_run)
+        job = ImportJob(source, form, self.plan, self.store, self.prune, self.moves, self.dry_run, self.is_confirmed)
         job.run()
         job.report()
         if job.outcome.rejections and not self.allow_rejects:
@@ -65,10 +67,16 @@ def _import_file(
     hierarchy = target.plan.hierarchy
     with source_at(address) as source:
         found = format_of(hierarchy, source.file, format_name, options)
+
+        def check() -> None:
+            if not target.is_confirmed:
+                check_file(hierarchy, source, found)
+
         if describe:
-            return describe_file(hierarchy.name, address, source, found)
+            return describe_file(hierarchy.name, address, source, found, check)
         for guess in found.guesses:
             typer.echo(f"{source.name}: {guess}", err=True)
+        check()
         target.load(source, found.format)
 
 
@@ -83,11 +91,19 @@ def _import_table(
             find_export(Path(address))  # a folder that has none needs no template
         raise BadInput(NO_TEMPLATE)
     with table_at(address, table_options, one_page=target.dry_run or describe) as table:
+
+        def check() -> None:
+            if not target.is_confirmed:
+                check_table(table)
+
         if describe:
-            return describe_table(hierarchy, address, table, table_options)
+            return describe_table(hierarchy, address, table, table_options, check)
         if target.prune and (table.export.is_incremental or (target.dry_run and address.startswith(SCHEME))):
             raise BadInput("--prune needs a whole table; this has a part of it.")
         form, reader = table_format(hierarchy, table, options.columns, table_options)
+        check()
+        if not target.is_confirmed:
+            check_keys(table.source.name, (row for _, row in form.read(table.source.file)))
         try:
             target.load(table.source, form)
         finally:

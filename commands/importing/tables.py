@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,8 +120,10 @@ def table_format(
     return Format(lambda _: read_export(table.export, reader), lambda _: _rejected()), reader
 
 
-def describe_table(hierarchy: Hierarchy, address: str, table: TableSource, options: TableOptions) -> None:
-    """Print keys of a sample and the proposed command."""
+def describe_table(
+    hierarchy: Hierarchy, address: str, table: TableSource, options: TableOptions, check: Callable[[], None]
+) -> None:
+    """Print keys of a sample and the proposed command, if the table passes the `check`."""
     items = sample_items(table.export, SAMPLE_ITEMS)
     if not items:
         raise BadInput(f"{table.source.name} has no items to describe.")
@@ -132,6 +134,7 @@ def describe_table(hierarchy: Hierarchy, address: str, table: TableSource, optio
     typer.echo(f"{table.source.name}: {quantity(len(items), 'item')} in the sample, keys {' and '.join(pairs[0])}")
     for values in keys[:SHOWN_KEYS]:
         typer.echo(f"  {' / '.join(values)}")
+    check()
     templates = list(options.templates) or propose_templates(hierarchy, keys)
     if not templates:
         typer.echo(f"No template fits the levels of {hierarchy.name}; write --key yourself.")

@@ -21,6 +21,7 @@ from store.model.ranges import KeyRange, siblings, subtree
 from store.model.ranks import manual_part
 from store.model.records import Record
 from store.model.undefined_values import Undefined
+from store.model.values.kinds import Value
 from store.reading.active_moves import ActiveMoves, active_moves
 from store.reading.change_feed import transactions
 from store.reading.pages import LOG_PAGE_ITEMS, Pages
@@ -141,15 +142,23 @@ def _fields(hierarchy: Hierarchy, record: Record, undefined: Undefined) -> dict[
     others = undefined.see(record.level, record.attributes)
     level = hierarchy.any_level(record.level)
     attributes = level.current(record.attributes)
+    names = [*(name for name in level.attributes if name in attributes), *sorted({*attributes} - {*level.attributes})]
     fields: dict[str, object] = {
         "path": record.path, "level": level.label, "name": record.name,
         "id": record.id.removeprefix(f"{record.hierarchy}:"),
-        **{name: value for name, value in attributes.items() if name not in others},
+        **{name: _sorted(attributes[name]) for name in names if name not in others},
     }  # fmt: skip
-    if are_names(names := record.attributes.get(NAMES)):
-        fields[NAMES] = dict(sorted(cast(dict[str, str], names).items()))  # DynamoDB returns them in any order
+    if are_names(translated := record.attributes.get(NAMES)):
+        fields[NAMES] = _sorted(translated)
     if (rank := manual_part(record.level, record.rank)) is not None:
         fields["rank"] = rank
     if others or record.level not in hierarchy.levels:
-        fields["undefined"] = others
+        fields["undefined"] = _sorted(others)
     return fields
+
+
+def _sorted(value: Value) -> Value:
+    """A value whose objects have their fields in alphabetical order, since DynamoDB returns them in any order."""
+    if isinstance(value, dict):
+        return {name: _sorted(one) for name, one in sorted(value.items())}
+    return [_sorted(one) for one in value] if isinstance(value, list) else value

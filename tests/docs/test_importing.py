@@ -13,6 +13,7 @@ PAGE = (DOCS / "importing.md").read_text("utf-8")
 def test_all_commands_of_the_page_run(tmp_path: Path) -> None:
     (tmp_path / "stores.csv").write_text(blocks("csv", PAGE)[0])
     (tmp_path / "staedte.csv").write_text(blocks("csv", PAGE)[1])
+    (tmp_path / "garden.csv").write_text(blocks("csv", PAGE)[2])
     (tmp_path / "more.jsonl").write_text(blocks("json", PAGE)[1])
     (tmp_path / "tree.json").write_text(blocks("json", PAGE)[0])
     (tmp_path / "moving.jsonl").write_text(blocks("json", PAGE)[2])
@@ -30,6 +31,7 @@ def test_all_commands_of_the_page_run(tmp_path: Path) -> None:
     shown += ("would be moved: 1 (1 CITY)\n  US/NE/Lincoln -> US/NE/Lancaster/Lincoln\nwould be added: 1 (1 COUNTY)",)
     for words in (*shown, "Lincoln CITY"):
         assert words in output.stdout, output.stdout
+    assert "added: 3 (2 CATEGORY, 1 PRODUCT)" in output.stdout
     assert "New York City CITY" not in output.stdout
     assert "Copied " in output.stdout
     assert "no findings" in output.stdout

@@ -13,7 +13,7 @@ from store.transfer.formats.dialect import Dialect
 from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
 from store.transfer.formats.path_table import PathRowReader
 from store.transfer.formats.rejected import REASON, RejectedRows, csv_line, free_name
-from store.transfer.formats.row_reader import PLAIN, CellFormat, LevelColumns, RowReader, check_columns
+from store.transfer.formats.row_reader import MAX_COLUMNS, PLAIN, CellFormat, LevelColumns, RowReader, check_columns
 from store.transfer.formats.source import opened
 from store.transfer.rows import Rejection, Row
 
@@ -66,12 +66,13 @@ def csv_header(file: Path, dialect: Dialect | None = None) -> list[str]:
     return _header(file, _records(file, (dialect or Dialect()).resolved(file)))[1]
 
 
-def sample_rows(file: Path, count: int, dialect: Dialect | None = None) -> list[list[str]]:
-    """The cells of the first rows below the header, without those that cannot be read."""
+def cell_rows(file: Path, dialect: Dialect | None = None) -> Iterator[list[str]]:
+    """The cells of the rows below the header, without those that cannot be read."""
     records = _records(file, (dialect or Dialect()).resolved(file))
     _header(file, records)
-    found = [cells for (_, _, cells), _ in zip(records, range(count), strict=False) if isinstance(cells, list)]
-    return [cells for cells in found if cells]
+    for _, _, cells in records:
+        if isinstance(cells, list) and cells:
+            yield cells
 
 
 def rejected_csv(file: Path, dialect: Dialect | None = None, reason_column: str = REASON) -> RejectedRows:
@@ -202,4 +203,6 @@ def _header(file: Path, records: Iterator[Record]) -> tuple[str, list[str]]:
     _, text, cells = next((record for record in records if _has_cells(record)), (1, "", []))
     if isinstance(cells, Rejection) or not any(cells):
         raise BadInput(f'"{file.name}" has no header: its first line must name the columns.')
+    if len(cells) > MAX_COLUMNS:
+        raise BadInput(f"{file.name} has {len(cells):,} columns; at most {MAX_COLUMNS:,} are read.")
     return text.removeprefix("\ufeff"), [cell.removeprefix("\ufeff").strip() for cell in cells]

@@ -15,6 +15,7 @@ DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_NAMES = {"\t": "tab", "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "\\t": "\t"}
 SAMPLE_BYTES = 64_000
 SAMPLE_ROWS = 50
+MAX_CHARACTER_BYTES = 4
 ENOUGH_CHARACTERS = 1_000  # beyond ASCII, after which the encoding is clear
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
@@ -91,12 +92,16 @@ def guess_encoding(file: Path) -> str:
         if wide := _wide_encoding(start):
             return wide
         while block and valid + invalid < ENOUGH_CHARACTERS:
+            more = source.read(BLOCK_BYTES)
+            cut = len(block)
+            while more and cut > len(block) - MAX_CHARACTER_BYTES and block[cut - 1] >= 0x80:
+                cut -= 1  # a character may go on in the next block
             if not block.isascii():
-                for run in _HIGH_BYTES.findall(block):
+                for run in _HIGH_BYTES.findall(block[:cut]):
                     characters = _UTF8_CHARACTER.findall(run)
                     valid += len(characters)
                     invalid += len(run) - sum(map(len, characters))
-            block = source.read(BLOCK_BYTES)
+            block = block[cut:] + more
     return "utf-8" if valid >= invalid else "cp1252"
 
 
@@ -122,6 +127,16 @@ def _guess_delimiter(file: Path, dialect: Dialect) -> str:
         if score > best_score:
             best, best_score = delimiter, score
     return best
+
+
+def looks_like_table(file: Path) -> bool:
+    """Whether the first lines of a text file are rows of one width, and none is a path with ` > ` in it."""
+    with opened(file) as source:
+        text = source.read(SAMPLE_BYTES).decode(guess_encoding(file), "replace")
+    lines = [line for line in text.splitlines(keepends=True)[:SAMPLE_ROWS] if not line.startswith("#")]
+    if any(" > " in line for line in lines):
+        return False
+    return any(_score(lines, delimiter)[0] == 1 for delimiter in (DELIMITERS if len(lines) > 1 else "\t"))
 
 
 def _score(lines: Iterable[str], delimiter: str) -> tuple[float, int]:

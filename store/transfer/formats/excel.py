@@ -2,18 +2,23 @@
 
 import re
 import zipfile
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
 from store.errors import BadInput
+from store.transfer.formats.lines import MAX_LINE_BYTES
 from store.transfer.formats.row_reader import named, text_of
 from store.transfer.formats.source import BLOCK_BYTES, DAMAGED
-from store.transfer.formats.table import Table, TableRow
+from store.transfer.formats.table import Table, TableRow, checked_header
 
 MAX_UNPACKED_BYTES = 500_000_000  # of the files in a workbook
 MAX_CELLS = 20_000_000  # of the rectangle around the cells of a sheet, which is in memory as a whole
 _CELL = re.compile(rb"""\br\s*=\s*["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
+_TEXT_CELL = re.compile(rb"""\bt\s*=\s*["']s["'][^<]*<(?:\w+:)?v[^<>]*>\s*([0-9]{1,9})""")
+_END_OF_TEXT = re.compile(rb"</(?:\w+:)?si\s*>")
+_SHARED_TEXTS = "xl/sharedstrings.xml"
 _OVERLAP_BYTES = 40_000  # of two blocks, in which a reference may be cut; more than the text of a cell
 _ANY_SIZE = 1 << 60
 _OTHER_FORMATS = {"content.xml", "xl/workbook.bin"}  # of OpenDocument and .xlsb, which are not checked here
@@ -44,7 +49,7 @@ def excel_table(file: Path, sheet: str | None = None) -> Table:
     names = [text_of(cell).strip() for cell in cells[start - 1]]
     while not names[-1]:
         names.pop()
-    return Table(names, lambda: _rows(enumerate(cells[start:], start=start + 1), len(names)))
+    return Table(checked_header(file, names), lambda: _rows(enumerate(cells[start:], start=start + 1), len(names)))
 
 
 def _rows(rows: Iterable[tuple[int, Sequence[object]]], width: int) -> Iterator[TableRow]:
@@ -63,15 +68,38 @@ def _check(file: Path) -> None:
                 raise BadInput(f"{file.name} is no .xlsx workbook; save it as one, or the sheet as CSV.")
             for info in archive.infolist():
                 info.file_size = _ANY_SIZE  # zipfile reads no more than this, others read what there is
+            texts = _text_sizes(file, archive)
+            for info in archive.infolist():
                 with archive.open(info) as content:
-                    size += _checked_size(file, content, size)
+                    size += _checked_size(file, content, size, texts)
     except (OSError, ValueError, *DAMAGED) as error:
         raise BadInput(f"{file.name} cannot be read as an Excel workbook: {error}.") from error
 
 
-def _checked_size(file: Path, content: IO[bytes], before: int) -> int:
-    """The bytes of a file in a workbook, after so many others. Raises BadInput for too many of them, or of cells."""
-    size = columns = rows = 0
+def _text_sizes(file: Path, archive: zipfile.ZipFile) -> "array[int]":
+    """The bytes of each shared text with its markup; any number of cells can refer to it. Raises BadInput."""
+    sizes = array("L")
+    size, rest = 0, b""
+    for info in archive.infolist():
+        if info.filename.lower() != _SHARED_TEXTS:
+            continue
+        with archive.open(info) as content:
+            while block := content.read(BLOCK_BYTES):
+                size += len(block)
+                *whole, rest = _END_OF_TEXT.split(rest + block)
+                for one in whole:
+                    sizes.extend([0] * one.count(b"<si/>"))
+                    sizes.append(len(one))
+                if size > MAX_UNPACKED_BYTES or len(rest) > MAX_LINE_BYTES:
+                    raise BadInput(f"{file.name} has too much text; save the sheet as CSV.")
+    return sizes
+
+
+def _checked_size(file: Path, content: IO[bytes], before: int, texts: "array[int]") -> int:
+    """The bytes of a file in a workbook, after so many others. Raises BadInput for too many of them, or of cells, or of
+    texts in cells.
+    """
+    size = columns = rows = text_size = 0
     rest = b""
     while block := content.read(BLOCK_BYTES):
         size += len(block)
@@ -83,6 +111,12 @@ def _checked_size(file: Path, content: IO[bytes], before: int) -> int:
             raise BadInput(
                 f"{file.name} has a sheet of {rows:,} rows and {columns:,} columns, at most {MAX_CELLS:,} cells are "
                 "read; remove cells that lie far from the others, or save the sheet as CSV."
+            )
+        numbers = map(int, _TEXT_CELL.findall(rest + block))
+        text_size += sum(texts[number] for number in numbers if number < len(texts))
+        if text_size > MAX_UNPACKED_BYTES:
+            raise BadInput(
+                f"{file.name} has more than {MAX_UNPACKED_BYTES:,} bytes in the cells of a sheet; save it as CSV."
             )
         rest = (rest + block)[-_OVERLAP_BYTES:]
         if rest.isspace():

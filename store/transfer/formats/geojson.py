@@ -8,7 +8,7 @@ from store.errors import BadInput
 from store.text import shown
 from store.transfer.formats.json_file import read_document
 from store.transfer.formats.lines import json_lines
-from store.transfer.formats.table import Table, TableRow, flat, unreadable
+from store.transfer.formats.table import Table, TableRow, flat, found_columns, unreadable
 from store.transfer.rows import Rejection
 
 LATITUDE, LONGITUDE, ID = "latitude", "longitude", "id"
@@ -21,7 +21,7 @@ def geojson_table(file: Path, *, is_lines: bool) -> Table:
     The columns `latitude`, `longitude` and `id` are those of the feature, unless a property has the name. Features
     without a point have neither latitude nor longitude. Raises BadInput.
     """
-    header = list(dict.fromkeys(name for _, _, row, _ in _features(file, is_lines=is_lines) for name in row))
+    header = found_columns(file, (row for _, _, row, _ in _features(file, is_lines=is_lines)))
     if not header:
         raise BadInput(f"{file.name} has no features.")
     return Table(header, lambda: _rows(file, header, is_lines=is_lines))

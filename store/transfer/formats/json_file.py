@@ -10,10 +10,12 @@ from store.errors import BadInput
 from store.transfer.formats.lines import row_of
 from store.transfer.formats.row_reader import json_text
 from store.transfer.formats.source import opened
-from store.transfer.formats.table import MAX_DEPTH, Table, TableRow, flat, unreadable
+from store.transfer.formats.table import MAX_DEPTH, Table, TableRow, flat, found_columns, unreadable
 from store.transfer.rows import Rejection, Row
 
 MAX_JSON_BYTES = 200_000_000  # of a document, which is in memory as a whole
+MAX_JSON_MEMORY = 2_000_000_000
+DICT_BYTES, LIST_BYTES, VALUE_BYTES = 200, 64, 40
 CHILDREN = "children"
 
 
@@ -25,10 +27,18 @@ def read_document(file: Path) -> Any:
         raise BadInput(
             f"{file.name} is a JSON document of more than {MAX_JSON_BYTES:,} bytes; write it as JSON lines (.jsonl)."
         )
+    if _memory(content) > MAX_JSON_MEMORY:
+        raise BadInput(f"{file.name} is a JSON document of too many values; write it as JSON lines (.jsonl).")
     try:
         return orjson.loads(content.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError as error:
         raise BadInput(f"{file.name} is not valid JSON: {error}.") from error
+
+
+def _memory(content: bytes) -> int:
+    """About the bytes of the values of a document in memory, which may be thirty times those of its text."""
+    containers = DICT_BYTES * content.count(b"{") + LIST_BYTES * content.count(b"[")
+    return 2 * len(content) + containers + VALUE_BYTES * content.count(b",")
 
 
 def read_objects(file: Path) -> list[Any]:
@@ -83,7 +93,7 @@ def json_table(file: Path, objects: list[Any]) -> Table:
     """The table of objects: columns such as address.city for objects in objects, and a row for each object in a list,
     with all columns of the object around it.
     """
-    header = list(dict.fromkeys(name for row in _all_rows(objects) if isinstance(row, dict) for name in row))
+    header = found_columns(file, (row for row in _all_rows(objects) if isinstance(row, dict)))
     if not header:
         raise BadInput(f"{file.name} has no objects.")
     return Table(header, lambda: _cells(objects, header))

@@ -1,5 +1,6 @@
 """Tables with a path and a level in each row, as exports have them, also for levels that nest in themselves."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import orjson
@@ -15,6 +16,7 @@ from store.transfer.rows import Rejection, Row
 
 FIXED = ("path", "level", "name", "id")
 AS_JSON = (NAMES, "undefined")
+_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 LAST = (NAMES, "rank", "undefined")
 
 
@@ -31,15 +33,17 @@ def path_header(hierarchy: Hierarchy) -> list[str]:
 
 def path_line(header: Sequence[str], fields: Mapping[str, object]) -> str:
     """The line of CSV of a node, given as in JSON lines. Names in languages and undefined attributes are JSON."""
-    cells = {**fields, "path": format_path(tuple(str(segment) for segment in _list(fields["path"])))}
-    for name in AS_JSON:
-        if name in cells:
-            cells[name] = orjson.dumps(cells[name]).decode()
-    return csv_line([_text(cells.get(name)) for name in header])
+    path = format_path(tuple(str(segment) for segment in _list(fields["path"])))
+    cells = {name: _text(value) for name, value in {**fields, "path": path}.items() if value is not None}
+    cells |= {name: orjson.dumps(fields[name]).decode() for name in AS_JSON if name in fields}
+    return csv_line([cells.get(name, "") for name in header])
 
 
 class PathRowReader:
-    """Turns cells into rows. An empty cell means no value, and nothing for an attribute that the level lacks."""
+    """Turns cells into rows. An empty cell means no value, and nothing for an attribute that the level lacks.
+
+    A cell that is a JSON string, such as `" a"` or `""`, is this text.
+    """
 
     def __init__(self, hierarchy: Hierarchy, header: Sequence[str]) -> None:
         self._hierarchy = hierarchy
@@ -62,8 +66,9 @@ class PathRowReader:
                 except orjson.JSONDecodeError as error:
                     return Rejection(number, f'Column "{name}": {shorten(text)} is not valid JSON: {error}.')
             elif text or attribute is not None:
-                fields[name] = text or None
-        return row_of(number, {**fields, "path": texts["path"].strip(), "level": texts["level"].strip()})
+                fields[name] = _unquoted(text) if text else None
+        path = _unquoted(texts["path"].strip())
+        return row_of(number, {**fields, "path": path, "level": texts["level"].strip()})
 
 
 def _list(value: object) -> Sequence[object]:
@@ -71,12 +76,32 @@ def _list(value: object) -> Sequence[object]:
 
 
 def _text(value: object) -> str:
-    """A value as a cell; a list is JSON where its parts would not be found again."""
-    if isinstance(value, list) and any(_is_ambiguous(one) for one in value):
-        return orjson.dumps(value).decode()
-    return text_of(value)
+    """A value as a cell; as JSON where the cell would not be read as this value, but trimmed, split or as none."""
+    match value:
+        case float():
+            return repr(value)
+        case list() if not value or any(_is_ambiguous(one) for one in value):
+            return orjson.dumps(value).decode()
+        case str() if _needs_quotes(value):
+            return orjson.dumps(value).decode()
+        case _:
+            return text_of(value)
 
 
 def _is_ambiguous(one: object) -> bool:
-    text = text_of(one)
-    return not isinstance(one, str) or ";" in text or one != text or not text or text.startswith("[")
+    return not isinstance(one, str) or ";" in one or one.startswith("[") or _needs_quotes(one)
+
+
+def _needs_quotes(text: str) -> bool:
+    return not text or text != text.strip() or text.startswith('"') or bool(_CONTROLS.search(text))
+
+
+def _unquoted(text: str) -> str:
+    """The text of a cell that is a JSON string, such as `" a"`; any other text as it is."""
+    if len(text) < 2 or not text.startswith('"') or not text.endswith('"'):
+        return text
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return found if isinstance(found, str) else text

@@ -15,6 +15,7 @@ from store.transfer.formats.numbers import NumberFormat
 from store.transfer.rows import NOTHING, Part, Rejection, Row
 
 NO_NULLS: frozenset[str] = frozenset()
+MAX_COLUMNS = 20_000  # of a table; Excel has 16,384
 MAX_NAMED_COLUMNS = 40  # in a message
 
 

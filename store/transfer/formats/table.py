@@ -1,8 +1,8 @@
 """Tables of formats other than text: a header and rows of typed cells, which become nodes as those of CSV do."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from store.errors import BadInput
@@ -10,6 +10,7 @@ from store.model.hierarchy import Hierarchy
 from store.transfer.formats.path_table import PathRowReader
 from store.transfer.formats.rejected import csv_line
 from store.transfer.formats.row_reader import (
+    MAX_COLUMNS,
     PLAIN,
     CellFormat,
     LevelColumns,
@@ -32,9 +33,28 @@ class Table:
     header: Sequence[str]
     rows: Callable[[], Iterator[TableRow]]
 
-    def sample(self, count: int) -> list[list[str]]:
-        """The first rows as texts."""
-        return [[text_of(cell) for cell in cells] for _, cells, reason in islice(self.rows(), count) if reason is None]
+    def texts(self) -> Iterator[list[str]]:
+        """The rows as texts, without those that cannot be read."""
+        for _, cells, reason in self.rows():
+            if reason is None:
+                yield [text_of(cell) for cell in cells]
+
+
+def checked_header(file: Path, header: list[str]) -> list[str]:
+    """The names of the columns; raises BadInput for so many that each row would take much memory."""
+    if len(header) > MAX_COLUMNS:
+        raise BadInput(f"{file.name} has {len(header):,} columns; at most {MAX_COLUMNS:,} are read.")
+    return header
+
+
+def found_columns(file: Path, rows: Iterable[Iterable[str]]) -> list[str]:
+    """The names in all rows, each once. Raises BadInput at the first that is too many."""
+    header: dict[str, None] = {}
+    for row in rows:
+        header |= dict.fromkeys(row)
+        if len(header) > MAX_COLUMNS:
+            checked_header(file, list(header))
+    return list(header)
 
 
 def read_table(

@@ -52,7 +52,7 @@ class ItemReader:
             return Rejection(number, f"The keys {shorten(self.keys_text(item), 200)} match no --key.")
         levels, path = list(match.levels), list(match.path)
         for column in self._below:
-            if text := _text(item.get(column.key)):
+            if text := key_text(item.get(column.key)):
                 levels.append(column.level)
                 path.append(text)
         parts = self._parts(levels, item)
@@ -68,7 +68,7 @@ class ItemReader:
         return Row(number, match.path, [], is_deleted=True)
 
     def match(self, item: WireItem) -> Match | None:
-        keys = [_text(item.get(name)) for name in self._keys]
+        keys = [key_text(item.get(name)) for name in self._keys]
         for template in self._templates:
             found = template.match(*(keys if template.has_sort_key else keys[:1]))
             if found is not None and all(keys):
@@ -77,7 +77,7 @@ class ItemReader:
 
     def keys_text(self, item: WireItem) -> str:
         """The keys of an item, for messages."""
-        return ", ".join(f"{name} = {_text(item.get(name)) or 'none'}" for name in self._keys)
+        return ", ".join(f"{name} = {key_text(item.get(name)) or 'none'}" for name in self._keys)
 
     def _parts(self, levels: Sequence[str], item: WireItem) -> list[Part]:
         """The parts of a path: an attribute is a value of the last node, else of the deepest that it is given for.
@@ -99,12 +99,12 @@ class ItemReader:
             return Part(level)
         columns = (columns or LevelColumns(level, "")).without(used)
         attributes: dict[str, object] = {}
-        name, node_id = (_text(item.get(column)) or None for column in (columns.name or "", columns.id or ""))
+        name, node_id = (key_text(item.get(column)) or None for column in (columns.name or "", columns.id or ""))
         for attribute, column in columns.attributes.items():
             if is_last or column in item:
                 attributes[attribute] = plain(item.get(column))
         if columns.names:
-            attributes[NAMES] = {tag: _text(item.get(column)) or None for tag, column in columns.names.items()}
+            attributes[NAMES] = {tag: key_text(item.get(column)) or None for tag, column in columns.names.items()}
         used |= {column for column in (columns.key, *columns.columns.values(), *columns.names.values()) if column}
         if is_last:
             self._add_by_name(level, item, attributes, used)
@@ -167,7 +167,7 @@ def item_of(text: str) -> tuple[str, Any]:
     raise BadInput('The line has no "Item" in DynamoDB JSON.')
 
 
-def _text(value: Any) -> str:
+def key_text(value: Any) -> str:
     """A key, which is a text or a number; nothing for any other value."""
     content = value.get("S") or value.get("N") if isinstance(value, dict) else None
     return content if isinstance(content, str) else ""

@@ -3,7 +3,9 @@
 import base64
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from store.transfer.tables.items import ItemReader, item_of
 MANIFEST, SUMMARY = "manifest-files.json", "manifest-summary.json"
 MAX_MANIFEST_BYTES = 100_000_000
 REASON_LINE = f'{{"{JSON_REASON}"'  # in files of rejected rows
+LINES_AN_ITEM = 10  # of a sample, in which so many of the lines may be damaged
 DATA_ENDINGS = (".json.gz", ".json")
 
 
@@ -83,17 +86,16 @@ def read_export(export: Export, reader: ItemReader) -> Iterator[tuple[str, Row |
 
 def sample_items(export: Export, count: int) -> list[Any]:
     """The first items that can be read."""
-    found: list[Any] = []
-    for file, _ in export.files:
-        for _, text, problem in text_lines(file):
-            if len(found) == count:
-                return found
-            if problem is None:
-                try:
-                    found.append(item_of(text)[1])
-                except BadInput:
-                    continue
-    return found
+    return list(islice(first_items(export, count * LINES_AN_ITEM), count))
+
+
+def first_items(export: Export, lines: int) -> Iterator[Any]:
+    """The items in so many lines, without those that cannot be read."""
+    found = (line for file, _ in export.files for line in text_lines(file))
+    for _, text, problem in islice(found, lines):
+        if problem is None:
+            with suppress(BadInput):
+                yield item_of(text)[1]
 
 
 def _row(number: int, text: str, reader: ItemReader) -> Row | Rejection | None:

@@ -10,9 +10,33 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import openpyxl
+import pyarrow
 import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from commands.main import app_of
 
 RUN_SECONDS = 120
+PLACES = """
+from clade import Node, attribute
+
+class Place(Node, hierarchy="place", many="places"):
+    "A country, a state or a city."
+
+class Country(Place, under=[None]):
+    "A country."
+
+class State(Place, under=[None, Country]):
+    "A state."
+
+class City(Place, under=[None, Country, State]):
+    "A city."
+
+    population: int | None = attribute("People.")
+    latitude: float | None = attribute("Degrees.")
+"""
 PRODUCTS = ["--key", "{category*#}"]
 
 
@@ -28,21 +52,23 @@ Import = Callable[..., Done]
 
 
 @pytest.fixture
-def clade(tmp_path: Path) -> Import:
-    """Imports a file in a process of its own into a new SQLite file, and exports that."""
-    environment = {**os.environ, "CLADE_STORE": f"sqlite:///{tmp_path}/nodes.db", "CLADE_LOG": "warning"}
-
-    def run(*words: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", "from commands.main import run; run()", *map(str, words)],
-            env=environment, capture_output=True, text=True, timeout=RUN_SECONDS, check=False,
-        )  # fmt: skip
+def clade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Import:
+    """Imports a file into a new SQLite file, and exports that."""
+    (tmp_path / "places.py").write_text(PLACES)
+    url = f"sqlite:///{tmp_path}/nodes.db"
+    for name, value in (
+        ("CLADE_STORE", url),
+        ("CLADE_HIERARCHIES", f"{tmp_path}/places.py,graph.hierarchies.categories"),
+    ):
+        monkeypatch.setenv(name, value)
 
     def imported(hierarchy: str, *words: object) -> Done:
-        done = run("import", hierarchy, *words)
-        lines = run("export", hierarchy).stdout.splitlines() if (tmp_path / "nodes.db").exists() else []
-        nodes = {"/".join(node["path"]): node for node in map(json.loads, lines)}
-        return Done(done.returncode, done.stdout + done.stderr, nodes)
+        done = CliRunner().invoke(app_of(), ["import", hierarchy, *map(str, words)])
+        exported = CliRunner().invoke(app_of(), ["export", hierarchy]) if (tmp_path / "nodes.db").exists() else None
+        nodes = {
+            "/".join(node["path"]): node for node in map(json.loads, exported.stdout.splitlines() if exported else ())
+        }
+        return Done(done.exit_code, f"{done.output}{done.exception or ''}", nodes)
 
     return imported
 
@@ -97,3 +123,183 @@ def test_keys_of_items_are_not_folded_in_silence(clade: Import, tmp_path: Path) 
     done = clade("category", file, "--key", "{category}", "--keys", "PK", "--fold-case", "category")
     assert (done.status, done.nodes) == (1, {})
     assert "--fold-case is for files, not for DynamoDB tables" in done.said
+
+
+# -- trees by parent ids -----------------------------------------------------------------------------------------------
+
+KINDS = ("Garden", "Mowers", "Robots", "Blades", "Tools", "Hoses")
+
+
+def tree(count: int, header: Sequence[str], *, roots: str = "") -> list[list[str]]:
+    """Rows of an id, the id of the parent and a name: a tree of four children each."""
+    rows = [[f"{n}", f"{(n - 2) // 4 + 1}" if n > 1 else roots, f"{KINDS[n % 6]} {n}"] for n in range(1, count + 1)]
+    return [[*header], *rows]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(tree(600, ["id", "parent_id", "name"]), id="numbers"),
+        pytest.param(tree(600, ["id", "parent_id", "name"], roots="0"), id="root 0"),
+        pytest.param(tree(600, ["id", "parent_id", "name"], roots="1"), id="root refers to itself"),
+        pytest.param(tree(3, ["id", "parentId", "name"]), id="three rows"),
+        pytest.param(tree(600, ["id", "belongs under", "name"]), id="another name"),
+        pytest.param([["id", "parent_id", "name"], *reversed(tree(7_000, [])[1:])], id="children first"),
+        pytest.param([["slug", "x", "name"], ["g", "", "G"], ["g-m", "g", "M"], ["g-m-r", "g-m", "R"]], id="texts"),
+    ],
+)  # fmt: skip
+def test_a_tree_by_parent_ids_is_not_made_a_flat_list(clade: Import, tmp_path: Path, rows: list[list[str]]) -> None:
+    file = written(tmp_path / "x.csv", rows)
+    options = ["--level", f"category={rows[0][0]}", "--name", "category=name"]
+    for more in ([], ["--describe"], ["--dry-run"]):
+        done = clade("category", file, *options, *more)
+        assert (done.status, done.nodes) == (1, {}), done.said
+        assert f'x.csv is a tree by parent ids: column "{rows[0][1]}" has values of "{rows[0][0]}"' in done.said
+        assert "write a file with the columns path, level and name" in done.said
+        assert "Proposed command" not in done.said
+    confirmed = clade("category", file, *options, "--yes", "--dry-run")
+    assert (confirmed.status, f"added: {len(rows) - 1:,} " in confirmed.said) == (0, True), confirmed.said
+
+
+def test_the_command_says_so_in_one_line_and_makes_no_store(tmp_path: Path) -> None:
+    file = written(tmp_path / "x.csv", tree(9, ["id", "parent_id", "name"]))
+    words = ["import", "category", str(file), "--level", "category=id"]
+    done = subprocess.run(
+        [sys.executable, "-c", "from commands.main import run; run()", *words],
+        env={**os.environ, "CLADE_STORE": f"sqlite:///{tmp_path}/x.db"},
+        capture_output=True, text=True, timeout=RUN_SECONDS, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
+    assert done.stderr.startswith("clade: x.csv is a tree by parent ids")
+    assert not (tmp_path / "x.db").exists()
+
+
+def test_a_tree_by_parent_ids_is_recognized_in_every_format(clade: Import, tmp_path: Path) -> None:
+    objects = [dict(zip(["id", "parentId", "name"], row, strict=True)) for row in tree(9, [])[1:]]
+    json_file, parquet_file, book = tmp_path / "x.json", tmp_path / "x.parquet", openpyxl.Workbook()
+    json_file.write_text(json.dumps(objects))
+    parquet.write_table(pyarrow.Table.from_pylist(objects), parquet_file)
+    for row in tree(9, ["id", "parentId", "name"]):
+        book.active.append(row)
+    book.save(tmp_path / "x.xlsx")
+    for file in (json_file, parquet_file, tmp_path / "x.xlsx"):
+        done = clade("category", file, "--level", "category=id")
+        assert (done.status, done.nodes, "is a tree by parent ids" in done.said) == (1, {}, True), done.said
+    table = items(tmp_path / "items.json", *[{**one, "PK": f"C{one['id']}"} for one in objects])
+    for more in ([], ["--describe"]):
+        done = clade("category", table, "--keys", "id", "--key", "{category}", *more)
+        assert (done.status, done.nodes, "is a tree by parent ids" in done.said) == (1, {}, True), done.said
+
+
+ORDINARY = [
+    pytest.param([["City", "Capital", "n"], ["Lyon", "Paris", "1"], ["Paris", "Paris", "2"], ["Nice", "Paris", "3"]],
+                 id="capitals"),
+    pytest.param([["City", "depth"], *[[f"{n}", f"{min(n - 1, 3)}"] for n in range(1, 40)]], id="depths"),
+    pytest.param([["City", "rooms"], *[[f"{n}", f"{n * 7 % 11}"] for n in range(1, 400)]], id="small numbers"),
+    pytest.param([["City", "next"], *[[f"C{n}", f"C{n % 9 + 1}"] for n in range(1, 10)]], id="a circle"),
+    pytest.param([["City", "parent company"], ["A", "Acme"], ["B", "Acme"], ["C", "B & Sons"]], id="companies"),
+    pytest.param([["City", "Road"], ["A/B", "1/2"], ["C/D", "1/3"], ["E/F", "1/4"]], id="slashes"),
+    pytest.param([["City", "n"], ["Main St 5/1", "1"], ["Main St 5/2", "2"], ["Main St 5/3", "3"]], id="houses"),
+    pytest.param([["City", "n"], ["https://a.example/x", "1"], ["https://a.example/y", "2"]], id="addresses"),
+    pytest.param([["City", "2019", "2020"], ["Bonn", "1", "2"], ["Köln", "3", "4"]], id="years"),
+    pytest.param([["Land", "2019", "City"], ["DE", "1999", "Bonn"], ["DE", "2020", "Ulm"]], id="years above years"),
+    pytest.param([["City"], ["Bonn"]], id="one column"),
+    pytest.param([["City", "Q1", "Q2"], ["Bonn", "Q3", "Q4"], ["Ulm", "Q2", "Q1"]], id="quarters"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", ORDINARY)
+def test_an_ordinary_table_is_imported(clade: Import, tmp_path: Path, rows: list[list[str]]) -> None:
+    done = clade("place", written(tmp_path / "x.csv", rows), "--level", "city=City")
+    assert (done.status, len(done.nodes)) == (0, len(rows) - 1), done.said
+
+
+# -- paths in a column -------------------------------------------------------------------------------------------------
+
+GARDEN = [["Garden"], ["Garden", "Mowers"], ["Garden", "Mowers", "Robots"], ["Garden", "Hoses"], ["Kitchen", "Knives"]]
+
+
+@pytest.mark.parametrize("separator", [" > ", ">", "/", " / ", "|", " | ", " » "])
+@pytest.mark.parametrize("form", ["table", "path table", "lines", "items"])
+def test_paths_in_a_column_are_not_made_keys_of_roots(clade: Import, tmp_path: Path, separator: str, form: str) -> None:
+    if separator.strip() == "/" and form in ("path table", "lines"):
+        return  # which is how paths are written there
+    paths = [separator.join(path) for path in GARDEN]
+    file, options = tmp_path / "x.csv", []
+    match form:
+        case "table":
+            written(file, [["Path", "n"], *[[path, "1"] for path in paths]])
+            options = ["--level", "category=Path"]
+        case "path table":
+            written(file, [["path", "level", "name"], *[[path, "CATEGORY", "x"] for path in paths]])
+        case "lines":
+            file = file.with_suffix(".jsonl")
+            file.write_text("".join(json.dumps({"path": path, "level": "CATEGORY"}) + "\n" for path in paths))
+        case _:
+            items(file, *[{"PK": path} for path in paths])
+            options = ["--keys", "PK", "--key", "{category}"]
+    for more in ([], ["--describe"]) if form != "items" else ([],):
+        done = clade("category", file, *options, *more)
+        assert (done.status, done.nodes) == (1, {}), done.said
+        assert f'such as "{separator.join(GARDEN[2])}", where a key of one CATEGORY belongs' in done.said
+        assert "Proposed command" not in done.said
+    done = clade("category", file, *options, "--yes")
+    assert (done.status, len(done.nodes)) == (0, len(GARDEN)), done.said
+
+
+def test_the_way_out_is_a_table_of_paths(clade: Import, tmp_path: Path) -> None:
+    columns = [["L1", "L2", "L3"], *[[*path, *[""] * (3 - len(path))] for path in GARDEN]]
+    file = written(tmp_path / "x.csv", columns)
+    options = [word for one in columns[0] for word in ("--level", f"category={one}")]
+    refused = clade("category", file, *options)
+    assert (refused.status, refused.nodes) == (1, {})
+    assert "write a file with the columns path, level and name" in refused.said
+    paths = [["path", "level", "name"], ["Kitchen", "CATEGORY", "Kitchen"]]
+    file = written(tmp_path / "y.csv", [*paths, *[["/".join(path), "CATEGORY", path[-1]] for path in GARDEN]])
+    done = clade("category", file)
+    assert (done.status, list(done.nodes)) == (0, [
+        "Garden", "Garden/Hoses", "Garden/Mowers", "Garden/Mowers/Robots", "Kitchen", "Kitchen/Knives",
+    ]), done.said  # fmt: skip
+
+
+# -- files without a header, text files --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        ([["US", "NE", "Omaha"], ["US", "NE", "Lincoln"]], "--level country=US --level state=NE --level city=Omaha"),
+        ([["Omaha", "478192"], ["Lincoln", "291082"]], "--level city=Omaha --attr city.population=478192"),
+        ([["S-001", "2019-01-02"], ["S-002", "2020-02-03"]], "--level city=S-001"),
+        ([["Omaha", "41.26", "-95.94"], ["Ulm", "48.4", "9.99"]], "--level city=Omaha --attr city.latitude=41.26"),
+    ],
+)
+def test_a_first_row_of_data_is_not_lost(clade: Import, tmp_path: Path, rows: list[list[str]], options: str) -> None:
+    file = written(tmp_path / "x.csv", rows)
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(tmp_path / "x.xlsx")
+    for one in (file, tmp_path / "x.xlsx"):
+        done = clade("place", one, *options.split())
+        assert (done.status, done.nodes) == (1, {}), done.said
+        assert "add a line above it that names the columns" in done.said
+    assert clade("place", file, *options.split(), "--yes").status == 0
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ";", "|", ","])
+def test_a_text_file_with_columns_is_a_table(clade: Import, tmp_path: Path, delimiter: str) -> None:
+    file = tmp_path / "x.txt"
+    file.write_text(f"Country{delimiter}City\nUS{delimiter}Omaha\nDE{delimiter}Ulm\n")
+    done = clade("place", file)
+    assert (done.status, list(done.nodes)) == (0, ["DE", "DE/Ulm", "US", "US/Omaha"]), done.said
+    file.write_text("Garden\nGarden > Hoses, long\n")
+    assert clade("category", file).status == 0
+
+
+def test_a_text_file_of_paths_with_other_separators_is_not_made_roots(clade: Import, tmp_path: Path) -> None:
+    file = tmp_path / "x.txt"
+    file.write_text("".join("/".join(path) + "\n" for path in GARDEN))
+    done = clade("category", file)
+    assert (done.status, done.nodes) == (1, {}), done.said
+    assert "has whole paths" in done.said

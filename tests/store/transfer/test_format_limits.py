@@ -5,6 +5,8 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from datetime import date
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -88,6 +90,34 @@ def test_documents_that_are_read_whole_have_a_largest_size(tmp_path: Path, monke
     book.save(tmp_path / "x.xlsx")
     with pytest.raises(BadInput, match=r"x\.xlsx has more than 100 bytes unpacked; save the sheet as CSV"):
         excel_table(tmp_path / "x.xlsx")
+
+
+def test_rows_beside_one_that_is_too_large_are_the_same_in_every_type(tmp_path: Path) -> None:
+    """Long values are read as references to a dictionary, and rows piece by piece."""
+    types: dict[str, tuple[pyarrow.DataType, Any]] = {
+        "text": (pyarrow.string(), "a"),
+        "large": (pyarrow.large_string(), "b"),
+        "bytes": (pyarrow.binary(), b"c"),
+        "fixed": (pyarrow.binary(2), b"de"),
+        "list": (pyarrow.list_(pyarrow.string()), ["f", None]),
+        "struct": (pyarrow.struct([("x", pyarrow.string())]), {"x": "g"}),
+        "map": (pyarrow.map_(pyarrow.string(), pyarrow.string()), [("h", "i")]),
+        "date": (pyarrow.date32(), date(2026, 11, 22)),
+        "decimal": (pyarrow.decimal128(10, 2), Decimal("1.10")),
+        "true": (pyarrow.bool_(), True),
+        "null": (pyarrow.null(), None),
+        "long": (pyarrow.string(), "x"),
+    }
+    schema = pyarrow.schema([(name, one) for name, (one, _) in types.items()])
+    row = {name: value for name, (_, value) in types.items()}
+    empty = dict.fromkeys(types)
+    tables = []
+    for number, rows in enumerate(([row, empty], [row, {**row, "long": "x" * 9_000_000}, empty])):
+        parquet.write_table(pyarrow.Table.from_pylist(rows, schema), tmp_path / f"{number}.parquet")
+        tables.append([(cells, reason) for _, cells, reason in parquet_table(tmp_path / f"{number}.parquet").rows()])
+    small, (first, large, last) = tables
+    assert small == [first, last]
+    assert large[1] == "The row has more than 10,000,000 bytes, or a value of more than 4,000,000."
 
 
 def test_the_libraries_of_the_extra_are_imported_only_when_needed() -> None:
