@@ -16,7 +16,13 @@ import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
 
+from commands.importing.file_format import FileOptions, format_of
+from commands.importing.misread import check_file
+from commands.importing.source import Source
 from commands.main import app_of
+from graph.hierarchies.registry import hierarchies
+from store.transfer.formats.matching import ColumnOptions
+from tests.real_files import STARBUCKS, TAXONOMY, real_file
 
 RUN_SECONDS = 120
 PLACES = """
@@ -303,3 +309,18 @@ def test_a_text_file_of_paths_with_other_separators_is_not_made_roots(clade: Imp
     done = clade("category", file)
     assert (done.status, done.nodes) == (1, {}), done.said
     assert "has whole paths" in done.said
+
+
+@pytest.mark.parametrize(
+    ("name", "hierarchy", "levels"),
+    [
+        (STARBUCKS, "location", []),
+        (STARBUCKS, "location", ["country=Country", "city=City", "store=Store Number"]),
+        (STARBUCKS, "location", ["country=Street Address"]),
+        (TAXONOMY, "category", []),
+    ],
+)
+def test_a_real_file_is_what_it_seems(name: str, hierarchy: str, levels: list[str]) -> None:
+    file, definition = real_file(name), hierarchies()[hierarchy]
+    found = format_of(definition, file, None, FileOptions(ColumnOptions(levels)))
+    check_file(definition, Source(file, name, file.parent), found)
