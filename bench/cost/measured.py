@@ -1,7 +1,8 @@
 """Figures of one request, and their bounds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from bench.cost.machine import slowness
 from resolvers.session.budget import BudgetLimits
 from store.engine.usage import PAGE_UNITS, REQUESTS_A_UNIT
 
@@ -63,6 +64,12 @@ class Bounds:
         }
         return shares | ({"refusal": measured.cpu / self.refusal_cpu} if measured.is_refused else {})
 
+    def slower(self, factor: float) -> "Bounds":
+        """The same bounds with so many times the room for what is timed."""
+        return replace(
+            self, cpu=self.cpu * factor, blocked=self.blocked * factor, refusal_cpu=self.refusal_cpu * factor
+        )
+
     def over(self, measured: Measured) -> list[str]:
         """Messages about the bounds that were exceeded."""
         over = [f"{name} {share:.1f} times its bound" for name, share in self.shares(measured).items() if share > 1]
@@ -76,3 +83,9 @@ class Bounds:
 DEFAULT = Bounds()
 # Where others use the same cores: a second of CPU does less there, so what is timed gets more room. Counts do not.
 CROWDED = Bounds(cpu=1.8, blocked=0.3, refusal_cpu=0.1)
+CROWDED_SLOWNESS = 2.0  # up to which CROWDED has room; a slower machine gets more, in proportion
+
+
+def crowded() -> Bounds:
+    """CROWDED, with more room on a machine that is slower than it is meant for. The machine is measured now."""
+    return CROWDED.slower(max(1.0, slowness() / CROWDED_SLOWNESS))

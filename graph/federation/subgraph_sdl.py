@@ -1,5 +1,6 @@
 """Subgraph SDL: the part of the schema that Federation 2 composes with other subgraphs, and `_service`, its field."""
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -40,9 +41,15 @@ _OF_NODES = {"history": "history", "atRevision": "history"}
 
 
 def service_field(sdl: Callable[[], str]) -> StrawberryField:
-    """`_service`, where gateways read the subgraph's schema; it is printed at the first request."""
+    """`_service`, where gateways read the subgraph's schema. It is printed at the first request, in a thread: it takes
+    a third of a second.
+    """
     printed = cache(sdl)
-    fields = {"sdl": field(lambda service, info: printed(), str, "SDL of the subgraph, with Federation's directives.")}
+
+    async def resolve(service: Any, info: Any) -> str:
+        return await asyncio.to_thread(printed)
+
+    fields = {"sdl": field(resolve, str, "SDL of the subgraph, with Federation's directives.")}
     service = object_type("_Service", "The schema of a subgraph, for gateways.", fields)
     return field(lambda root, info: (), service, "Schema of this subgraph, for gateways.", name="_service")
 

@@ -12,6 +12,7 @@ import store as store_package
 from graph.auth.loopback import has_loopback_host
 from graph.compiler.json_writers import key_of
 from graph.server.content_negotiation import JSON, choose, is_json
+from graph.server.graceful_shutdown import GracefulShutdown
 from resolvers.sorting.node_values import folded
 from store.bounded_cache import cache_usage
 from store.model.languages import lookup
@@ -52,12 +53,15 @@ def test_what_hostile_values_leave_in_memory_is_in_the_figures(kind: str) -> Non
 
 
 async def test_parsed_requests_are_bounded_and_counted() -> None:
-    transport = httpx.ASGITransport(app=small_app(SmallStore()))
+    drain = GracefulShutdown()
+    transport = httpx.ASGITransport(app=small_app(SmallStore(), drain=drain))
     before = usage_of("requests")
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-        for number in range(100):
-            body = f'{{"query": "{{ hello(name: \\"a\\") }}", "variables": {{"x{number}": [{"[]," * 600}[]]}}}}'
-            assert (await client.post("/graphql", content=body, headers={"content-type": JSON})).status_code == 200
+    with drain.started():
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            for number in range(100):
+                body = f'{{"query": "{{ hello(name: \\"a\\") }}", "variables": {{"x{number}": [{"[]," * 600}[]]}}}}'
+                answer = await client.post("/graphql", content=body, headers={"content-type": JSON})
+                assert answer.status_code == 200
     assert 5_000_000 < usage_of("requests") - before <= 8_000_000
 
 

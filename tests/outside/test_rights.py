@@ -4,10 +4,8 @@ import time
 
 import pytest
 
-from tests.outside.failures import Wrong
-from tests.outside.known import KNOWN
 from tests.outside.processes import Engine, place
-from tests.outside.rights import RIGHTS, SHARED, VISIBLE_LIMIT, full_search
+from tests.outside.rights import RIGHTS
 
 KINDS = ["sqlite", "dynamodb"]
 
@@ -22,9 +20,3 @@ def test_what_is_hidden_changes_no_byte_of_a_response(kind):
     _skip_without_engine(kind)
     with place(kind) as found:
         assert RIGHTS.run(found, 1, time.monotonic())
-
-
-@pytest.mark.xfail(SHARED in KNOWN, reason=KNOWN.get(SHARED, ""), raises=Wrong, strict=True)
-def test_a_full_search_does_not_depend_on_what_is_hidden():
-    with place("sqlite") as found:
-        full_search(found, VISIBLE_LIMIT + 1)

@@ -99,7 +99,7 @@ function Near({ model, node }) {
   const find = async () => {
     try {
       const { data } = await model.api.ask(/** @type {string} */ (model.documents.near), { latitude, longitude, first: NEIGHBOURS + 1 });
-      setFound(/** @type {NearQuery} */ (data).found.edges.filter((edge) => edge.node.path !== node.path));
+      setFound(/** @type {NonNullable<NearQuery["found"]>} */ (data.found).edges.filter((edge) => edge.node.path !== node.path));
     } catch (failure) {
       setError(sentence(failure));
     }

@@ -41,7 +41,7 @@ export function Search({ model, path, onOpen }) {
       model.api.begin();
       const { data } = await model.api.ask(/** @type {string} */ (model.documents.search), { text: words, under, first: HITS });
       if (turn !== latest.current) return;
-      const { nodes, complete } = /** @type {SearchQuery} */ (data).found;
+      const { nodes, complete } = /** @type {NonNullable<SearchQuery["found"]>} */ (data.found);
       setHits(nodes);
       setActive(-1);
       const more = complete ? "" : " There may be better ones: type on.";

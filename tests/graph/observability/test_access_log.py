@@ -1,6 +1,7 @@
 """Access log: one line for each request, without secrets, and no request waits for the log's reader."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -172,6 +173,7 @@ def test_a_blocked_reader_delays_nothing_and_dropped_lines_are_counted():
 
 def test_the_backlog_is_bounded_in_bytes_for_short_lines_too():
     reading, writing = os.pipe()
+    fill(writing)
     sink = Handler(writing, json_line, max_bytes=200_000)
     for size in (1, 100, 150_000, 300_000):
         for _ in range(10_000 if size < 1_000 else 10):
@@ -179,6 +181,15 @@ def test_the_backlog_is_bounded_in_bytes_for_short_lines_too():
         assert sink._bytes <= 200_000
     assert sink.dropped > 10_000
     os.close(reading)  # or the exit of the tests would wait for it
+
+
+def fill(pipe):
+    """Write as much as a pipe holds, so that its writer waits."""
+    os.set_blocking(pipe, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(pipe, b"x" * 4_096)
+    os.set_blocking(pipe, True)
 
 
 def test_long_names_are_shortened(client, lines):

@@ -117,9 +117,8 @@ async def test_nodes_below_a_moved_one_are_looked_up_once(planted, target):
 
 async def test_unusual_arguments_are_rejected_before_anything_is_read(planted):
     wrong = [
-        ("x" * 201, 10, None), ("a b c d e f g h i", 10, None), ("", 10, None), ("\u0301" * 200, 10, None),
-        ("\x00\x01\u200d", 10, None), ("oma", -1, None), ("oma", 101, None), ("oma", 10, ("de",) * 1_000),
-        ("oma", 10, ("not a tag",)),
+        ("x" * 201, 10, None), ("a b c d e f g h i", 10, None), ("oma", -1, None), ("oma", 101, None),
+        ("oma", 10, ("de",) * 1_000), ("oma", 10, ("not a tag",)),
     ]  # fmt: skip
     for text, first, languages in wrong:
         with pytest.raises(BadInput):
