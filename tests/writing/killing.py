@@ -14,7 +14,7 @@ from store.sqlite import connection as sqlite
 from tests.proxy import Call, Fault, Forward
 
 KILLS = int(os.environ.get("CLADE_TEST_KILLS", "0"))  # in the long form, with thousands of nodes
-READ_SECONDS = 5.0 if KILLS else 0.6  # that a reader may take
+READ_SECONDS = 5.0 if KILLS else 1.5  # that a reader may take
 PACE = MoveTiming(grace_seconds=READ_SECONDS + 0.5, settle_seconds=0.1, wait_seconds=0.1, lease_seconds=1.0)
 
 _WRITES = ("BEGIN IMMEDIATE", "INSERT", "DELETE", "COMMIT")
