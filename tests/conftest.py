@@ -1,6 +1,5 @@
 """Fixtures of all tests: the engine, and `store`, which runs a test on both stores."""
 
-import os
 import subprocess
 import sysconfig
 import uuid
@@ -8,41 +7,42 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from playwright.sync_api import Browser
 
 from graph.app import create_app
 from graph.settings import ignored_variables
 from store.connect import open_store
 from store.engine.protocol import Store
-from tests import engines
+from tests import engines, selection
 from tests.browser import chromium
 from tests.cached_records import changed_records
 from tests.serving import serving
 
-CI = os.environ.get("CI") == "true"
 CLADE = Path(sysconfig.get_path("scripts")) / "clade"
 
-settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50)
-settings.register_profile("here", deadline=None)
-settings.load_profile("ci" if CI else "here")
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    selection.add_options(parser)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Reject unknown variables: with a misspelt name, a long form would run as a short one."""
+    selection.configure(config)
     if strange := ignored_variables():
         raise pytest.UsageError(f"no test reads {', '.join(strange)}; variables of tests begin with CLADE_TEST_")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    selection.select(config, items)
+
+
 @pytest.fixture(scope="session")
 def engine() -> Iterator[engines.Engine]:
-    """A DynamoDB engine for the whole run; without one its tests are skipped, but not in CI."""
+    """A DynamoDB engine for the whole run; without one its tests are skipped."""
     try:
         found = engines.find()
         found.start()
     except engines.NoEngine as missing:
-        if CI:
-            pytest.fail(f"CI skips nothing, but {missing}")
         pytest.skip(str(missing))
     yield found
     found.stop()

@@ -10,16 +10,17 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.selection import thorough
+
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "pythons"
-ALL = os.environ.get("CI") == "true" or "CLADE_TEST_PYTHONS" in os.environ
 RUNNING = ".".join(map(str, sys.version_info[:3]))
 INSTALL_SECONDS = 900
 
 
 def versions() -> list[str]:
-    """The running version first; in CI, or where CLADE_TEST_PYTHONS is set, all others that are on this machine."""
-    return [RUNNING, *sorted(found for found in _interpreters() if found != RUNNING)] if ALL else [RUNNING]
+    """The running version first; in a thorough run, all others that are on this machine."""
+    return [RUNNING, *sorted(found for found in _interpreters() if found != RUNNING)] if thorough() else [RUNNING]
 
 
 def environment(version: str) -> Path:

@@ -1,6 +1,6 @@
 """A server on every Python that the package supports: what it writes to its standard error is its log and nothing else.
 
-CLADE_TEST_PYTHONS=1 runs it on all that are on this machine, as CI does, and installs the package for each once.
+A thorough run takes all that are on this machine, and installs the package for each once.
 """
 
 import contextlib

@@ -1,10 +1,9 @@
 """Operations that a machine makes of the schema, of any shape and with any values: schemathesis asks a running server.
 
-CLADE_TEST_FUZZ_EXAMPLES sets how many; the few of every run take some 15 seconds.
+The long form: pytest --examples 5000 tests/abuse/test_fuzz.py
 """
 
 import asyncio
-import os
 
 import httpx
 import pytest
@@ -19,10 +18,10 @@ from graph.server.content_negotiation import GRAPHQL
 from store.checking.check import Check
 from store.connect import open_store
 from tests.rights.asking import codes
+from tests.selection import examples
 from tests.serving import serving
 from tests.systems.asking import plant
 
-EXAMPLES = int(os.environ.get("CLADE_TEST_FUZZ_EXAMPLES", "200"))
 PLACES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NE/Omaha/68118", "POSTAL_CODE"),
     ("US/MO", "STATE"), ("US/MO/St. Louis", "CITY"), ("FR", "COUNTRY"), ("FR/a\u0301", "CITY"),
@@ -92,7 +91,7 @@ def findings(url):
 def test_no_operation_breaks_the_server_or_the_table(server, url):
     with httpx.Client(headers={"accept": GRAPHQL}, timeout=30) as client:
 
-        @settings(max_examples=EXAMPLES, phases=[Phase.explicit, Phase.generate], database=None,
+        @settings(max_examples=examples(40, 200), phases=[Phase.explicit, Phase.generate], database=None,
                   suppress_health_check=list(HealthCheck))  # fmt: skip
         @given(operations(server))
         def ask(case):

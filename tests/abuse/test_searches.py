@@ -11,6 +11,7 @@ from resolvers.session.budget import BudgetLimits
 from store.connect import open_store
 from store.search.folding import MAX_TEXT_CHARACTERS, fold
 from tests.recorded_reads import ReadRecorder
+from tests.selection import examples
 from tests.systems.asking import Client, plant
 
 QUERY = """query($text: String!, $under: Path, $languages: [String!]) {
@@ -25,7 +26,7 @@ ODD = st.text(
 )
 
 
-@settings(suppress_health_check=list(HealthCheck), deadline=None, max_examples=60)
+@settings(suppress_health_check=list(HealthCheck), deadline=None, max_examples=examples(15, 60))
 @given(ODD)
 def test_folding_an_odd_text_is_stable(text):
     folded = fold(text)

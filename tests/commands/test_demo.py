@@ -13,6 +13,8 @@ from store.errors import NoTable
 from store.metadata.tree_version import TreeVersion
 from store.model.keys import tree_version_key
 
+pytestmark = pytest.mark.both_stores
+
 app = typer.Typer()
 app.command()(load_demo)
 

@@ -20,6 +20,8 @@ from store.sqlite.store import SQLiteStore
 from tests.readme import DOCS, README, blocks
 from tests.systems.asking import Client
 
+pytestmark = pytest.mark.both_stores
+
 CLASSES = served(Settings.model_fields["hierarchies"].default)
 SCHEMA = build_schema(CLASSES)[0]._schema
 PAGES = {page.relative_to(README.parent).as_posix(): page.read_text("utf-8") for page in [README, *DOCS.rglob("*.md")]}

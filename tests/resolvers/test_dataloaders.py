@@ -14,6 +14,8 @@ from store.errors import BadCursor
 from tests.model import Ground, Model
 from tests.recorded_reads import ReadRecorder
 
+pytestmark = pytest.mark.both_stores
+
 MODEL = Model("ground", {("r",): "AREA", ("r", "a"): "AREA", ("r", "a", "p"): "PLOT", ("r", "b"): "AREA"})
 ROOT = MODEL.nodes["r",]
 

@@ -20,6 +20,8 @@ from tests.proxy import Call, Proxy, throttled
 from tests.recorded_reads import ReadRecorder
 from tests.systems.asking import WIDE, Client
 
+pytestmark = pytest.mark.both_stores
+
 NODES = {("r",): "AREA"} | {("r", area): "AREA" for area in "ab"} | {("r", "a", f"p{n}"): "PLOT" for n in range(3)}
 MODEL = Model("ground", {**NODES, ("s",): "AREA", ("s", "t"): "TREE"})
 

@@ -1,7 +1,7 @@
 """Random trees, grants and queries: no answer holds anything of a node that its caller may not see.
 
 Each node's key, name, id and note hold marks that no other node has, which the whole answer is searched for, cursors
-included. The long form: CLADE_TEST_RIGHTS_EXAMPLES=2000 pytest tests/rights/test_nothing_else.py
+included. The long form: pytest --examples 2000 tests/rights/test_nothing_else.py
 """
 
 import asyncio
@@ -9,7 +9,6 @@ import base64
 import binascii
 import contextlib
 import json
-import os
 import re
 import uuid
 from collections.abc import Iterator
@@ -28,10 +27,10 @@ from store.model.keys import Path
 from store.model.paths import format_path
 from tests.model import GraphText, Ground, Model
 from tests.rights.asking import Server
+from tests.selection import examples
 from tests.systems.asking import WIDE
 from tests.systems.test_answers_model import UNDER, Writer
 
-EXAMPLES = int(os.environ.get("CLADE_TEST_RIGHTS_EXAMPLES", "0"))
 EVERYTHING = """
 { found: WAY { ...all } seen: WAY { ...way } grounds { nodes { ...way } totalCount } }
 fragment redacted on Ground { __typename path key name level depth pathOf(level: AREA) isDescendantOf(path: "k0k") }
@@ -157,13 +156,13 @@ queries = st.lists(st.tuples(seeds, st.integers(1, 4)), min_size=1, max_size=3) 
 common = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
 
-@settings(common, max_examples=EXAMPLES or 8)
+@settings(common, max_examples=examples(2, 8))
 @given(seeds, st.integers(1, 40), seeds, queries)
 def test_sqlite_discloses_nothing_outside_the_grants(seed, size, granted, asked):
     run("sqlite://:memory:", seed, size, granted, asked)
 
 
-@settings(common, max_examples=EXAMPLES or 3)
+@settings(common, max_examples=examples(1, 3))
 @given(seeds, st.integers(1, 40), seeds, queries)
 def test_dynamodb_discloses_nothing_outside_the_grants(engine, seed, size, granted, asked):
     run(engine.address(f"rights-{uuid.uuid4().hex}"), seed, size, granted, asked)

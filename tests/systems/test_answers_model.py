@@ -1,10 +1,9 @@
 """Random trees and random queries: both stores answer as the plain model does, and read nothing twice.
 
-The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/systems/test_answers_model.py
+The long form: pytest --examples 2000 tests/systems/test_answers_model.py
 """
 
 import asyncio
-import os
 import uuid
 from collections.abc import Sequence
 from random import Random
@@ -28,9 +27,9 @@ from store.model.records import Record
 from tests.cached_records import changed_records
 from tests.model import TYPES, Field, GraphText, Ground, Model, On, Word, failures, without_failures
 from tests.recorded_reads import ReadRecorder
+from tests.selection import examples
 from tests.systems.asking import BOUNDLESS, WIDE
 
-EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 pytestmark = pytest.mark.usefixtures("each_error")
 SCHEMA, SCHEMA_TYPES = build_schema([Ground])
 DEFINITIONS = {"ground": Ground.definition()}
@@ -307,13 +306,13 @@ def check_on(url: str, tree: tuple[int, int, bool, bool], asked: list[tuple[int,
 common = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
 
-@settings(common, max_examples=EXAMPLES or 80)
+@settings(common, max_examples=examples(15, 80))
 @given(models, queries)
 def test_sqlite_answers_as_the_model_does(tree, asked):
     check_on("sqlite://:memory:", tree, asked)
 
 
-@settings(common, max_examples=EXAMPLES or 30)
+@settings(common, max_examples=examples(6, 30))
 @given(models, queries)
 def test_dynamodb_answers_as_the_model_does(engine, tree, asked):
     check_on(engine.address(f"model-{uuid.uuid4().hex}"), tree, asked)

@@ -1,10 +1,9 @@
 """Random trees, grants and queries: an answer holds exactly what the granted part of the tree holds.
 
-The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/systems/test_grants_model.py
+The long form: pytest --examples 2000 tests/systems/test_grants_model.py
 """
 
 import asyncio
-import os
 import uuid
 from random import Random
 from typing import Any
@@ -26,6 +25,7 @@ from store.model.records import Record
 from tests.granted_model import GrantedModel, position
 from tests.graph.compiler.test_operation_plan import wire
 from tests.model import GraphText, Model, failures, without_failures
+from tests.selection import examples
 from tests.systems.asking import BOUNDLESS, WIDE
 from tests.systems.test_answers_model import (
     DEFINITIONS,
@@ -39,7 +39,6 @@ from tests.systems.test_answers_model import (
     seeds,
 )
 
-EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 pytestmark = pytest.mark.usefixtures("each_error")
 PLANS = PlanCache(SCHEMA._schema, SCHEMA_TYPES, keep=100)
 
@@ -100,13 +99,13 @@ async def check(url: str, tree: tuple[int, int, bool, bool], seed: int, asked: l
             assert await ask(store, text.text, text.variables, granted.grants, PLANS) == plain, told
 
 
-@settings(common, max_examples=EXAMPLES or 60)
+@settings(common, max_examples=examples(10, 60))
 @given(models, seeds, queries)
 def test_an_answer_holds_exactly_what_is_granted(tree, seed, asked):
     asyncio.run(check("sqlite://:memory:", tree, seed, asked))
 
 
-@settings(common, max_examples=EXAMPLES or 8)
+@settings(common, max_examples=examples(2, 8))
 @given(models, seeds, queries)
 def test_on_dynamodb_too(engine, tree, seed, asked):
     asyncio.run(check(engine.address(f"visibility-{uuid.uuid4().hex}"), tree, seed, asked))

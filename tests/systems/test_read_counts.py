@@ -1,10 +1,6 @@
-"""What queries over real data cost at most: requests, rounds, items and read units.
-
-The long form, on both stores: CLADE_TEST_COUNTS_ON_DYNAMODB=1 pytest tests/systems/test_read_counts.py
-"""
+"""What queries over real data cost at most: requests, rounds, items and read units."""
 
 import asyncio
-import os
 import sqlite3
 from collections.abc import AsyncIterator
 
@@ -78,10 +74,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return urls
 
 
-BOTH = ["sqlite", "dynamodb"] if os.environ.get("CLADE_TEST_COUNTS_ON_DYNAMODB") else ["sqlite"]
-
-
-@pytest.fixture(scope="session", params=BOTH)
+@pytest.fixture(scope="session", params=["sqlite", "dynamodb"])
 def tables(request: pytest.FixtureRequest, files: dict[str, str]) -> dict[str, str]:
     """The addresses of tables that hold each source, on each store."""
     if request.param == "sqlite":

@@ -1,10 +1,9 @@
 """Readers beside running moves: whenever the flip comes, an answer is that of before or that of after, never of both.
 
-The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/systems/test_readers_beside_moves.py
+The long form: pytest --examples 2000 tests/systems/test_readers_beside_moves.py
 """
 
 import asyncio
-import os
 import uuid
 from collections.abc import Iterator
 from random import Random
@@ -26,6 +25,7 @@ from store.model.paths import format_path, parse_path
 from tests.graph.compiler.test_operation_plan import wire
 from tests.model import AT, Field, GraphText, Model, Word, failures, without_failures
 from tests.move_in_progress import MOVE, FlippingStore, MoveInProgress, any_move, flip_back, plant
+from tests.selection import examples
 from tests.systems.asking import BOUNDLESS, WIDE
 from tests.systems.test_answers_model import (
     DEFINITIONS,
@@ -39,7 +39,6 @@ from tests.systems.test_answers_model import (
     seeds,
 )
 
-EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 pytestmark = pytest.mark.usefixtures("each_error")
 NEVER = 1_000_000
 PLANS = PlanCache(SCHEMA._schema, SCHEMA_TYPES, keep=100)
@@ -190,13 +189,13 @@ async def test_a_request_that_meets_no_move_reads_nothing_more(tmp_path):
 # -- random trees ------------------------------------------------------------------------------------------------------
 
 
-@settings(common, max_examples=EXAMPLES or 40)
+@settings(common, max_examples=examples(8, 40))
 @given(models, seeds, queries)
 def test_a_response_during_a_move_is_that_from_before_or_after_the_flip(tree, seed, asked):
     asyncio.run(check_all("sqlite://:memory:", tree, seed, asked, NEVER))
 
 
-@settings(common, max_examples=EXAMPLES or 8)
+@settings(common, max_examples=examples(2, 8))
 @given(models, seeds, queries)
 def test_on_dynamodb_too(engine, tree, seed, asked):
     asyncio.run(check_all(engine.address(f"moves-{uuid.uuid4().hex}"), tree, seed, asked, 6))

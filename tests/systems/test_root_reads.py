@@ -6,6 +6,8 @@ from graph.hierarchies.categories import CategoryNode
 from store.engine.protocol import Store
 from tests.systems.asking import Client, plant
 
+pytestmark = pytest.mark.both_stores
+
 TREES = 130
 BELOW = {f"r{number:03}": 1 + number % 3 for number in range(TREES)}
 

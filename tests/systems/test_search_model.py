@@ -1,10 +1,9 @@
 """Random edits, and after each of them searches: they find what brute force over the table finds, for every caller.
 
-The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/systems/test_search_model.py
+The long form: pytest --examples 2000 tests/systems/test_search_model.py
 """
 
 import asyncio
-import os
 import uuid
 from collections import Counter
 from dataclasses import replace
@@ -23,10 +22,10 @@ from store.model.paths import format_path
 from store.writer.writer import Writer
 from tests.brute_search import Brute
 from tests.rights.asking import Server, caller
+from tests.selection import examples
 from tests.systems.asking import plant
 from tests.systems.searching import ALL, CLASSES, RandomTree, Search, Spot, all_nodes
 
-EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SEQUENCES = st.tuples(st.sampled_from([*CLASSES]), st.integers(0, 1 << 32), st.integers(1, 15))
 LOOKUPS = {"spot": "spot", "box": "boxNode"}
 SMALL = 60  # changes in a transaction, so that a subtree of some nodes is moved in the background
@@ -123,19 +122,19 @@ def run(
     return seen
 
 
-@settings(common, max_examples=EXAMPLES or 10)
+@settings(common, max_examples=examples(3, 10))
 @given(SEQUENCES)
 def test_on_sqlite_searches_find_what_was_written(sequence):
     run("sqlite://:memory:", sequence)
 
 
-@settings(common, max_examples=EXAMPLES or 10)
+@settings(common, max_examples=examples(3, 10))
 @given(SEQUENCES)
 def test_searches_find_what_background_moves_have_moved(sequence):
     run("sqlite://:memory:", sequence, SMALL)
 
 
-@settings(common, max_examples=EXAMPLES or 2)
+@settings(common, max_examples=examples(1, 2))
 @given(SEQUENCES)
 def test_on_dynamodb_searches_find_what_was_written(engine, sequence):
     run(engine.address(f"search-{uuid.uuid4().hex}"), sequence)
@@ -147,7 +146,7 @@ def test_a_search_of_few_items_says_so_or_finds_the_same(monkeypatch):
     monkeypatch.setattr(search, "MAX_UNITS", 0.0)
     monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", 0)
     seen: Counter[bool] = Counter()
-    for seed in range(EXAMPLES or 3):
+    for seed in range(examples(1, 3)):
         for name in CLASSES:
             seen += run("sqlite://:memory:", (name, seed, 15), whole=False)
     assert min(seen[True], seen[False]) > 5, seen
@@ -156,7 +155,7 @@ def test_a_search_of_few_items_says_so_or_finds_the_same(monkeypatch):
 def test_callers_with_grants_on_large_parts_get_the_same_hits_and_complete_false(monkeypatch):
     monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", 0)
     seen: Counter[bool] = Counter()
-    for seed in range(EXAMPLES or 2):
+    for seed in range(examples(1, 2)):
         for name in CLASSES:
             seen += run("sqlite://:memory:", (name, seed, 15), SMALL, whole=False, exact=True)
     assert min(seen[True], seen[False]) > 5, seen

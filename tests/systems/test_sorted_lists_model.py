@@ -1,11 +1,10 @@
 """Random trees, orders, conditions and pages: lists are what a plain model sorts and filters, for callers who see all
 and for those who see a part, through plans and Strawberry, on both stores.
 
-The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/systems/test_sorted_lists_model.py
+The long form: pytest --examples 2000 tests/systems/test_sorted_lists_model.py
 """
 
 import asyncio
-import os
 import uuid
 from random import Random
 from typing import Any
@@ -30,11 +29,11 @@ from tests.cached_records import changed_records
 from tests.granted_model import GrantedModel
 from tests.graph.compiler.test_operation_plan import wire
 from tests.model import Model, Word
+from tests.selection import examples
 from tests.sorted_model import LANGUAGES, LEVELS, SortedModel, Thing, grow, random_condition, random_order
 from tests.systems.asking import BOUNDLESS, WIDE
 from tests.systems.test_answers_model import common, seeds
 
-EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 pytestmark = pytest.mark.usefixtures("each_error")
 SCHEMA, TYPES = build_schema([Thing])
 PLANS = PlanCache(SCHEMA._schema, TYPES, keep=100)
@@ -209,13 +208,13 @@ async def check(url: str, seed: int, size: int) -> None:
         assert not changed_records(store)
 
 
-@settings(common, max_examples=EXAMPLES or 30)
+@settings(common, max_examples=examples(6, 30))
 @given(seeds, st.integers(1, 60))
 def test_sqlite_sorts_and_filters_as_the_model_does(seed, size):
     asyncio.run(check("sqlite://:memory:", seed, size))
 
 
-@settings(common, max_examples=EXAMPLES or 6)
+@settings(common, max_examples=examples(2, 6))
 @given(seeds, st.integers(1, 60))
 def test_dynamodb_sorts_and_filters_as_the_model_does(engine, seed, size):
     asyncio.run(check(engine.address(f"sorted-{uuid.uuid4().hex}"), seed, size))

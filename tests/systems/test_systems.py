@@ -10,6 +10,8 @@ from graph.hierarchies.node import Node
 from tests.model import Model
 from tests.systems.asking import WIDE, Client, plant, write
 
+pytestmark = pytest.mark.both_stores
+
 
 class Event(Node, hierarchy="event", many="events"):
     """Customers and devices with what happened to them over time."""

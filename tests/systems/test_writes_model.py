@@ -1,7 +1,6 @@
 """Random edits, and after each of them what clients read: by a plan and by resolvers, at new paths and at old ones."""
 
 import asyncio
-import os
 import uuid
 
 import pytest
@@ -18,9 +17,9 @@ from store.model.keys import Path
 from store.model.paths import format_path
 from store.writer.writer import Writer
 from tests.model_writes import Model, RandomEdits, Refused
+from tests.selection import examples
 from tests.systems.writing import Clients
 
-EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(1, 25))  # a seed, and how many edits
 NODE = "path level name revision childCount descendantCount parent { path }"
 EVERYTHING = f"{{ categories {{ nodes {{ {NODE} descendants {{ nodes {{ {NODE} }} }} }} }} }}"
@@ -102,19 +101,19 @@ def run(url: str, sequence: tuple[int, int], max_commit_changes: int | None = No
     asyncio.run(opened())
 
 
-@settings(max_examples=EXAMPLES or 40, deadline=None)
+@settings(max_examples=examples(8, 40), deadline=None)
 @given(SEQUENCES)
 def test_on_sqlite_clients_read_what_was_written(sequence: tuple[int, int]) -> None:
     run("sqlite://:memory:", sequence)
 
 
-@settings(max_examples=EXAMPLES or 10, deadline=None)
+@settings(max_examples=examples(3, 10), deadline=None)
 @given(SEQUENCES)
 def test_clients_read_what_many_small_transactions_have_moved(sequence: tuple[int, int]) -> None:
     run("sqlite://:memory:", sequence, TINY)
 
 
-@settings(max_examples=EXAMPLES or 5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(2, 5), deadline=None, suppress_health_check=list(HealthCheck))
 @given(SEQUENCES)
 def test_on_dynamodb_clients_read_what_was_written(engine, sequence: tuple[int, int]) -> None:
     run(engine.address(f"edits-{uuid.uuid4().hex}"), sequence)

@@ -13,13 +13,14 @@ from typer.testing import CliRunner
 
 from commands.main import app_of
 
-EXAMPLES = 5
 LEVELS = 32
 CLASSES = '''
 from dataclasses import dataclass
 from enum import Enum
 
 from clade import Date, DateTime, Decimal, Localized, Long, Money, Node, Url, attribute
+from tests.selection import examples
+from tests.selection import examples
 
 
 class Color(Enum):
@@ -131,7 +132,7 @@ def test_extreme_values_are_the_same_after_an_export_and_an_import(classes: Path
     check_round_trips(classes, lines)
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=examples(2, 10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(nodes)
 def test_generated_values_are_the_same_after_an_export_and_an_import(
     classes: Path, found: list[tuple[str, str, dict[str, Any]]]

@@ -1,11 +1,10 @@
 """Compiled plans answer as the interpreter does, for any query of any stored data.
 
-The long form: CLADE_TEST_MODEL_EXAMPLES=2000 pytest tests/graph/compiler/test_operation_plan.py
+The long form: pytest --examples 2000 tests/graph/compiler/test_operation_plan.py
 """
 
 import asyncio
 import gc
-import os
 import sqlite3
 from collections import Counter
 from typing import Any
@@ -34,10 +33,10 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from tests.graph.execution.test_response_cache import plant
 from tests.model import GraphText, Ground, Model
+from tests.selection import examples
 from tests.systems.asking import BOUNDLESS, WIDE
 from tests.systems.test_answers_model import Writer, grow, models, queries
 
-EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SCHEMA, TYPES = build_schema([Ground])
 DEFINITIONS = {"ground": Ground.definition()}
 told: Counter[str] = Counter()
@@ -120,7 +119,7 @@ async def differ(tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]
             told.update(planned=planning.compiled, unplanned=planning.interpreted)
 
 
-@settings(max_examples=EXAMPLES or 70, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=examples(15, 70), suppress_health_check=list(HealthCheck), deadline=None)
 @given(models, queries)
 def test_generated_queries_return_the_same_bytes_compiled_and_interpreted(tree, asked):
     asyncio.run(differ(tree, asked))

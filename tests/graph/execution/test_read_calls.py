@@ -11,6 +11,8 @@ from store.engine.protocol import Store
 from tests.model import Ground, Model
 from tests.rights.asking import Server, caller
 
+pytestmark = pytest.mark.both_stores
+
 TREES = 51
 ROOTS = "{ grounds { nodes { key children(first: 1) { nodes { key } } } } }"
 NESTED = '{ area(path: "t00") { name children { nodes { name } } } }'

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import uuid
 
 from hypothesis import HealthCheck, given, settings
@@ -23,8 +22,8 @@ from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.model_writes import KEYS, Model, RandomEdits
+from tests.selection import examples
 
-EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(10, 40))  # a seed, and how many edits
 
 
@@ -115,7 +114,7 @@ async def test_a_child_with_the_key_of_its_parent_survives_reparenting_in_the_fe
     assert followers["a"].by_path.keys() == {("a",), ("a", "b"), ("a", "b", "é"), ("a", "é"), ("a", "é", "a")}
 
 
-@settings(max_examples=EXAMPLES or 30, deadline=None)
+@settings(max_examples=examples(6, 30), deadline=None)
 @given(SEQUENCES)
 def test_a_follower_of_random_edits_has_the_same_trees(sequence: tuple[int, int]) -> None:
     async def run() -> None:
@@ -126,7 +125,7 @@ def test_a_follower_of_random_edits_has_the_same_trees(sequence: tuple[int, int]
     asyncio.run(run())
 
 
-@settings(max_examples=EXAMPLES or 3, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(1, 3), deadline=None, suppress_health_check=list(HealthCheck))
 @given(SEQUENCES)
 def test_a_follower_of_random_edits_on_dynamodb_has_the_same_trees(engine, sequence: tuple[int, int]) -> None:
     async def run() -> None:

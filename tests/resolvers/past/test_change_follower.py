@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,8 +22,8 @@ from store.model.keys import Path
 from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.model_writes import KEYS, Model, RandomEdits
+from tests.selection import examples
 
-EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 POLL_SECONDS = 0.005
 WAIT_SECONDS = 30.0
 
@@ -126,7 +125,7 @@ async def follow_random_edits(store: Store, seed: int, length: int) -> None:
             assert stream.seen == wanted
 
 
-@settings(max_examples=EXAMPLES or 10, deadline=None)
+@settings(max_examples=examples(3, 10), deadline=None)
 @given(st.integers(0, 1 << 32), st.integers(10, 40))
 def test_what_is_followed_during_random_edits_is_what_the_query_lists(seed: int, length: int) -> None:
     async def run() -> None:
@@ -137,7 +136,7 @@ def test_what_is_followed_during_random_edits_is_what_the_query_lists(seed: int,
     asyncio.run(run())
 
 
-@settings(max_examples=EXAMPLES or 2, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(1, 2), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 1 << 32), st.integers(10, 30))
 def test_what_is_followed_on_dynamodb_is_what_the_query_lists(engine, seed: int, length: int) -> None:
     async def run() -> None:

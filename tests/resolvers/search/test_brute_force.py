@@ -1,10 +1,9 @@
 """Searches of real names in many scripts find what brute force over all nodes finds, in its order.
 
-The long form: CLADE_TEST_SEARCHES=20000 pytest tests/resolvers/search/test_brute_force.py
+The long form: pytest --examples 20000 tests/resolvers/search/test_brute_force.py
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 
 import pytest
@@ -28,8 +27,10 @@ from store.transfer.rows import ImportPlan, Rejection
 from tests.brute_search import Brute, folded, is_long
 from tests.real_files import STARBUCKS, TAXONOMY, real_file
 from tests.resolvers.search.texts import Asked, Searches
+from tests.selection import examples
 
-SEARCHES = int(os.environ.get("CLADE_TEST_SEARCHES", "0"))
+SEARCHES = examples(20, 60)
+ALL_COUNTRIES = 1_000  # from so many searches on
 COUNTRIES = "TW JP KR TH RU SA TR PL CZ GR VN".split()  # of the shops in the short form
 LEVELS = ["country=Country", "state=State/Province", "city=City", "postal_code=Postcode", "store=Store Number"]
 LOCATION, CATEGORY = Location.definition(), CategoryNode.definition()
@@ -39,7 +40,7 @@ def shops() -> list[ImportPlan]:
     wanted = ImportPlan(LOCATION)
     form = columns(LOCATION, ColumnOptions(LEVELS, ["store=Store Name"], [], ["store.street=Street Address"], ["city"]))
     for _, row in read_csv(form, real_file(STARBUCKS)):
-        if SEARCHES or (not isinstance(row, Rejection) and row.path[0] in COUNTRIES):
+        if SEARCHES >= ALL_COUNTRIES or (not isinstance(row, Rejection) and row.path[0] in COUNTRIES):
             wanted.take(row)
     return [wanted]
 
@@ -81,7 +82,7 @@ async def test_searches_find_what_brute_force_finds(sources, source, hierarchy):
         brute = Brute(hierarchy, [record async for record in all_nodes(store, hierarchy.name)])
         searches, cache = Searches(1, [node.record for node in brute.nodes]), PageCache(10_000_000)
         wrong, proven = [], 0
-        for _ in range(SEARCHES or 60):
+        for _ in range(SEARCHES):
             asked = searches.one()
             found, complete = await ask(store, hierarchy, asked, cache)
             expected = [record.id for record in brute.find(asked.text, **asked.scope)]
@@ -89,7 +90,7 @@ async def test_searches_find_what_brute_force_finds(sources, source, hierarchy):
             if found != expected and (complete or is_long(folded(asked.text))):
                 wrong.append((asked, found, expected, complete))
         assert wrong == []
-        assert proven > 0.9 * (SEARCHES or 60)
+        assert proven > 0.9 * (SEARCHES)
 
 
 async def ask(store: Store, hierarchy, asked: Asked, cache: PageCache) -> tuple[list[str], bool]:

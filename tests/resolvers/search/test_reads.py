@@ -30,6 +30,8 @@ from tests.resolvers.search.test_brute_force import LOCATION, all_nodes
 from tests.resolvers.search.texts import Searches
 from tests.systems.asking import plant
 
+pytestmark = pytest.mark.both_stores
+
 SEARCHES = 150
 PLACES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NE/Lincoln", "CITY"), ("US/MO", "STATE"),

@@ -8,6 +8,8 @@ from store.engine.protocol import Store
 from tests.model import Ground, Model
 from tests.systems.asking import Client
 
+pytestmark = pytest.mark.both_stores
+
 NODES = {("r",): "AREA"} | {("r", area): "AREA" for area in "abcd"}
 NODES |= {("r", area, f"p{plot:02}"): "PLOT" for area in "abcd" for plot in range(30)}
 NODES |= {(f"s{number:02}",): "AREA" for number in range(20)}

@@ -16,6 +16,8 @@ from store.model.keys import node_key
 from store.model.ranges import subtree
 from tests.graph.execution.test_response_cache import GROUND, plant
 
+pytestmark = pytest.mark.both_stores
+
 SPAN = subtree("ground#a", "#")
 KEY = node_key("ground", ("a", "b"))
 

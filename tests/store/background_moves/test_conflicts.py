@@ -21,6 +21,8 @@ from tests.hierarchies import CATEGORY
 from tests.store.background_moves import journaled
 from tests.store.background_moves.journaled import cascade, create, move
 
+pytestmark = pytest.mark.both_stores
+
 STATES = [MoveState.COPYING, MoveState.SWEEPING]
 
 

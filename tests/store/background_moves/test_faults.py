@@ -27,6 +27,8 @@ from tests.recorded_reads import ReadRecorder
 from tests.store.background_moves import journaled
 from tests.store.background_moves.journaled import OTHERS, cascade, move
 
+pytestmark = pytest.mark.both_stores
+
 KINDS = {
     "a move to another tree": (move("r/a", "o/p/a"), journaled.at("r/a", "o/p/a")),
     "a rename": (move("r/a", "r/z"), journaled.at("r/a", "r/z")),

@@ -16,6 +16,8 @@ from tests import invariants
 from tests.store.background_moves import journaled
 from tests.store.background_moves.journaled import OTHERS, SUBTREE, cascade, move
 
+pytestmark = pytest.mark.both_stores
+
 PLACES = {
     "a rename": ("r/a", "r/z"),
     "another parent": ("r/a", "r/b/c/a"),

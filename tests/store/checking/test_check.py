@@ -20,6 +20,7 @@ from store.model.items import Put
 from store.model.keys import Key, id_key, log_key, revision_key, tree_version_key
 from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
+from tests.selection import examples
 from tests.store.checking.broken import GONE_ID, HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove
 
 AT = "2026-11-20T12:00:00.000Z"
@@ -345,7 +346,7 @@ VALUES = st.one_of(
 
 
 @given(key=st.sampled_from(NODES), name=st.sampled_from(DERIVED), value=VALUES)
-@settings(max_examples=60)
+@settings(max_examples=examples(12, 60))
 async def test_any_wrong_value_of_a_derived_attribute_is_found(key: Key, name: str, value: Any) -> None:
     async with open_store("sqlite://:memory:") as store:
         await store.create()

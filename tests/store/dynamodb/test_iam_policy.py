@@ -19,6 +19,8 @@ from tests.engines import Engine
 from tests.proxy import Call, Proxy
 from tests.serving import serving
 
+pytestmark = pytest.mark.both_stores
+
 ROOT = Path(__file__).parents[3]
 IN_TRANSACTIONS = {
     "Put": "PutItem",

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import time
 import uuid
 from collections.abc import Sequence
@@ -30,8 +29,8 @@ from tests import invariants
 from tests.engines import Engine
 from tests.hierarchies import CATEGORY
 from tests.model_writes import KEYS, Model, RandomEdits, Refused
+from tests.selection import examples
 
-EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(20, 60))  # a seed, and how many edits
 SETTLE = 2.0
 CLIENTS = 8
@@ -143,7 +142,7 @@ async def follow(late: Late, plain: Store, seed: int, length: int) -> None:
         assert await orders(late.store) == await orders(plain), edits
 
 
-@settings(max_examples=EXAMPLES or 25, deadline=None)
+@settings(max_examples=examples(5, 25), deadline=None)
 @given(SEQUENCES)
 def test_orders_over_late_indexes_are_those_of_indexes_that_show_everything(sequence: tuple[int, int]) -> None:
     async def run() -> None:

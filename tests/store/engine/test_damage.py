@@ -1,11 +1,10 @@
 """SQLite files of which bytes were overwritten: nothing ends in a traceback, and nothing wrong is said to be right.
 
-The long form: CLADE_TEST_DAMAGED_FILES=2000 pytest tests/store/engine/test_damage.py
+The long form: pytest --examples 2000 tests/store/engine/test_damage.py
 """
 
 import asyncio
 import json
-import os
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -30,9 +29,10 @@ from store.model.paths import parse_path
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writer.writer import Writer
+from tests.selection import examples
 from tests.serving import serving
 
-FILES = int(os.environ.get("CLADE_TEST_DAMAGED_FILES", "16"))
+FILES = examples(4, 16)
 CATEGORY = CategoryNode.definition()
 NODES = 300
 LEAST_BYTES = 32  # fewer can turn a value into another one, which only a sum over it would tell

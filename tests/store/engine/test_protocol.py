@@ -23,6 +23,8 @@ from store.model.ranges import (
 )
 from store.model.records import Record
 
+pytestmark = pytest.mark.both_stores
+
 LEVELS = ("COUNTRY", "STATE", "CITY")
 
 

@@ -12,6 +12,8 @@ from store.model.keys import Index, Key, log_key, sort_key
 from store.model.ranges import KeyRange, below, children, level_range, segments_between, siblings, subtree
 from tests.model import Model
 
+pytestmark = pytest.mark.both_stores
+
 US = "location#US"
 NE = sort_key(("US", "NE"))
 

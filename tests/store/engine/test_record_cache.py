@@ -13,6 +13,8 @@ from store.model.ranges import KeyRange, children, subtree
 from store.model.records import Record
 from tests.cached_records import cached_records, changed_records, decoded_records
 
+pytestmark = pytest.mark.both_stores
+
 SPANS = [subtree("location#US", "#"), children("location#US", "#")]
 SIZE = CONTENT_TIMES * 3 + RECORD_BYTES  # of an entry whose content has three bytes
 

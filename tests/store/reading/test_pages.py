@@ -9,6 +9,8 @@ from store.model.keys import Index
 from store.model.ranges import KeyRange
 from store.reading.pages import Pages
 
+pytestmark = pytest.mark.both_stores
+
 ALL = KeyRange(Index.TABLE, "p", "a", "z")
 
 

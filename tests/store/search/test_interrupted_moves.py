@@ -19,6 +19,8 @@ from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.store.background_moves import journaled
 
+pytestmark = pytest.mark.both_stores
+
 BY_TREE = replace(CATEGORY, search=Search(SearchScope.TREE))
 MOVES = {
     "to another tree": journaled.move("r/a", "o/p/a"),

@@ -16,6 +16,8 @@ from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.store.background_moves.journaled import create, move
 
+pytestmark = pytest.mark.both_stores
+
 SEARCHED = replace(CATEGORY, search=Search(SearchScope.HIERARCHY))
 PLANTED = ["r", "r/a", "r/a/b", "r/a/b/c", "o", "o/p"]
 

@@ -22,6 +22,7 @@ from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, RandomEdits, Refused
+from tests.selection import examples
 from tests.store.background_moves.journaled import AT, create, move
 from tests.store.writer.test_writer_model import SEQUENCES
 from tests.store.writer.test_writer_model import TINY as TINY_WITHOUT_SEARCH
@@ -68,7 +69,7 @@ async def roots(store: Store) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("limit", LIMITS)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(5, 15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(SEQUENCES)
 async def test_items_are_right_after_random_edits(
     tmp_path: Any, limit: str, scope: str, sequence: tuple[int, int]

@@ -17,6 +17,7 @@ from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests import invariants
 from tests.hierarchies import CATEGORY
+from tests.selection import examples
 
 Path = tuple[str, ...]
 Model = dict[Path, dict[str, Any]]
@@ -111,7 +112,7 @@ async def follow(store: Store, files: list[tuple[Model, bool, int]]) -> None:
         assert again.commits == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(15, 60))
 @given(FILES)
 def test_files_one_after_another_leave_what_the_model_holds(files: list[tuple[Model, bool, int]]) -> None:
     async def run() -> None:
@@ -122,7 +123,7 @@ def test_files_one_after_another_leave_what_the_model_holds(files: list[tuple[Mo
     asyncio.run(run())
 
 
-@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(2, 5), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(FILES)
 def test_files_one_after_another_leave_what_the_model_holds_on_both_stores(
     store_url: str, files: list[tuple[Model, bool, int]]
@@ -140,7 +141,7 @@ def test_files_one_after_another_leave_what_the_model_holds_on_both_stores(
     asyncio.run(run())
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(8, 30))
 @given(st.dictionaries(PATHS, VALUES, max_size=20))
 def test_what_was_exported_is_imported_as_the_same_nodes(tmp_path_factory: Any, file: Model) -> None:
     target = tmp_path_factory.mktemp("export") / "nodes.jsonl"

@@ -17,6 +17,7 @@ from store.transfer.move_existing import ImportMoves, scratch_copy
 from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
+from tests.selection import examples
 from tests.store.background_moves import journaled
 from tests.store.transfer.test_load import NEBRASKA, Told, imported, paths, reasons, record, wanted_of
 
@@ -166,7 +167,7 @@ def _plans(draw: st.DrawFn) -> list[str]:
     return found
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_plans(), _plans(), st.randoms(use_true_random=False))
 async def test_any_tree_becomes_any_other_or_rows_are_rejected(
     before: list[str], after: list[str], chance: Random

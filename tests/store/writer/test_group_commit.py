@@ -27,6 +27,8 @@ from tests.counting_store import CountingStore
 from tests.hierarchies import CATEGORY
 from tests.recorded_reads import ReadRecorder
 
+pytestmark = pytest.mark.both_stores
+
 TREE = "category#r"
 TOO_LARGE = "x" * 500_000
 

@@ -34,6 +34,8 @@ from tests.hierarchies import CATEGORY
 from tests.recorded_reads import ReadRecorder
 from tests.store.sqlite import busy_writer
 
+pytestmark = pytest.mark.both_stores
+
 ROOT = Path(__file__).parents[3]
 
 

@@ -1,7 +1,6 @@
 """Random edits on both stores, compared with a plain model after each."""
 
 import asyncio
-import os
 import uuid
 
 import pytest
@@ -22,9 +21,9 @@ from store.model.ranges import siblings
 from store.writer.writer import EditOptions, EditResult, Writer
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, RandomEdits, Refused, compare
+from tests.selection import examples
 from tests.store.background_moves.journaled import AT
 
-EXAMPLES = int(os.environ.get("CLADE_TEST_MODEL_EXAMPLES", "0"))
 TINY = 14  # changes in a transaction, in which not even two nodes can move
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(1, 60))  # a seed, and how many edits
 
@@ -122,7 +121,7 @@ async def at_once(writer: Writer, model: Model, edits: list[Edit]) -> None:
             made(outcome.record)
 
 
-@settings(max_examples=EXAMPLES or 50, deadline=None)
+@settings(max_examples=examples(10, 50), deadline=None)
 @given(SEQUENCES)
 def test_edits_one_after_another_agree_with_the_model(sequence: tuple[int, int]) -> None:
     async def run() -> None:
@@ -133,7 +132,7 @@ def test_edits_one_after_another_agree_with_the_model(sequence: tuple[int, int])
     asyncio.run(run())
 
 
-@settings(max_examples=EXAMPLES or 30, deadline=None)
+@settings(max_examples=examples(6, 30), deadline=None)
 @given(SEQUENCES)
 def test_edits_with_background_moves_agree_with_the_model(
     sequence: tuple[int, int],
@@ -148,7 +147,7 @@ def test_edits_with_background_moves_agree_with_the_model(
     asyncio.run(run())
 
 
-@settings(max_examples=EXAMPLES or 10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(3, 10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(SEQUENCES)
 def test_edits_on_dynamodb_agree_with_the_model(engine, sequence: tuple[int, int]) -> None:
     async def run() -> None:
@@ -159,7 +158,7 @@ def test_edits_on_dynamodb_agree_with_the_model(engine, sequence: tuple[int, int
     asyncio.run(run())
 
 
-@settings(max_examples=EXAMPLES or 50, deadline=None)
+@settings(max_examples=examples(10, 50), deadline=None)
 @given(SEQUENCES)
 def test_concurrent_edits_are_serializable(sequence: tuple[int, int]) -> None:
     async def run() -> None:
@@ -170,7 +169,7 @@ def test_concurrent_edits_are_serializable(sequence: tuple[int, int]) -> None:
     asyncio.run(run())
 
 
-@settings(max_examples=EXAMPLES or 10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(3, 10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(SEQUENCES)
 def test_concurrent_edits_on_dynamodb_are_serializable(engine, sequence: tuple[int, int]) -> None:
     async def run() -> None:

@@ -1,0 +1,58 @@
+"""Selection of tests: a plain run has every rule once, with a few fixed random examples; `--thorough` has everything.
+
+A plain run leaves out tests with the marker `thorough`, and the DynamoDB twin of a test of both stores unless it has
+the marker `both_stores`. Tests that are named one by one are always run.
+"""
+
+import pytest
+from hypothesis import settings
+
+FEW, MANY = 20, 100  # random examples of a property that does not say how many
+
+_thorough = False
+_examples: int | None = None
+
+
+def add_options(parser: pytest.Parser) -> None:
+    group = parser.getgroup("clade")
+    group.addoption("--thorough", action="store_true", help="all tests, on both stores, with many new random examples")
+    group.addoption("--examples", type=int, metavar="N", help="so many new random examples of each property")
+
+
+def configure(config: pytest.Config) -> None:
+    """Take over the options, before modules of tests are imported."""
+    global _thorough, _examples
+    _thorough = config.getoption("--thorough")
+    _examples = config.getoption("--examples")
+    searching = _thorough or _examples is not None
+    settings.register_profile("clade", deadline=None, max_examples=examples(FEW, MANY), derandomize=not searching)
+    settings.load_profile("clade")
+
+
+def thorough() -> bool:
+    """Whether this run has everything."""
+    return _thorough
+
+
+def examples(few: int, many: int) -> int:
+    """How many random examples a property has: a few fixed ones, or many new ones in a thorough run."""
+    if _examples is not None:
+        return _examples
+    return many if _thorough else few
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what this run does not have."""
+    if _thorough or any("::" in name for name in config.args):
+        return
+    left_out = [item for item in items if not _is_plain(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if _is_plain(item)]
+
+
+def _is_plain(item: pytest.Item) -> bool:
+    if item.get_closest_marker("thorough"):
+        return False
+    callspec = getattr(item, "callspec", None)
+    is_twin = callspec is not None and "dynamodb" in callspec.params.values()
+    return not is_twin or item.get_closest_marker("both_stores") is not None
