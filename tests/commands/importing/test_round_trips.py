@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from commands.main import app_of
+from tests.selection import examples
 
 LEVELS = 32
 CLASSES = '''
@@ -19,8 +20,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 from clade import Date, DateTime, Decimal, Localized, Long, Money, Node, Url, attribute
-from tests.selection import examples
-from tests.selection import examples
 
 
 class Color(Enum):
