@@ -1,14 +1,17 @@
-"""Runner of the suite: `python -m tests.outside --minutes 60 --store sqlite`."""
+"""Runner of the suite: `python -m tests.outside --minutes 60 --store sqlite`; with --page it writes docs/proven.md."""
 
 import argparse
 import random
 import sys
 import time
-from collections import Counter
 
 from tests.outside.failures import Wrong
 from tests.outside.parts import all_parts
 from tests.outside.processes import place
+from tests.outside.proven import DOCS, Run, page
+
+STORES = ("sqlite", "dynamodb")
+TURN_SECONDS = 120.0
 
 
 def main() -> int:
@@ -16,9 +19,10 @@ def main() -> int:
     names = [part.name for part in all_parts()]
     parser = argparse.ArgumentParser(prog="python -m tests.outside", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="for how long, over all parts")
-    parser.add_argument("--store", choices=("sqlite", "dynamodb"), default="sqlite")
+    parser.add_argument("--store", choices=STORES, action="append", help="may be repeated; sqlite by default")
     parser.add_argument("--seed", type=int, default=None, help="of the first turn; a new one by default")
     parser.add_argument("--part", choices=_choices(names), action="append", help="only this one; may be repeated")
+    parser.add_argument("--page", action="store_true", help="write docs/proven.md if nothing is wrong")
     options = parser.parse_args()
 
     chosen = [
@@ -26,25 +30,28 @@ def main() -> int:
     ]
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     end = time.monotonic() + options.minutes * 60
-    done: Counter[str] = Counter()
+    stores = options.store or ["sqlite"]
+    done = Run(stores, chosen)
+    rounds = [(part, store) for part in chosen for store in stores]
     turn = 0
     while turn == 0 or time.monotonic() < end:
         left = max(end - time.monotonic(), 0)
-        for number, part in enumerate(chosen):
-            until = time.monotonic() + min(left / len(chosen), 120)
-            print(f"{part.name} on {options.store}, seed {seed + turn}", flush=True)
+        for part, store in rounds:
+            began = time.monotonic()
+            print(f"{part.name} on {store}, seed {seed + turn}", flush=True)
             try:
-                with place(options.store) as found:
-                    counts = part.run(found, seed + turn, until)
+                with place(store) as found:
+                    counts = part.run(found, seed + turn, began + min(left / len(rounds), TURN_SECONDS))
             except Wrong as wrong:
-                print(f"\n{part.name} --seed {seed + turn}\n{wrong}", file=sys.stderr)
+                print(f"\n{part.name} on {store} --seed {seed + turn}\n{wrong}", file=sys.stderr)
                 return 1
-            done.update({f"{part.name}: {what}": count for what, count in counts.items()})
-            if turn and time.monotonic() > end and number == len(chosen) - 1:
-                break
+            done.add(part, store, seed + turn, time.monotonic() - began, counts)
         turn += 1
-    for what, count in sorted(done.items()):
-        print(f"{count:10,} {what}")
+    for (name, store), counts in sorted(done.counts.items()):
+        for what, count in sorted(counts.items()):
+            print(f"{count:10,} {name} on {store}: {what}")
+    if options.page:
+        (DOCS / "proven.md").write_text(page(done))
     return 0
 
 

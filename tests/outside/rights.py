@@ -23,7 +23,10 @@ PROMISES = (
     ("rights.md", "neither the order nor"),
     ("rights.md", "An old path that redirects to a hidden node is not found."),
     ("rights.md", "In `changes` a move out of the visible paths is `DELETED`"),
-    ("rights.md", "If the part has up to 2,000 nodes, all of them are read and nothing else"),
+    (
+        "rights.md",
+        "A search in more than 2,000 visible nodes counts for `CLADE_MAX_READ_UNITS` as if it consumed all",
+    ),
     ("rights.md", "Only callers who may read everything get `extensions.reads`"),
 )
 VISIBLE_LIMIT = 2_000  # nodes of a part in which a search reads all of them and nothing else

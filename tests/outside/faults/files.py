@@ -15,7 +15,7 @@ from tests.outside.processes import EXTREMES, Answer, Place, Server, command
 ANOTHER = "another file is there | from the new file | into the new file | 200"
 NONE = "no file is there | `UNAVAILABLE` | `UNAVAILABLE` | 503"
 NO_WAL = "`clade.db-wal` was removed or replaced | as before | `UNAVAILABLE` until all processes are restarted | 503"
-WRITTEN_BACK = "The server writes acknowledged changes back to the old file"
+WRITTEN_BACK = "it writes acknowledged changes back to the old file"
 SEEN = "Each read sees each write that was acknowledged before the read was sent"
 PROMISES = (
     *(("backup.md", sentence) for sentence in (ANOTHER, NONE, NO_WAL, WRITTEN_BACK)),

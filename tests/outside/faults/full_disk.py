@@ -14,7 +14,7 @@ from tests.outside.failures import Wrong
 from tests.outside.faults.writers import Writer, prepare, settle
 from tests.outside.processes import EXTREMES, Place, Server, command
 
-LATER = "The store does not respond, or the server is stopping; retry later."
+LATER = "The store does not respond, the server is stopping"
 PROMISES = (
     ("reference/errors.md", LATER),
     ("consistency.md", "Each read sees each write that was acknowledged before the read was sent"),

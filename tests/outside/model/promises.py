@@ -85,7 +85,7 @@ FORECAST: Promise = (
 REPEATED: Promise = (
     "writing.md",
     "A mutation that is sent again with its `idempotencyKey` returns the node as it was written, at the path and with "
-    "the revision and content of that time.",
+    "the revision and content of that time",
 )
 ONE_KEY: Promise = (
     "writing.md",
