@@ -11,18 +11,21 @@ FEW, MANY = 20, 100  # random examples of a property that does not say how many
 
 _thorough = False
 _examples: int | None = None
+_python: str | None = None
 
 
 def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("clade")
     group.addoption("--thorough", action="store_true", help="all tests, on both stores, with many new random examples")
     group.addoption("--examples", type=int, metavar="N", help="so many new random examples of each property")
+    group.addoption("--python", metavar="X.Y", help="the Python of tests/test_pythons.py, other than this one")
 
 
 def configure(config: pytest.Config) -> None:
     """Take over the options, before modules of tests are imported."""
-    global _thorough, _examples
+    global _thorough, _examples, _python
     _thorough = config.getoption("--thorough")
+    _python = config.getoption("--python")
     _examples = config.getoption("--examples")
     searching = _thorough or _examples is not None
     settings.register_profile("clade", deadline=None, max_examples=examples(FEW, MANY), derandomize=not searching)
@@ -32,6 +35,11 @@ def configure(config: pytest.Config) -> None:
 def thorough() -> bool:
     """Whether this run has everything."""
     return _thorough
+
+
+def python() -> str | None:
+    """The version of Python that was asked for, such as 3.13."""
+    return _python
 
 
 def examples(few: int, many: int) -> int:
