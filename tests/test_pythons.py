@@ -33,7 +33,7 @@ ANSWERED = [
     '{ searchLocations(text: "oma") { nodes { path } } }',
     "{ locationsNear(latitude: 41, longitude: -96, kilometers: 100) { nodes { path } } }",
     "{ locations { nodes { path history { nodes { revision } } } } hierarchies { name } }",
-    'mutation { createLocation(key: "A", name: "A", level: COUNTRY) { node { path } } }',
+    'mutation { createLocation(key: "A", name: "A", attributes: {country: {}}) { node { path } } }',
     'mutation { renameLocation(path: "US", key: "USA") { node { path } } }',
     '{ changes(hierarchy: LOCATION, tree: "USA") { nodes { event path } } }',
     "{ __schema { queryType { name } } }",

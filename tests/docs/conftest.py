@@ -3,11 +3,14 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from tests.readme import ROOT
+from tests.serving import handling
 
 BUILD_SECONDS = 120
 
@@ -18,7 +21,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (Path(sys.prefix) / "bin" / "zensical").exists():
         pytest.skip("zensical is missing: pip install -e '.[docs]'")
     checkout = tmp_path_factory.mktemp("checkout")
-    for name in ("docs", "clade", "scripts"):
+    for name in ("docs", "clade", "scripts", "graph/explorer/assets"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("CONTRIBUTING.md", "pyproject.toml", "zensical.toml"):
         shutil.copy(ROOT / name, checkout / name)
@@ -31,3 +34,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert built.returncode == 0, built.stdout + built.stderr
     assert "No issues found" in built.stdout + built.stderr
     return checkout / "site"
+
+
+@pytest.fixture(scope="session")
+def address(site: Path) -> Iterator[str]:
+    """The address of the site."""
+    with handling(SimpleHTTPRequestHandler, directory=str(site)) as url:
+        yield url

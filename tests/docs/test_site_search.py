@@ -3,14 +3,10 @@
 import html
 import re
 import shutil
-from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
-
-from tests.serving import handling
 
 FIRST = 3
 WAIT_MS = 15_000
@@ -41,13 +37,6 @@ TASKS = {
     "hasura": ("compare.html", "PostGraphile"),
 }
 """What is typed: the page that has to be among the first hits, and what it shows."""
-
-
-@pytest.fixture(scope="module")
-def address(site: Path) -> Iterator[str]:
-    """The address of the site."""
-    with handling(SimpleHTTPRequestHandler, directory=str(site)) as url:
-        yield url
 
 
 @pytest.fixture(scope="module")

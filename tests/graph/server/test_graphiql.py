@@ -45,10 +45,15 @@ def url():
 
 
 @pytest.fixture
-def page(browser, url):
+def viewport():
+    return {"width": 1400, "height": 850}
+
+
+@pytest.fixture
+def page(browser, url, viewport):
     """GraphiQL, opened; at the end nothing was asked of another host, and nothing was refused by the policy."""
     visit = Visit(browser)
-    page = visit.page(viewport={"width": 1400, "height": 850})
+    page = visit.page(viewport=viewport)
     with page.expect_response(lambda answer: answer.request.method == "POST"):  # the schema
         page.goto(f"{url}/graphql")
     page.wait_for_selector(EDITOR)
@@ -169,6 +174,33 @@ def test_the_link_opens_the_documentation_of_the_schema(page):
     expect(page.get_by_text("Root Types")).to_be_in_viewport()
     page.locator(".graphiql-doc-explorer").get_by_text("Query", exact=True).click()
     page.get_by_text("Says hello, some times.").wait_for()
+
+
+@pytest.mark.parametrize("viewport", [{"width": 390, "height": 844}, {"width": 320, "height": 568}], ids=str)
+def test_on_a_phone_the_editor_is_above_the_answer_and_everything_can_be_reached(page):
+    write_query(page, "query A { hello(times: 20) }")
+    page.get_by_label("Execute query (Ctrl-Enter)").click()
+    expect(response(page).get_by_text('"Hello world! ')).to_be_in_viewport()
+    for part in (page.locator(EDITOR), response(page), page.get_by_role("status")):
+        expect(part).to_be_in_viewport(ratio=1)
+    bars = page.locator(".graphiql-sidebar, .graphiql-toolbar, .graphiql-editor-tools")
+    for button in bars.get_by_role("button").all():
+        expect(button).to_be_in_viewport(ratio=1)
+        button.click(trial=True)  # nothing covers it
+    above, below = page.locator(EDITOR).bounding_box(), response(page).bounding_box()
+    assert above["y"] + above["height"] <= below["y"]
+    assert min(above["width"], below["width"]) > page.viewport_size["width"] * 0.8
+    assert min(above["height"], below["height"]) > 70, "some lines can be read"
+    assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]
+
+    page.get_by_text("The schema's documentation").click()
+    expect(page.locator(".graphiql-doc-explorer")).to_be_in_viewport(ratio=1)
+    page.get_by_label("Hide Documentation Explorer").click()
+    expect(page.locator(EDITOR)).to_be_in_viewport(ratio=1)
+
+    page.get_by_label("Open settings dialog").click()
+    dialog = page.get_by_role("dialog")
+    assert dialog.evaluate("dialog => dialog.scrollWidth <= dialog.clientWidth"), "it scrolls up and down only"
 
 
 # The files
