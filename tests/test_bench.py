@@ -15,6 +15,8 @@ from bench.start import first_answer_seconds
 from bench.stores import Stores
 from bench.tree import Tree, menu
 
+pytestmark = pytest.mark.thorough
+
 SHORT = Schedule(seconds=1.0, rounds=1)
 COUNTRY = "L0000"
 

@@ -35,7 +35,7 @@ ANSWERED = [
     "{ locations { nodes { path history { nodes { revision } } } } hierarchies { name } }",
     'mutation { createLocation(key: "A", name: "A", attributes: {country: {}}) { node { path } } }',
     'mutation { renameLocation(path: "US", key: "USA") { node { path } } }',
-    '{ changes(hierarchy: LOCATION, tree: "USA") { nodes { event path } } }',
+    '{ changes(hierarchy: LOCATION, tree: "USA") { changes { event path } } }',
     "{ __schema { queryType { name } } }",
 ]
 REFUSED = ["{ nothing }", "{"]

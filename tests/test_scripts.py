@@ -235,6 +235,7 @@ def ask(port: int, process: subprocess.Popen) -> str | None:
     return None
 
 
+@pytest.mark.thorough
 def test_the_second_start_installs_and_loads_nothing_and_passes_options(installed):
     output = served(installed, "scripts/serve", "--host", "127.0.0.1")
     assert "Installing" not in output
@@ -242,6 +243,7 @@ def test_the_second_start_installs_and_loads_nothing_and_passes_options(installe
     assert "/graphql" in output
 
 
+@pytest.mark.thorough
 def test_the_commands_of_the_image_run_in_a_clean_environment(installed, request, tmp_path):
     """The wheel alone, without the checkout, so that it has to be complete. The demo data is loaded into a file.
 

@@ -14,6 +14,8 @@ from bench.processes import CHECKOUT
 from bench.queries import PLACES
 from bench.tree import Tree
 
+pytestmark = pytest.mark.thorough
+
 SHORT = ("--seconds", "0.3")
 
 

@@ -21,6 +21,8 @@ from tests.conftest import CLADE
 from tests.readme import DOCS, ROOT, blocks
 from tests.systems.asking import plant
 
+pytestmark = pytest.mark.thorough
+
 PAGE = (DOCS / "typed-clients.md").read_text("utf-8")
 FILES = dict(re.findall(r"`([\w-]+\.\w+)`[^`]*:\n\n```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 QUERIES = blocks("graphql", PAGE)[0]

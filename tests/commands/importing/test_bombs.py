@@ -26,6 +26,8 @@ from pathlib import Path
 resource.setrlimit(resource.RLIMIT_AS, (6_000_000_000, -1))  # so that a fault does not take the machine down
 atexit.register(lambda: print(re.search(r"VmHWM:.*", Path("/proc/self/status").read_text())[0], file=sys.stderr))
 from commands.main import run
+
+pytestmark = pytest.mark.thorough
 run()
 """
 

@@ -449,6 +449,7 @@ def test_axe_finds_no_violation_and_nothing_is_wider_than_the_window(demo_server
     assert page.evaluate("document.documentElement.scrollWidth") == DEVICES[device]["viewport"]["width"]
 
 
+@pytest.mark.thorough
 def test_every_query_of_a_long_visit_is_within_the_default_limits(demo_server, visit):
     page, answers = visit(demo_server), []
     page.on("response", lambda one: answers.append(one) if one.request.method == "POST" else None)

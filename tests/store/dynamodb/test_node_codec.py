@@ -18,6 +18,7 @@ from store.errors import Damaged
 from store.model.attributes import Value
 from store.model.items import Item, canonical_item
 from store.model.records import Record
+from tests.selection import examples
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 numbers = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0.1, -2.5, 1e-130, 1e125, 41.0, 1e30, -(2.0**80)])
@@ -79,7 +80,7 @@ def shuffled(value: Any, random: Random) -> Any:
     return value
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(10, 40))
 @given(st.lists(records, max_size=4), st.randoms(use_true_random=False))
 def test_a_cached_record_equals_a_newly_decoded_one_in_any_order_of_attributes(
     made: list[Record], random: Random

@@ -59,6 +59,7 @@ def test_a_line_of_any_length_takes_little_memory(tmp_path: Path, name: str, rea
     assert peak < 100_000_000, "the line has 200 MB, of which at most 10 MB are read at once"
 
 
+@pytest.mark.thorough
 def test_files_of_many_rows_take_little_memory(tmp_path: Path) -> None:
     text = tmp_path / "x.csv"
     with text.open("w") as target:
