@@ -10,6 +10,7 @@ import typer
 
 from commands.options import StoreUrl, interruptible, served_hierarchies, store_url, with_store
 from store.connect import open_store, opened
+from store.engine.patience import REQUEST_PATIENCE
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Unavailable
@@ -49,7 +50,7 @@ async def prepare_demo(url: str) -> None:
     for delay in STARTING.delays():
         await sleep(delay)
         try:
-            async with open_store(url) as store:
+            async with open_store(url, patience=REQUEST_PATIENCE) as store:
                 await store.create()
                 return await _load_demo(store, again=False)
         except Unavailable as error:

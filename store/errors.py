@@ -26,7 +26,7 @@ A message names the value, the limit and the way out; it is shown to clients, so
 
 from typing import ClassVar, Self
 
-UNCERTAIN_HINT = "It is unknown whether the change was made; read the node, or retry with the same idempotencyKey."
+UNCERTAIN = "It is unknown whether the change was made."
 
 
 class CladeError(Exception):
@@ -123,7 +123,7 @@ class Uncertain(Unavailable):
     @classmethod
     def after(cls, error: CladeError) -> Self:
         """The error of a change that may have been made before `error` occurred."""
-        return cls(f"{error} {UNCERTAIN_HINT}")
+        return cls(f"{error} {UNCERTAIN}")
 
 
 class NoTable(Unavailable):
