@@ -18,7 +18,8 @@ CladeError
 └── Unavailable         UNAVAILABLE         the store cannot be used now
     ├── Uncertain       UNAVAILABLE         the outcome of a change is unknown
     ├── NoTable         UNAVAILABLE         the table does not exist
-    ├── WrongLayout     UNAVAILABLE         a table of another version of the schema
+    ├── WrongTable      UNAVAILABLE         a table that is not Clade's, or without what Clade needs
+    │   └── WrongLayout     UNAVAILABLE     a table of another version of the schema
     └── Damaged         UNAVAILABLE         a table whose content was lost or changed on disk
 
 A message names the value, the limit and the way out; it is shown to clients, so it holds no key of the table.
@@ -130,7 +131,11 @@ class NoTable(Unavailable):
     """The table of the settings does not exist."""
 
 
-class WrongLayout(Unavailable):
+class WrongTable(Unavailable):
+    """The table is not Clade's, or its engine lacks something that Clade needs."""
+
+
+class WrongLayout(WrongTable):
     """The table has a version of the schema that this version of Clade does not read."""
 
 

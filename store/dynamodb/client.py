@@ -61,6 +61,9 @@ _REASONS = {
     "TransactionInProgressException": "is still carrying out this transaction; try again",
 }
 
+UNKNOWN_OPERATION = frozenset({"UnknownOperationException", "NotImplemented", "InvalidAction"})
+"""Error codes of engines that lack an operation."""
+
 _THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
 
 # Every response of DynamoDB to such a call has one of these members.

@@ -254,6 +254,9 @@ class DynamoDBStore:
     async def health(self) -> None:
         await TableAdmin(self._client).check()
 
+    async def check_transactions(self) -> None:
+        await transaction.check_transactions(self._client)
+
 
 def _trace(trace: ReadTrace, key_range: KeyRange, query: codec.Json, items: int, units: float) -> None:
     """Add a Query of a range to the trace."""
