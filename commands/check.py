@@ -51,10 +51,10 @@ class _Scan:
 def check(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
     """Check that the table is consistent, and print each finding.
 
-    It verifies parents, ids, counts, revisions, tree versions, change logs, redirects and search items. The
-    whole table is read; servers may write meanwhile. The exit status is 1 if there are findings. It also counts stored
-    attributes and levels that no class defines, values under former names, and values that break a rule; of these,
-    only an undefined level is a finding.
+    It verifies parents, ids, counts, revisions, tree versions, change logs, redirects and search items, and that
+    the engine has transactions. The whole table is read; servers may write meanwhile. The exit status is 1 if there
+    are findings. It also counts stored attributes and levels that no class defines, values under former names, and
+    values that break a rule; of these, only an undefined level is a finding.
 
     Example: clade check location
     """
@@ -62,6 +62,7 @@ def check(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
 
     async def find(store: Store) -> tuple[int, list[str]]:
         count = 0
+        await store.check_transactions()
         with scan.check(store, "Checking") as check:
             async for finding in check.findings():
                 typer.echo(str(finding))

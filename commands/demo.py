@@ -10,9 +10,10 @@ import typer
 
 from commands.options import StoreUrl, interruptible, served_hierarchies, store_url, with_store
 from store.connect import open_store, opened
+from store.engine.patience import REQUEST_PATIENCE
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.errors import BadInput, Unavailable
+from store.errors import BadInput, Unavailable, WrongTable
 from store.model.hierarchy import Hierarchy
 from store.model.keys import tree_version_key
 from store.retry import RetryPolicy
@@ -49,9 +50,11 @@ async def prepare_demo(url: str) -> None:
     for delay in STARTING.delays():
         await sleep(delay)
         try:
-            async with open_store(url) as store:
+            async with open_store(url, patience=REQUEST_PATIENCE) as store:
                 await store.create()
                 return await _load_demo(store, again=False)
+        except WrongTable:
+            raise
         except Unavailable as error:
             failure = error
     raise failure

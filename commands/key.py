@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from commands.options import StoreUrl, hierarchy_named, store_url, with_store
+from commands.options import StoreUrl, hierarchy_named, interruptible, store_url, with_store
 from resolvers.access.grants import Grants
 from store.api_keys import ApiKey, add_key, find_keys, new_key, revoke_key
 from store.connect import opened
@@ -46,7 +46,8 @@ def create(
     if name is not None and (not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable()):
         raise BadInput(f"Invalid name; use 1 to {MAX_NAME_CHARACTERS} printable characters.")
     key, text = new_key(name or "", grant, None if expires is None else until(expires))
-    with_store(opened(store_url(store)), lambda store: add_key(store, key))
+    with interruptible(lambda: f"If clade key list has the key {key.id}, revoke it, and create another one."):
+        with_store(opened(store_url(store)), lambda store: add_key(store, key))
     typer.echo(text)
     typer.echo(f"Created key {key.id}. It is not shown again; clade key revoke {key.id} revokes it.", err=True)
 
@@ -79,7 +80,8 @@ def revoke(
 
     Example: clade key revoke 3f9a11c08a5be2d7
     """
-    key = with_store(opened(store_url(store)), lambda store: revoke_key(store, key_id))
+    with interruptible(lambda: "Run the same command again."):
+        key = with_store(opened(store_url(store)), lambda store: revoke_key(store, key_id))
     typer.echo(f"Revoked key {key.id}." if key.revoked_at is None else f"Key {key.id} was already revoked.")
 
 

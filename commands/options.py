@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from store.errors import BadInput
+from store.errors import BadInput, Uncertain
 from store.text import shorten, suggestion
 
 if TYPE_CHECKING:  # the help of a command does without the store
@@ -69,9 +69,15 @@ def with_store(opening: AbstractAsyncContextManager[S], work: Callable[[S], Awai
 
 @contextmanager
 def interruptible(message: Callable[[], str]) -> Iterator[None]:
-    """End the command on Ctrl-C within the block; `message` says how far it came and how to continue."""
+    """End the command on Ctrl-C within the block; `message` says how far it came and how to continue.
+
+    It is printed as well where the store was lost while it made a change.
+    """
     try:
         yield
+    except Uncertain:
+        typer.echo(message(), err=True)
+        raise
     except KeyboardInterrupt:
         typer.echo(message(), err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None

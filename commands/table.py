@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from commands.options import StoreUrl, store_url, with_store
+from commands.options import StoreUrl, interruptible, store_url, with_store
 from commands.templates.cloudformation import cloudformation
 from commands.templates.terraform import terraform
 from store.checking import migration
@@ -90,7 +90,8 @@ def migrate(store: StoreUrl = None) -> None:
     Example: clade table migrate
     """
     url = store_url(store)
-    before, written = with_store(open_store(url), migration.migrate)
+    with interruptible(lambda: "Stopped: the migration is incomplete; run the same command to continue."):
+        before, written = with_store(open_store(url), migration.migrate)
     previous = f", before {before}" if before != LAYOUT else ""
     rewritten = f"; rewritten: {quantity(written, 'root')}" if written else ""
     print(f"{url}: layout {LAYOUT}{previous}{rewritten}.")

@@ -36,6 +36,7 @@ from resolvers.session.large_read_limit import MAX_LARGE_READS
 from resolvers.session.page_cache import PageCache
 from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
+from store.engine.patience import REQUEST_PATIENCE
 from store.engine.protocol import Store
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def create_app(settings: Settings | None = None) -> Application:
     """
     settings = settings or Settings()
     classes = served(settings.hierarchies)
-    store = open_store(settings.store, keep_bytes=settings.keep_bytes)
+    store = open_store(settings.store, keep_bytes=settings.keep_bytes, patience=REQUEST_PATIENCE)
     definitions = {cls.name: cls.definition() for cls in classes}
     writer = resolvers.Writer(store, settings.move_timing, definitions) if settings.writes != "off" else None
     tracing = tracing_of(settings, store)

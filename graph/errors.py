@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from graphql import GraphQLError, GraphQLSyntaxError
 
-from store.errors import UNCERTAIN_HINT, CladeError, Unavailable, Uncertain
+from store.errors import CladeError, Unavailable, Uncertain
 
 PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
@@ -35,6 +35,7 @@ NESTED_MESSAGE = "The query is nested too deeply; request the lower part in a se
 INTERNAL_MESSAGE = "Internal server error."
 UNCERTAIN = {"uncertain": True}
 """Extensions of a mutation's error if the mutation may have been made."""
+UNCERTAIN_HINT = "It is unknown whether the change was made; read the node, or retry with the same idempotencyKey."
 STORE_MESSAGE = "The store is unavailable; retry later. The server's log has the reason."
 
 MAX_MESSAGE_CHARACTERS = 1_000

@@ -18,7 +18,8 @@ CladeError
 └── Unavailable         UNAVAILABLE         the store cannot be used now
     ├── Uncertain       UNAVAILABLE         the outcome of a change is unknown
     ├── NoTable         UNAVAILABLE         the table does not exist
-    ├── WrongLayout     UNAVAILABLE         a table of another version of the schema
+    ├── WrongTable      UNAVAILABLE         a table that is not Clade's, or without what Clade needs
+    │   └── WrongLayout     UNAVAILABLE     a table of another version of the schema
     └── Damaged         UNAVAILABLE         a table whose content was lost or changed on disk
 
 A message names the value, the limit and the way out; it is shown to clients, so it holds no key of the table.
@@ -26,7 +27,7 @@ A message names the value, the limit and the way out; it is shown to clients, so
 
 from typing import ClassVar, Self
 
-UNCERTAIN_HINT = "It is unknown whether the change was made; read the node, or retry with the same idempotencyKey."
+UNCERTAIN = "It is unknown whether the change was made."
 
 
 class CladeError(Exception):
@@ -123,14 +124,18 @@ class Uncertain(Unavailable):
     @classmethod
     def after(cls, error: CladeError) -> Self:
         """The error of a change that may have been made before `error` occurred."""
-        return cls(f"{error} {UNCERTAIN_HINT}")
+        return cls(f"{error} {UNCERTAIN}")
 
 
 class NoTable(Unavailable):
     """The table of the settings does not exist."""
 
 
-class WrongLayout(Unavailable):
+class WrongTable(Unavailable):
+    """The table is not Clade's, or its engine lacks something that Clade needs."""
+
+
+class WrongLayout(WrongTable):
     """The table has a version of the schema that this version of Clade does not read."""
 
 

@@ -19,12 +19,13 @@ from graph.hierarchies.registry import served
 from graph.observability import log_handler
 from graph.observability.metrics_server import exported
 from graph.settings import Settings, host_and_port
-from store.connect import opened
-from store.errors import BadInput, Unavailable, WrongLayout
+from store.connect import open_store
+from store.engine.patience import REQUEST_PATIENCE
+from store.errors import BadInput, Unavailable, WrongTable
 from store.store_url import SQLiteUrl, parse_store_url
 from store.text import quantity
 
-STORE_CHECK_SECONDS = 2.0
+STORE_CHECK_SECONDS = 5.0
 MAX_UNACKNOWLEDGED_MILLISECONDS = 30_000  # of a client that does not read its response
 WORKERS_PER_PROCESSOR = 4
 OTHER_DESCRIPTORS = 512  # for the store, the log and the port, in addition to client connections
@@ -49,7 +50,7 @@ def start(host: str, port: int, workers: int) -> None:
         from commands.demo import prepare_demo  # with the modules of imports, which a server does without
 
         asyncio.run(prepare_demo(settings.store))
-    samples = asyncio.run(_check_store(settings.store, classes))
+    samples = asyncio.run(_check_store(settings.store, classes, writes=settings.writes != "off"))
     _print_examples(settings, host, port, example_queries(classes, samples))
     _raise_file_limit(settings.max_connections)
     with exported(settings.metrics, workers):
@@ -124,15 +125,18 @@ def _available_port(host: str, port: int, way_out: str) -> int:
             sys.exit(f"clade: {host}:{port} is not available ({reason.lower()}); {way_out}.")
 
 
-async def _check_store(url: str, classes: Sequence[type[Node]]) -> dict[str, Sample]:
+async def _check_store(url: str, classes: Sequence[type[Node]], *, writes: bool) -> dict[str, Sample]:
     """Sample nodes of the store. Print a warning if it is unavailable, as it may start later than the server.
 
-    Raises WrongLayout.
+    Raises WrongTable, with `writes` also for a table that cannot be written.
     """
     try:
-        async with asyncio.timeout(STORE_CHECK_SECONDS), opened(url) as store:
+        async with open_store(url, patience=REQUEST_PATIENCE) as store, asyncio.timeout(STORE_CHECK_SECONDS):
+            await store.health()
+            if writes:
+                await store.check_transactions()
             return await read_samples(store, classes)
-    except WrongLayout:
+    except WrongTable:
         raise
     except (Unavailable, TimeoutError) as error:
         reason = error if isinstance(error, Unavailable) else f"{url} does not respond."

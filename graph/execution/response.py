@@ -7,9 +7,18 @@ from typing import Any
 from graphql import ExecutionResult, GraphQLError, OperationDefinitionNode, OperationType
 from orjson import dumps
 
-from graph.errors import BAD_USER_INPUT, NO_OPERATION, TIMEOUT, UNAVAILABLE, UNCERTAIN, format_errors, request_error
+from graph.errors import (
+    BAD_USER_INPUT,
+    NO_OPERATION,
+    TIMEOUT,
+    UNAVAILABLE,
+    UNCERTAIN,
+    UNCERTAIN_HINT,
+    format_errors,
+    request_error,
+)
 from resolvers.session.budget import Budget
-from store.errors import UNCERTAIN_HINT, BudgetExceeded
+from store.errors import BudgetExceeded
 
 
 @dataclass(slots=True)

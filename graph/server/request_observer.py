@@ -7,11 +7,10 @@ from functools import partial
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graph.errors import BAD_REQUEST, UNAVAILABLE, UNCERTAIN
+from graph.errors import BAD_REQUEST, UNAVAILABLE, UNCERTAIN, UNCERTAIN_HINT
 from graph.observability.request_info import KEY, REQUEST_ID, STATUS_CLIENT_CLOSED, RequestInfo
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.response_sender import CLOSE, send_error
-from store.errors import UNCERTAIN_HINT
 
 PROBES = frozenset({"/healthz", "/readyz"})
 """Paths that load balancers request every few seconds; these requests are not observed."""

@@ -164,7 +164,11 @@ def _followed_changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField
 
 
 _TREE = required("tree", Path, 'Path of the tree\'s root, such as "US".')
-_UNDER = argument("under", Path | None, 'Only changes of this subtree, such as "US/NE", or of its ancestors.')
+_UNDER = argument(
+    "under",
+    Path | None,
+    'Only changes of this subtree, such as "US/NE", and moves and deletions of an ancestor with its subtree.',
+)
 
 
 def _place(tree: str, cursor: str | None, under: str | None) -> tuple[KeyPath, str | None, KeyPath | None]:

@@ -12,15 +12,20 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-MAX_TIMEOUTS = 2  # a third attempt would outlast CLADE_REQUEST_SECONDS
 IN_PROGRESS = "TransactionInProgressException"  # an earlier attempt is still being carried out
 
 
 @dataclass(slots=True)
 class Attempts:
-    """`uncertain` once an attempt ended without a response of DynamoDB that states its outcome."""
+    """`uncertain` once an attempt ended without a response of DynamoDB that states its outcome.
 
+    At most `limit` attempts fail without a response, and `max_timeouts` of them by a timeout.
+    """
+
+    limit: int
+    max_timeouts: int
     uncertain: bool = False
+    _failures: int = 0
     _timeouts: int = 0
     _last_response_at: float = field(default_factory=time.monotonic)
 
@@ -30,12 +35,12 @@ class Attempts:
         return time.monotonic() - self._last_response_at
 
     def failed(self, error: Exception) -> None:
-        """Record an attempt without a response; raises its error where no more attempts fit into the request."""
+        """Record an attempt without a response; raises its error where it is the last."""
         self.ended(error)
-        if isinstance(error, ReadTimeoutError | ConnectTimeoutError):
-            self._timeouts += 1
-            if self._timeouts >= MAX_TIMEOUTS:
-                raise error
+        self._failures += 1
+        self._timeouts += isinstance(error, ReadTimeoutError | ConnectTimeoutError)
+        if self._failures >= self.limit or self._timeouts >= self.max_timeouts:
+            raise error
 
     def ended(self, error: Exception) -> None:
         """Record the last attempt, without a response."""

@@ -27,13 +27,11 @@ from store.dynamodb.circuit_breaker import CircuitBreaker
 from store.dynamodb.codec import Answer, parse_answer
 from store.dynamodb.fast_reads import FastReads
 from store.engine.call_stats import CallStats
+from store.engine.patience import COMMAND_PATIENCE, REQUEST_PATIENCE, Patience
 from store.errors import BadInput, NoTable, Unavailable
 
 CONNECTIONS = 64
-CONNECT_SECONDS = 2
-READ_SECONDS = 4  # two attempts that time out fit into a request
 SILENT_SECONDS = 1.0  # a call that is cancelled after so long without a response counts as a timeout
-ATTEMPTS = 5  # of a call that meets a 5xx, throttling or a lost connection
 
 _HOT = frozenset({"query", "batch_get_item"})
 _ATTEMPTS: ContextVar[Attempts] = ContextVar("attempts")
@@ -63,6 +61,9 @@ _REASONS = {
     "TransactionInProgressException": "is still carrying out this transaction; try again",
 }
 
+UNKNOWN_OPERATION = frozenset({"UnknownOperationException", "NotImplemented", "InvalidAction"})
+"""Error codes of engines that lack an operation."""
+
 _THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
 
 # Every response of DynamoDB to such a call has one of these members.
@@ -79,12 +80,16 @@ _MEMBERS = {
 class DynamoDBClient:
     """Calls to DynamoDB for one table, as an async context manager."""
 
-    def __init__(self, table: str, region: str | None, endpoint: str | None) -> None:
+    def __init__(
+        self, table: str, region: str | None, endpoint: str | None, patience: Patience = COMMAND_PATIENCE
+    ) -> None:
         self.table = table
         self.region = region
         self.endpoint = endpoint
         self._opened = contextlib.AsyncExitStack()
         self._client: Any = None
+        self._patience = patience
+        self._is_reached = False
         self._credentials = SessionCredentials(region, endpoint)
         self._fast_reads: FastReads | None = None
         self._circuit = CircuitBreaker()
@@ -96,7 +101,7 @@ class DynamoDBClient:
             session = await open_session(self._credentials)
             session.register_component("response_parser_factory", _ParserFactory())
             region = self.region or session.get_config_variable("region") or ("us-east-1" if self.endpoint else None)
-            config = _config(self._make_fast_reads)
+            config = _config(self._make_fast_reads, self._patience)
             client = make_client(session, self.endpoint, region_name=region, config=config)
             self._client = await self._opened.enter_async_context(client)
             self._client.meta.events.register_first("needs-retry.dynamodb", self._record_attempt)
@@ -129,7 +134,7 @@ class DynamoDBClient:
             self.calls.skipped += 1
             raise Unavailable("DynamoDB has not responded for a while; try again.")
         self.calls.made += 1
-        attempts = Attempts() if attempts is None else attempts
+        attempts = attempts or self.new_attempts()
         token = _ATTEMPTS.set(attempts)
         try:
             response = await self._respond(partial(self._send, operation, parameters, parse), credentials)
@@ -145,6 +150,11 @@ class DynamoDBClient:
             _ATTEMPTS.reset(token)
         self._record_response()
         return response
+
+    def new_attempts(self) -> Attempts:
+        """The attempts of a call or a transaction; few before the first response, as the address may be wrong."""
+        limit = self._patience.attempts if self._is_reached else REQUEST_PATIENCE.attempts
+        return Attempts(limit, self._patience.timeouts)
 
     def _raise(self, error: Exception, attempts: Attempts) -> NoReturn:
         """Raise the error of the store for one of botocore."""
@@ -166,6 +176,7 @@ class DynamoDBClient:
         raise Unavailable(f"DynamoDB does not respond at {where} ({type(error).__name__}); try again.") from error
 
     def _record_response(self) -> None:
+        self._is_reached = True
         self._circuit.record_response()
         self.calls.is_silent = False
 
@@ -253,15 +264,15 @@ class _ParserFactory(AioResponseParserFactory):
 _PARSER = _Parser()
 
 
-def _config(make_http_session: Callable[..., AIOHTTPSession]) -> AioConfig:
+def _config(make_http_session: Callable[..., AIOHTTPSession], patience: Patience) -> AioConfig:
     return AioConfig(
         http_session_cls=cast(Any, make_http_session),  # any callable that returns one
         user_agent="clade",  # botocore would build its own for each call
         parameter_validation=False,
-        connect_timeout=CONNECT_SECONDS,
-        read_timeout=READ_SECONDS,
+        connect_timeout=patience.connect_seconds,
+        read_timeout=patience.read_seconds,
         max_pool_connections=CONNECTIONS,
         # The mode whose delays are DynamoDB's own, from 50 ms on. "standard" waits up to 1 s, then 2, so that an engine
         # that is down costs a call seconds; "adaptive" slows all trees down for the one that is throttled.
-        retries={"mode": "legacy", "total_max_attempts": ATTEMPTS},
+        retries={"mode": "legacy", "total_max_attempts": patience.attempts},
     )

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Self, TypeVar, cast
 
 from store.dynamodb import codec, transaction
-from store.dynamodb.attempts import Attempts
 from store.dynamodb.client import DynamoDBClient
 from store.dynamodb.node_codec import NodeAnswer, NodeParser
 from store.dynamodb.table_admin import TableAdmin
 from store.engine.call_stats import CallStats
+from store.engine.patience import COMMAND_PATIENCE, Patience
 from store.engine.protocol import check_changes
 from store.engine.read_trace import ReadTrace
 from store.engine.record_cache import RecordCache
@@ -43,11 +43,17 @@ class DynamoDBStore:
     max_commit_changes: int | None = MAX_CHANGES
 
     def __init__(
-        self, table: str, *, region: str | None = None, endpoint: str | None = None, keep_bytes: int = 0
+        self,
+        table: str,
+        *,
+        region: str | None = None,
+        endpoint: str | None = None,
+        keep_bytes: int = 0,
+        patience: Patience = COMMAND_PATIENCE,
     ) -> None:
         self.table = table
         self.region = region
-        self._client = DynamoDBClient(table, region, endpoint)
+        self._client = DynamoDBClient(table, region, endpoint, patience)
         self.calls: CallStats | None = self._client.calls
         self._decoded = RecordCache(keep_bytes)
         self._parsers: dict[str, NodeParser] = {}
@@ -209,7 +215,7 @@ class DynamoDBStore:
         await check_changes(changes, MAX_CHANGES)
         if not changes:
             return
-        attempts = Attempts()
+        attempts = self._client.new_attempts()
         try:
             await transaction.transact(self._client, changes, attempts)
         except (Conflict, Unavailable) as error:
@@ -247,6 +253,9 @@ class DynamoDBStore:
 
     async def health(self) -> None:
         await TableAdmin(self._client).check()
+
+    async def check_transactions(self) -> None:
+        await transaction.check_transactions(self._client)
 
 
 def _trace(trace: ReadTrace, key_range: KeyRange, query: codec.Json, items: int, units: float) -> None:

@@ -5,11 +5,12 @@ from asyncio import sleep
 from collections.abc import Iterator
 
 from store.dynamodb import codec
-from store.dynamodb.client import DynamoDBClient, Refused
+from store.dynamodb.client import UNKNOWN_OPERATION, DynamoDBClient, Refused
 from store.dynamodb.codec import Json
 from store.dynamodb.table_definition import RECOVERY, TTL, differences, table_definition, table_summary
+from store.dynamodb.transaction import check_transactions
 from store.engine.table_options import TableOptions
-from store.errors import BadInput, NoTable, Unavailable
+from store.errors import NoTable, Unavailable, WrongTable
 from store.metadata.layout_version import (
     LAYOUT_KEY,
     check_layout,
@@ -24,9 +25,6 @@ from store.retry import RetryPolicy
 ACTIVE_SECONDS = 180.0  # until a new table must be active
 POLLS = RetryPolicy(0.1, 2.0, deadline_seconds=ACTIVE_SECONDS)
 
-_UNKNOWN = frozenset(
-    {"UnknownOperationException", "NotImplemented", "InvalidAction"}
-)  # errors of engines that lack an operation
 _BACKUPS_COME = "ContinuousBackupsUnavailableException"  # while those of a new table are set up
 
 
@@ -42,12 +40,11 @@ class TableAdmin:
         """Create the table unless it exists, and wait until it is active; whether it was created.
 
         One that exists keeps its settings, but for its time to live, and `recovery` where the options turn it on.
-        Raises BadInput where it is not Clade's.
+        Raises WrongTable where it is not Clade's, or has no transactions.
         """
         made = await self._make(options)
-        found = await self._when_active()
-        if wrong := differences(found):
-            raise BadInput(f'There is another table "{self._table}": {", ".join(wrong)}. Use another name.')
+        self._check_definition(await self._when_active())
+        await check_transactions(self._client)
         if made or await self._is_unmarked():
             await self.mark()
         else:
@@ -102,13 +99,36 @@ class TableAdmin:
         return not (await self._client.call("scan", TableName=self._table, ConsistentRead=True, Limit=1))["Items"]
 
     async def check(self) -> None:
-        """Raise NoTable, WrongLayout or Unavailable where the table cannot be read."""
-        check_layout(self._table, await self.layout())
+        """Raise NoTable, WrongTable or Unavailable where the table cannot be read."""
+        try:
+            item = await self._layout_item()
+        except Refused as error:
+            if error.name != "ValidationException":
+                raise
+            await self._check_described()
+            raise self._foreign(["its keys are not pk and sk"]) from error
+        if item is None:  # a table of the first layout, or of somebody else
+            await self._check_described()
+        check_layout(self._table, layout_in(item))
+
+    async def _check_described(self) -> None:
+        """Raise WrongTable where the description of the table may be read, and is not that of Clade's."""
+        with contextlib.suppress(Refused):
+            self._check_definition(await self._described())
+
+    def _check_definition(self, found: Json) -> None:
+        if wrong := differences(found):
+            raise self._foreign(wrong)
+
+    def _foreign(self, wrong: list[str]) -> WrongTable:
+        return WrongTable(
+            f'"{self._table}" is not a table of Clade: {", ".join(wrong)}. Clade keeps its nodes in a table of its '
+            "own, into which it can import this one; see docs/from-your-table.md."
+        )
 
     async def migrate(self) -> object:
         """Upgrade the schema to this version of Clade; the version that it had."""
-        if wrong := differences(await self._described()):
-            raise BadInput(f'"{self._table}" is not a table of Clade: {", ".join(wrong)}.')
+        self._check_definition(await self._described())
         found = await self.layout()
         check_supported(self._table, found)
         await self.mark()
@@ -161,6 +181,7 @@ class TableAdmin:
     async def describe(self) -> dict[str, Value]:
         """Properties of the table by name; "unknown" where the call is forbidden or the engine lacks it."""
         found = await self._described()
+        self._check_definition(found)
         answers: dict[str, Value] = {}
         for name, ask in (("ttl", self._ttl), ("recovery", self._recovery), ("tags", lambda: self._tags(found))):
             try:
@@ -186,5 +207,5 @@ def _unless_unknown() -> Iterator[None]:
     try:
         yield
     except Refused as error:
-        if error.name not in _UNKNOWN:
+        if error.name not in UNKNOWN_OPERATION:
             raise

@@ -50,7 +50,7 @@ def differences(found: Json) -> list[str]:
     """The differences of a table, as DescribeTable returns it, from Clade's, as messages."""
     wanted, wrong = table_definition(""), []
     if _schema_of(found) != _schema_of(wanted):
-        wrong.append("its key is not (pk, sk)")
+        wrong.append(f"its keys are {' and '.join(_schema_of(found).values())}, not pk and sk")
     types = {one["AttributeName"]: one["AttributeType"] for one in found["AttributeDefinitions"]}
     if any(types.get(name, "S") != "S" for index in Index for name in index.value):
         wrong.append("its keys are not texts")

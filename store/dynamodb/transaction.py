@@ -1,4 +1,6 @@
-"""Transactions: TransactWriteItems of a commit, sent until its outcome is known or the retries end."""
+"""Transactions: TransactWriteItems of a commit, sent until its outcome is known or the retries end; and the check that
+an engine has them.
+"""
 
 import asyncio
 import time
@@ -7,9 +9,10 @@ from collections.abc import Sequence
 
 from store.dynamodb import codec
 from store.dynamodb.attempts import IN_PROGRESS, Attempts
-from store.dynamodb.client import DynamoDBClient, Refused
-from store.errors import BadInput, Conflict, Unavailable
+from store.dynamodb.client import UNKNOWN_OPERATION, DynamoDBClient, Refused
+from store.errors import BadInput, Conflict, Unavailable, WrongTable
 from store.model.items import Change, Check, Delete, Put, canonical_item, checked_item_size
+from store.model.keys import Key
 from store.retry import RetryPolicy
 
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
@@ -17,6 +20,7 @@ RETRIES = RetryPolicy(0.05, 1.0, attempts=8)  # of throttled and unprocessed cal
 
 _REJECTED = "DynamoDB rejects a value of this change: it is too large, or of a kind that cannot be stored."
 _CONFLICT = "TransactionConflict"
+_NOTHING = Key("!", "nothing")  # where no item is ever stored
 _THROTTLED = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
 _RETRIED = _THROTTLED | {_CONFLICT, IN_PROGRESS}
 
@@ -43,6 +47,8 @@ async def transact(client: DynamoDBClient, changes: Sequence[Change], attempts: 
         except Refused as error:
             if failed := tuple(i for i, reason in enumerate(error.reasons) if reason == "ConditionalCheckFailed"):
                 raise Conflict.over(failed) from error
+            if error.name in UNKNOWN_OPERATION:
+                raise _lacking(client.table, error.name) from error
             if "ValidationError" in error.reasons:
                 raise BadInput(_REJECTED) from error
             codes = {error.name, *error.reasons}
@@ -54,6 +60,29 @@ async def transact(client: DynamoDBClient, changes: Sequence[Change], attempts: 
             else:
                 outcome = error if error.name == IN_PROGRESS else overloaded(client.table)
     raise outcome
+
+
+async def check_transactions(client: DynamoDBClient) -> None:
+    """Raise WrongTable where the engine has no transactions.
+
+    The transaction is a deletion where there is no item, on the condition that there is one: it is always cancelled,
+    and takes no permission that a writer does not need. Where it is throttled or not permitted, nothing is known.
+    """
+    items = transaction_items(client.table, [Delete(_NOTHING, {"pk": _NOTHING.pk})])
+    try:
+        await client.call("transact_write_items", TransactItems=items)
+    except Refused as error:
+        if error.name in UNKNOWN_OPERATION | {"ValidationException"}:
+            raise _lacking(client.table, error.name) from error
+    else:
+        raise _lacking(client.table, "their conditions are ignored")
+
+
+def _lacking(table: str, reason: str) -> WrongTable:
+    return WrongTable(
+        f'The table "{table}" has no transactions ({reason}), and Clade writes nothing without: use a table of one '
+        "region, or an engine that has them; see docs/dynamodb.md."
+    )
 
 
 def transaction_items(table: str, changes: Sequence[Change]) -> list[codec.Json]:

@@ -82,7 +82,8 @@ class Store(Protocol):
     async def create(self, options: TableOptions = TableOptions()) -> bool:
         """Create the table with its indexes unless it exists; whether it was created.
 
-        Raises WrongLayout as `health` does, BadInput for a table that is not Clade's and for unsupported options.
+        Raises WrongTable as `health` and `check_transactions` do, BadInput for unsupported options and a file of
+        another program.
         """
         ...
 
@@ -95,7 +96,11 @@ class Store(Protocol):
         ...
 
     async def health(self) -> None:
-        """Raise NoTable, WrongLayout or Unavailable where the table cannot be read."""
+        """Raise NoTable, WrongTable or Unavailable where the table cannot be read."""
+        ...
+
+    async def check_transactions(self) -> None:
+        """Raise WrongTable where the engine has no transactions, without which nothing can be written."""
         ...
 
     async def check_integrity(self) -> None:

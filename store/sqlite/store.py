@@ -257,6 +257,9 @@ class SQLiteStore:
     async def health(self) -> None:
         Table(self._database).check_health()
 
+    async def check_transactions(self) -> None:
+        """Nothing: SQLite has transactions."""
+
     async def check_integrity(self) -> None:
         await self._database.check_integrity()
 

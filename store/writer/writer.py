@@ -12,7 +12,7 @@ from store.concurrency import TreeLocks
 from store.edits.create_update import Edit
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.errors import UNCERTAIN_HINT, Uncertain
+from store.errors import UNCERTAIN, Uncertain
 from store.model.hierarchy import Hierarchy
 from store.reading.recent_changes import RecentChanges
 from store.writer.group_commit import GroupCommit
@@ -23,7 +23,7 @@ from store.writer.request import EditResult as EditResult
 MAX_COMBINED = 30  # requests; a transaction of DynamoDB holds some 30 creations
 STOP_SECONDS = 5.0  # for running edits when the process ends
 
-_STOPPED = f"The server stops. {UNCERTAIN_HINT}"
+_STOPPED = f"The server stops. {UNCERTAIN}"
 
 Queue = dict[EditRequest, None]  # the requests that wait for the same trees; a mapping, since any may leave
 

@@ -44,3 +44,45 @@ async def test_the_names_of_the_page_of_languages_are_found(store):
     assert answers[4]["searchLocations"]["nodes"] == [
         {"name": "Utopien"}
     ]  # by the default name: the French one is cleared
+
+
+async def test_the_rules_of_names_keys_ids_and_positions_are_those_of_the_pages(store):
+    clients = Clients(store)
+
+    async def create(parent: str, key: str, level: str, more: str = "") -> dict[str, str]:
+        arguments = f'parent: {parent}, key: "{key}", name: "x", attributes: {{ {level}: {{}} }}{more}'
+        answer = await clients.ask(f"mutation {{ createLocation({arguments}) {{ node {{ id path }} }} }}")
+        node: dict[str, str] = answer["createLocation"]["node"]
+        return node
+
+    async def children() -> list[str]:
+        found = await clients.ask('{ location(path: "US") { children { nodes { key } } } }')
+        return [node["key"] for node in found["location"]["children"]["nodes"]]
+
+    async def reorder(path: str, place: str) -> None:
+        await clients.ask(f'mutation {{ reorderLocation(path: "{path}", {place}) {{ node {{ revision }} }} }}')
+
+    await create("null", "US", "country")
+    for key in ("b", "B", "10", "9", "É"):
+        await create('"US"', key, "state")
+    await create('"US"', "Zed", "city")
+    assert await children() == ["Zed", "10", "9", "B", "b", "É"]  # levels by name, keys by character
+
+    await reorder("US/b", "first: true")
+    await reorder("US/9", "last: true")
+    for key in ("0", "ÉA", "z"):
+        await create('"US"', key, "state")
+    assert await children() == ["Zed", "b", "0", "10", "B", "z", "É", "9", "ÉA"]
+
+    for argument in (
+        'key: "k", name: ""',
+        'key: "", name: "k"',
+        *(f'key: "k", name: "k", id: "{c}"' for c in (" ", "#", ":")),
+    ):
+        refused = f"mutation {{ createLocation({argument}, attributes: {{ country: {{}} }}) {{ node {{ id }} }} }}"
+        assert (await clients.refusal(refused))[0] in ("BAD_USER_INPUT", "BAD_PATH")
+    decomposed = await create('"US"', "Zu\u0308rich", "city", ', id: "a/ä.1"')
+    assert decomposed == {"id": "location:a/ä.1", "path": "US/Z\u00fcrich"}
+    for _ in range(2):
+        answer = await clients.ask('mutation { updateLocation(path: "US/Zed", name: "x") { node { revision } } }')
+        assert answer["updateLocation"]["node"] == {"revision": 1}

@@ -9,7 +9,7 @@ import pytest
 
 from resolvers.session.request import Request
 from store.connect import open_store
-from store.dynamodb.client import ATTEMPTS
+from store.engine.patience import REQUEST_PATIENCE
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Unavailable
@@ -31,7 +31,7 @@ async def behind_proxy(engine):
     """A store whose calls go through a proxy, and the proxy."""
     async with Proxy(engine.url) as proxy:
         address = f"dynamodb://failures-{uuid.uuid4().hex}?region=eu-west-1&endpoint={proxy.url}"
-        async with open_store(address) as store:
+        async with open_store(address, patience=REQUEST_PATIENCE) as store:
             await store.create()
             await MODEL.plant(store)
             proxy.calls.clear()
@@ -44,7 +44,7 @@ async def test_a_throttled_range_fails_only_the_lists_that_need_it(behind_proxy)
     async def spoil_one_index(call: Call, forward):
         return await (throttled(call, forward) if call.body.get("IndexName") == "by_parent" else forward(call.body))
 
-    proxy.spoil("Query", *[spoil_one_index] * (2 * ATTEMPTS))
+    proxy.spoil("Query", *[spoil_one_index] * (2 * REQUEST_PATIENCE.attempts))
     lists = "a: children { nodes { path } } d: descendants(first: 1) { nodes { path } } childCount"
     reply = await Client(store, Ground, planned=False).ask(
         f'{{ r: area(path: "r") {{ path {lists} }} leaf: tree(path: "s/t") {{ children {{ nodes {{ path }} }} }} }}'

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from store.dynamodb.store import DynamoDBStore
+from store.engine.patience import REQUEST_PATIENCE
 from tests.engines import Engine
 from tests.proxy import Proxy
 
@@ -19,8 +20,9 @@ async def proxy(engine: Engine) -> AsyncIterator[Proxy]:
 
 @pytest.fixture
 async def proxied(proxy: Proxy) -> AsyncIterator[DynamoDBStore]:
-    """An empty table behind the proxy."""
-    async with DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=proxy.url) as opened:
+    """An empty table behind the proxy, opened as a server does."""
+    table = f"clade-{uuid.uuid4().hex}"
+    async with DynamoDBStore(table, region="eu-west-1", endpoint=proxy.url, patience=REQUEST_PATIENCE) as opened:
         await opened.create()
         proxy.calls.clear()
         yield opened

@@ -6,7 +6,7 @@ import logging
 import sqlite3
 import uuid
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from aiohttp import web
 
 from graph.app import create_app
 from store.connect import open_store
+from store.engine.patience import REQUEST_PATIENCE
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.keys import node_key
@@ -80,7 +81,7 @@ async def served(url: str, monkeypatch: pytest.MonkeyPatch, **settings: str) -> 
 
 @pytest.fixture
 async def scene(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
-    monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 2)  # whose delays are long
+    monkeypatch.setattr("graph.app.REQUEST_PATIENCE", replace(REQUEST_PATIENCE, attempts=2))  # whose delays are long
     monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=3))
     monkeypatch.setattr("store.writer.group_commit.RETRIES", RetryPolicy(0.01, 0.01, attempts=2))
     past = engine.address(f"uncertain-{uuid.uuid4().hex}")

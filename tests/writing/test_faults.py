@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from uuid import uuid4
 
 import msgspec
@@ -14,6 +15,7 @@ from store.edits.create_update import Create, Edit, Update
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
 from store.edits.reorder import Reorder, Side
+from store.engine.patience import REQUEST_PATIENCE
 from store.engine.usage import ReadUsage
 from store.errors import CladeError, Unavailable, Uncertain
 from store.model.paths import format_path
@@ -63,7 +65,7 @@ class Faulty:
 
     def __init__(self, proxy: Proxy, through: str, past: str) -> None:
         self.proxy = proxy
-        self.through = open_store(through)
+        self.through = open_store(through, patience=replace(REQUEST_PATIENCE, attempts=2))  # whose delays are long
         self.past = open_store(past)
         self.planted: dict[str, Record] = {}
 
@@ -75,7 +77,6 @@ class Faulty:
 @pytest.fixture
 async def faulty(engine, monkeypatch) -> AsyncIterator[Faulty]:
     monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
-    monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 2)  # whose delays are long
     past = engine.address(f"faults-{uuid4().hex}")
     async with Proxy(engine.url) as proxy:
         made = Faulty(proxy, past.replace(engine.url, proxy.url), past)

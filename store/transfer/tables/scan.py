@@ -7,21 +7,19 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import orjson
 
 from store.dynamodb.client import DynamoDBClient
 from store.dynamodb.codec import WireItem, WireValue
-from store.errors import NoTable, Unavailable
-from store.retry import RetryPolicy
+from store.errors import NoTable
 from store.store_url import DynamoDBUrl
 from store.text import quantity
 from store.transfer.tables.scan_files import SegmentFile
 
 UNIT_BYTES = 8_192  # an eventually consistent read unit
 MAX_LIMIT = 10_000
-RETRIES = RetryPolicy(0.2, 5.0, attempts=8)
 
 
 @dataclass(frozen=True)
@@ -137,17 +135,7 @@ class TableScan:
 
 
 async def _page(client: DynamoDBClient, **parameters: Any) -> Any:
-    """One page, with retries, since a scan of hours should not end with one failure."""
-    error: Unavailable | None = None
-    for delay in RETRIES.delays():
-        await asyncio.sleep(delay)
-        try:
-            return await client.call("scan", TableName=client.table, ReturnConsumedCapacity="TOTAL", **parameters)
-        except NoTable:
-            raise
-        except Unavailable as failed:
-            error = failed
-    raise cast(Unavailable, error)
+    return await client.call("scan", TableName=client.table, ReturnConsumedCapacity="TOTAL", **parameters)
 
 
 def _items_a_second(info: TableInfo, limit: UnitLimit) -> int:

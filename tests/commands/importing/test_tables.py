@@ -90,7 +90,7 @@ def clade(store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
 
 async def fill(engine: engines.Engine, name: str, items: list[dict[str, Any]], *, create: bool = True) -> None:
     """Make a table with plain aioboto3, its keys the first two attributes, and put the items into it."""
-    session = aioboto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name="eu-west-1")
+    session = aioboto3.Session(*engines.KEY_PAIR.values(), region_name="eu-west-1")
     async with session.resource("dynamodb", endpoint_url=engine.url) as dynamodb:
         if create:
             keys = list(items[0])[:2]

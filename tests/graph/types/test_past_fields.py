@@ -219,13 +219,17 @@ async def test_a_move_between_trees_is_in_the_feeds_of_both(clients):
         assert (last["event"], last["from"], last["to"]) == ("MOVED", "US/NE", "CA/NE")
 
 
-async def test_under_leaves_out_other_subtrees_but_not_what_happens_above(clients):
+async def test_under_lists_a_subtree_and_moves_and_deletions_of_subtrees_around_it(clients):
     await plant(clients)
+    await clients.ask('mutation { updateLocation(path: "US/NE", name: "Nebraska") { node { id } } }')
     await clients.ask('mutation { renameLocation(path: "US/NE", key: "X") { node { id } } }')
     found = (await clients.ask(FEED, under="US/NE/Omaha"))["changes"]["changes"]
     assert [(one["event"], one["path"]) for one in found] == [
         ("CREATED", "US/NE/Omaha"), ("CREATED", "US/NE/Omaha/68118"), ("MOVED", "US/X"),
     ]  # fmt: skip
+    await clients.ask('mutation { deleteLocation(path: "US/X", policy: CASCADE) { node { id } } }')
+    found = (await clients.ask(FEED, under="US/X/Omaha"))["changes"]["changes"]
+    assert [(one["event"], one["path"]) for one in found] == [("MOVED", "US/X"), ("DELETED", "US/X")]
 
 
 async def test_a_page_of_the_feed_is_one_range_read(clients, monkeypatch):

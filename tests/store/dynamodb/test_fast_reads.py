@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from store.dynamodb.client import ATTEMPTS
 from store.dynamodb.store import DynamoDBStore
+from store.engine.patience import REQUEST_PATIENCE
 from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 from store.model.items import Item, Put
@@ -73,7 +73,7 @@ async def test_direct_calls_count_among_the_attempts_of_botocore(store: DynamoDB
     proxy.spoil("Query", *[throttled] * 9)
     with pytest.raises(Unavailable, match="overloaded"):
         await store.range(EVERYTHING, ReadUsage())
-    assert [by_the_library(call) for call in proxy.calls] == [False] + [True] * (ATTEMPTS - 1)
+    assert [by_the_library(call) for call in proxy.calls] == [False] + [True] * (REQUEST_PATIENCE.attempts - 1)
 
 
 async def test_a_body_that_breaks_off_is_no_answer(store: DynamoDBStore, proxy: Proxy) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from dataclasses import replace
 
 import pytest
 from aiobotocore.session import get_session
@@ -9,6 +10,7 @@ from aiobotocore.session import get_session
 from store.connect import open_store
 from store.dynamodb.store import DynamoDBStore
 from store.dynamodb.transaction import RETRIES
+from store.engine.patience import REQUEST_PATIENCE, Patience
 from store.engine.read_trace import ReadTrace
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
@@ -210,18 +212,17 @@ async def test_a_truncated_response_is_an_error(store: DynamoDBStore, proxy: Pro
         await store.range(EVERYTHING, ReadUsage())
 
 
-async def test_a_response_that_never_comes_times_out(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.dynamodb.client.READ_SECONDS", 0.2)
-    monkeypatch.setattr("store.dynamodb.client.ATTEMPTS", 1)
-    async with DynamoDBStore("clade-slow", region="eu-west-1", endpoint=proxy.url) as store:
+async def test_a_response_that_never_comes_times_out(proxy: Proxy) -> None:
+    patience = Patience(connect_seconds=2, read_seconds=0.2, timeouts=1, attempts=1)
+    async with DynamoDBStore("clade-slow", region="eu-west-1", endpoint=proxy.url, patience=patience) as store:
         proxy.spoil("Query", delayed(60))
         with pytest.raises(Unavailable, match="does not respond"):
             await store.range(EVERYTHING, ReadUsage())
 
 
-async def test_after_an_attempt_that_timed_out_there_is_one_more(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.dynamodb.client.READ_SECONDS", 0.8)
-    async with DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=proxy.url) as store:
+async def test_after_an_attempt_of_a_request_that_timed_out_there_is_one_more(proxy: Proxy) -> None:
+    table, patience = f"clade-{uuid.uuid4().hex}", replace(REQUEST_PATIENCE, read_seconds=0.8)
+    async with DynamoDBStore(table, region="eu-west-1", endpoint=proxy.url, patience=patience) as store:
         await store.create()
         assert await store.range(EVERYTHING, ReadUsage()) == []
         proxy.calls.clear()
@@ -236,11 +237,11 @@ async def test_after_an_attempt_that_timed_out_there_is_one_more(proxy: Proxy, m
     assert ["amz-sdk-request" in call.headers for call in calls] == [False, True]  # directly, and by the library
 
 
-async def test_an_answer_that_drips_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.dynamodb.client.READ_SECONDS", 0.3)
-    monkeypatch.setattr("store.dynamodb.client.CONNECT_SECONDS", 0.2)
+async def test_an_answer_that_drips_is_not_waited_for() -> None:
+    patience = Patience(connect_seconds=0.2, read_seconds=0.3, timeouts=2, attempts=5)
     async with (
-        FaultyEngine(slow) as engine, DynamoDBStore("clade", region="eu-west-1", endpoint=engine.url) as store,
+        FaultyEngine(slow) as engine,
+        DynamoDBStore("clade", region="eu-west-1", endpoint=engine.url, patience=patience) as store,
         asyncio.timeout(30),
     ):  # fmt: skip
         with pytest.raises(Uncertain, match="ReadTimeoutError"):
@@ -276,7 +277,7 @@ async def test_an_engine_that_was_down_is_used_again_without_opening_anew() -> N
         pytest.skip(str(missing))
     if not engine.command:
         pytest.skip("the engine that CLADE_TEST_DYNAMODB names is not ours to stop")
-    async with DynamoDBStore("clade-down", endpoint=engine.url) as store:
+    async with DynamoDBStore("clade-down", endpoint=engine.url, patience=REQUEST_PATIENCE) as store:
         with pytest.raises(Unavailable, match="does not respond"):
             await store.health()
         with engine:

@@ -18,7 +18,7 @@ def test_every_difference_of_a_table_is_told() -> None:
     other["GlobalSecondaryIndexes"][0]["Projection"] = {"ProjectionType": "KEYS_ONLY"}
     other["AttributeDefinitions"][0]["AttributeType"] = "N"
     assert differences(other) == [
-        "its key is not (pk, sk)",
+        "its keys are id, not pk and sk",
         "its keys are not texts",
         "it has no index by_parent",
         "its index by_level has other keys or does not project everything",

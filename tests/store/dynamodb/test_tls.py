@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from store.dynamodb.store import DynamoDBStore
+from store.engine.patience import REQUEST_PATIENCE
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Unavailable
 from store.model.items import Item, Put
@@ -52,7 +53,7 @@ async def tunnel(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Tunnel]:
 
 
 def store_at(url: str) -> DynamoDBStore:
-    return DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=url)
+    return DynamoDBStore(f"clade-{uuid.uuid4().hex}", region="eu-west-1", endpoint=url, patience=REQUEST_PATIENCE)
 
 
 def by_the_library(call: Call) -> bool:
@@ -153,7 +154,7 @@ async def test_a_token_is_never_shown_to_an_sts_of_another_name(
     monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
     monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/clade")
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"https://127.0.0.1:{runner.addresses[0][1]}")
-    async with DynamoDBStore("clade", region="eu-west-1") as store:
+    async with DynamoDBStore("clade", region="eu-west-1", patience=REQUEST_PATIENCE) as store:
         with pytest.raises(Unavailable, match="credentials cannot be obtained"):
             await store.health()
     await runner.cleanup()
