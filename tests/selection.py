@@ -53,14 +53,13 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what this run does not have."""
     if _thorough or any("::" in name for name in config.args):
         return
-    left_out = [item for item in items if not _is_plain(item)]
+    names = {item.nodeid for item in items}
+    left_out = [item for item in items if item.get_closest_marker("thorough") or _is_twin(item, names)]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if _is_plain(item)]
+    items[:] = [item for item in items if item not in set(left_out)]
 
 
-def _is_plain(item: pytest.Item) -> bool:
-    if item.get_closest_marker("thorough"):
-        return False
-    callspec = getattr(item, "callspec", None)
-    is_twin = callspec is not None and "dynamodb" in callspec.params.values()
-    return not is_twin or item.get_closest_marker("both_stores") is not None
+def _is_twin(item: pytest.Item, names: set[str]) -> bool:
+    """Whether it runs on DynamoDB what another one runs on SQLite, and nothing asks for both."""
+    twin = item.nodeid.replace("dynamodb", "sqlite")
+    return twin != item.nodeid and twin in names and item.get_closest_marker("both_stores") is None

@@ -32,7 +32,7 @@ from store.writer.writer import Writer
 from tests.selection import examples
 from tests.serving import serving
 
-FILES = examples(4, 16)
+FILES = examples(8, 16)
 CATEGORY = CategoryNode.definition()
 NODES = 300
 LEAST_BYTES = 32  # fewer can turn a value into another one, which only a sum over it would tell

@@ -69,9 +69,10 @@ class Ends(Exception):
 class Short:
     """A store whose scan ends the process after so many pages."""
 
-    def __init__(self, store: Store, pages: int) -> None:
+    def __init__(self, store: Store, pages: int, page_items: int = 10) -> None:
         self._store = store
         self._pages = pages
+        self._page_items = page_items
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -90,11 +91,11 @@ class Short:
 
     async def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
         async for page in self._store.scan(reads):
-            for start in range(0, len(page), 10):
+            for start in range(0, len(page), self._page_items):
                 self._pages -= 1
                 if self._pages < 0:
                     raise Ends
-                yield page[start : start + 10]
+                yield page[start : start + self._page_items]
 
 
 async def half_copied(store: Store, target: str) -> None:
@@ -147,23 +148,33 @@ async def test_a_copy_is_rejected_while_a_background_move_is_running(store: Stor
 
 
 class Busy(Short):
-    """A store in which others write while it is scanned for the second time, the one that copies."""
+    """A store in which others write while it is scanned for the second time, the one that copies.
 
-    def __init__(self, store: Store, edit: Any) -> None:
-        super().__init__(store, 1_000)
+    That scan has its pages in the order of the keys, and reads each when it is asked for.
+    """
+
+    def __init__(self, store: Store, edit: Any, page_items: int = 10) -> None:
+        super().__init__(store, 1_000, page_items)
         self._edit = edit
         self._scans = 0
 
-    def snapshot(self) -> None:
-        return None
-
     async def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
         self._scans += 1
-        async for page in super().scan(reads):
+        if self._scans != 2:
+            async for page in super().scan(reads):
+                yield page
+            return
+        last = ("", "")
+        while page := (await self._after(last, reads))[: self._page_items]:
+            last = (page[-1]["pk"], page[-1]["sk"])
             yield page
-            if self._scans == 2 and self._edit is not None:
+            if self._edit is not None:
                 edit, self._edit = self._edit, None
                 await write(self._store, edit)
+
+    async def _after(self, last: tuple[str, str], reads: ReadUsage) -> list[Item]:
+        found = [item async for page in self._store.scan(reads) for item in page]
+        return sorted((one for one in found if (one["pk"], one["sk"]) > last), key=lambda one: (one["pk"], one["sk"]))
 
 
 EDITS = {
@@ -185,16 +196,13 @@ async def test_a_copy_without_a_snapshot_fails_where_anything_was_written(
     assert not (tmp_path / "new.db").exists()
 
 
-async def test_the_first_root_of_a_hierarchy_is_detected_as_well(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("store_url", ["dynamodb"], indirect=True)
+async def test_the_first_root_of_a_hierarchy_is_detected_as_well(store: Store, tmp_path: Path) -> None:
     """The scan has passed its stamp when it is made, and meets its id."""
-    monkeypatch.setattr("store.sqlite.store.SCAN_ITEMS", 1)
     first = Create(hierarchy("asset", level("PLANT", "-")), ("A",), "PLANT", "A", {})
-    async with opened(f"sqlite:///{tmp_path}/old.db", make=True) as store:
-        await write(store, create("A"))
-        with pytest.raises(Unavailable, match="asset was written to during the copy"):
-            await copied(cast(Store, Busy(store, first)), f"sqlite:///{tmp_path}/new.db")
+    await write(store, create("A"))
+    with pytest.raises(Unavailable, match="asset was written to during the copy"):
+        await copied(cast(Store, Busy(store, first, page_items=1)), f"sqlite:///{tmp_path}/new.db")
 
 
 async def test_a_copy_of_sqlite_is_of_one_moment_while_others_write(
