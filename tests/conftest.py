@@ -48,6 +48,21 @@ def engine() -> Iterator[engines.Engine]:
     found.stop()
 
 
+@pytest.fixture(scope="session")
+def extenddb() -> Iterator[engines.Engine]:
+    """ExtendDB for the whole run; without it its tests are skipped. Its key pair is set for each test."""
+    try:
+        found = engines.extenddb(index_delay_ms=0)
+        with pytest.MonkeyPatch.context() as patch:
+            for name in engines.KEY_PAIR:
+                patch.delenv(name, raising=False)
+            found.start()
+    except engines.NoEngine as missing:
+        pytest.skip(str(missing))
+    yield found
+    found.stop()
+
+
 @pytest.fixture
 def lasting_engine(tmp_path: Path) -> engines.Engine:
     """An engine with tables on disk, which can be restarted."""
@@ -60,12 +75,15 @@ def lasting_engine(tmp_path: Path) -> engines.Engine:
     return engine
 
 
-@pytest.fixture(params=["sqlite", "dynamodb"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a new table, which is not created yet."""
+@pytest.fixture(params=["sqlite", "dynamodb", "extenddb"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a new table, which is not created yet; on ExtendDB only in modules with its marker."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'clade.db'}"
-    engine: engines.Engine = request.getfixturevalue("engine")
+    engine: engines.Engine = request.getfixturevalue({"dynamodb": "engine"}.get(request.param, request.param))
+    if request.param == "extenddb":
+        for name, value in engines.KEY_PAIR.items():
+            monkeypatch.setenv(name, value)
     return engine.address(f"clade-{uuid.uuid4().hex}")
 
 

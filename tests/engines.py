@@ -104,12 +104,13 @@ class ExtendDB(Engine):
     """ExtendDB, whose tables are there at once and whose indexes are late."""
 
     config: Path = Path()
+    index_delay_ms: int = 0
 
     def start(self) -> None:
         super().start()
         os.environ.update(KEY_PAIR)
         self._set("control_plane_delay_seconds", "0")
-        self._set("index_propagation_delay_ms", os.environ.get("CLADE_TEST_INDEX_DELAY_MS", INDEX_DELAY_MS))
+        self._set("index_propagation_delay_ms", str(self.index_delay_ms))
 
     def _set(self, name: str, value: str) -> None:
         command = (self.command[0], "settings", "--config", str(self.config), "set", name, value)
@@ -135,7 +136,7 @@ def find(db_path: Path | None = None) -> Engine:
         return Engine("CLADE_TEST_DYNAMODB", url, exact=True)
     match os.environ.get("CLADE_TEST_ENGINE", ""):
         case "extenddb":
-            return extenddb(db_path)
+            return extenddb(db_path, int(os.environ.get("CLADE_TEST_INDEX_DELAY_MS", INDEX_DELAY_MS)))
         case "dynoxide" | "":
             return dynoxide(db_path) or moto()
         case unknown:
@@ -152,8 +153,8 @@ def dynoxide(db_path: Path | None = None) -> Engine | None:
     return Engine("dynoxide", f"http://127.0.0.1:{port}", exact=True, command=command)
 
 
-def extenddb(db_path: Path | None = None) -> Engine:
-    """ExtendDB with late indexes. Its tables are in a file, since only a file lets its settings be changed.
+def extenddb(db_path: Path | None = None, index_delay_ms: int = 0) -> Engine:
+    """ExtendDB with indexes that are so late. Its tables are in a file, since only a file lets its settings be changed.
 
     Raises NoEngine if it is not installed.
     """
@@ -165,7 +166,8 @@ def extenddb(db_path: Path | None = None) -> Engine:
     config.write_text(f'[storage]\nbackend = "sqlite"\n[storage.sqlite]\npath = "{file}"\n')
     port = free_port()
     command = (str(binary), "serve", "--foreground", "--config", str(config), "--port", str(port))
-    return ExtendDB("extenddb", f"http://127.0.0.1:{port}", exact=True, command=command, config=config)
+    url = f"http://127.0.0.1:{port}"
+    return ExtendDB("extenddb", url, exact=True, command=command, config=config, index_delay_ms=index_delay_ms)
 
 
 def moto() -> Engine:

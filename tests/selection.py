@@ -1,7 +1,8 @@
 """Selection of tests: a plain run has every rule once, with a few fixed random examples; `--thorough` has everything.
 
 A plain run leaves out tests with the marker `thorough`, and the DynamoDB twin of a test of both stores unless it has
-the marker `both_stores`. Tests that are named one by one are always run.
+the marker `both_stores`. A thorough run has modules with the marker `extenddb` on that engine as well. Tests that are
+named one by one are always run.
 """
 
 import pytest
@@ -51,15 +52,24 @@ def examples(few: int, many: int) -> int:
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what this run does not have."""
-    if _thorough or any("::" in name for name in config.args):
-        return
     names = {item.nodeid for item in items}
-    left_out = [item for item in items if item.get_closest_marker("thorough") or _is_twin(item, names)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    named = any("::" in name for name in config.args)
+    left_out = {item for item in items if _is_on_extenddb(item) or not (_thorough or named or _is_plain(item, names))}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
-def _is_twin(item: pytest.Item, names: set[str]) -> bool:
-    """Whether it runs on DynamoDB what another one runs on SQLite, and nothing asks for both."""
+def _is_plain(item: pytest.Item, names: set[str]) -> bool:
+    """Whether a plain run has it: it is quick, and no other runs on SQLite what it runs on DynamoDB."""
+    if item.get_closest_marker("thorough"):
+        return False
     twin = item.nodeid.replace("dynamodb", "sqlite")
-    return twin != item.nodeid and twin in names and item.get_closest_marker("both_stores") is None
+    return twin == item.nodeid or twin not in names or item.get_closest_marker("both_stores") is not None
+
+
+def _is_on_extenddb(item: pytest.Item) -> bool:
+    """Whether it runs on ExtendDB, which nothing asks for in this run."""
+    callspec = getattr(item, "callspec", None)
+    if callspec is None or callspec.params.get("store_url") != "extenddb":
+        return False
+    return not _thorough or item.get_closest_marker("extenddb") is None

@@ -11,6 +11,8 @@ import pytest
 from store.connect import open_store
 from tests.servers import Server
 
+pytestmark = pytest.mark.extenddb
+
 LIST = '{ category(path: "A") { name children { nodes { name } } } }'
 CREATE = """
 mutation ($key: String!, $parent: Path) {

@@ -24,6 +24,8 @@ from store.metadata.tree_version import TreeVersion
 from store.model.keys import tree_version_key
 from tests import invariants
 
+pytestmark = pytest.mark.extenddb
+
 Clade = Callable[..., Result]
 
 SHOPS = """Country,State,City,Shop,Name,Street

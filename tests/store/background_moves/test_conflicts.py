@@ -21,7 +21,7 @@ from tests.hierarchies import CATEGORY
 from tests.store.background_moves import journaled
 from tests.store.background_moves.journaled import cascade, create, move
 
-pytestmark = pytest.mark.both_stores
+pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
 
 STATES = [MoveState.COPYING, MoveState.SWEEPING]
 

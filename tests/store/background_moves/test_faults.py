@@ -27,7 +27,7 @@ from tests.recorded_reads import ReadRecorder
 from tests.store.background_moves import journaled
 from tests.store.background_moves.journaled import OTHERS, cascade, move
 
-pytestmark = pytest.mark.both_stores
+pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
 
 KINDS = {
     "a move to another tree": (move("r/a", "o/p/a"), journaled.at("r/a", "o/p/a")),

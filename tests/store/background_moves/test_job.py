@@ -16,7 +16,7 @@ from tests import invariants
 from tests.store.background_moves import journaled
 from tests.store.background_moves.journaled import OTHERS, SUBTREE, cascade, move
 
-pytestmark = pytest.mark.both_stores
+pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
 
 PLACES = {
     "a rename": ("r/a", "r/z"),

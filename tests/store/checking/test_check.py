@@ -23,6 +23,8 @@ from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
 from tests.selection import examples
 from tests.store.checking.broken import GONE_ID, HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove
 
+pytestmark = pytest.mark.extenddb
+
 AT = "2026-11-20T12:00:00.000Z"
 
 Break = Callable[[Store], Awaitable[None]]

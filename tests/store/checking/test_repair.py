@@ -17,6 +17,8 @@ from tests.store.checking.broken import HIERARCHIES, OMAHA, OMAHA_ID, US, at, ch
 from tests.store.checking.test_check import AT, BROKEN, FR, caught_up, findings  # noqa: F401 - a fixture of both
 from tests.store.transfer.test_load import wanted_of
 
+pytestmark = pytest.mark.extenddb
+
 LASTING = {  # what only the node or its history said, so that nothing tells how it was
     "name", "revision", "many revisions", "a revision gone back", "a revision that is no number", "updated_at",
     "changed_by", "an own attribute", "a former state", "a former state that says another revision",

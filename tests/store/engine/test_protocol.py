@@ -23,7 +23,7 @@ from store.model.ranges import (
 )
 from store.model.records import Record
 
-pytestmark = pytest.mark.both_stores
+pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
 
 LEVELS = ("COUNTRY", "STATE", "CITY")
 

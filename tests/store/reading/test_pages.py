@@ -9,7 +9,7 @@ from store.model.keys import Index
 from store.model.ranges import KeyRange
 from store.reading.pages import Pages
 
-pytestmark = pytest.mark.both_stores
+pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
 
 ALL = KeyRange(Index.TABLE, "p", "a", "z")
 

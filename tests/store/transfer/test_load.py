@@ -22,6 +22,8 @@ from store.transfer.rows import ImportPlan, Part, Row
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
 
+pytestmark = pytest.mark.extenddb
+
 Told = tuple[str, str] | tuple[str, str, dict[str, Any]]
 
 NEBRASKA: list[Told] = [

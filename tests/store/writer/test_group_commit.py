@@ -27,7 +27,7 @@ from tests.counting_store import CountingStore
 from tests.hierarchies import CATEGORY
 from tests.recorded_reads import ReadRecorder
 
-pytestmark = pytest.mark.both_stores
+pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
 
 TREE = "category#r"
 TOO_LARGE = "x" * 500_000

@@ -34,7 +34,7 @@ from tests.hierarchies import CATEGORY
 from tests.recorded_reads import ReadRecorder
 from tests.store.sqlite import busy_writer
 
-pytestmark = pytest.mark.both_stores
+pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
 
 ROOT = Path(__file__).parents[3]
 
