@@ -17,11 +17,15 @@ from tests.outside.processes import EXTREMES, Place, Server, command
 
 ACCEPTED = "Each line is a node, in path order, and `clade import` accepts the file."
 AGAIN = "importing the same file again changes nothing"
+PRUNED = "`--prune` removes nodes that the"
+NOTHING_REMOVED = "If Clade cannot tell which nodes a rejected row describes"
 WHOLE = "Unlike an export, a copy is complete"
 PROMISES = (
     ("importing.md", ACCEPTED),
     ("importing.md", AGAIN),
     ("importing.md", "paths, levels, names in all languages, ids, attributes | yes | yes | yes"),
+    ("importing.md", PRUNED),
+    ("importing.md", NOTHING_REMOVED),
     ("importing.md", "A quote that is never closed stops the import before anything is written"),
     ("reference/commands.md", WHOLE),
     ("backup.md", "A backup (snapshot, disaster recovery) contains everything"),
@@ -47,7 +51,11 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
     wrong: list[Wrong] = []
     source = Source(place, chance, 80 if long else 30)
     counts += source.counts
-    steps: list[Callable[[], Counter[str]]] = [lambda: source.through("csv"), lambda: source.through("jsonl")]
+    steps: list[Callable[[], Counter[str]]] = [
+        lambda: source.through("csv"),
+        lambda: source.through("jsonl"),
+        source.pruned,
+    ]
     if long or chance.random() < 0.5:
         steps += [source.copied, source.backed_up]
     known = wrong_files.files()
@@ -131,6 +139,32 @@ class Source:
         self._import(self.store, first, script)
         self._expect(AGAIN, [*script, "import into the same"], self.written, self.read(self.server, written=True))
         return Counter({f"exports and imports of .{kind}": 1})
+
+    def pruned(self) -> Counter[str]:
+        """The import of a part of an export removes the rest, unless a row could be any node."""
+        whole, part, after = (self.place.folder / f"prune-{name}.jsonl" for name in ("whole", "part", "after"))
+        self._export(self.store, whole)
+        lines = whole.read_text().splitlines(keepends=True)
+        paths = [json.loads(line)["path"] for line in lines]
+        inner = [path for path in paths if len(path) > 1]
+        gone = self.chance.sample(inner, min(len(inner), 3))
+        kept = [line for line, path in zip(lines, paths, strict=True) if not any(path[: len(g)] == g for g in gone)]
+        store = self.place.new_store()
+        self._import(store, whole, ["import everything"])
+        for extra, promise, expected in (
+            ('{"path": ["", "a"], "level": "BOX"}\n', NOTHING_REMOVED, lines), ("", PRUNED, kept),
+        ):  # fmt: skip
+            part.write_text("".join([*kept, extra]))
+            rejects = ("--allow-rejects",) if extra else ()
+            command("import", "thing", str(part), "--prune", *rejects, store=store, hierarchies=str(EXTREMES))
+            self._export(store, after)
+            if after.read_text() != "".join(expected):
+                script = [
+                    "import everything",
+                    f"import --prune without {gone}{' and with a row ' * bool(extra)}{extra}",
+                ]
+                raise Wrong(promise, script, f"{len(expected)} nodes", f"{len(after.read_text().splitlines())} nodes")
+        return Counter({"imports that prune": 2})
 
     def copied(self) -> Counter[str]:
         """A copy into SQLite and, where there is an engine, one back into DynamoDB."""

@@ -37,7 +37,7 @@ def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[St
     size = len(paths)
     kinds = ["create"] * (9 if size < 12 else 4 if size < 50 else 1)
     kinds += ["update"] * 3 + ["rename"] * 2 + ["move"] * 3 + ["reorder"] * 2 + ["delete"] * (1 if size < 40 else 4)
-    if chance.random() < 0.06 and any("once" in step for step in earlier):
+    if chance.random() < 0.12 and any("once" in step for step in earlier):
         again = chance.choice([step for step in earlier if "once" in step])
         return {**again, "n": number, "server": chance.randrange(2), **_varied(chance, again)}
     kind = chance.choice(kinds) if paths else "create"
@@ -51,6 +51,11 @@ def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[St
         step["dry"] = True
     elif chance.random() < 0.15:
         step["once"] = f"key-{number}-{chance.randrange(10**6)}"
+        node = trees.at(step["path"]) if kind == "update" else None
+        if node and chance.random() < 0.4:
+            # A mutation that changes nothing is made only once, too.
+            step |= {"level": node["level"], "name": node["name"], "values": {}}
+            step.pop("names", None)
     return step
 
 

@@ -43,6 +43,7 @@ class Session:
         self.once: dict[str, tuple[Step, Node]] = {}
         self.shown: list[str] = []
         self.cursors: dict[str, tuple[str, int]] = {}
+        self.kept: list[Any] = []
 
     def close(self) -> None:
         for server in self.servers:

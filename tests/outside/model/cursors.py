@@ -1,0 +1,120 @@
+"""Cursors: two of a list in one request, and one that is used again after the list has changed."""
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from tests.outside.model import lists
+from tests.outside.model.feeds import ask
+from tests.outside.model.literals import arguments, literal
+from tests.outside.model.promises import PAGES, VALID
+from tests.outside.model.session import Session
+from tests.outside.model.trees import Node, Trees
+
+Step = dict[str, Any]
+MAX_KEPT = 20
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A cursor of a list, with the nodes that came before it (its own among them) and after it, as they were."""
+
+    step: Step
+    owner: str | None
+    cursor: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+def some_cursors(chance: random.Random, trees: Trees) -> Step:
+    """A list with two of its cursors, or a cursor that an earlier step has kept."""
+    step: Step = {"do": "again", "server": chance.randrange(2), "seed": chance.randrange(2**31)}
+    nodes = list(trees.nodes.values())
+    if not nodes or chance.random() < 0.5:
+        return step
+    kind = chance.choice(("roots", "children", "descendants", "siblings"))
+    step |= {"do": "window", "kind": kind, "path": trees.path(chance.choice(nodes))}
+    return {**step, "with": lists.some_arguments(chance, trees, kind, nodes)}
+
+
+def make_cursors(session: Session, step: Step) -> None:
+    session.steps.append(step)
+    shown = len(session.shown)
+    _MAKE[step["do"]](session, step, random.Random(step["seed"]))
+    del session.shown[shown:]
+
+
+def _window(session: Session, step: Step, chance: random.Random) -> None:
+    """ "`first` and `after` page forwards, `last` and `before` backwards": a part of what is between two cursors."""
+    trees = session.trees
+    owner = None if step["kind"] == "roots" else trees.at(step["path"])
+    if (step["kind"] != "roots" and owner is None) or _is_doubtful(trees, step):
+        return
+    whole = lists.whole_list(trees, step["kind"], owner, step["with"])
+    edges = _page(session, step, owner, {}, PAGES)["edges"]
+    if [edge["node"]["id"] for edge in edges] != [node["id"] for node in whole]:
+        session.wrong(PAGES, [node["id"] for node in whole], edges)
+    if not edges:
+        return
+    session.counts["windows of lists compared"] += 1
+    cursors = [edge["cursor"] for edge in edges]
+    low, high = sorted(chance.choices(range(-1, len(edges) + 1), k=2))
+    given: dict[str, Any] = {"after": cursors[low]} if 0 <= low < len(edges) else {}
+    given |= {"before": cursors[high]} if low < high < len(edges) else {}
+    inside = whole[low + 1 if given.get("after") else 0 : high if "before" in given else None]
+    size, count = chance.choice((("first", 1), ("first", 3), ("last", 1), ("last", 3), ("last", len(whole))))
+    inside = inside[:count] if size == "first" else inside[max(len(inside) - count, 0) :]
+    got = _page(session, step, owner, {**given, size: count}, PAGES)
+    ids = [edge["node"]["id"] for edge in got["edges"]]
+    if (ids, got["totalCount"]) != ([node["id"] for node in inside], len(whole)):
+        session.wrong(PAGES, ([node["id"] for node in inside], len(whole)), (ids, got["totalCount"]))
+    place = chance.randrange(len(edges))
+    states = {node["id"]: _state(trees, step, owner, node) for node in whole}
+    order = list(states)
+    before, after = ({id: states[id] for id in some} for some in (order[: place + 1], order[place + 1 :]))
+    session.kept = [
+        *session.kept[-MAX_KEPT:], Kept(step, owner["id"] if owner else None, cursors[place], before, after)
+    ]  # fmt: skip
+
+
+def _again(session: Session, step: Step, chance: random.Random) -> None:
+    """A kept cursor still divides the list: what has not changed since is on the side on which it was."""
+    trees = session.trees
+    if not session.kept:
+        return
+    kept = chance.choice(session.kept)
+    owner = trees.nodes.get(kept.owner) if kept.owner else None
+    if (kept.owner and owner is None) or _is_doubtful(trees, kept.step):
+        return
+    session.counts["cursors used again"] += 1
+    whole = [node["id"] for node in lists.whole_list(trees, kept.step["kind"], owner, kept.step["with"])]
+    states = {id: _state(trees, kept.step, owner, trees.nodes[id]) for id in whole}
+    same = {id for id, state in states.items() if {**kept.before, **kept.after}.get(id) == state}
+    got = _page(session, {**kept.step, **step}, owner, {"after": kept.cursor}, VALID)
+    ids = [edge["node"]["id"] for edge in got["edges"]]
+    rest = whole[len(whole) - len(ids) :]
+    if ids != rest or same & kept.before.keys() & {*ids} or same & kept.after.keys() - {*ids}:
+        session.wrong(VALID, {"after it": [*same & kept.after.keys()], "list": whole}, ids)
+
+
+def _page(session: Session, step: Step, owner: Node | None, window: Step, promise: tuple[str, str]) -> Any:
+    name = "things" if owner is None else step["kind"]
+    field = f"{name}{arguments({**step['with'], **window})} {{ totalCount edges {{ cursor node {{ id }} }} }}"
+    text = field if owner is None else f"thing(path: {literal(session.trees.path(owner))}) {{ page: {field} }}"
+    got = ask(session, step, text, promise)
+    return got if owner is None else got["page"]
+
+
+def _state(trees: Trees, step: Step, owner: Node | None, node: Node) -> Any:
+    """Everything that the place of a node in a list can depend on, but the other nodes of it."""
+    above = len(trees.keys(owner)) - (step["kind"] == "siblings") if owner else 0
+    changes = sum(entry["nodeId"] == node["id"] for log in trees.logs.values() for entry in log)
+    return node["revision"], trees.keys(node)[above:], len(trees.children(node["id"])), changes
+
+
+def _is_doubtful(trees: Trees, step: Step) -> bool:
+    is_arranged = {"orderBy", "where"} & step["with"].keys()
+    return bool(is_arranged) and lists.is_doubtful(trees, list(trees.nodes.values()), step["with"])
+
+
+_MAKE = {"window": _window, "again": _again}
