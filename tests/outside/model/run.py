@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.outside.failures import Wrong
 from tests.outside.model import cursors, feeds, operations, reads
+from tests.outside.model.filled import fill
 from tests.outside.model.large import large_move
 from tests.outside.model.races import race
 from tests.outside.model.session import Session
@@ -42,6 +43,8 @@ def run(place: Place, seed: int, until: float, at_least: int = 6) -> Counter[str
 
 def one_session(session: Session, chance: random.Random, until: float, at_least: int) -> None:
     """Some steps, each followed by reads."""
+    if chance.random() < 0.4:
+        make(session, {"do": "fill", "seed": chance.randrange(2**31)})
     for number in range(STEPS):
         if number >= at_least and time.monotonic() > until:
             break
@@ -63,6 +66,8 @@ def make(session: Session, step: Step) -> None:
         session.read(step)
     elif step["do"] in operations.ARGUMENTS:
         session.change(step)
+    elif step["do"] == "fill":
+        fill(session, step)
     elif step["do"] in ("window", "again"):
         cursors.make_cursors(session, step)
     else:
