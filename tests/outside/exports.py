@@ -3,9 +3,12 @@
 import gzip
 import json
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,12 @@ from tests.outside.processes import EXTREMES, Place, Server, command
 
 ACCEPTED = "Each line is a node, in path order, and `clade import` accepts the file."
 AGAIN = "importing the same file again changes nothing"
+AS_LEFT = "the node in a mutation's payload | it is as the mutation left it"
 PRUNED = "`--prune` removes nodes that the"
 NOTHING_REMOVED = "If Clade cannot tell which nodes a rejected row describes"
 WHOLE = "Unlike an export, a copy is complete"
 PROMISES = (
+    ("consistency.md", AS_LEFT),
     ("importing.md", ACCEPTED),
     ("importing.md", AGAIN),
     ("importing.md", "paths, levels, names in all languages, ids, attributes | yes | yes | yes"),
@@ -38,9 +43,10 @@ CONTENT = """ id path key name level depth names { language text } note
  ... on Card { title grade } """
 PARCEL = "fragment P on Parcel { code size corner { x y } days price { amount currency } }"
 WRITTEN = " revision updatedAt changedAt changedBy history { totalCount } "
-CREATE = """
-mutation($parent: Path, $key: String!, $name: String!, $names: [LocalizedNameInput!], $attributes: ThingAttributes!) {
-  createThing(parent: $parent, key: $key, name: $name, names: $names, attributes: $attributes) { node { path } } }"""
+CREATE = f"""
+mutation($parent: Path, $key: String!, $name: String!, $names: [LocalizedNameInput!], $attributes: ThingAttributes!) {{
+  createThing(parent: $parent, key: $key, name: $name, names: $names, attributes: $attributes) {{
+    node {{ {CONTENT} }} }} }} {PARCEL}"""
 
 
 def run(place: Place, seed: int, until: float) -> Counter[str]:
@@ -105,7 +111,11 @@ class Source:
             if not answer.errors:
                 self.counts["nodes with extreme values"] += 1
                 self.counts["extreme values"] += len(attributes)
-                return str(answer.data["createThing"]["node"]["path"])
+                got = answer.data["createThing"]["node"]
+                for attribute, sent in (*attributes.items(), ("name", name), ("names", names)):
+                    if not _alike(sent, got[attribute]):
+                        raise Wrong(AS_LEFT, [CREATE], {attribute: sent}, {attribute: got[attribute]})
+                return str(got["path"])
             if "INTERNAL_SERVER_ERROR" in answer.codes:
                 raise Wrong("no internal errors", [CREATE], node, answer.json)
             self.counts["refused inputs"] += 1
@@ -215,6 +225,24 @@ class Source:
             rejected = [each.read_text(errors="replace")[-1500:] for each in file.parent.glob(f"{file.name}*rejected*")]
             rejected += [each.read_text(errors="replace")[-1500:] for each in file.parent.glob("*.rejected.*")]
             raise Wrong(ACCEPTED, script, "exit status 0", (done.returncode, done.stdout + done.stderr, rejected[:1]))
+
+
+def _alike(sent: Any, got: Any) -> bool:
+    """Whether a value is the one that was sent; times may have another form, and decimals no exponent."""
+    if isinstance(got, dict) and isinstance(sent, list):
+        got = got["texts"]
+    if isinstance(sent, list) and isinstance(got, list):
+        if sent and isinstance(sent[0], dict) and "language" in sent[0]:
+            sent = sorted(sent, key=lambda text: str(text["language"]))
+        return len(sent) == len(got) and all(map(_alike, sent, got))
+    if isinstance(sent, dict) and isinstance(got, dict):
+        return all(_alike(sent.get(name), value) for name, value in got.items())
+    if sent == got or not isinstance(sent, str) or not isinstance(got, str):
+        return bool(sent == got)
+    if re.fullmatch(r"[-\d.]+[eE][-+\d]+", sent):
+        return Decimal(sent) == Decimal(got)
+    is_time = re.match(r"\d{4}-\d\d-\d\dT", sent) and re.match(r"\d{4}-\d\d-\d\dT", got)
+    return bool(is_time) and datetime.fromisoformat(sent) == datetime.fromisoformat(got)
 
 
 def _first_difference(first: Path, second: Path) -> tuple[str, str]:
