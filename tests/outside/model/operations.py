@@ -191,9 +191,9 @@ def rules(trees: Trees, step: Step, ids: dict[int, str]) -> tuple[set[str], set[
     if node and "expected" in step and step["expected"] != node["revision"]:
         must.add("CONFLICT")
     RULES[step["do"]](trees, step, node, must, may)
-    if node and step.get("policy") == "REPARENT" and len(trees.descendants(node["id"])) >= 20:
+    if node and step.get("policy") == "REPARENT" and len(trees.descendants(node["id"])) >= 4:
         # "A deletion with `REPARENT` that is larger than a transaction is rejected with `TOO_LARGE`": "about 30 such
-        # nodes" in DynamoDB.
+        # nodes" in DynamoDB. With the rows of a search, which the docs do not count, it is five children and more.
         may.add("TOO_LARGE")
     if step["do"] in ("create", "update"):
         _content_rules(step, node, must)
