@@ -136,7 +136,13 @@ def _some_update(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
 
 
 def _some_rename(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
-    return {"path": _some_path(chance, trees, paths), "key": _some_key(chance)}
+    path = _some_path(chance, trees, paths)
+    beside = path.rpartition("/")[0]
+    left = [former.rpartition("/")[2] for former in sorted(trees.former) if former.rpartition("/")[0] == beside]
+    if left and chance.random() < 0.4:
+        # A place that another node has left, so that its former path is taken.
+        return {"path": path, "key": chance.choice(left).replace("%2F", "/").replace("%25", "%")}
+    return {"path": path, "key": _some_key(chance)}
 
 
 def _some_move(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
