@@ -250,9 +250,12 @@ def _contains(node: Node, word: str) -> bool:
 
 
 def _rank(node: Node, step: Step) -> int:
-    """Of names, what begins with the text and what equals it, by their letters and digits alone."""
+    """Of names, what begins with the text and what equals it, by their letters and digits alone.
+
+    "A key is one more name" (find-nodes.md).
+    """
     text = folding.squashed(step["text"])
-    names = [folding.squashed(name) for name in _names(node, step)]
+    names = [folding.squashed(name) for name in (*_names(node, step), node["key"])]
     return 0 if text in names else 1 if any(name.startswith(text) for name in names) else 2
 
 
