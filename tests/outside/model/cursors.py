@@ -13,6 +13,7 @@ from tests.outside.model.trees import Node, Trees
 
 Step = dict[str, Any]
 MAX_KEPT = 20
+WINDOWS = 6
 
 
 @dataclass(frozen=True)
@@ -51,23 +52,21 @@ def _window(session: Session, step: Step, chance: random.Random) -> None:
     if (step["kind"] != "roots" and owner is None) or _is_doubtful(trees, step):
         return
     whole = lists.whole_list(trees, step["kind"], owner, step["with"])
-    edges = _page(session, step, owner, {}, PAGES)["edges"]
+    (page,) = _pages(session, step, owner, [{}], PAGES)
+    edges = page["edges"]
     if [edge["node"]["id"] for edge in edges] != [node["id"] for node in whole]:
         session.wrong(PAGES, [node["id"] for node in whole], edges)
     if not edges:
         return
-    session.counts["windows of lists compared"] += 1
+    session.counts["windows of lists compared"] += WINDOWS
     cursors = [edge["cursor"] for edge in edges]
-    low, high = sorted(chance.choices(range(-1, len(edges) + 1), k=2))
-    given: dict[str, Any] = {"after": cursors[low]} if 0 <= low < len(edges) else {}
-    given |= {"before": cursors[high]} if low < high < len(edges) else {}
-    inside = whole[low + 1 if given.get("after") else 0 : high if "before" in given else None]
-    size, count = chance.choice((("first", 1), ("first", 3), ("last", 1), ("last", 3), ("last", len(whole))))
-    inside = inside[:count] if size == "first" else inside[max(len(inside) - count, 0) :]
-    got = _page(session, step, owner, {**given, size: count}, PAGES)
-    ids = [edge["node"]["id"] for edge in got["edges"]]
-    if (ids, got["totalCount"]) != ([node["id"] for node in inside], len(whole)):
-        session.wrong(PAGES, ([node["id"] for node in inside], len(whole)), (ids, got["totalCount"]))
+    windows = [_some_window(chance, cursors) for _ in range(WINDOWS)]
+    for given, got in zip(windows, _pages(session, step, owner, windows, PAGES), strict=True):
+        expected = _expected([node["id"] for node in whole], cursors, given)
+        info = got["pageInfo"]
+        found = {"ids": [edge["node"]["id"] for edge in got["edges"]], "totalCount": got["totalCount"], **info}
+        if expected != {name: found[name] for name in expected}:
+            session.wrong(PAGES, {"window": given, **expected}, found)
     place = chance.randrange(len(edges))
     states = {node["id"]: _state(trees, step, owner, node) for node in whole}
     order = list(states)
@@ -75,6 +74,28 @@ def _window(session: Session, step: Step, chance: random.Random) -> None:
     session.kept = [
         *session.kept[-MAX_KEPT:], Kept(step, owner["id"] if owner else None, cursors[place], before, after)
     ]  # fmt: skip
+
+
+def _some_window(chance: random.Random, cursors: list[str]) -> dict[str, Any]:
+    low, high = sorted(chance.choices(range(-1, len(cursors) + 1), k=2))
+    given: dict[str, Any] = {"after": cursors[low]} if 0 <= low < len(cursors) else {}
+    given |= {"before": cursors[high]} if low < high < len(cursors) else {}
+    size, count = chance.choice((("first", 1), ("first", 3), ("last", 1), ("last", 3), ("last", len(cursors))))
+    return {**given, size: count}
+
+
+def _expected(ids: list[str], cursors: list[str], given: dict[str, Any]) -> dict[str, Any]:
+    """What is between the cursors, its first or last; and whether there is more where only the size says so."""
+    inside = ids[: cursors.index(given["before"])] if "before" in given else ids
+    inside = inside[cursors.index(given["after"]) + 1 :] if "after" in given else inside
+    found: dict[str, Any] = {"ids": inside[: given.get("first")], "totalCount": len(ids)}
+    if "last" in given:
+        found["ids"] = inside[max(len(inside) - given["last"], 0) :]
+    if "first" in given and "before" not in given:
+        found["hasNextPage"] = len(found["ids"]) < len(inside)
+    if "last" in given and "after" not in given:
+        found["hasPreviousPage"] = len(found["ids"]) < len(inside)
+    return found
 
 
 def _again(session: Session, step: Step, chance: random.Random) -> None:
@@ -90,19 +111,24 @@ def _again(session: Session, step: Step, chance: random.Random) -> None:
     whole = [node["id"] for node in lists.whole_list(trees, kept.step["kind"], owner, kept.step["with"])]
     states = {id: _state(trees, kept.step, owner, trees.nodes[id]) for id in whole}
     same = {id for id, state in states.items() if {**kept.before, **kept.after}.get(id) == state}
-    got = _page(session, {**kept.step, **step}, owner, {"after": kept.cursor}, VALID)
+    (got,) = _pages(session, {**kept.step, **step}, owner, [{"after": kept.cursor}], VALID)
     ids = [edge["node"]["id"] for edge in got["edges"]]
     rest = whole[len(whole) - len(ids) :]
     if ids != rest or same & kept.before.keys() & {*ids} or same & kept.after.keys() - {*ids}:
         session.wrong(VALID, {"after it": [*same & kept.after.keys()], "list": whole}, ids)
 
 
-def _page(session: Session, step: Step, owner: Node | None, window: Step, promise: tuple[str, str]) -> Any:
-    name = "things" if owner is None else step["kind"]
-    field = f"{name}{arguments({**step['with'], **window})} {{ totalCount edges {{ cursor node {{ id }} }} }}"
-    text = field if owner is None else f"thing(path: {literal(session.trees.path(owner))}) {{ page: {field} }}"
-    got = ask(session, step, text, promise)
-    return got if owner is None else got["page"]
+def _pages(
+    session: Session, step: Step, owner: Node | None, windows: list[dict[str, Any]], promise: tuple[str, str]
+) -> list[Any]:
+    """These parts of a list; those of a node's list in one request."""
+    picked = "{ totalCount pageInfo { hasNextPage hasPreviousPage } edges { cursor node { id } } }"
+    given = [arguments({**step["with"], **window}) for window in windows]
+    if owner is None:
+        return [ask(session, step, f"things{each} {picked}", promise) for each in given]
+    fields = " ".join(f"p{number}: {step['kind']}{each} {picked}" for number, each in enumerate(given))
+    got = ask(session, step, f"thing(path: {literal(session.trees.path(owner))}) {{ {fields} }}", promise)
+    return list(got.values())
 
 
 def _state(trees: Trees, step: Step, owner: Node | None, node: Node) -> Any:
