@@ -157,12 +157,17 @@ class Trees:
 
     def delete(self, node: Node, policy: str, at: str) -> None:
         path = self.path(node)
-        if policy == "REPARENT":
-            for child in sorted(self.children(node["id"]), key=lambda child: child["key"]):
-                self.move(child, node["parent"], child["key"])
-        gone = [node, *self.descendants(node["id"])]
+        gone = [node, *self.descendants(node["id"])] if policy != "REPARENT" else [node]
+        children = sorted(self.children(node["id"]), key=lambda child: child["key"]) if policy == "REPARENT" else []
         paths = [self.path(below) for below in gone]
+        # "Apply the changes in order": so a child that takes the path of the node moves when that is deleted.
+        for child in children:
+            if child["key"] != node["key"]:
+                self.move(child, node["parent"], child["key"])
         self._log(path, "DELETED", node, withDescendants=policy != "REPARENT")
+        for child in children:
+            if child["key"] == node["key"]:
+                self.move(child, node["parent"], child["key"])
         for below, place in zip(gone, paths, strict=True):
             self.siblings[(below["parent"], below["level"])].remove(below["id"])
             self.deleted[below["id"]] = {**below, "path": place, "deletedAt": at}
