@@ -216,7 +216,11 @@ class Trees:
         if not held:
             return {None}, True
         latest = max(held)
-        simple = len(set(held)) == 1 and self.moved[latest[1]] == 1
+        above = path.split("/")
+        left = [self.former.get("/".join(above[:size]), ()) for size in range(1, len(above))]
+        # Nor, for a path below one that several nodes have left, whether the last of them counts.
+        several = any(len({id for _, id in nodes}) > 1 for nodes in left)
+        simple = len(set(held)) == 1 and self.moved[latest[1]] == 1 and not several
         # Whether a node that was deleted and restored has its former paths again, the docs do not say.
         unsaid = {None} if any(id in self.restored for _, id in held) else set()
         return {id for _, id in held} | unsaid, simple and not unsaid
