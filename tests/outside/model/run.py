@@ -43,7 +43,7 @@ def run(place: Place, seed: int, until: float, at_least: int = 6) -> Counter[str
 
 def one_session(session: Session, chance: random.Random, until: float, at_least: int) -> None:
     """Some steps, each followed by reads."""
-    if chance.random() < 0.4:
+    if chance.random() < 0.6:
         make(session, {"do": "fill", "seed": chance.randrange(2**31)})
     for number in range(STEPS):
         if number >= at_least and time.monotonic() > until:
