@@ -18,13 +18,12 @@ WINDOWS = 6
 
 @dataclass(frozen=True)
 class Kept:
-    """A cursor of a list, with the nodes that came before it (its own among them) and after it, as they were."""
+    """The cursors of a list by the ids of its nodes, in its order, and how these nodes were."""
 
     step: Step
     owner: str | None
-    cursor: str
-    before: dict[str, Any]
-    after: dict[str, Any]
+    cursors: dict[str, str]
+    states: dict[str, Any]
 
 
 def some_cursors(chance: random.Random, trees: Trees) -> Step:
@@ -67,13 +66,9 @@ def _window(session: Session, step: Step, chance: random.Random) -> None:
         found = {"ids": [edge["node"]["id"] for edge in got["edges"]], "totalCount": got["totalCount"], **info}
         if expected != {name: found[name] for name in expected}:
             session.wrong(PAGES, {"window": given, **expected}, found)
-    place = chance.randrange(len(edges))
     states = {node["id"]: _state(trees, step, owner, node) for node in whole}
-    order = list(states)
-    before, after = ({id: states[id] for id in some} for some in (order[: place + 1], order[place + 1 :]))
-    session.kept = [
-        *session.kept[-MAX_KEPT:], Kept(step, owner["id"] if owner else None, cursors[place], before, after)
-    ]  # fmt: skip
+    kept = Kept(step, owner["id"] if owner else None, dict(zip(states, cursors, strict=True)), states)
+    session.kept = [*session.kept[-MAX_KEPT:], kept]
 
 
 def _some_window(chance: random.Random, cursors: list[str]) -> dict[str, Any]:
@@ -110,12 +105,14 @@ def _again(session: Session, step: Step, chance: random.Random) -> None:
     session.counts["cursors used again"] += 1
     whole = [node["id"] for node in lists.whole_list(trees, kept.step["kind"], owner, kept.step["with"])]
     states = {id: _state(trees, kept.step, owner, trees.nodes[id]) for id in whole}
-    same = {id for id, state in states.items() if {**kept.before, **kept.after}.get(id) == state}
-    (got,) = _pages(session, {**kept.step, **step}, owner, [{"after": kept.cursor}], VALID)
-    ids = [edge["node"]["id"] for edge in got["edges"]]
-    rest = whole[len(whole) - len(ids) :]
-    if ids != rest or same & kept.before.keys() & {*ids} or same & kept.after.keys() - {*ids}:
-        session.wrong(VALID, {"after it": [*same & kept.after.keys()], "list": whole}, ids)
+    same = {id for id, state in states.items() if kept.states.get(id) == state}
+    ids = list(kept.cursors)
+    place = ids.index(chance.choice([id for id in ids if id not in same] or ids))
+    before, after = same & {*ids[: place + 1]}, same & {*ids[place + 1 :]}
+    (got,) = _pages(session, {**kept.step, **step}, owner, [{"after": kept.cursors[ids[place]]}], VALID)
+    found = [edge["node"]["id"] for edge in got["edges"]]
+    if found != whole[len(whole) - len(found) :] or before & {*found} or after - {*found}:
+        session.wrong(VALID, {"before it": [*before], "after it": [*after], "list": whole}, found)
 
 
 def _pages(
