@@ -3,9 +3,12 @@
 import gzip
 import json
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +20,17 @@ from tests.outside.processes import EXTREMES, Place, Server, command
 
 ACCEPTED = "Each line is a node, in path order, and `clade import` accepts the file."
 AGAIN = "importing the same file again changes nothing"
+AS_LEFT = "the node in a mutation's payload | it is as the mutation left it"
+PRUNED = "`--prune` removes nodes that the"
+NOTHING_REMOVED = "If Clade cannot tell which nodes a rejected row describes"
 WHOLE = "Unlike an export, a copy is complete"
 PROMISES = (
+    ("consistency.md", AS_LEFT),
     ("importing.md", ACCEPTED),
     ("importing.md", AGAIN),
     ("importing.md", "paths, levels, names in all languages, ids, attributes | yes | yes | yes"),
+    ("importing.md", PRUNED),
+    ("importing.md", NOTHING_REMOVED),
     ("importing.md", "A quote that is never closed stops the import before anything is written"),
     ("reference/commands.md", WHOLE),
     ("backup.md", "A backup (snapshot, disaster recovery) contains everything"),
@@ -34,9 +43,10 @@ CONTENT = """ id path key name level depth names { language text } note
  ... on Card { title grade } """
 PARCEL = "fragment P on Parcel { code size corner { x y } days price { amount currency } }"
 WRITTEN = " revision updatedAt changedAt changedBy history { totalCount } "
-CREATE = """
-mutation($parent: Path, $key: String!, $name: String!, $names: [LocalizedNameInput!], $attributes: ThingAttributes!) {
-  createThing(parent: $parent, key: $key, name: $name, names: $names, attributes: $attributes) { node { path } } }"""
+CREATE = f"""
+mutation($parent: Path, $key: String!, $name: String!, $names: [LocalizedNameInput!], $attributes: ThingAttributes!) {{
+  createThing(parent: $parent, key: $key, name: $name, names: $names, attributes: $attributes) {{
+    node {{ {CONTENT} }} }} }} {PARCEL}"""
 
 
 def run(place: Place, seed: int, until: float) -> Counter[str]:
@@ -47,7 +57,11 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
     wrong: list[Wrong] = []
     source = Source(place, chance, 80 if long else 30)
     counts += source.counts
-    steps: list[Callable[[], Counter[str]]] = [lambda: source.through("csv"), lambda: source.through("jsonl")]
+    steps: list[Callable[[], Counter[str]]] = [
+        lambda: source.through("csv"),
+        lambda: source.through("jsonl"),
+        source.pruned,
+    ]
     if long or chance.random() < 0.5:
         steps += [source.copied, source.backed_up]
     known = wrong_files.files()
@@ -97,7 +111,12 @@ class Source:
             if not answer.errors:
                 self.counts["nodes with extreme values"] += 1
                 self.counts["extreme values"] += len(attributes)
-                return str(answer.data["createThing"]["node"]["path"])
+                got = answer.data["createThing"]["node"]
+                for attribute, sent in (*attributes.items(), ("name", name), ("names", names)):
+                    # "a mutation or a file changes the languages that it names": where it names none, there is no text.
+                    if not _alike(sent or None if attribute == "greeting" else sent, got[attribute]):
+                        raise Wrong(AS_LEFT, [CREATE], {attribute: sent}, {attribute: got[attribute]})
+                return str(got["path"])
             if "INTERNAL_SERVER_ERROR" in answer.codes:
                 raise Wrong("no internal errors", [CREATE], node, answer.json)
             self.counts["refused inputs"] += 1
@@ -131,6 +150,29 @@ class Source:
         self._import(self.store, first, script)
         self._expect(AGAIN, [*script, "import into the same"], self.written, self.read(self.server, written=True))
         return Counter({f"exports and imports of .{kind}": 1})
+
+    def pruned(self) -> Counter[str]:
+        """The import of a part of an export removes the rest, unless a row could be any node."""
+        whole, part, after = (self.place.folder / f"prune-{name}.jsonl" for name in ("whole", "part", "after"))
+        self._export(self.store, whole)
+        lines = whole.read_bytes().splitlines(keepends=True)
+        paths = [json.loads(line)["path"] for line in lines]
+        inner = [path for path in paths if len(path) > 1]
+        gone = self.chance.sample(inner, min(len(inner), 3))
+        kept = [line for line, path in zip(lines, paths, strict=True) if not any(path[: len(g)] == g for g in gone)]
+        store = self.place.new_store()
+        self._import(store, whole, ["import everything"])
+        for extra, promise, expected in (
+            (b'{"path": ["", "a"], "level": "BOX"}\n', NOTHING_REMOVED, lines), (b"", PRUNED, kept),
+        ):  # fmt: skip
+            part.write_bytes(b"".join([*kept, extra]))
+            rejects = ("--allow-rejects",) if extra else ()
+            command("import", "thing", str(part), "--prune", *rejects, store=store, hierarchies=str(EXTREMES))
+            self._export(store, after)
+            if after.read_bytes() != b"".join(expected):
+                script = ["import everything", f"import --prune without {gone}", f"with the row {extra!r}"]
+                raise Wrong(promise, script, len(expected), len(after.read_bytes().splitlines()))
+        return Counter({"imports that prune": 2})
 
     def copied(self) -> Counter[str]:
         """A copy into SQLite and, where there is an engine, one back into DynamoDB."""
@@ -184,6 +226,24 @@ class Source:
             rejected = [each.read_text(errors="replace")[-1500:] for each in file.parent.glob(f"{file.name}*rejected*")]
             rejected += [each.read_text(errors="replace")[-1500:] for each in file.parent.glob("*.rejected.*")]
             raise Wrong(ACCEPTED, script, "exit status 0", (done.returncode, done.stdout + done.stderr, rejected[:1]))
+
+
+def _alike(sent: Any, got: Any) -> bool:
+    """Whether a value is the one that was sent; times may have another form, and decimals no exponent."""
+    if isinstance(got, dict) and isinstance(sent, list):
+        got = got["texts"]
+    if isinstance(sent, list) and isinstance(got, list):
+        if sent and isinstance(sent[0], dict) and "language" in sent[0]:
+            sent = sorted(sent, key=lambda text: str(text["language"]))
+        return len(sent) == len(got) and all(map(_alike, sent, got))
+    if isinstance(sent, dict) and isinstance(got, dict):
+        return all(_alike(sent.get(name), value) for name, value in got.items())
+    if sent == got or not isinstance(sent, str) or not isinstance(got, str):
+        return bool(sent == got)
+    if re.fullmatch(r"[-\d.]+[eE][-+\d]+", sent):
+        return Decimal(sent) == Decimal(got)
+    is_time = re.match(r"\d{4}-\d\d-\d\dT", sent) and re.match(r"\d{4}-\d\d-\d\dT", got)
+    return bool(is_time) and datetime.fromisoformat(sent) == datetime.fromisoformat(got)
 
 
 def _first_difference(first: Path, second: Path) -> tuple[str, str]:

@@ -48,7 +48,9 @@ class Values:
         self._chance = chance
 
     def text(self, most: int = 1000) -> str:
-        """Some pieces in a row, or one of them very often."""
+        """Nothing, some pieces in a row, or one of them very often."""
+        if self._chance.random() < 0.05:
+            return ""
         if self._chance.random() < 0.08:
             piece = self._chance.choice([piece for piece in PIECES if piece])
             return (piece * 500)[: min(most, 500)]

@@ -188,7 +188,7 @@ class Server(Process):
                 return Answer(refused.code, _lower(refused.headers), refused.read())
 
     def __enter__(self) -> "Server":
-        return self.start()
+        return self if self.is_alive else self.start()
 
     def __exit__(self, *_: object) -> None:
         self.stop()

@@ -5,7 +5,7 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,13 @@ from tests.outside.parts import Part
 from tests.outside.processes import EXTREMES, Place, Server, command
 
 HIDDEN = "A hidden node **looks as if it did not exist**, in every field"
+NOT_FOUND = "it is null, absent from lists, not counted, and `NOT_FOUND` for mutations, with the"
+PART_FOUND = "A caller who may read a part of a hierarchy finds only nodes of this part, in the same order."
 SHARED = "a search shares its limits with hidden nodes"
 PROMISES = (
     ("rights.md", HIDDEN),
-    ("rights.md", "it is null, absent from lists, not counted, and `NOT_FOUND` for mutations, with the"),
+    ("rights.md", NOT_FOUND),
+    ("find-nodes.md", PART_FOUND),
     ("rights.md", "`totalCount` counts visible nodes"),
     ("rights.md", "neither the order nor"),
     ("rights.md", "An old path that redirects to a hidden node is not found."),
@@ -57,6 +60,7 @@ class Worlds:
         seen, others = (server.ask(query, key=key, clade_reads="2") for server in (self.bare, self.more))
         got = [(answer.status, masked(answer.bytes), {name: answer.headers.get(name) for name in HEADERS}) for answer in
                (seen, others)]  # fmt: skip
+        assert {seen.status, others.status} == {200}, (caller, query, seen.json, others.json)
         if "INTERNAL_SERVER_ERROR" in (*seen.codes, *others.codes):
             raise Wrong("no internal errors", [*self.script, f"{caller}: {query}"], "no INTERNAL", others.json)
         if got[0] != got[1]:
@@ -64,6 +68,11 @@ class Worlds:
             raise Wrong(HIDDEN, [*self.script, f"a caller with {grants}: {query}"], got[0], got[1])
         self.counts[what] += 1
         return seen.json
+
+    def expect(self, caller: str, query: str, promise: str, expected: object, got: object) -> None:
+        """Raise Wrong unless a part of a response is as expected."""
+        if expected != got:
+            raise Wrong(promise, [*self.script, f"a caller with {', '.join(CALLERS[caller])}: {query}"], expected, got)
 
 
 def masked(body: bytes) -> str:
@@ -98,6 +107,8 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
     worlds = _worlds(place, _lines(), number)
     _differ(worlds, kind, place)
     queries = list(_queries())
+    for caller, under in ((caller, under) for caller in CALLERS for under in (None, *_PATHS)):
+        _search_part(worlds, caller, under)
     for turn in ("before", "after"):
         for caller in CALLERS:
             for query in chance.sample(queries, len(queries) // share):
@@ -105,7 +116,11 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
             if turn == "before":
                 for field in _mutations(caller):
                     mutation = f"mutation {{ {field} {{ node {{ id path revision parent {{ path }} }} {_PLAN} }} }}"
-                    worlds.compare(caller, mutation, "mutations compared")
+                    answer = worlds.compare(caller, mutation, "mutations compared")
+                    path = re.match(r'(?:update|delete|rename)Thing\(path: "([^"]+)"', field)
+                    if path and visibility(caller, path[1]) == "hidden":
+                        codes = [error["extensions"]["code"] for error in answer["errors"]]
+                        worlds.expect(caller, mutation, NOT_FOUND, ["NOT_FOUND"], codes)
         if place.kind == "dynamodb":
             time.sleep(2.5)  # lists follow within CLADE_SETTLE_SECONDS
     _end(worlds)
@@ -113,6 +128,28 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
 
 
 _PLAN = "plan { nodes transactions writeUnits collisions } previousParent { path }"
+
+
+def visibility(caller: str, path: str) -> str:
+    """What the grants of a caller make of a path: all of it, path and name of what is above a grant, or nothing."""
+    tops = [grant.partition("/")[2] for grant in CALLERS[caller]]
+    if any(f"{path}/".startswith(f"{top}/") for top in tops):
+        return "all"
+    return "above" if any(top.startswith(f"{path}/") for top in tops) else "hidden"
+
+
+def _search_part(worlds: Worlds, caller: str, under: str | None) -> None:
+    """A caller finds of what everybody may find that which is granted to her, in the same order."""
+    below = f', under: "{under}"' if under else ""
+    query = f'{{ searchThings(text: "lamp", first: 100{below}) {{ nodes {{ path }} complete }} }}'
+    found = worlds.bare.ask(query, key=worlds.keys["admin"]).data["searchThings"]
+    if under and visibility(caller, under) == "hidden":
+        found["nodes"] = []
+    got = worlds.bare.ask(query, key=worlds.keys[caller]).data["searchThings"]
+    expected = [node for node in found["nodes"] if visibility(caller, node["path"]) == "all"]
+    if found["complete"]:
+        worlds.expect(caller, query, PART_FOUND, expected, got["nodes"])
+        worlds.counts["searches compared with all nodes"] += 1
 
 
 def _end(worlds: Worlds) -> None:
@@ -130,7 +167,7 @@ def _worlds(place: Place, lines: list[dict[str, Any]], number: int, callers: dic
     for name, grants in {**callers, "admin": ("write:thing",)}.items():
         given = [part for grant in grants for part in ("--grant", grant)]
         done = command("key", "create", "--name", name, *given, store=bare, hierarchies=str(EXTREMES))
-        found = re.search(r"clade_\w+", done.stdout)
+        found = re.search(r"clade_[\w-]+", done.stdout)
         assert found, done.stdout
         keys[name] = found.group()
     sqlite = place.kind == "sqlite"
@@ -156,6 +193,15 @@ def _line(path: list[str], number: int, name: str = "") -> dict[str, Any]:
 
 def _differ(worlds: Worlds, kind: str, place: Place) -> None:
     """Write what no caller may see into the second world alone."""
+    _admin(worlds, 'updateThing(path: "T", attributes: {box: {small: 77, note: "withheld", state: OPEN}})')
+    # What comes from a hidden place or goes to one looks the same wherever that is.
+    for home, servers in (("T/b", [worlds.bare]), ("H", [worlds.more])):
+        for field in (
+            _creation([*home.split("/"), "in"], 3, id="in"), f'updateThing(path: "{home}/in", name: "Lamp in")',
+            f'moveThing(path: "{home}/in", to: "T/a")', _creation(["T", "a", "out"], 4, id="out"),
+            f'moveThing(path: "T/a/out", to: "{home}")',
+        ):  # fmt: skip
+            _admin(worlds, field, servers)
     spots = [["H", "extra"], ["T", "b", "extra"], ["T", "aa"], ["T", "Z"], ["A"], ["T", "b", "n00", "extra"]]
     if kind == "one node":
         for number, path in enumerate(spots):
@@ -181,22 +227,22 @@ def _differ(worlds: Worlds, kind: str, place: Place) -> None:
         time.sleep(2.5)
 
 
-def _creation(path: list[str], number: int) -> str:
+def _creation(path: list[str], number: int, id: str = "") -> str:
     parent = f'parent: "{"/".join(path[:-1])}", ' if path[:-1] else ""
     values = f"small: -1, latitude: 10.0{number}, longitude: 20.0"
-    key = f'key: "{path[-1]}", id: "{"-".join(path)}"'
+    key = f'key: "{path[-1]}", id: "{id or "-".join(path)}"'
     return f'createThing({parent}{key}, name: "Lamp Aaa word1", attributes: {{box: {{{values}}}}})'
 
 
-def _admin(worlds: Worlds, field: str) -> None:
-    worlds.more.ask(f"mutation {{ {field} {{ node {{ id }} }} }}", key=worlds.keys["admin"]).data  # noqa: B018
-    worlds.script.append(f"to the second: {field}")
+def _admin(worlds: Worlds, field: str, servers: Sequence[Server] = ()) -> None:
+    for server in servers or [worlds.more]:
+        server.ask(f"mutation {{ {field} {{ node {{ id }} }} }}", key=worlds.keys["admin"]).data  # noqa: B018
+        worlds.script.append(f"to the {'second' if server is worlds.more else 'first'}: {field}")
 
 
 def _queries() -> Iterator[str]:
     """Every kind of read, of nodes that are visible, above, hidden, only in the second world, and nowhere."""
-    paths = ["T", "T/a", "T/a/n01", "T/aa", "T/b", "T/b/mine", "T/b/mine/n02", "T/b/n01", "T/b/extra", "T/c", "T/c/x"]
-    paths += ["U", "U/n03", "H", "H/h", "H/extra", "A", "N", "T/ab", "T/b/h/n01", "T/nowhere"]
+    paths = _PATHS
     for path in paths:
         for selection in _selections():
             yield f'{{ thing(path: "{path}") {{ {selection} }} }}'
@@ -226,10 +272,15 @@ def _queries() -> Iterator[str]:
     yield "{ moves(hierarchy: THING) { from to state } hierarchies { name mayWrite } }"
 
 
+_PATHS = ["T", "T/a", "T/a/n01", "T/aa", "T/b", "T/b/mine", "T/b/mine/n02", "T/b/n01", "T/b/extra", "T/c", "T/c/x"]
+_PATHS += ["U", "U/n03", "H", "H/h", "H/extra", "A", "N", "T/ab", "T/b/h/n01", "T/nowhere"]
+
+
 def _selections() -> Iterator[str]:
     """What is asked of one node."""
     yield "path key name level depth"
     yield "id revision childCount descendantCount updatedAt ... on Box { small }"
+    yield "path note ... on Box { small state }"
     for relation in ("children", "descendants", "siblings"):
         yield f"{relation} {{ nodes {{ path name }} }}"
         yield f"{relation}(first: 3) {{ {_PAGE} }}"

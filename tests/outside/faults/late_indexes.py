@@ -96,6 +96,9 @@ def _read_lists(servers: list[Server], over: threading.Event) -> None:
         server.ask('{ thing(path: "L") { children { nodes { path } } descendants { nodes { id path } } } }')
 
 
+PAGE = 100  # of changes; those of a longer log come by pages
+
+
 class World:
     """One tree, its model, and the log of what was written to it."""
 
@@ -171,16 +174,19 @@ class World:
         """What the table of docs/consistency.md says is seen at once, on each server."""
         item, path = self._last, self.tree.paths.get(self._last)
         former = [old for old, known in self.tree.former.items() if known == item and old not in self.tree.nodes]
+        if len(former) > 1:  # a former path is lost when a node above was renamed later (`tests/outside/known.py`)
+            former = [old for old in former if not any(old[:size] in self.tree.former for size in range(1, len(old)))]
         selection = "{ id path name revision childCount descendantCount parent { path name childCount } root { path }"
         selection += " ancestors { id path name } children(first: 0) { totalCount } history { totalCount }"
         selection += " descendants(first: 0) { totalCount } }"
         given = [f'id: "thing:{item}"', *(f'path: "{text(p)}"' for p in [path, *former[-3:]] if p)]
         query = "\n ".join(f"a{number}: thing({each}) {selection}" for number, each in enumerate(given))
-        query += ' changes(hierarchy: THING, tree: "L") { changes { event nodeId } }'
         expected: dict[str, Any] = {f"a{number}": self._node(path) for number in range(len(given))}
-        expected["changes"] = {
-            "changes": [{"event": line.split()[0], "nodeId": f"thing:{line.split()[1]}"} for line in self.log]
-        }
+        if len(self.log) < PAGE:
+            query += ' changes(hierarchy: THING, tree: "L") { changes { event nodeId } }'
+            expected["changes"] = {
+                "changes": [{"event": line.split()[0], "nodeId": f"thing:{line.split()[1]}"} for line in self.log]
+            }
         self._expect(AT_ONCE, f"{{ {query} }}", expected, "reads at once")
 
     def _node(self, path: Path | None) -> Any:

@@ -63,7 +63,8 @@ def make_feed(session: Session, step: Step) -> None:
     _MAKE[step["do"]](session, step)
 
 
-def _ask(session: Session, step: Step, text: str, promise: tuple[str, str], server: int | None = None) -> Any:
+def ask(session: Session, step: Step, text: str, promise: tuple[str, str], server: int | None = None) -> Any:
+    """The answer to a field, perhaps beside another one; raises Wrong for an error."""
     beside = random.Random(f"{step['seed']}{text}").choice(("", "", HIERARCHIES))
     server = step["server"] if server is None else server
     text = f"{{ read: {text} {beside} }}"
@@ -90,7 +91,7 @@ def _feed(session: Session, step: Step) -> None:
         got: list[Node] = []
         while True:
             text = f"changes{arguments(given)} {{ changes {{ {ENTRY} }} cursor hasMore }}"
-            page = _ask(session, step, text, FEED)
+            page = ask(session, step, text, FEED)
             got += page["changes"]
             given["since"] = page["cursor"]
             if not page["hasMore"]:
@@ -170,7 +171,7 @@ def _pages(session: Session, step: Step, whole: list[str], size: str, cursor: st
     for number in range(len(whole) // step["size"] + 2):
         field = f"{'things' if step['kind'] == 'roots' else step['kind']}{arguments(given)} {{ {picked} }}"
         text = field if step["kind"] == "roots" else f"thing(path: {literal(step['path'])}) {{ page: {field} }}"
-        got = _ask(session, step, text, PAGES, number)
+        got = ask(session, step, text, PAGES, number)
         got = got if step["kind"] == "roots" else got["page"]
         page = left[: step["size"]] if size == "first" else left[max(len(left) - step["size"], 0) :]
         left = left[step["size"] :] if size == "first" else left[: max(len(left) - step["size"], 0)]
@@ -206,7 +207,7 @@ def _search(session: Session, step: Step) -> None:
     scope, more = _scope(trees, step)
     field = f"searchThings{arguments({**given, **more})} {{ complete nodes {{ id }} }}"
     shown = len(session.shown)
-    got = _ask(session, step, field, SEARCH)
+    got = ask(session, step, field, SEARCH)
     ids = [node["id"] for node in got["nodes"]]
     must = {node["id"] for node in scope if all(_begins(node, word, step) for word in words)}
     may = {node["id"] for node in scope if all(_contains(node, word) for word in words)}
@@ -249,9 +250,12 @@ def _contains(node: Node, word: str) -> bool:
 
 
 def _rank(node: Node, step: Step) -> int:
-    """Of names, what begins with the text and what equals it, by their letters and digits alone."""
+    """Of names, what begins with the text and what equals it, by their letters and digits alone.
+
+    "A key is one more name" (find-nodes.md).
+    """
     text = folding.squashed(step["text"])
-    names = [folding.squashed(name) for name in _names(node, step)]
+    names = [folding.squashed(name) for name in (*_names(node, step), node["key"])]
     return 0 if text in names else 1 if any(name.startswith(text) for name in names) else 2
 
 
@@ -262,7 +266,7 @@ def _near(session: Session, step: Step) -> None:
     at = dict(zip(("latitude", "longitude"), step["at"], strict=True))
     given = {**at, "kilometers": step["kilometers"], "first": step["first"], **more}
     shown = len(session.shown)
-    got = _ask(session, step, f"thingsNear{arguments(given)} {{ complete edges {{ kilometers node {{ id }} }} }}", NEAR)
+    got = ask(session, step, f"thingsNear{arguments(given)} {{ complete edges {{ kilometers node {{ id }} }} }}", NEAR)
     far: list[tuple[float, str]] = []
     for node in scope:
         place = (node["values"].get("latitude"), node["values"].get("longitude"))

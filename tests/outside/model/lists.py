@@ -1,6 +1,7 @@
 """Lists as docs/lists.md and docs/querying.md say: which nodes, filtered, sorted, reversed."""
 
 import random
+import unicodedata
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -58,7 +59,8 @@ def value_of(trees: Trees, node: Node, field: str, languages: list[str] | None =
 
 def whole_list(trees: Trees, kind: str, node: Node | None, arguments: Arguments) -> list[Node]:
     """The list before pagination; `kind` is roots, children, descendants or siblings."""
-    low, high = arguments.get("from"), arguments.get("to")
+    # Keys are normalized wherever they are written.
+    low, high = (values.normal(arguments[end]) if end in arguments else None for end in ("from", "to"))
     found = _related(trees, kind, node, arguments)
     if low is not None or high is not None:
         # "`from` (inclusive) and `to` (exclusive)"; "Orders the list by key" (schema).
@@ -199,10 +201,10 @@ def some_arguments(chance: random.Random, trees: Trees, kind: str, nodes: list[N
     if kind == "descendants" and chance.random() < 0.3:
         found["maxDepth"] = chance.choice((1, 2, 3, 40))
     if kind in ("children", "descendants") and chance.random() < 0.15:
-        found |= {
-            name: values.normal(chance.choice(values.KEYS))
-            for name in chance.choice((("from",), ("to",), ("from", "to")))
-        }
+        # A key is the same in every form of Unicode.
+        forms = values.KEYS + tuple(key for key in values.KEYS if unicodedata.normalize("NFD", key) != key) * 5
+        ends = chance.choice((("from",), ("to",), ("from", "to")))
+        found |= {end: unicodedata.normalize(chance.choice(("NFC", "NFD")), chance.choice(forms)) for end in ends}
         if kind == "descendants":
             # "`descendants` rejects `from` and `to` together with a level that may be deeper than the children."
             found = {name: value for name, value in found.items() if name not in ("level", "levels")}

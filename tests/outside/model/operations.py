@@ -37,7 +37,7 @@ def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[St
     size = len(paths)
     kinds = ["create"] * (9 if size < 12 else 4 if size < 50 else 1)
     kinds += ["update"] * 3 + ["rename"] * 2 + ["move"] * 3 + ["reorder"] * 2 + ["delete"] * (1 if size < 40 else 4)
-    if chance.random() < 0.06 and any("once" in step for step in earlier):
+    if chance.random() < 0.12 and any("once" in step for step in earlier):
         again = chance.choice([step for step in earlier if "once" in step])
         return {**again, "n": number, "server": chance.randrange(2), **_varied(chance, again)}
     kind = chance.choice(kinds) if paths else "create"
@@ -51,6 +51,11 @@ def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[St
         step["dry"] = True
     elif chance.random() < 0.15:
         step["once"] = f"key-{number}-{chance.randrange(10**6)}"
+        node = trees.at(step["path"]) if kind == "update" else None
+        if node and chance.random() < 0.4:
+            # A mutation that changes nothing is made only once, too.
+            step |= {"level": node["level"], "name": node["name"], "values": {}}
+            step.pop("names", None)
     return step
 
 
@@ -131,7 +136,13 @@ def _some_update(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
 
 
 def _some_rename(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
-    return {"path": _some_path(chance, trees, paths), "key": _some_key(chance)}
+    path = _some_path(chance, trees, paths)
+    beside = path.rpartition("/")[0]
+    left = [former.rpartition("/")[2] for former in sorted(trees.former) if former.rpartition("/")[0] == beside]
+    if left and chance.random() < 0.4:
+        # A place that another node has left, so that its former path is taken.
+        return {"path": path, "key": chance.choice(left).replace("%2F", "/").replace("%25", "%")}
+    return {"path": path, "key": _some_key(chance)}
 
 
 def _some_move(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
@@ -186,9 +197,9 @@ def rules(trees: Trees, step: Step, ids: dict[int, str]) -> tuple[set[str], set[
     if node and "expected" in step and step["expected"] != node["revision"]:
         must.add("CONFLICT")
     RULES[step["do"]](trees, step, node, must, may)
-    if node and step.get("policy") == "REPARENT" and len(trees.descendants(node["id"])) >= 20:
+    if node and step.get("policy") == "REPARENT" and len(trees.descendants(node["id"])) >= 4:
         # "A deletion with `REPARENT` that is larger than a transaction is rejected with `TOO_LARGE`": "about 30 such
-        # nodes" in DynamoDB.
+        # nodes" in DynamoDB. With the rows of a search, which the docs do not count, it is five children and more.
         may.add("TOO_LARGE")
     if step["do"] in ("create", "update"):
         _content_rules(step, node, must)

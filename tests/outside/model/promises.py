@@ -31,6 +31,10 @@ PAGES: Promise = (
     "Every list is a connection as Relay specifies it: `first` and `after` page forwards, `last` and `before` "
     "backwards. `totalCount` is the length of the whole list.",
 )
+VALID: Promise = (
+    "lists.md",
+    "It contains the values of its node, so it stays valid if the node changes or is deleted.",
+)
 ENTITIES: Promise = (
     "federation.md",
     "The response is in the order of the representations. An entity that does not exist is null without an error.",
@@ -106,6 +110,10 @@ LARGE_MOVE: Promise = (
     "A larger move, rename or `CASCADE` is registered by one transaction and continues in the background",
 )
 WRITTEN_AT: Promise = ("reference/schema.md", "Time of the write of this revision, in UTC.")
+MOMENT: Promise = (
+    "consistency.md",
+    "One response shows one moment (a snapshot): no part of it is older or newer than the rest.",
+)
 COUNTS: Promise = (
     "concepts.md",
     "Every transaction that adds, removes or moves nodes also updates the counts of all ancestors.",

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.outside.failures import Wrong
 from tests.outside.model.literals import literal
-from tests.outside.model.promises import COUNTS, FOLLOWED, SEEN, Promise
+from tests.outside.model.promises import COUNTS, FOLLOWED, MOMENT, SEEN, Promise
 from tests.outside.processes import Place, Server
 
 Node = dict[str, Any]
@@ -22,11 +22,18 @@ SHARED = ("left", "right")
 LOST = {"CONFLICT", "NOT_FOUND", "ALREADY_EXISTS", "MISPLACED", "BAD_PATH", "UNAVAILABLE"}
 
 
+# The same counts and lists twice, with others between, so that the response takes some time.
+TWICE = "childCount descendantCount children { totalCount nodes { id } } descendants { totalCount nodes { path } }"
+MOMENTS = " ".join(f'{tree}{n}: thing(path: "{tree}") {{ {TWICE} }}' for n in (1, 2) for tree in SHARED)
+
+
 class Client(threading.Thread):
     """A client with nodes of its own: what it was told of each is what a read by id has to show."""
 
-    def __init__(self, number: int, servers: list[Server], seed: int, until: float) -> None:
+    def __init__(self, number: int, servers: list[Server], seed: int, until: float, *, is_one_moment: bool) -> None:
+        """`is_one_moment` is whether each response shows one moment, which the docs say of SQLite alone."""
         super().__init__(name=f"client {number}")
+        self.is_one_moment = is_one_moment
         self.number, self.servers, self.until = number, servers, until
         self.chance = random.Random(f"{seed} {number}")
         self.own: dict[str, Node] = {}
@@ -40,8 +47,24 @@ class Client(threading.Thread):
             while time.monotonic() < self.until or self.counts["races: writes"] < 3:
                 self._write()
                 self._read()
+                if self.is_one_moment and self.chance.random() < 0.3:
+                    self._look()
         except BaseException as failed:
             self.failed = failed
+
+    def _look(self) -> None:
+        """Both trees in one response, whose counts and lists have to agree."""
+        got = self._ask(f"{{ {MOMENTS} }}", MOMENT)
+        nodes = [node["path"] for tree in SHARED for node in got[f"{tree}1"]["descendants"]["nodes"]]
+        for one, tree in ((got[f"{tree}{n}"], tree) for tree in SHARED for n in (1, 2)):
+            below = [path for path in nodes if path.startswith(f"{tree}/")]
+            children = [path for path in below if path.count("/") == 1]
+            sizes = [one["childCount"], one["children"]["totalCount"], len(one["children"]["nodes"])]
+            sizes += [one["descendantCount"], one["descendants"]["totalCount"], len(one["descendants"]["nodes"])]
+            expected = [len(children)] * 3 + [len(below)] * 3
+            if sizes != expected or one != got[f"{tree}1"]:
+                raise Wrong(": ".join(MOMENT), self.shown[-30:], expected, sizes)
+        self.counts["races: moments compared"] += 1
 
     def _ask(self, text: str, promise: Promise = SEEN) -> Any:
         number = self.chance.randrange(len(self.servers))
@@ -105,7 +128,8 @@ def race(place: Place, seed: int, until: float) -> Counter[str]:
         servers[0].ask(
             f'mutation {{ createThing(key: "{key}", name: "{key}", attributes: {{box: {{}}}}) {{ node {{ id }} }} }}'
         )
-    clients = [Client(number, servers, seed, until) for number in range(CLIENTS)]
+    is_sqlite = place.kind == "sqlite"
+    clients = [Client(number, servers, seed, until, is_one_moment=is_sqlite) for number in range(CLIENTS)]
     for client in clients:
         client.start()
     for client in clients:

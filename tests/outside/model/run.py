@@ -6,7 +6,8 @@ from collections import Counter
 from typing import Any
 
 from tests.outside.failures import Wrong
-from tests.outside.model import feeds, operations, reads
+from tests.outside.model import cursors, feeds, operations, reads
+from tests.outside.model.filled import fill
 from tests.outside.model.large import large_move
 from tests.outside.model.races import race
 from tests.outside.model.session import Session
@@ -42,14 +43,19 @@ def run(place: Place, seed: int, until: float, at_least: int = 6) -> Counter[str
 
 def one_session(session: Session, chance: random.Random, until: float, at_least: int) -> None:
     """Some steps, each followed by reads."""
+    if chance.random() < 0.6:
+        make(session, {"do": "fill", "seed": chance.randrange(2**31)})
     for number in range(STEPS):
         if number >= at_least and time.monotonic() > until:
             break
         step = operations.some_step(chance, session.trees, number, session.steps)
         make(session, step)
         for _ in range(chance.choice((0, 1, 1, 2, 4))):
-            if chance.random() < 0.35:
+            dice = chance.random()
+            if dice < 0.3:
                 make(session, feeds.some_feed(chance, session.trees))
+            elif dice < 0.5:
+                make(session, cursors.some_cursors(chance, session.trees))
             else:
                 make(session, {**reads.some_read(chance, session.trees, session.ids), "seed": chance.randrange(2**31)})
 
@@ -60,6 +66,10 @@ def make(session: Session, step: Step) -> None:
         session.read(step)
     elif step["do"] in operations.ARGUMENTS:
         session.change(step)
+    elif step["do"] == "fill":
+        fill(session, step)
+    elif step["do"] in ("window", "again"):
+        cursors.make_cursors(session, step)
     else:
         feeds.make_feed(session, step)
 

@@ -33,7 +33,8 @@ class Session:
     """Two servers, what they were told, and what they should hold."""
 
     def __init__(self, place: Place, store: str | None = None, servers: int = 2) -> None:
-        store = store or place.store
+        self.place, self.store = place, store or place.store
+        store = self.store
         settle = {"settle_seconds": "0.2"} if place.kind == "dynamodb" else {}
         self.servers: list[Server] = [place.server(store, **settle) for _ in range(servers)]
         self.trees = Trees()
@@ -43,6 +44,7 @@ class Session:
         self.once: dict[str, tuple[Step, Node]] = {}
         self.shown: list[str] = []
         self.cursors: dict[str, tuple[str, int]] = {}
+        self.kept: list[Any] = []
 
     def close(self) -> None:
         for server in self.servers:

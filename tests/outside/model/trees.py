@@ -157,12 +157,17 @@ class Trees:
 
     def delete(self, node: Node, policy: str, at: str) -> None:
         path = self.path(node)
-        if policy == "REPARENT":
-            for child in sorted(self.children(node["id"]), key=lambda child: child["key"]):
-                self.move(child, node["parent"], child["key"])
-        gone = [node, *self.descendants(node["id"])]
+        gone = [node, *self.descendants(node["id"])] if policy != "REPARENT" else [node]
+        children = sorted(self.children(node["id"]), key=lambda child: child["key"]) if policy == "REPARENT" else []
         paths = [self.path(below) for below in gone]
+        # "Apply the changes in order": so a child that takes the path of the node moves when that is deleted.
+        for child in children:
+            if child["key"] != node["key"]:
+                self.move(child, node["parent"], child["key"])
         self._log(path, "DELETED", node, withDescendants=policy != "REPARENT")
+        for child in children:
+            if child["key"] == node["key"]:
+                self.move(child, node["parent"], child["key"])
         for below, place in zip(gone, paths, strict=True):
             self.siblings[(below["parent"], below["level"])].remove(below["id"])
             self.deleted[below["id"]] = {**below, "path": place, "deletedAt": at}
@@ -211,7 +216,11 @@ class Trees:
         if not held:
             return {None}, True
         latest = max(held)
-        simple = len(set(held)) == 1 and self.moved[latest[1]] == 1
+        above = path.split("/")
+        left = [self.former.get("/".join(above[:size]), ()) for size in range(1, len(above))]
+        # Nor, for a path below one that several nodes have left, whether the last of them counts.
+        several = any(len({id for _, id in nodes}) > 1 for nodes in left)
+        simple = len(set(held)) == 1 and self.moved[latest[1]] == 1 and not several
         # Whether a node that was deleted and restored has its former paths again, the docs do not say.
         unsaid = {None} if any(id in self.restored for _, id in held) else set()
         return {id for _, id in held} | unsaid, simple and not unsaid
