@@ -1,16 +1,16 @@
-"""Runner of the suite: `python -m tests.outside --minutes 60 --store sqlite`; with --page it writes docs/proven.md."""
+"""Runner of the suite: `python -m tests.outside --minutes 60 --store sqlite`."""
 
 import argparse
 import random
 import sys
 import time
+from pathlib import Path
 
 from tests.outside.failures import Wrong
 from tests.outside.parts import all_parts
 from tests.outside.processes import place
-from tests.outside.proven import DOCS, Run, page
+from tests.outside.proven import Run
 
-STORES = ("sqlite", "dynamodb")
 TURN_SECONDS = 120.0
 
 
@@ -19,10 +19,10 @@ def main() -> int:
     names = [part.name for part in all_parts()]
     parser = argparse.ArgumentParser(prog="python -m tests.outside", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="for how long, over all parts")
-    parser.add_argument("--store", choices=STORES, action="append", help="may be repeated; sqlite by default")
+    parser.add_argument("--store", choices=("sqlite", "dynamodb"), default="sqlite")
     parser.add_argument("--seed", type=int, default=None, help="of the first turn; a new one by default")
     parser.add_argument("--part", choices=_choices(names), action="append", help="only this one; may be repeated")
-    parser.add_argument("--page", action="store_true", help="write docs/proven.md if nothing is wrong")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="for docs/proven.md, if nothing is wrong")
     options = parser.parse_args()
 
     chosen = [
@@ -30,28 +30,26 @@ def main() -> int:
     ]
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     end = time.monotonic() + options.minutes * 60
-    stores = options.store or ["sqlite"]
-    done = Run(stores, chosen)
-    rounds = [(part, store) for part in chosen for store in stores]
+    done = Run()
     turn = 0
     while turn == 0 or time.monotonic() < end:
         left = max(end - time.monotonic(), 0)
-        for part, store in rounds:
+        for part in chosen:
             began = time.monotonic()
-            print(f"{part.name} on {store}, seed {seed + turn}", flush=True)
+            print(f"{part.name} on {options.store}, seed {seed + turn}", flush=True)
             try:
-                with place(store) as found:
-                    counts = part.run(found, seed + turn, began + min(left / len(rounds), TURN_SECONDS))
+                with place(options.store) as found:
+                    counts = part.run(found, seed + turn, began + min(left / len(chosen), TURN_SECONDS))
             except Wrong as wrong:
-                print(f"\n{part.name} on {store} --seed {seed + turn}\n{wrong}", file=sys.stderr)
+                print(f"\n{part.name} --store {options.store} --seed {seed + turn}\n{wrong}", file=sys.stderr)
                 return 1
-            done.add(part, store, seed + turn, time.monotonic() - began, counts)
+            done.add(part.name, options.store, seed + turn, time.monotonic() - began, counts)
         turn += 1
-    for (name, store), counts in sorted(done.counts.items()):
-        for what, count in sorted(counts.items()):
-            print(f"{count:10,} {name} on {store}: {what}")
-    if options.page:
-        (DOCS / "proven.md").write_text(page(done))
+        if options.save:
+            done.save(options.save)
+    for name, stores in done.counts.items():
+        for what, count in sorted(stores[options.store].items()):
+            print(f"{count:10,} {name}: {what}")
     return 0
 
 

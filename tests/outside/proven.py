@@ -1,7 +1,12 @@
-"""Proven: writes `docs/proven.md`, the page of what a run of the suite tried, how often, and what it did not try."""
+"""Proven: `docs/proven.md`, the page of what runs of the suite tried, how often, and what they did not try.
 
+`python -m tests.outside.proven RUN.json... > docs/proven.md` writes it of runs that were saved with `--save`.
+"""
+
+import json
 import platform
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.outside.known import KNOWN
-from tests.outside.parts import Part
+from tests.outside.parts import Part, all_parts
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUARANTEES = ("consistency.md", "writing.md", "security.md", "rights.md")
@@ -18,24 +23,40 @@ _HEADING = re.compile(r"^(#{2,3}) (.+)$", re.MULTILINE)
 
 @dataclass
 class Run:
-    """What a run did: per part and store its seeds, seconds, and counts by what was made or compared."""
+    """What runs did: seeds, seconds, and counts by what was made or compared, by part and store."""
 
-    stores: Sequence[str]
-    parts: Sequence[Part]
-    seeds: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    seconds: Counter[tuple[str, str]] = field(default_factory=Counter)
-    counts: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    seeds: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
 
-    def add(self, part: Part, store: str, seed: int, seconds: float, counts: Counter[str]) -> None:
+    @property
+    def stores(self) -> list[str]:
+        return list(self.seconds)
+
+    def add(self, name: str, store: str, seed: int, seconds: float, counts: Counter[str]) -> None:
         """One turn of a part that found nothing wrong."""
-        self.seeds.setdefault((part.name, store), []).append(seed)
-        self.seconds[part.name, store] += seconds
-        self.counts.setdefault((part.name, store), Counter()).update(counts)
+        self.seeds.setdefault(name, {}).setdefault(store, []).append(seed)
+        self.seconds[store] = self.seconds.get(store, 0) + seconds
+        self.counts.setdefault(name, {}).setdefault(store, Counter()).update(counts)
+
+    def save(self, file: Path) -> None:
+        file.write_text(json.dumps({"seeds": self.seeds, "seconds": self.seconds, "counts": self.counts}))
+
+    def take(self, file: Path) -> None:
+        """Add what another run has saved."""
+        saved = json.loads(file.read_text())
+        for store, seconds in saved["seconds"].items():
+            self.seconds[store] = self.seconds.get(store, 0) + seconds
+        for name, stores in saved["seeds"].items():
+            for store, seeds in stores.items():
+                self.seeds.setdefault(name, {}).setdefault(store, []).extend(seeds)
+                self.counts.setdefault(name, {}).setdefault(store, Counter()).update(saved["counts"][name][store])
 
 
-def page(run: Run) -> str:
-    """The page in Markdown."""
-    return "\n".join([*_head(run), *_operations(run), *_promises(run), *_not_tried(run)]) + "\n"
+def page(run: Run, parts: Sequence[Part]) -> str:
+    """The page in Markdown, of these parts of the suite."""
+    lines = [*_head(run), *_operations(run, parts), *_promises(run, parts), *_not_tried(parts)]
+    return "\n".join(lines) + "\n"
 
 
 def plain(text: str) -> str:
@@ -52,43 +73,43 @@ def sections(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _head(run: Run) -> Iterator[str]:
-    minutes = {store: sum(run.seconds[part.name, store] for part in run.parts) / 60 for store in run.stores}
-    lengths = ", ".join(f"{minutes[store]:.0f} minutes on {_name(store)}" for store in run.stores)
+    lengths = ", ".join(f"{run.seconds[store] / 60:.0f} minutes on {_name(store)}" for store in run.stores)
+    made_with = f"Python {platform.python_version()}, {platform.machine()}"
     yield "# What was proven"
     yield ""
     yield "`tests/outside` is a suite that imports nothing of Clade: it starts `clade` as a user does and compares what"
-    yield "comes with these docs. It has written this page; a run that finds a broken promise writes none."
+    yield "comes with these docs. It has written this page; a run that finds a broken promise saves nothing."
     yield ""
-    made_with = f"Python {platform.python_version()}, {platform.machine()}"
     yield f"On {datetime.now(UTC):%Y-%m-%d}: {lengths}; {made_with}. To run it again:"
     yield ""
     yield "```text"
-    yield f"python -m tests.outside {' '.join(f'--store {store}' for store in run.stores)} --minutes 120 --page"
+    yield from (f"python -m tests.outside --minutes 60 --store {store} --save {store}.json" for store in run.stores)
+    yield f"python -m tests.outside.proven {' '.join(f'{store}.json' for store in run.stores)} > docs/proven.md"
     yield "```"
 
 
-def _operations(run: Run) -> Iterator[str]:
+def _operations(run: Run, parts: Sequence[Part]) -> Iterator[str]:
     yield from ("", "## Operations, faults and seeds", "")
     yield "| part | what | " + " | ".join(_name(store) for store in run.stores) + " |"
     yield "| --- | --- | " + " | ".join("---" for _ in run.stores) + " |"
-    for part in run.parts:
-        counted = [run.counts.get((part.name, store), Counter()) for store in run.stores]
+    for part in parts:
+        counted = [run.counts.get(part.name, {}).get(store, Counter()) for store in run.stores]
         for number, what in enumerate(sorted(set().union(*counted))):
-            figures = " | ".join(f"{counts[what]:,}" for counts in counted)
+            figures = " | ".join(f"{counts[what]:,}" if what in counts else "–" for counts in counted)
             yield f"| {f'`{part.name}`' if not number else ''} | {what} | {figures} |"
     yield from ("", "A turn of a part has a seed, which makes the same operations again (`--part … --seed …`).", "")
     yield "| part | " + " | ".join(f"seeds on {_name(store)}" for store in run.stores) + " |"
     yield "| --- | " + " | ".join("---" for _ in run.stores) + " |"
-    for part in run.parts:
-        seeds = [run.seeds.get((part.name, store), []) for store in run.stores]
+    for part in parts:
+        seeds = [run.seeds.get(part.name, {}).get(store, []) for store in run.stores]
         yield f"| `{part.name}` | " + " | ".join(_range(found) for found in seeds) + " |"
 
 
-def _promises(run: Run) -> Iterator[str]:
+def _promises(run: Run, parts: Sequence[Part]) -> Iterator[str]:
     yield from ("", "## Promises", "")
     by_page: dict[str, dict[str, list[str]]] = {}
-    for part in run.parts:
-        if any(run.counts.get((part.name, store)) for store in run.stores):
+    for part in parts:
+        if any(run.counts.get(part.name, {}).values()):
             for name, sentence in part.promises:
                 by_page.setdefault(name, {}).setdefault(" ".join(sentence.split()), []).append(part.name)
     for name in sorted(by_page, key=lambda name: (name not in GUARANTEES, name)):
@@ -99,7 +120,7 @@ def _promises(run: Run) -> Iterator[str]:
         yield ""
 
 
-def _not_tried(run: Run) -> Iterator[str]:
+def _not_tried(parts: Sequence[Part]) -> Iterator[str]:
     yield from ("## What is not covered", "", "Known faults, over which the suite steps:", "")
     yield from (f"- {name[0].upper()}{name[1:]}. {reason}" for name, reason in KNOWN.items())
     yield from (
@@ -108,7 +129,7 @@ def _not_tried(run: Run) -> Iterator[str]:
         "",
     )
     tried = {name: [] for name in GUARANTEES} | {}
-    for part in run.parts:
+    for part in parts:
         for name, sentence in part.promises:
             tried.setdefault(name, []).append(plain(sentence))
     for name in GUARANTEES:
@@ -117,8 +138,19 @@ def _not_tried(run: Run) -> Iterator[str]:
 
 
 def _name(store: str) -> str:
-    return {"sqlite": "SQLite", "dynamodb": "DynamoDB (dynoxide)"}[store]
+    return {"sqlite": "SQLite", "dynamodb": "DynamoDB (dynoxide)", "extenddb": "DynamoDB (ExtendDB)"}[store]
 
 
 def _range(seeds: Sequence[int]) -> str:
     return "–" if not seeds else f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+
+
+def main() -> None:
+    run = Run()
+    for file in sys.argv[1:]:
+        run.take(Path(file))
+    sys.stdout.write(page(run, all_parts()))
+
+
+if __name__ == "__main__":
+    main()
