@@ -41,13 +41,15 @@ def read_query_string(query_string: bytes, documents: PersistedDocuments) -> Gra
 def request_of(sent: Mapping[str, Any], documents: PersistedDocuments) -> GraphQLRequest:
     """The request in these parameters, once each has its type and the document is found. Raises as `read_json` does."""
     query, document_id = sent.get("query"), id_in(sent)
-    if not isinstance(query, str | None) or not (query or document_id):
+    if not isinstance(query, str | None) or (query is None and document_id is None):
         raise RequestRejected(400, '"query" is missing; send a GraphQL document as a string.')
     operation_name = sent.get("operationName")
     if not isinstance(operation_name, str | None):
         raise RequestRejected(400, '"operationName" must be a string or null.')
     variables, extensions = (object_of(sent, name) for name in ("variables", "extensions"))
-    document = documents.document(query or None, document_id)
+    if query == "" and document_id is not None:
+        query = None  # as some clients send it beside an id
+    document = documents.document(query, document_id)
     return GraphQLRequest(document, variables, operation_name or None, extensions)
 
 

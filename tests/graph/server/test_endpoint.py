@@ -202,7 +202,6 @@ def test_a_get_without_a_query_is_400_for_a_client_and_a_page_for_a_browser(clie
         b'"{ hello }"',
         b"{}",
         b'{"query": null}',
-        b'{"query": ""}',
         b'{"query": 7}',
         b'{"query": ["{ hello }"]}',
         b'{"query": "{ hello }", "variables": []}',
@@ -221,12 +220,22 @@ def test_an_invalid_body_is_400(client, body):
     assert only_error(answer)["extensions"] == {"code": "BAD_REQUEST"}
 
 
+@pytest.mark.parametrize("document", ["", " ", "#"])
+def test_an_empty_document_is_a_syntax_error(client, document):
+    answer = send(client, json.dumps({"query": document}).encode())
+    assert answer.status_code == 400
+    assert only_error(answer)["extensions"]["code"] == "GRAPHQL_PARSE_FAILED"
+
+
+@pytest.mark.parametrize("query_string", ["query", "query="])
+def test_an_empty_document_in_a_query_string_is_a_syntax_error(client, query_string):
+    assert only_error(client.get(f"/graphql?{query_string}"))["extensions"]["code"] == "GRAPHQL_PARSE_FAILED"
+
+
 @pytest.mark.parametrize(
     "query_string",
     [
         "query=%FF",
-        "query=",
-        "query",
         "query={hello}&variables={",
         "query={hello}&variables=7",
         "query={hello}&extensions=[]",

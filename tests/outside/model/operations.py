@@ -198,8 +198,8 @@ def rules(trees: Trees, step: Step, ids: dict[int, str]) -> tuple[set[str], set[
         must.add("CONFLICT")
     RULES[step["do"]](trees, step, node, must, may)
     if node and step.get("policy") == "REPARENT" and len(trees.descendants(node["id"])) >= 4:
-        # "A deletion with `REPARENT` that is larger than a transaction is rejected with `TOO_LARGE`": "about 30 such
-        # nodes" in DynamoDB. With the rows of a search, which the docs do not count, it is five children and more.
+        # "A deletion with `REPARENT` that is larger than a transaction is rejected with `TOO_LARGE`", and with
+        # `search=` "4 to 7 children are the most".
         may.add("TOO_LARGE")
     if step["do"] in ("create", "update"):
         _content_rules(step, node, must)
