@@ -87,6 +87,7 @@ def test_known_requests_keep_the_bounds_on_sqlite(sqlite, name):
     assert sqlite.over(sent, measured) == [], measured
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", reading_examples())
 def test_known_requests_keep_the_bounds_on_dynamodb(dynamodb, name):
     sent = reading_examples()[name]
@@ -94,7 +95,7 @@ def test_known_requests_keep_the_bounds_on_dynamodb(dynamodb, name):
     assert dynamodb.over(sent, measured) == [], measured
 
 
-@pytest.mark.parametrize(("store", "seed"), [("sqlite", 1), ("dynamodb", 2)])
+@pytest.mark.parametrize(("store", "seed"), [("sqlite", 1), pytest.param("dynamodb", 2, marks=pytest.mark.thorough)])
 def test_made_requests_keep_the_bounds(request, schema, store, seed):
     known = [operation for sent in examples().values() if (operation := parsed(schema, sent))]
     stage, search = request.getfixturevalue(store), Search(Generator(schema, seed), known)

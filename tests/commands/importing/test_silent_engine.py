@@ -60,6 +60,7 @@ async def test_an_import_waits_for_an_engine_that_is_silent_for_some_seconds(eng
     assert (status, "added: 3 (3 COUNTRY)" in output) == (0, True), output
 
 
+@pytest.mark.thorough
 async def test_an_import_without_its_engine_says_how_to_continue(lasting_engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "nodes.jsonl").write_text(NODES)
     with lasting_engine:
