@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,15 @@ def test_continuous_integration_runs_the_script_and_nothing_else_that_tests() ->
     runs = [step["run"] for step in WORKFLOWS["ci"]["jobs"]["test"]["steps"] if "run" in step]
     assert runs[-1] == ".ci/run"
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o100
+
+
+def test_every_declared_python_is_tested() -> None:
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    declared = [one.rpartition(" ")[2] for one in classifiers if ":: Python :: 3." in one]
+    jobs = WORKFLOWS["ci"]["jobs"]
+    whole, wheels = jobs["test"]["strategy"]["matrix"]["image"], jobs["wheel"]["strategy"]["matrix"]["python"]
+    assert whole == ["debian:bookworm", f"python:{declared[-1]}-trixie"]  # bookworm's Python is 3.11
+    assert ["3.11", *wheels, declared[-1]] == declared
 
 
 def test_workflows_name_existing_scripts() -> None:
