@@ -5,12 +5,13 @@
 FROM python:3.13.12-slim-trixie AS build
 WORKDIR /src
 RUN python -m venv /opt/clade
-# constraints-aiobotocore.txt for the newest aiobotocore, without aioboto3.
-ARG CONSTRAINTS=constraints.txt
-COPY constraints.txt constraints-aiobotocore.txt ./
-RUN /opt/clade/bin/pip install --no-cache-dir --require-hashes -r "$CONSTRAINTS"
+# constraints-aioboto3.txt for aioboto3, which requires an older botocore.
+ARG CONSTRAINTS=constraints-aiobotocore.txt
+COPY constraints-*.txt ./
+RUN python -m pip install --no-cache-dir --require-hashes -r constraints-build.txt \
+    && /opt/clade/bin/pip install --no-cache-dir --require-hashes -r "$CONSTRAINTS"
 COPY . .
-RUN /opt/clade/bin/pip install --no-cache-dir --no-deps .
+RUN python -m build --no-isolation --wheel && /opt/clade/bin/pip install --no-cache-dir --no-deps dist/*.whl
 
 FROM python:3.13.12-slim-trixie
 COPY --from=build /opt/clade /opt/clade

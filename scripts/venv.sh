@@ -8,7 +8,7 @@ is_new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/
 # The name of the first interpreter that is new enough. A name may stand in PATH and start nothing, as with pyenv.
 find_python() {
     found="none is here"
-    for name in python3.13 python3.12 python3.11 python3 python; do
+    for name in python3.14 python3.13 python3.12 python3.11 python3 python; do
         version=$("$name" -c 'import platform; print(platform.python_version())' 2>/dev/null) || continue
         is_new_enough "$name" && printf '%s\n' "$name" && return
         found="only $version is here"

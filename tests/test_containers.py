@@ -3,11 +3,14 @@
 The commands that the image runs are tried in test_scripts.py.
 """
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from fnmatch import fnmatch
+from functools import partial
 from importlib.metadata import requires
 from pathlib import Path
 
@@ -15,8 +18,10 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
+INSTALL_SECONDS = 400
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 INSTRUCTIONS = "ARG CMD COPY ENV EXPOSE FROM HEALTHCHECK RUN USER VOLUME WORKDIR".split()
 
@@ -81,7 +86,8 @@ def test_only_the_compose_file_asks_for_the_demo_data():
 # -- what is installed -------------------------------------------------------------------------------------------------
 
 
-CONSTRAINTS = ["constraints.txt", "constraints-aiobotocore.txt"]
+IMAGE, AIOBOTO3, BUILD = (f"constraints-{name}.txt" for name in ("aiobotocore", "aioboto3", "build"))
+PYTHON = re.search(r"FROM python:(\d+\.\d+)\.", DOCKERFILE)[1]  # the image's
 
 
 def pinned(file: str) -> dict[str, tuple[str, list[str]]]:
@@ -91,19 +97,49 @@ def pinned(file: str) -> dict[str, tuple[str, list[str]]]:
     return {line[0].partition("==")[0]: (line[0].partition("==")[2], line[1:]) for line in found}
 
 
-@pytest.mark.parametrize("file", CONSTRAINTS)
+def test_the_image_installs_everything_by_hash():
+    assert f"ARG CONSTRAINTS={IMAGE}" in DOCKERFILE
+    installs = re.findall(r"pip install (.+?)(?= &&|$)", "\n".join(rest for _, rest in instructions()), re.MULTILINE)
+    assert [one.replace("--no-cache-dir ", "") for one in installs] == [
+        f"--require-hashes -r {BUILD}",
+        '--require-hashes -r "$CONSTRAINTS"',
+        "--no-deps dist/*.whl",
+    ]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("file", "aiobotocore"), [(IMAGE, "3"), (AIOBOTO3, "2")])
+def test_the_commands_of_the_dockerfile_install_a_clade_that_works(file, aiobotocore, tmp_path):
+    source, made, environment = tmp_path / "source", tmp_path / "made", tmp_path / "environment"
+    ignored = shutil.ignore_patterns("__pycache__")
+    for pattern in in_build_context():
+        for found in ROOT.glob(pattern):
+            copy = shutil.copy if found.is_file() else partial(shutil.copytree, ignore=ignored)
+            source.mkdir(exist_ok=True)
+            copy(found, source / found.name)
+    last = max(place for place, (word, _) in enumerate(instructions()) if word == "FROM")
+    commands = [rest.replace("/opt/clade", str(made)) for word, rest in instructions()[:last] if word == "RUN"]
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=INSTALL_SECONDS)
+    seen = {"PATH": f"{environment / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path), "CONSTRAINTS": file}
+    run = partial(subprocess.run, env=seen, check=True, timeout=INSTALL_SECONDS, stdout=subprocess.PIPE, text=True)
+    run(["sh", "-ec", "\n".join(commands)], cwd=source)
+    version = run([made / "bin" / "python", "-c", "import aiobotocore; print(aiobotocore.__version__)"], cwd=tmp_path)
+    assert version.stdout.partition(".")[0] == aiobotocore
+    run([made / "bin" / "clade", "demo"], cwd=tmp_path)
+    assert "Omaha" in run([made / "bin" / "clade", "tree", "location", "US/NE"], cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("file", [IMAGE, AIOBOTO3, BUILD])
 def test_every_package_has_a_version_and_hashes_and_nothing_names_an_index(file):
-    assert '--require-hashes -r "$CONSTRAINTS"' in DOCKERFILE
-    assert f"ARG CONSTRAINTS={CONSTRAINTS[0]}" in DOCKERFILE
     for name, (version, hashes) in pinned(file).items():
         assert version, name
         assert hashes, name
         assert all(re.fullmatch("--hash=sha256:[0-9a-f]{64}", one) for one in hashes), name
 
 
-def test_the_versions_satisfy_the_requirements_of_the_project():
+def test_versions_with_aioboto3_satisfy_the_requirements_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    versions, waiting = pinned(CONSTRAINTS[0]), [*project["dependencies"]]
+    versions, waiting = pinned(AIOBOTO3), [*project["dependencies"]]
     waiting += [one for extra in ("demo", "traces") for one in project["optional-dependencies"][extra]]
     needed = set()
     while waiting:
@@ -117,23 +153,36 @@ def test_the_versions_satisfy_the_requirements_of_the_project():
 
 
 def test_without_aioboto3_all_but_the_aws_libraries_have_the_same_versions():
-    usual, plain = (pinned(file) for file in CONSTRAINTS)
+    declared, image = pinned(AIOBOTO3), pinned(IMAGE)
     aws = {"aiobotocore", "botocore"}
-    assert usual.keys() - plain.keys() == {"aioboto3", "aiofiles", "boto3", "s3transfer"}
-    assert {name: plain[name] for name in plain if name not in aws} == {
-        name: usual[name] for name in plain if name not in aws
+    assert declared.keys() - image.keys() == {"aioboto3", "aiofiles", "boto3", "s3transfer"}
+    assert {name: image[name] for name in image if name not in aws} == {
+        name: declared[name] for name in image if name not in aws
     }
-    assert plain["aiobotocore"][0].startswith("3.")
+    assert image["aiobotocore"][0].startswith("3.")
+    assert Version(image["botocore"][0]) > Version(declared["botocore"][0])
 
 
 def is_wanted(one: Requirement, extras: set[str]) -> bool:
-    environment = {"python_version": "3.13", "python_full_version": "3.13.12"}
+    environment = {"python_version": PYTHON, "python_full_version": f"{PYTHON}.0"}
     return one.marker is None or any(one.marker.evaluate({**environment, "extra": extra}) for extra in {"", *extras})
+
+
+def in_build_context() -> list[str]:
+    """The names and patterns that `.dockerignore` lets through."""
+    return [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
 
 
 def test_the_build_context_has_all_files_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    allowed = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    allowed = in_build_context()
     needed = [name.removesuffix("*") for name in project["tool"]["setuptools"]["packages"]["find"]["include"]]
-    needed += ["pyproject.toml", *CONSTRAINTS, project["project"]["readme"], *project["project"]["license-files"]]
+    needed += [
+        "pyproject.toml",
+        IMAGE,
+        AIOBOTO3,
+        BUILD,
+        project["project"]["readme"],
+        *project["project"]["license-files"],
+    ]
     assert [name for name in needed if not any(fnmatch(name, pattern) for pattern in allowed)] == []

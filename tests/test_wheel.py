@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from tests.engines import free_port
 from tests.readme import README
@@ -18,6 +19,14 @@ from tests.test_readme import START_SECONDS, await_ready
 
 ROOT = README.parent
 BUILD_SECONDS, INSTALL_SECONDS = 180, 400
+(RELEASE,) = [
+    step["run"]
+    for step in yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())["jobs"]["packages"][
+        "steps"
+    ]
+    if "-m build" in step.get("run", "")
+]
+"""The commands by which the workflow of releases builds both archives."""
 FLOORS = ("clade", "commands", "graph", "resolvers", "store")
 
 
@@ -38,14 +47,25 @@ def packaged() -> set[str]:
 
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the sdist, and with the wheel that was built from it."""
-    source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    """A directory with the sdist, and with the wheel that was built from it, by the commands of a release."""
+    source, environment = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("environment")
     for name in tracked():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)
-    command = [sys.executable, "-m", "build", "--outdir", made, source]
-    subprocess.run(command, check=True, timeout=BUILD_SECONDS, capture_output=True)
-    return made
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=BUILD_SECONDS)
+    seen = {"PATH": f"{environment / 'bin'}:{os.environ['PATH']}", "HOME": str(environment)}
+    ended = subprocess.run(
+        ["sh", "-ec", RELEASE], cwd=source, env=seen, timeout=BUILD_SECONDS, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return source / "dist"
+
+
+def test_a_release_installs_what_builds_it_by_hash():
+    installs = [line for line in RELEASE.splitlines() if "pip install" in line]
+    assert installs
+    assert [line for line in installs if "--require-hashes" not in line] == []
+    assert "--no-isolation" in RELEASE, "An isolated build installs the newest setuptools, without a hash."
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """DynamoDB's store on the newest aiobotocore 3, without aioboto3: other tests run again in an environment of their own.
 
-CLADE_TEST_AIOBOTOCORE=1 runs all tests of the store there.
+A thorough run has all tests of the store there.
 """
 
 import os
@@ -14,6 +14,7 @@ import pytest
 from packaging.version import Version
 
 from tests.engines import Engine
+from tests.selection import thorough
 
 ROOT = Path(__file__).parents[3]
 LEFT_OUT = {"aioboto3", "aiobotocore", "boto3", "botocore", "clade-graphql", "s3transfer"}
@@ -34,7 +35,8 @@ TESTS = [
     f"{PROTOCOL}::test_of_many_who_write_the_same_at_once_one_wins[dynamodb]",
     f"{PROTOCOL}::test_a_scan_brings_every_item_once_whatever_it_is[dynamodb]",
 ]
-ALL_TESTS = [HERE, PROTOCOL, "--deselect", f"{HERE}/test_aiobotocore.py"]
+ON_DYNAMODB = "not sqlite and not extenddb"
+ALL_TESTS = [HERE, PROTOCOL, "--thorough", "-k", ON_DYNAMODB, "--ignore", f"{HERE}/test_aiobotocore.py"]
 
 
 def run(*command: str | Path, seconds: float, **environment: str) -> str:
@@ -76,9 +78,8 @@ def test_the_environment_has_aiobotocore_3_alone(python: Path) -> None:
 def test_the_store_works_on_aiobotocore_alone(python: Path, engine: Engine) -> None:
     if not engine.exact:
         pytest.skip("the tests need an engine that pages and counts like DynamoDB")
-    is_long = bool(os.environ.get("CLADE_TEST_AIOBOTOCORE"))
-    tests, seconds = (ALL_TESTS, ALL_SECONDS) if is_long else (TESTS, TEST_SECONDS)
+    tests, seconds = (ALL_TESTS, ALL_SECONDS) if thorough() else (TESTS, TEST_SECONDS)
     pytest_command = [python, "-m", "pytest", "-p", "no:cacheprovider"]
     output = run(*pytest_command, *tests, seconds=seconds, CLADE_TEST_DYNAMODB=engine.url)
     assert " passed" in output
-    assert is_long or "skipped" not in output
+    assert thorough() or "skipped" not in output

@@ -13,7 +13,7 @@ from store.dynamodb.transaction import RETRIES
 from store.engine.patience import REQUEST_PATIENCE, Patience
 from store.engine.read_trace import ReadTrace
 from store.engine.usage import ReadUsage
-from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain
+from store.errors import BadInput, Conflict, NoTable, Unavailable, Uncertain, WrongTable
 from store.model.items import ABSENT, Check, Item, Put, key_of
 from store.model.keys import Key
 from store.model.ranges import below, children, subtree
@@ -373,7 +373,7 @@ async def test_a_table_with_other_keys_is_refused_and_left_alone(engine: engines
             KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
         )  # fmt: skip
         async with DynamoDBStore(name, region="eu-west-1", endpoint=engine.url) as store:
-            with pytest.raises(BadInput, match=f"{name}.*key.*by_parent.*by_level"):
+            with pytest.raises(WrongTable, match=f"{name}.*key.*by_parent.*by_level"):
                 await store.create()
         ttl = await client.describe_time_to_live(TableName=name)
         assert ttl["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED"
