@@ -14,6 +14,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+pytestmark = pytest.mark.thorough
+
 MAX_PEAK_BYTES = 1_200_000_000
 MAX_FILE_BYTES = 3_000_000
 RUN_SECONDS = 120
@@ -26,8 +28,6 @@ from pathlib import Path
 resource.setrlimit(resource.RLIMIT_AS, (6_000_000_000, -1))  # so that a fault does not take the machine down
 atexit.register(lambda: print(re.search(r"VmHWM:.*", Path("/proc/self/status").read_text())[0], file=sys.stderr))
 from commands.main import run
-
-pytestmark = pytest.mark.thorough
 run()
 """
 

@@ -5,6 +5,7 @@ import os
 import uuid
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
 from store.connect import open_store
