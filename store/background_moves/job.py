@@ -91,13 +91,17 @@ class MoveJob:
     # -- before the flip -----------------------------------------------------------------------------------------------
 
     async def _copy(self) -> None:
-        """Copy the subtree to its new place, and count its nodes by level and depth."""
+        """Copy the subtree to its new place, and count its nodes by level and depth.
+
+        Where its nodes have search items, a deletion waits as well: a search that does not know of it takes nodes at
+        their places, while a lookup of the same response would see the flip.
+        """
+        if self.move.cursor is None and (self.move.target is not None or self._indexed is not None):
+            await self.lease.wait(self._timing.grace_seconds)
         if self.move.target is None:
             async for page in self._pages(self.move.source, self.move.cursor):
                 await self._write_copied([], [Record.of(item) for item in page])
             return
-        if self.move.cursor is None:
-            await self.lease.wait(self._timing.grace_seconds)
         top, rewrite = await self._rewrite()
         lineages: Mapping[Key, Lineage] = {}
 
