@@ -5,6 +5,8 @@ the marker `both_stores`. A thorough run has modules with the marker `extenddb` 
 named one by one are always run.
 """
 
+import time
+
 import pytest
 from hypothesis import settings
 
@@ -48,6 +50,11 @@ def examples(few: int, many: int) -> int:
     if _examples is not None:
         return _examples
     return many if _thorough else few
+
+
+def until(short: float, long: float) -> float:
+    """When a test ends that could go on for ever, in `time.monotonic()`: after so many seconds, more if thorough."""
+    return time.monotonic() + (long if _thorough else short)
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:

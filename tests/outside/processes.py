@@ -18,6 +18,11 @@ from typing import Any
 
 HERE = Path(__file__).parent
 EXTREMES = HERE / "classes" / "extremes.py"
+# AWS's documented example, which ExtendDB knows as its only key pair.
+KEY_PAIR = {
+    "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
+    "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+}
 START_SECONDS = 60.0
 STOP_SECONDS = 40.0
 ANSWER_SECONDS = 60.0
@@ -85,18 +90,21 @@ class Process:
 
 
 class Engine(Process):
-    """dynoxide, a DynamoDB engine, in memory or in a file. CLADE_TEST_DYNAMODB names the endpoint of another one."""
+    """dynoxide, a DynamoDB engine, in memory or in a file.
+
+    CLADE_TEST_ENGINE=extenddb takes ExtendDB, which checks signatures; CLADE_TEST_DYNAMODB names another endpoint.
+    """
 
     def __init__(self, folder: Path, file: Path | None = None) -> None:
         super().__init__(folder, "engine")
-        self.file = file
+        self.folder, self.file = folder, file
         self.named = os.environ.get("CLADE_TEST_DYNAMODB")
         self.port = free_port()
 
     @staticmethod
-    def binary() -> Path | None:
-        named = os.environ.get("CLADE_TEST_DYNOXIDE")
-        found = Path(named or HERE.parent / "node_modules/@dynoxide/linux-x64/dynoxide")
+    def binary(name: str = "dynoxide") -> Path | None:
+        named = os.environ.get(f"CLADE_TEST_{name.upper()}")
+        found = Path(named or HERE.parent / f"node_modules/@{name}/linux-x64/{name}")
         return found if found.exists() else None
 
     @property
@@ -106,10 +114,10 @@ class Engine(Process):
     def start(self) -> None:
         if self.named:
             return
-        binary = self.binary()
-        assert binary, "npm's @dynoxide/linux-x64 is missing: scripts/test installs it"
-        keep = ("--db-path", str(self.file)) if self.file else ()
-        self.launch(str(binary), "serve", "--host", "127.0.0.1", "--port", str(self.port), *keep)
+        name = os.environ.get("CLADE_TEST_ENGINE", "dynoxide")
+        binary = self.binary(name)
+        assert binary, f"npm's @{name}/linux-x64 is missing: scripts/test installs it"
+        self.launch(str(binary), "serve", *(self._extenddb() if name == "extenddb" else self._dynoxide()))
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
@@ -117,6 +125,15 @@ class Engine(Process):
             assert self.is_alive, self.said()
             time.sleep(0.02)
         raise AssertionError("the engine did not start")
+
+    def _dynoxide(self) -> list[str]:
+        keep = ["--db-path", str(self.file)] if self.file else []
+        return ["--host", "127.0.0.1", "--port", str(self.port), *keep]
+
+    def _extenddb(self) -> list[str]:
+        config, file = self.folder / "extenddb.toml", self.file or self.folder / "extenddb.db"
+        config.write_text(f'[storage]\nbackend = "sqlite"\n[storage.sqlite]\npath = "{file}"\n')
+        return ["--foreground", "--config", str(config), "--port", str(self.port)]
 
 
 class Answer:
@@ -202,8 +219,14 @@ def settings_of(store: str, **settings: str) -> dict[str, str]:
     """An environment with these settings of Clade and no others of it."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith(("CLADE_", "AWS_"))}
     ours = {f"CLADE_{name.upper()}": text for name, text in settings.items()}
-    engine = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_EC2_METADATA_DISABLED": "true"}
-    return {**kept, **engine, "CLADE_STORE": store, "CLADE_LOG_FORMAT": "json", **ours}
+    return {
+        **kept,
+        **KEY_PAIR,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "CLADE_STORE": store,
+        "CLADE_LOG_FORMAT": "json",
+        **ours,
+    }
 
 
 def command(

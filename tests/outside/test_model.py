@@ -1,6 +1,5 @@
 """Short form of the model: fixed seeds on each store. `python -m tests.outside --part model` runs it for any time."""
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +8,7 @@ from tests.outside.model.large import large_move
 from tests.outside.model.races import race
 from tests.outside.model.run import run
 from tests.outside.processes import Engine, Place, place
+from tests.selection import until
 
 STEPS = 40
 RACE_SECONDS = 4.0
@@ -24,15 +24,24 @@ def store(request: pytest.FixtureRequest) -> Iterator[Place]:
         yield found
 
 
+@pytest.mark.both_stores
 def test_each_answer_to_serial_operations_is_the_one_that_the_model_predicts(store: Place) -> None:
-    counts = run(store, 20_261_123, time.monotonic(), STEPS)
+    counts = run(store, 20_261_123, until(0, 60), STEPS)
     assert counts["reads compared"] > STEPS
 
 
 def test_racing_clients_see_what_was_acknowledged_and_agree_when_it_is_quiet(store: Place) -> None:
-    counts = race(store, 20_261_123, time.monotonic() + RACE_SECONDS)
+    counts = race(store, 20_261_123, until(RACE_SECONDS, 20))
     assert counts["races: quiet moments"] == 1
 
 
 def test_a_large_move_is_seen_at_one_moment(store: Place) -> None:
     assert large_move(store)["responses during a large move"] > 2
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not Engine.binary("extenddb"), reason="ExtendDB is missing")
+def test_the_model_holds_on_an_engine_that_checks_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLADE_TEST_ENGINE", "extenddb")
+    with place("dynamodb") as found:
+        assert run(found, 20_261_124, until(0, 20), STEPS)["reads compared"] > STEPS
