@@ -17,6 +17,7 @@ from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
@@ -54,7 +55,7 @@ async def measure(store: Store) -> dict[str, float]:
     """Processor time in milliseconds of each way, and of `serializing`."""
     schema, types = build_schema([Location])
     definitions, limits = {"location": Location.definition()}, BudgetLimits(nodes=2 * NODES, fields=20 * NODES)
-    plans = PlanCache(schema._schema, types)
+    plans = PlanCache(core_schema(schema), types)
     execution = Execution(schema, lambda: Context(Request(store, definitions, limits), types), plans=plans)
     queries = {"list": f'{{ country(path: "X") {{ children {{ {PAGE} }} }} }}'}
     queries["nodes"] = f'{{ country(path: "X") {{ children {{ {PAGE} {LEAVES} }} }} }}'

@@ -22,6 +22,7 @@ from bench.cost.report import line, share, table, write
 from bench.cost.search import Found, Search
 from bench.cost.stage import filled, measuring
 from graph.hierarchies.registry import served
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from graph.settings import Settings
 from tests import engines
@@ -39,7 +40,7 @@ async def measured(options: argparse.Namespace, folder: Path) -> list[Found]:
 async def _all(options: argparse.Namespace, meter: Meter) -> list[Found]:
     """Send the examples first, then what the search makes of them."""
     found: list[Found] = []
-    schema = build_schema(served(Settings().hierarchies))[0]._schema
+    schema = core_schema(build_schema(served(Settings().hierarchies))[0])
     known = [operation for sent in examples().values() if (operation := parsed(schema, sent))]
     search = Search(Generator(schema, options.seed), known)
 

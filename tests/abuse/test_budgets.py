@@ -12,6 +12,7 @@ from graph.compiler.plan_cache import PlanCache
 from graph.errors import MAX_ERRORS_PER_CODE
 from graph.execution.operation import Execution
 from graph.operation.context import Context
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
 from resolvers.session.request import Request
@@ -84,7 +85,7 @@ async def test_a_response_of_one_field_too_many_is_rejected(planted, query, plan
 
 
 async def answer(store: Store, query: str, limits: BudgetLimits, *, planned: bool, **variables: object) -> dict:
-    plans = PlanCache(SCHEMA._schema, TYPES) if planned else None
+    plans = PlanCache(core_schema(SCHEMA), TYPES) if planned else None
     execution = Execution(
         SCHEMA,
         lambda: Context(Request(store, {"ground": Ground.definition()}, limits), TYPES),
@@ -186,7 +187,7 @@ def test_every_field_that_returns_nodes_is_tested():
     """A new one without a query here fails this."""
     nodes = {"Node", "_Entity", "Ground", "GroundConnection", *TYPES.values()}
     found = set()
-    for kind in SCHEMA._schema.type_map.values():
+    for kind in core_schema(SCHEMA).type_map.values():
         if isinstance(kind, GraphQLObjectType | GraphQLInterfaceType):
             shared = kind.name in nodes and kind.name != "GroundConnection"
             found |= {

@@ -22,6 +22,7 @@ from bench.cost.search import Found, Search
 from bench.cost.stage import filled, measuring
 from graph.hierarchies.registry import served
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from graph.settings import Settings
 from store.connect import open_store
@@ -38,7 +39,7 @@ ORDINARY = Measured(
 
 @pytest.fixture(scope="module")
 def schema():
-    return build_schema(served(Settings().hierarchies))[0]._schema
+    return core_schema(build_schema(served(Settings().hierarchies))[0])
 
 
 class Stage:

@@ -13,6 +13,7 @@ from graph.execution.response import OperationResponse
 from graph.execution.response_cache import ResponseCache
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.large_read_limit import LARGE_READ_NODES
@@ -34,7 +35,7 @@ async def test_long_variables_are_not_kept_in_plans_or_caches():
     async with open_store("sqlite://:memory:") as store:
         await store.create()
         await plant(store, "a")
-        plans = PlanCache(SCHEMA._schema, TYPES)
+        plans = PlanCache(core_schema(SCHEMA), TYPES)
         cache = ResponseCache(1_000_000)
         execution = Execution(
             SCHEMA, lambda: Context(Request(store, {"ground": GROUND}), TYPES), plans=plans, cache=cache
@@ -52,7 +53,9 @@ async def test_plans_of_many_documents_with_many_values_each_are_bounded_togethe
         await store.create()
         await plant(store, "a")
         execution = Execution(
-            SCHEMA, lambda: Context(Request(store, {"ground": GROUND}), TYPES), plans=PlanCache(SCHEMA._schema, TYPES)
+            SCHEMA,
+            lambda: Context(Request(store, {"ground": GROUND}), TYPES),
+            plans=PlanCache(core_schema(SCHEMA), TYPES),
         )
         names = "abcd"
         declared = ", ".join(f"${name}: Boolean!" for name in names)
@@ -78,7 +81,7 @@ async def test_questions_leave_no_more_of_a_long_document_behind_than_what_they_
         execution = Execution(
             SCHEMA,
             lambda: Context(Request(store, {"ground": GROUND}), TYPES),
-            plans=PlanCache(SCHEMA._schema, TYPES),
+            plans=PlanCache(core_schema(SCHEMA), TYPES),
             limits=WIDE,
         )
         questions = [GraphQLRequest(query, {"path": f"a/{number}", "n": number}) for number in range(5)]
@@ -164,7 +167,7 @@ def execution(crowd: Crowd, *, planned: bool = True, seconds: float = 60.0) -> E
     def context() -> Context:
         return Context(Request(crowd, {"ground": GROUND}, large_reads=crowd.turns), TYPES)
 
-    plans = PlanCache(SCHEMA._schema, TYPES) if planned else None
+    plans = PlanCache(core_schema(SCHEMA), TYPES) if planned else None
     return Execution(SCHEMA, context, plans=plans, limits=DocumentLimits(request_seconds=seconds))
 
 

@@ -16,6 +16,7 @@ from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.model.keys import node_key
@@ -58,7 +59,7 @@ def execution(store, *, seconds=10.0, planned=True, requests=None) -> Execution:
             requests.append(request)
         return Watched(request, TYPES)
 
-    plans = PlanCache(SCHEMA._schema, TYPES, keep=10) if planned else None
+    plans = PlanCache(core_schema(SCHEMA), TYPES, keep=10) if planned else None
     return Execution(SCHEMA, context, plans=plans, limits=DocumentLimits(request_seconds=seconds))
 
 

@@ -2,6 +2,7 @@
 
 from clade import Node
 from graph.hierarchies.locations import Location
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from store.model.attributes import MAX_TEXT_CHARACTERS
 from tests.classes.land_after import Land
@@ -34,7 +35,7 @@ async def test_hierarchies_have_their_levels_and_attributes_under_their_present_
         ("COUNTRY", "Country", [], True), ("CITY", "City", ["COUNTRY"], False),
         ("FARM", "Farm", ["CITY", "COUNTRY"], False),
     ]  # fmt: skip
-    fields = server.schema._schema.type_map
+    fields = core_schema(server.schema).type_map
     for level in (*land["levels"], *place["levels"]):
         own = fields[level["title"]].fields
         assert {one["name"]: one["type"] for one in level["attributes"]} == {
@@ -68,7 +69,7 @@ async def test_attributes_name_the_fields_of_objects_the_values_of_enums_and_the
     assert {name: one["values"] for name, one in shop.items() if one["values"]} == {"weekday": ["MONDAY", "SUNDAY"]}
     order = {one["orderField"] for one in shop.values() if one["orderField"]}
     common = {"NAME", "KEY", "LEVEL", "CHILD_COUNT", "UPDATED_AT"}
-    assert order == set(server.schema._schema.type_map["PlaceOrderField"].values) - common - {"FLOORS"}
+    assert order == set(core_schema(server.schema).type_map["PlaceOrderField"].values) - common - {"FLOORS"}
     names = " ".join(f"{name} {one['selection'] or ''}" for name, one in shop.items())
     await server.data(caller("read:place"), f'{{ shop(path: "a/b") {{ {names} }} }}')
 
@@ -97,10 +98,10 @@ async def test_hierarchies_name_the_fields_that_search_them(store):
         ["searchLocations", False, "locationsNear", "latitude", "longitude"],
         ["searchAlbums", True, None, None, None],
     ]
-    fields = server.schema._schema.query_type.fields
+    fields = core_schema(server.schema).query_type.fields
     assert all(one[name] in fields for one in found for name in ("searchField", "nearField") if one[name])
     for one in found:
-        inputs = server.schema._schema.type_map[f"{one['title']}Attributes"].fields
+        inputs = core_schema(server.schema).type_map[f"{one['title']}Attributes"].fields
         assert [level["inputField"] for level in one["levels"]] == list(inputs)
 
 
@@ -128,6 +129,6 @@ async def test_changes_and_deleted_nodes_have_the_present_level_or_none(store):
 
 
 def test_scalars_name_their_specifications():
-    kinds = build_schema([Place])[0]._schema.type_map
+    kinds = core_schema(build_schema([Place])[0]).type_map
     for name in ("Path", "Url", "Date", "DateTime", "Decimal"):
         assert kinds[name].specified_by_url.startswith("https://")

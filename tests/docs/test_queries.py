@@ -10,6 +10,7 @@ import pytest
 from graphql import parse, print_ast, separate_operations, validate
 
 from graph.hierarchies.registry import served
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from graph.settings import Settings
 from store.connect import open_store
@@ -23,7 +24,7 @@ from tests.systems.asking import Client
 pytestmark = pytest.mark.both_stores
 
 CLASSES = served(Settings.model_fields["hierarchies"].default)
-SCHEMA = build_schema(CLASSES)[0]._schema
+SCHEMA = core_schema(build_schema(CLASSES)[0])
 PAGES = {page.relative_to(README.parent).as_posix(): page.read_text("utf-8") for page in [README, *DOCS.rglob("*.md")]}
 PAGES = {name: text for name, text in PAGES.items() if blocks("graphql", text)}
 

@@ -16,6 +16,7 @@ from graphql import (
 
 from graph.hierarchies.names import FIELD, OWN_FIELDS, OWN_TYPES, TYPE, names_of
 from graph.hierarchies.registry import served
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema as build
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,7 @@ def test_all_names_that_could_clash_are_known():
     classes = served(
         "graph.hierarchies.locations,graph.hierarchies.categories,clade.examples.asset,clade.examples.drive"
     )
-    kinds = build(classes)[0]._schema
+    kinds = core_schema(build(classes)[0])
     names = {use.name for cls in classes for use in names_of(cls) if use.kind == TYPE}
     types = {name for name in kinds.type_map if not name.startswith("__")}
     assert {name for name in names - types if not name.endswith("Attributes")} == set()  # some levels have none

@@ -11,6 +11,7 @@ from graph.execution.response_cache import ResponseCache
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
 from resolvers.access.caller import Caller, InvalidCredential
 from resolvers.access.grants import Grants
 from resolvers.session.budget import BudgetLimits
@@ -43,7 +44,7 @@ class Server:
             request = Request(store, definitions, BudgetLimits(max_nodes), page_cache=kept, writer=writer)
             return Context(request, types)
 
-        plans = PlanCache(self.schema._schema, types, keep=500)
+        plans = PlanCache(core_schema(self.schema), types, keep=500)
         cache = ResponseCache(10_000_000)
         self.planned = Execution(self.schema, context, plans=plans, cache=cache, limits=limits)
         self.plain = Execution(self.schema, context, limits=limits)

@@ -11,6 +11,7 @@ from graphql import GraphQLInterfaceType, GraphQLObjectType
 
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
+from graph.operation.graphql_core import core_schema
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.metadata.move_record import Move, MoveState
@@ -287,7 +288,7 @@ async def world(store: Store) -> World:
 def fields_of(kind: str) -> set[str]:
     """The names of a type's fields, as the schema has them."""
     server = Server(open_store("sqlite://:memory:"), Location, CategoryNode)
-    found = server.schema._schema.get_type(kind)
+    found = core_schema(server.schema).get_type(kind)
     assert isinstance(found, GraphQLObjectType | GraphQLInterfaceType)
     return set(found.fields)
 

@@ -15,6 +15,7 @@ from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from resolvers.search import finder
 from resolvers.session.budget import BudgetLimits
@@ -81,7 +82,7 @@ class Asker:
         self._store = store
         self._budget = BudgetLimits(read_units=read_units)
         self._cache = PageCache(10_000_000, TreeVersionCache(0.0))
-        self._plans = PlanCache(SCHEMA._schema, TYPES, keep=100)
+        self._plans = PlanCache(core_schema(SCHEMA), TYPES, keep=100)
 
     async def ask(self, who: Any, *, planned: bool, query: str = QUERY, **variables: Any) -> Any:
         """The whole answer, and what it took."""

@@ -21,6 +21,7 @@ from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.observability.request_info import KEY, RequestInfo
 from graph.operation.context import Context
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.endpoint import GraphQLEndpoint
@@ -83,7 +84,7 @@ class Scene:
         execution = Execution(
             SCHEMA,
             self._context,
-            plans=PlanCache(SCHEMA._schema, TYPES),
+            plans=PlanCache(core_schema(SCHEMA), TYPES),
             cache=ResponseCache(1_000_000 if keeps else 0),
         )
         callers = Authenticator(self.keyring, local_writes=True)

@@ -12,6 +12,7 @@ from graph.execution.operation import Execution
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
@@ -84,7 +85,7 @@ class Client:
         self._store = store
         self._schema, self._types = schema_of(*hierarchies)
         self._definitions = {cls.name: cls.definition() for cls in hierarchies}
-        self._plans = PlanCache(self._schema._schema, self._types, keep=100) if planned else None
+        self._plans = PlanCache(core_schema(self._schema), self._types, keep=100) if planned else None
         self._budget = budget or BudgetLimits(max_nodes)
         self._page_caches = [page_cache(), page_cache()] if page_cache else [None, None]
         self._parallel = parallel

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.operation.context import Context
+from graph.operation.graphql_core import core_schema
 from resolvers.access.grants import Grants
 from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.request import Request
@@ -40,7 +41,7 @@ from tests.systems.test_answers_model import (
 )
 
 pytestmark = pytest.mark.usefixtures("each_error")
-PLANS = PlanCache(SCHEMA._schema, SCHEMA_TYPES, keep=100)
+PLANS = PlanCache(core_schema(SCHEMA), SCHEMA_TYPES, keep=100)
 
 
 class GrantedWriter(Writer):

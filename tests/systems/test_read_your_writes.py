@@ -12,6 +12,7 @@ from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache
 from graph.hierarchies.categories import CategoryNode
 from graph.operation.context import Context
+from graph.operation.graphql_core import core_schema
 from resolvers.past.history import find_deleted, read_history, read_revision
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.session.page_cache import PageCache
@@ -44,7 +45,7 @@ class Server:
     def __init__(self, store: Store, *, planned: bool = True, settle: float = 2 * LAG, stale: float = 0.0) -> None:
         self.store = store
         kept, writer = PageCache(1_000_000, TreeVersionCache(settle, stale)), Writer(store)
-        plans = PlanCache(SCHEMA._schema, TYPES) if planned else None
+        plans = PlanCache(core_schema(SCHEMA), TYPES) if planned else None
         self._execution = Execution(
             SCHEMA,
             lambda: Context(Request(store, DEFINITIONS, page_cache=kept, writer=writer, settle_seconds=settle), TYPES),

@@ -16,6 +16,7 @@ from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from resolvers.access.grants import Grants
 from resolvers.session.request import Request
@@ -41,7 +42,7 @@ from tests.systems.test_answers_model import (
 
 pytestmark = pytest.mark.usefixtures("each_error")
 NEVER = 1_000_000
-PLANS = PlanCache(SCHEMA._schema, SCHEMA_TYPES, keep=100)
+PLANS = PlanCache(core_schema(SCHEMA), SCHEMA_TYPES, keep=100)
 
 
 async def ask(store: Store, fields: list[Field], plans: PlanCache | None) -> tuple[Any, set[tuple[Any, str]]]:

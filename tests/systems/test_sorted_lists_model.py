@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.operation.context import Context
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from resolvers.access.grants import Visibility
 from resolvers.session.page_cache import PageCache
@@ -36,7 +37,7 @@ from tests.systems.test_answers_model import common, seeds
 
 pytestmark = pytest.mark.usefixtures("each_error")
 SCHEMA, TYPES = build_schema([Thing])
-PLANS = PlanCache(SCHEMA._schema, TYPES, keep=100)
+PLANS = PlanCache(core_schema(SCHEMA), TYPES, keep=100)
 DEFINITIONS = {"thing": Thing.definition()}
 ENUMS = {"field", "direction", "level", "levels"}
 PAGE = "edges { cursor node { path } } nodes { path } pageInfo { hasNextPage hasPreviousPage endCursor }"

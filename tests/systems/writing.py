@@ -9,6 +9,7 @@ from graph.execution.operation import Execution
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
@@ -28,7 +29,7 @@ class Clients:
         self.store = store
         self._writer = Writer(store) if writes else None
         self._kept = PageCache(10_000_000, TreeVersionCache(0.0))
-        plans = PlanCache(SCHEMA._schema, TYPES, keep=100) if planned else None
+        plans = PlanCache(core_schema(SCHEMA), TYPES, keep=100) if planned else None
         self._execution = Execution(SCHEMA, self._context, plans=plans)
         self.request = Request(store, DEFINITIONS)
 

@@ -9,6 +9,7 @@ from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
 from resolvers.session.request import Request
 from store.background_moves.timing import MoveTiming
 from store.edits.delete import Delete, Policy
@@ -64,7 +65,7 @@ def places(data: dict[str, Any]) -> list[str]:
 
 async def told_meanwhile(writer: Writer, reader: Store, edit: Any) -> list[list[str]]:
     """Where readers found the subtree, one after another, from before a change until it is swept."""
-    plans = PlanCache(SCHEMA._schema, SCHEMA_TYPES, keep=10)
+    plans = PlanCache(core_schema(SCHEMA), SCHEMA_TYPES, keep=10)
 
     async def change() -> None:
         assert (await writer.write(edit, ReadUsage())).move is not None

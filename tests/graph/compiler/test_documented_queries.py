@@ -11,6 +11,7 @@ from graph.execution.operation import Execution
 from graph.hierarchies.example_queries import Sample, example_queries
 from graph.hierarchies.registry import served
 from graph.operation.context import Context
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from graph.settings import Settings
 from resolvers.session.request import Request
@@ -47,7 +48,7 @@ def documented() -> dict[str, str]:
         for name, document in separate_operations(parse(text)).items():
             operation = get_operation_ast(document)
             is_query = operation is not None and operation.operation is OperationType.QUERY
-            if is_query and not operation.variable_definitions and not validate(SCHEMA._schema, document):
+            if is_query and not operation.variable_definitions and not validate(core_schema(SCHEMA), document):
                 found[f"{name or 'unnamed'}-{len(found)}"] = print_ast(document)
     return found
 
@@ -66,7 +67,7 @@ async def test_documented_queries_have_equal_responses_compiled_and_interpreted(
         def context() -> Context:
             return Context(Request(store, DEFINITIONS), TYPES)
 
-        planning = Execution(SCHEMA, context, plans=PlanCache(SCHEMA._schema, TYPES))
+        planning = Execution(SCHEMA, context, plans=PlanCache(core_schema(SCHEMA), TYPES))
         body = await compare(planning, Execution(SCHEMA, context), DOCUMENTED[name])
         assert planning.interpreted == any(re.search(rf"\b{field}\b", DOCUMENTED[name]) for field in UNPLANNED)
         assert planning.fallbacks == ("errors" in body)

@@ -24,6 +24,7 @@ from graph.execution.response import OperationResponse
 from graph.execution.response_cache import ResponseCache
 from graph.operation import document_cache
 from graph.operation.context import Context
+from graph.operation.graphql_core import core_schema
 from graph.operation.lookahead import SelectedFields
 from graph.schema import build_schema
 from resolvers.session.budget import BudgetLimits
@@ -59,7 +60,7 @@ def executions(
             TYPES,
         )
 
-    plans = PlanCache(SCHEMA._schema, TYPES, keep=100)
+    plans = PlanCache(core_schema(SCHEMA), TYPES, keep=100)
     return (
         Execution(SCHEMA, context, plans=plans, cache=cache, limits=WIDE),
         Execution(SCHEMA, plain, limits=WIDE),
@@ -255,7 +256,7 @@ def collections_of(monkeypatch, levels: int) -> int:
         fragments.append(f"fragment F{depth} on Ground {{ ... on Ground {{ id }} {kinds} ... on Node {{ id }} }}")
     document = parse("{ grounds { nodes { ...F0 } } }\n" + "\n".join(fragments))
     none = VariableValues({}, {})
-    fields = SelectedFields(SCHEMA._schema, TYPES, document.definitions, document.definitions[0], none)
+    fields = SelectedFields(core_schema(SCHEMA), TYPES, document.definitions, document.definitions[0], none)
     calls: list[Any] = []
 
     def collect(*arguments: Any) -> Any:
@@ -376,7 +377,7 @@ async def test_nodes_returned_twice_count_twice_compiled_and_interpreted(planted
     def context() -> Context:
         return Context(Request(store, DEFINITIONS, BudgetLimits(20)), TYPES)
 
-    planning = Execution(SCHEMA, context, plans=PlanCache(SCHEMA._schema, TYPES, keep=10))
+    planning = Execution(SCHEMA, context, plans=PlanCache(core_schema(SCHEMA), TYPES, keep=10))
     plain = Execution(SCHEMA, context)
     ids = '"ground:n0", ' * 8
     for query in (
@@ -427,7 +428,7 @@ async def test_cached_pages_keep_no_plan_alive(planted, monkeypatch):
     execution = Execution(
         SCHEMA,
         lambda: Context(Request(store, DEFINITIONS, page_cache=kept), TYPES),
-        plans=PlanCache(SCHEMA._schema, TYPES, keep=3),
+        plans=PlanCache(core_schema(SCHEMA), TYPES, keep=3),
     )
     for number in range(30):
         query = f'{{ area(path: "a") {{ a{number}: children {{ nodes {{ b{number}: key }} }} }} }}'

@@ -15,6 +15,7 @@ from graph.execution.eager_coroutine import EagerCoroutine
 from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache, etag_of
 from graph.operation.context import Context
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
@@ -38,7 +39,7 @@ def server(store: Store, settle: float = 0.3, clock: Callable[[], float] = time.
     def context() -> Context:
         return Context(Request(store, {"ground": GROUND}, page_cache=kept), TYPES)
 
-    return Execution(SCHEMA, context, plans=PlanCache(SCHEMA._schema, TYPES, keep=10), cache=cache)
+    return Execution(SCHEMA, context, plans=PlanCache(core_schema(SCHEMA), TYPES, keep=10), cache=cache)
 
 
 async def ask(execution: Execution, query: str = LIST) -> tuple[Any, dict[str, Any]]:

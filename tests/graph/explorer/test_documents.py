@@ -13,6 +13,7 @@ from clade.examples.drive import DriveNode
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
 from store.connect import open_store
 from tests.classes.land_after import Land
 from tests.classes.shops import Place
@@ -53,7 +54,7 @@ async def documents(store, file, *classes):
     file.write_text(json.dumps(found["hierarchies"]))
     printed = json.loads(run("node", HERE / "print_documents.mjs", file))["documents"]
     named = {name: {one: text for one, text in each.items() if text} for name, each in printed.items()}
-    return {"all": {"hierarchies": first}, **named}, server.schema._schema
+    return {"all": {"hierarchies": first}, **named}, core_schema(server.schema)
 
 
 @pytest.fixture

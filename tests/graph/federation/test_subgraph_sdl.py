@@ -18,6 +18,7 @@ from graph.federation.demand_control import ARGUMENTS, NEAR, SEARCH
 from graph.federation.subgraph_sdl import subgraph_sdl
 from graph.federation_exposure import EXPOSABLE, exposed
 from graph.hierarchies.registry import served
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from store.errors import BadInput
 from tests.classes.shops import Place
@@ -51,10 +52,10 @@ def test_the_subgraph_links_the_federation_that_composers_know(schema):
 
 def test_every_level_and_every_hierarchy_s_interface_is_an_entity_by_id_and_by_path(schema, subgraph):
     entities = {name for name, one in subgraph.items() if one.directives and "@key" in directives_of(one)[0]}
-    node = schema._schema.type_map["Node"]
+    node = core_schema(schema).type_map["Node"]
     nodes = {
         name
-        for name, one in schema._schema.type_map.items()
+        for name, one in core_schema(schema).type_map.items()
         if (is_object_type(one) or isinstance(one, GraphQLInterfaceType)) and node in one.interfaces
     }
     assert entities == nodes
@@ -72,7 +73,7 @@ def test_types_of_every_subgraph_of_clade_are_shareable(subgraph, name):
 def test_nothing_else_than_the_hidden_differs_from_the_whole_schema(schema, subgraph):
     whole = {
         name
-        for name, one in schema._schema.type_map.items()
+        for name, one in core_schema(schema).type_map.items()
         if not is_specified_scalar_type(one) and not is_introspection_type(one)
     }
     hidden = {"DeletedNode", "ChangeFeed", "Change", "Move", "MoveState", "Mutation", "WritePlan", "DeletePolicy"}
@@ -81,13 +82,15 @@ def test_nothing_else_than_the_hidden_differs_from_the_whole_schema(schema, subg
     hidden |= {name for name in whole if name.endswith(("Attributes", "Payload")) or "Revision" in name}
     assert set(subgraph) == whole - MACHINERY - hidden
     fields = {one.name.value for one in subgraph["Query"].fields}
-    assert set(schema._schema.query_type.fields) - fields == {
+    assert set(core_schema(schema).query_type.fields) - fields == {
         "node", "nodes", "deletedNode", "changes", "move", "moves", "hierarchies", "_service", "_entities",
     }  # fmt: skip
     for name, definition in subgraph.items():
         if isinstance(definition, ObjectTypeDefinitionNode | InterfaceTypeDefinitionNode) and name != "Query":
             past = {"history", "atRevision"}
-            assert {one.name.value for one in definition.fields} == set(schema._schema.type_map[name].fields) - past
+            assert {one.name.value for one in definition.fields} == set(
+                core_schema(schema).type_map[name].fields
+            ) - past
 
 
 def test_exposed_fields_are_in_the_subgraph(schema):

@@ -1,6 +1,7 @@
 """Types of attributes: what a class may write, and which scalar that is."""
 
 from graph.hierarchies.registry import served
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 
 TEXT = '''
@@ -58,7 +59,7 @@ TYPES = {
 
 def test_every_type_of_an_attribute_is_its_scalar_and_pythons_own_types_are_the_same(tmp_path):
     (tmp_path / "ware.py").write_text(TEXT)
-    kinds = build_schema(served(str(tmp_path / "ware.py")))[0]._schema.type_map
+    kinds = core_schema(build_schema(served(str(tmp_path / "ware.py")))[0]).type_map
     for name in ("Item", "ItemAttributes", "ItemRevision"):
         fields = kinds[name].fields
         assert {field: str(fields[field].type) for field in TYPES} == TYPES

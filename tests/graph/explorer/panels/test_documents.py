@@ -8,6 +8,7 @@ from graphql import parse, validate
 from clade import Node
 from graph.hierarchies.registry import served
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
 from store.connect import open_store
 from tests.clients.programs import needs_node, run
 from tests.graph.explorer.panels.app import ASSETS, HERE
@@ -42,7 +43,7 @@ async def test_documents_of_each_hierarchy_and_level_are_valid_and_within_the_de
     assert len(made) == OF_ALL + len(found) * (OF_HIERARCHY + VERBS) + levels * OF_LEVEL
     for document in made:
         DocumentLimits().parse(document)
-        assert validate(server.schema._schema, parse(document)) == [], document
+        assert validate(core_schema(server.schema), parse(document)) == [], document
 
 
 EURO = {"amount": "1", "currency": "EUR"}
