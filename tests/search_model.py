@@ -68,7 +68,7 @@ class NodeWords:
 
     def __init__(self, hierarchy: Hierarchy, node: dict[str, Any]) -> None:
         self._left = 40
-        names = {"": node["name"], **node.get("names", {})}
+        names = {"": node["name"], **dict(sorted(node.get("names", {}).items()))}
         folded = {language: fold(name) for language, name in names.items()}
         own = node["sk"][1:-1].split("#")[-1] if node["sk"] != "#" else node["pk"].split("#")[1]
         for escaped in {own[place : place + 3] for place, c in enumerate(own) if c == "%"}:

@@ -49,7 +49,8 @@ class Words(NamedTuple):
         names = {"": fold(record.name)}
         stored = record.attributes.get(NAMES)
         if stored is not None and are_names(stored):
-            names |= {language: fold(text) for language, text in cast(dict[str, str], stored).items()}
+            # In one order, since what is beyond MAX_ITEMS depends on it: DynamoDB's maps have none.
+            names |= {language: fold(text) for language, text in sorted(cast(dict[str, str], stored).items())}
         key = decode_segment(last_segment(record.pk, record.sk))
         if key != record.name and (key := fold(key)) not in names.values():
             names[KEY] = key

@@ -108,6 +108,12 @@ def test_a_node_has_at_most_forty_items_of_which_names_come_first() -> None:
     assert sum(item["sk"].startswith("東") for item in items) == 30
 
 
+def test_what_is_cut_does_not_depend_on_the_order_in_which_a_store_returns_names() -> None:
+    names = {language: letter * 30 for language, letter in zip(("ja", "de", "fr"), "京東ก", strict=True)}
+    one, other = (city("Omaha", names=dict(order)) for order in (names.items(), reversed(names.items())))
+    assert word_items(SEARCHED, one, LINE) == word_items(SEARCHED, other, LINE)
+
+
 def test_trees_that_are_searched_by_themselves_have_partitions_of_their_own() -> None:
     (item,) = word_items(BY_TREE, city("Omaha", "omaha"), LINE)
     root = id_hash("location:us")
