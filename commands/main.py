@@ -30,7 +30,7 @@ COMMANDS = {
         "tree": Command("commands.tree:tree", "Show a node and its descendants, or the served hierarchies."),
     },
     "Store": {
-        "table": Command("commands.table:app", "Create, describe and migrate the table, and print its template."),
+        "table": Command("commands.table:app", "Create and describe the table, and print its template."),
         "check": Command("commands.check:check", "Check that the table is consistent, and print each finding."),
         "repair": Command("commands.check:repair", "Repair derived data, and print each repair."),
         "backup": Command("commands.backup:backup", "Copy an SQLite store into one file."),

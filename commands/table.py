@@ -1,4 +1,4 @@
-"""`clade table`: create, describe and migrate the table, and print its template and its IAM policy."""
+"""`clade table`: create and describe the table, and print its template and its IAM policy."""
 
 import json
 import re
@@ -6,19 +6,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from commands.options import StoreUrl, interruptible, store_url, with_store
+from commands.options import StoreUrl, store_url, with_store
 from commands.templates.cloudformation import cloudformation
 from commands.templates.terraform import terraform
-from store.checking import migration
 from store.connect import open_store
 from store.dynamodb.iam_policy import Use, policy
 from store.engine.table_options import Capacity, TableOptions
 from store.errors import BadInput
-from store.metadata.layout_version import LAYOUT
 from store.store_url import DynamoDBUrl, parse_store_url
-from store.text import quantity, shorten
+from store.text import shorten
 
-app = typer.Typer(help="Create, describe and migrate the table of CLADE_STORE.", no_args_is_help=True)
+app = typer.Typer(help="Create and describe the table of CLADE_STORE.", no_args_is_help=True)
 
 Recovery = Annotated[
     bool | None,
@@ -78,23 +76,6 @@ def describe(store: StoreUrl = None) -> None:
     for name, value in description.items():
         table.add_row(name, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
     Console(markup=False, emoji=False).print(table)
-
-
-@app.command()
-def migrate(store: StoreUrl = None) -> None:
-    """Migrate the table to the layout of this version.
-
-    Stop servers of older versions first: they reject the table from then on. Servers of this version may run meanwhile.
-    A migration that was interrupted is continued by the same command; nothing is done twice.
-
-    Example: clade table migrate
-    """
-    url = store_url(store)
-    with interruptible(lambda: "Stopped: the migration is incomplete; run the same command to continue."):
-        before, written = with_store(open_store(url), migration.migrate)
-    previous = f", before {before}" if before != LAYOUT else ""
-    rewritten = f"; rewritten: {quantity(written, 'root')}" if written else ""
-    print(f"{url}: layout {LAYOUT}{previous}{rewritten}.")
 
 
 @app.command("template")

@@ -24,16 +24,6 @@ from store.errors import BadInput
 from store.text import shorten
 
 PREFIX = "CLADE_"
-FORMER = {
-    "KEEP_MB": "was renamed; set CLADE_RECORD_CACHE_MB instead",
-    "CACHE_MB": "was renamed; set CLADE_RESPONSE_CACHE_MB instead",
-    "SUGGESTIONS": "was removed, since suggestions follow CLADE_INTROSPECTION; unset the variable",
-    "MAX_REPEATS": "was removed, since the limit is fixed; unset the variable",
-    "MAX_DIRECTIVES_AT_ONCE": "was removed, since CLADE_MAX_DIRECTIVES covers it; unset the variable",
-    "MAX_ENTITIES": "was removed, since CLADE_MAX_INPUT_VALUES covers it; set that instead",
-    "PLAN_CACHE_DOCUMENTS": "was removed, since the length of the cached documents bounds them; unset the variable",
-}
-"""Former settings, each with what became of it and the way out."""
 TESTS = "TEST_"  # variables of the tests and the benchmark
 MIN_SIMILARITY = 0.8  # one wrong letter of five
 
@@ -79,7 +69,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 class Settings(BaseSettings):
     """The settings, read from environment variables with the prefix `CLADE_`; an empty variable counts as unset.
 
-    Raises BadInput for an invalid value, and for a variable whose name is a former or misspelt name of a setting.
+    Raises BadInput for an invalid value, and for a variable whose name is a misspelt name of a setting.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, allow_inf_nan=False, frozen=True)
@@ -282,10 +272,8 @@ def allowed_values(field: FieldInfo) -> str:
 
 
 def _reject_misspelt() -> None:
-    """Raise BadInput for a variable that has the name of a former setting, or nearly the name of one."""
+    """Raise BadInput for a variable that has nearly the name of a setting."""
     for variable in _unknown_variables():
-        if change := FORMER.get(_name(variable)):
-            raise BadInput(f"{shorten(variable)} {change}.")
         for near in _similar(variable):
             raise BadInput(f"{shorten(variable)} is not a setting; use {PREFIX}{near}, or unset the variable.")
 

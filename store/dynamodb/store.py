@@ -248,9 +248,6 @@ class DynamoDBStore:
     async def describe(self) -> dict[str, Value]:
         return await TableAdmin(self._client).describe()
 
-    async def migrate(self) -> object:
-        return await TableAdmin(self._client).migrate()
-
     async def health(self) -> None:
         await TableAdmin(self._client).check()
 

@@ -14,7 +14,6 @@ from store.errors import NoTable, Unavailable, WrongTable
 from store.metadata.layout_version import (
     LAYOUT_KEY,
     check_layout,
-    check_supported,
     layout_in,
     layout_item,
 )
@@ -107,7 +106,7 @@ class TableAdmin:
                 raise
             await self._check_described()
             raise self._foreign(["its keys are not pk and sk"]) from error
-        if item is None:  # a table of the first layout, or of somebody else
+        if item is None:  # perhaps the table of somebody else
             await self._check_described()
         check_layout(self._table, layout_in(item))
 
@@ -125,14 +124,6 @@ class TableAdmin:
             f'"{self._table}" is not a table of Clade: {", ".join(wrong)}. Clade keeps its nodes in a table of its '
             "own, into which it can import this one; see docs/from-your-table.md."
         )
-
-    async def migrate(self) -> object:
-        """Upgrade the schema to this version of Clade; the version that it had."""
-        self._check_definition(await self._described())
-        found = await self.layout()
-        check_supported(self._table, found)
-        await self.mark()
-        return found
 
     async def mark(self) -> None:
         """Store this Clade's schema version in the table."""

@@ -87,10 +87,6 @@ class Store(Protocol):
         """
         ...
 
-    async def migrate(self) -> object:
-        """Mark the table as one of this layout; the one that it had. `checking/migration.py` rewrites its items."""
-        ...
-
     async def describe(self) -> dict[str, Value]:
         """Properties of the table by name, for `clade table show`."""
         ...

@@ -1,12 +1,6 @@
-"""Layout version of a table, and the checks of it.
+"""Layout version of a table, and the check of it.
 
-It is stored in an item of DynamoDB's table, and in SQLite's `user_version`. A table without it has version 1: such
-tables were made before the version was stored.
-
-| version | difference |
-| --- | --- |
-| 1 | the item of a root has `below`, the numbers of all nodes of its tree by level |
-| 2 | it has none: the tree version has these numbers |
+It is stored in an item of DynamoDB's table, and in SQLite's `user_version`.
 """
 
 from store.errors import WrongLayout
@@ -28,20 +22,17 @@ def layout_item(version: int | None = None) -> Item:
 
 
 def layout_in(item: Item | None) -> object:
-    """The version in the item of a table."""
-    return 1 if item is None else item.get("version")
-
-
-def check_supported(name: str, found: object) -> None:
-    """Raise WrongLayout for an unfinished copy, and for a table of a newer Clade."""
-    if found == COPYING:
-        raise WrongLayout(f'"{name}" is an unfinished copy; run the same clade copy again to finish it.')
-    if not isinstance(found, int) or not 0 < found <= LAYOUT:
-        raise WrongLayout(f'"{name}" has layout {found}, and this Clade supports up to {LAYOUT}; use a newer Clade.')
+    """The version in the item of a table, None where it has none."""
+    return None if item is None else item.get("version")
 
 
 def check_layout(name: str, found: object) -> None:
     """Raise WrongLayout unless this is the version that can be read and written."""
-    check_supported(name, found)
+    if found == COPYING:
+        raise WrongLayout(f'"{name}" is an unfinished copy; run the same clade copy again to finish it.')
+    if found is None:
+        raise WrongLayout(f'"{name}" has no layout version; run clade table create, or use another table.')
     if found != LAYOUT:
-        raise WrongLayout(f'"{name}" has layout {found}, and this Clade needs {LAYOUT}; run: clade table migrate')
+        raise WrongLayout(
+            f'"{name}" has layout {found}, and this Clade needs {LAYOUT}; use the version of Clade that wrote it.'
+        )

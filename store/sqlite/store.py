@@ -248,9 +248,6 @@ class SQLiteStore:
     async def create(self, options: TableOptions = TableOptions()) -> bool:
         return await Table(self._database).create(options)
 
-    async def migrate(self) -> object:
-        return await Table(self._database).migrate()
-
     async def describe(self) -> dict[str, Value]:
         return Table(self._database).describe()
 

@@ -2,7 +2,7 @@
 
 from store.engine.table_options import TableOptions
 from store.errors import BadInput
-from store.metadata.layout_version import check_layout, check_supported
+from store.metadata.layout_version import check_layout
 from store.model.attributes import Value
 from store.model.keys import Index, index_name
 from store.sqlite.connection import Database
@@ -30,16 +30,6 @@ class Table:
                     connection.execute(statement)
         return not exists
 
-    async def migrate(self) -> object:
-        """Upgrade the schema to this version of Clade; the version that it had."""
-        with self._database.translated():
-            async with self._database.transaction() as connection:
-                if not self.exists():
-                    raise self._database.no_table()
-                check_supported(self._path, found := self._layout())
-                connection.execute(MARK)
-        return found
-
     def exists(self) -> bool:
         """Whether the file holds the table; raises BadInput where it is that of another program."""
         found = [name for (name,) in self._database.connection().execute("SELECT name FROM pragma_table_info('items')")]
@@ -51,9 +41,9 @@ class Table:
         """Raise WrongLayout unless the table has this Clade's schema version."""
         check_layout(self._path, self._layout())
 
-    def _layout(self) -> int:
+    def _layout(self) -> int | None:
         (version,) = self._database.connection().execute("PRAGMA user_version").fetchone()
-        return version or 1  # 0 is that of a table made before versions were stored
+        return version or None  # 0 is that of a file without one
 
     def check_health(self) -> None:
         """Raise NoTable, WrongLayout or Unavailable where the table cannot be read."""

@@ -154,7 +154,7 @@ def test_create_marks_a_table_of_the_template_and_changes_nothing_else() -> None
     before, url = described(name), f"dynamodb://{name}?region={REGION}"
     assert run("create", "--store", url) == f"{url}: the table exists.\n"
     assert described(name) == before
-    assert run("migrate", "--store", url) == f"{url}: layout 2.\n"
+    assert "layout" in run("describe", "--store", url)
 
 
 # -- Terraform ---------------------------------------------------------------------------------------------------------

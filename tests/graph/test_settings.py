@@ -6,7 +6,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from graph.settings import FORMER, Settings, descriptions, ignored_variables
+from graph.settings import Settings, descriptions, ignored_variables
 from store.errors import BadInput
 
 NUMBERS = [name for name, field in Settings.model_fields.items() if field.annotation in (int, float)]
@@ -97,26 +97,6 @@ def test_a_misspelt_name_is_an_error_with_the_right_name(monkeypatch, variable, 
     with pytest.raises(BadInput, match=f"^{variable} is not a setting; use {meant}, or unset"):
         Settings()
     assert ignored_variables() == []
-
-
-@pytest.mark.parametrize(
-    ("variable", "way_out"),
-    [
-        ("CLADE_KEEP_MB", "was renamed; set CLADE_RECORD_CACHE_MB instead."),
-        ("clade_cache_mb", "was renamed; set CLADE_RESPONSE_CACHE_MB instead."),
-        ("CLADE_SUGGESTIONS", "was removed, since suggestions follow CLADE_INTROSPECTION; unset the variable."),
-    ],
-)
-def test_a_former_setting_is_an_error_with_the_way_out(monkeypatch, variable, way_out):
-    monkeypatch.setenv(variable, "8")
-    with pytest.raises(BadInput) as wrong:
-        Settings()
-    assert str(wrong.value) == f"{variable} {way_out}"
-
-
-@pytest.mark.parametrize("name", FORMER)
-def test_no_former_setting_is_one_of_today(name):
-    assert name.lower() not in Settings.model_fields
 
 
 def test_other_variables_are_ignored_and_listed(monkeypatch):

@@ -124,7 +124,7 @@ async def test_each_use_of_a_table_calls_what_its_policy_allows_and_nothing_else
         writes = reads | imported | recorded.take()
         assert writes == ACTIONS[Use.WRITING]
 
-        for arguments in (["table", "describe"], ["table", "migrate"], ["check"]):
+        for arguments in (["table", "describe"], ["check"]):
             await recorded.run(*arguments)
         async with open_store(recorded.url) as store:  # an id that leads nowhere, which a repair takes away
             await store.commit([Put({"pk": "id#location:stray", "sk": "v0", "tree": "location#US", "key": "#Gone#"})])

@@ -10,8 +10,9 @@ from store.connect import open_store, opened
 from store.dynamodb.client import DynamoDBClient
 from store.dynamodb.codec import encode
 from store.engine.protocol import Store
-from store.errors import BadInput, NoTable, WrongLayout
+from store.errors import WrongLayout
 from store.metadata.layout_version import LAYOUT
+from store.model.items import Put
 from tests.engines import Engine
 
 
@@ -37,22 +38,21 @@ async def test_a_new_table_has_the_layout_of_this_version(store: Store, store_ur
         pass
 
 
-async def test_a_table_without_a_version_is_of_the_first_layout_and_migrating_writes_it(
-    store: Store, store_url: str
-) -> None:
+async def test_a_table_without_a_version_is_refused(store: Store, store_url: str) -> None:
+    await store.commit([Put({"pk": "id#location:x", "sk": "#", "tree": "location#US", "key": "#"})])
     await set_layout(store_url, None)
-    assert (await store.describe())["layout"] == "1"
-    assert await store.migrate() == 1
-    assert await store.migrate() == LAYOUT
+    for verb in (store.health, store.create):
+        with pytest.raises(WrongLayout, match="has no layout version"):
+            await verb()
 
 
-@pytest.mark.parametrize("version", [LAYOUT + 1, 2**31 - 1])
-async def test_the_table_of_a_newer_version_is_refused_by_whatever_opens_it(
+@pytest.mark.parametrize("version", [LAYOUT - 1, LAYOUT + 1, 2**31 - 1])
+async def test_the_table_of_another_version_is_refused_by_whatever_opens_it(
     store: Store, store_url: str, version: int
 ) -> None:
     await set_layout(store_url, version)
-    for verb in (store.health, store.create, store.migrate):
-        with pytest.raises(WrongLayout, match=f"layout {version}.*use a newer Clade"):
+    for verb in (store.health, store.create):
+        with pytest.raises(WrongLayout, match=f"layout {version}.*needs {LAYOUT}; use the version of Clade"):
             await verb()
     with pytest.raises(WrongLayout):
         async with opened(store_url):
@@ -70,26 +70,3 @@ async def test_an_invalid_version_is_rejected(engine: Engine, version: object) -
         await set_layout(url, version)
         with pytest.raises(WrongLayout):
             await store.health()
-
-
-async def test_an_older_table_is_rejected_until_it_is_migrated(store: Store, store_url: str) -> None:
-    await set_layout(store_url, 1)
-    for verb in (store.health, store.create):
-        with pytest.raises(WrongLayout, match=f"layout 1.*needs {LAYOUT}.*clade table migrate"):
-            await verb()
-    assert await store.migrate() == 1
-    await store.health()
-
-
-async def test_there_is_nothing_to_migrate_where_there_is_no_table(store_url: str) -> None:
-    async with open_store(store_url) as store:
-        with pytest.raises(NoTable):
-            await store.migrate()
-
-
-async def test_another_programs_file_is_not_marked(tmp_path) -> None:
-    with contextlib.closing(sqlite3.connect(tmp_path / "shop.db")) as file:
-        file.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, price REAL)")
-    async with open_store(f"sqlite:///{tmp_path / 'shop.db'}") as store:
-        with pytest.raises(BadInput, match="another program"):
-            await store.migrate()
