@@ -22,13 +22,13 @@ from tests.search_model import NodeWords
 async def all_items(store: Store) -> list[dict[str, Any]]:
     """All items of the table, in no order."""
     if isinstance(store, SQLiteStore):
-        rows = store._database.connection().execute("SELECT body FROM items")
+        rows = store.database.connection().execute("SELECT body FROM items")
         return [msgspec.msgpack.decode(body) for (body,) in rows]
     assert isinstance(store, DynamoDBStore)
     items: list[dict[str, Any]] = []
     start: dict[str, Any] = {}
     while True:
-        page = await store._client.call("scan", TableName=store.table, ConsistentRead=True, **start)
+        page = await store.client.call("scan", TableName=store.table, ConsistentRead=True, **start)
         items += [codec.decode(item) for item in page["Items"]]
         if "LastEvaluatedKey" not in page:
             return items

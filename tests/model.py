@@ -222,10 +222,10 @@ class Model:
             self.nodes[path] = replace(made, kids=dict(kids[path]), below=dict(below[path]), rank=rank)
         self._redirect = redirect
         self.ids = {record.id: record for record in self.nodes.values()}
-        self._families: dict[Path, list[Record]] = {}
+        self.families: dict[Path, list[Record]] = {}
         for path, record in self.nodes.items():
-            self._families.setdefault(path[:-1], []).append(record)
-        for family in self._families.values():
+            self.families.setdefault(path[:-1], []).append(record)
+        for family in self.families.values():
             family.sort(key=lambda record: record.rank)
 
     def items(self) -> list[Item]:
@@ -253,7 +253,7 @@ class Model:
 
     def below(self, record: Record) -> list[Record]:
         found: list[Record] = []
-        for child in sorted(self._families.get(record.path, []), key=lambda one: one.path):
+        for child in sorted(self.families.get(record.path, []), key=lambda one: one.path):
             found += [child, *self.below(child)]
         return found
 
@@ -318,13 +318,13 @@ class Model:
     def _whole(self, record: Record | None, kind: str, given: dict[str, Any], order: CursorKind) -> list[Record]:
         """A list without its paging."""
         if record is None:
-            found = self._families.get((), [])
+            found = self.families.get((), [])
         elif kind == "descendants":
             found = self.below(record)
         elif kind == "siblings":
-            found = [one for one in self._families[record.path[:-1]] if one is not record]
+            found = [one for one in self.families[record.path[:-1]] if one is not record]
         else:
-            found = self._families.get(record.path, [])
+            found = self.families.get(record.path, [])
             if order is CursorKind.CHILDREN_BY_KEY:
                 found = sorted(found, key=lambda one: one.path)
         depth = len(record.path) if record is not None else 0
@@ -383,7 +383,7 @@ class Model:
                 return format_path(record.path)
             case "childCount":
                 return len(
-                    [kid for kid in self._families.get(record.path, []) if level is None or kid.level == level.name]
+                    [kid for kid in self.families.get(record.path, []) if level is None or kid.level == level.name]
                 )
             case "descendantCount":
                 return len([kid for kid in self.below(record) if level is None or kid.level == level.name])

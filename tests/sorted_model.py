@@ -88,7 +88,7 @@ def grow(seed: int, size: int) -> Model:
     changed = {path: _with_values(record, random) for path, record in model.nodes.items()}
     model.nodes = changed
     model.ids = {record.id: record for record in changed.values()}
-    model._families = {parent: [changed[one.path] for one in some] for parent, some in model._families.items()}
+    model.families = {parent: [changed[one.path] for one in some] for parent, some in model.families.items()}
     return model
 
 
@@ -167,7 +167,7 @@ class SortedModel:
             return None
         match name:
             case "child_count":
-                return len(self.model._families.get(record.path, []))
+                return len(self.model.families.get(record.path, []))
             case "updated_at":
                 return record.updated_at
         return record.attributes.get(name)

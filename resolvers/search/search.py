@@ -81,7 +81,7 @@ class _Search(Finder[SearchArguments]):
         words = [word for word in text.words if is_group(word)] or [max(text.words, key=len)]
         texts = words if text.is_word else [text.folded, *words]
         is_narrow = asked.under is not None or asked.levels is not None
-        limits = _Limits.of(texts, asked.first, is_narrow=is_narrow, reading=reading)
+        limits = Limits.of(texts, asked.first, is_narrow=is_narrow, reading=reading)
         ranges = [(by_text(base, one), limits.by_text) for one in texts]
         self._longest = max(range(len(texts)), key=lambda n: (len(texts) == 1 or n > 0, len(texts[n])))
         if text.is_word and is_group(text.folded):
@@ -123,14 +123,14 @@ class _Search(Finder[SearchArguments]):
 
 
 @dataclass(frozen=True)
-class _Limits:
+class Limits:
     """The numbers of items that are read first: enough for most texts, and few units."""
 
     by_text: int
     by_weight: int = 0
 
     @classmethod
-    def of(cls, texts: Sequence[str], first: int, *, is_narrow: bool, reading: Reading) -> "_Limits":
+    def of(cls, texts: Sequence[str], first: int, *, is_narrow: bool, reading: Reading) -> "Limits":
         """For the ranges of these texts, one for a text of one word."""
         if len(texts) > 1:
             return cls(200 if reading is Reading.FIRST else MAX_ITEMS // len(texts))

@@ -53,17 +53,17 @@ class DynamoDBStore:
     ) -> None:
         self.table = table
         self.region = region
-        self._client = DynamoDBClient(table, region, endpoint, patience)
-        self.calls: CallStats | None = self._client.calls
+        self.client = DynamoDBClient(table, region, endpoint, patience)
+        self.calls: CallStats | None = self.client.calls
         self._decoded = RecordCache(keep_bytes)
         self._parsers: dict[str, NodeParser] = {}
 
     async def __aenter__(self) -> Self:
-        await self._client.__aenter__()
+        await self.client.__aenter__()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self._client.__aexit__(*error)
+        await self.client.__aexit__(*error)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class DynamoDBStore:
         while (delay := next(delays, None)) is not None:
             await asyncio.sleep(delay)
             reads.check()
-            answer = await self._client.call("batch_get_item", RequestItems=pending, ReturnConsumedCapacity="TOTAL")
+            answer = await self.client.call("batch_get_item", RequestItems=pending, ReturnConsumedCapacity="TOTAL")
             items = [codec.decode(item) for item in answer["Responses"].get(self.table, ())]
             units = _consumed_units(answer)
             if units is None:
@@ -102,7 +102,7 @@ class DynamoDBStore:
             if _key_count(left) < _key_count(pending):  # only successive attempts without progress count
                 delays = transaction.RETRIES.pauses()
             pending = left
-            self._client.calls.throttled += 1
+            self.client.calls.throttled += 1
         raise transaction.overloaded(self.table)
 
     async def range(
@@ -145,7 +145,7 @@ class DynamoDBStore:
             if limit is not None:
                 query["Limit"] = min(limit - len(rows) + spare, MAX_LIMIT)
             reads.check()
-            page = await self._client.call(
+            page = await self.client.call(
                 "query", parse=parse, TableName=self.table, ReturnConsumedCapacity="TOTAL", **query
             )
             found = decode(page)
@@ -183,7 +183,7 @@ class DynamoDBStore:
         total = 0
         while True:
             reads.check()
-            page = await self._client.call("query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
+            page = await self.client.call("query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
             total += page["Count"]
             units = _consumed_units(page) or units_of(0)
             reads.add(items=0, units=units)
@@ -196,7 +196,7 @@ class DynamoDBStore:
     async def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
         query: codec.Json = {"TableName": self.table, "ConsistentRead": True}
         while True:
-            page = await self._client.call("scan", ReturnConsumedCapacity="TOTAL", **query)
+            page = await self.client.call("scan", ReturnConsumedCapacity="TOTAL", **query)
             found = [codec.decode(item) for item in page["Items"]]
             units = _consumed_units(page)
             if units is None:
@@ -215,9 +215,9 @@ class DynamoDBStore:
         await check_changes(changes, MAX_CHANGES)
         if not changes:
             return
-        attempts = self._client.new_attempts()
+        attempts = self.client.new_attempts()
         try:
-            await transaction.transact(self._client, changes, attempts)
+            await transaction.transact(self.client, changes, attempts)
         except (Conflict, Unavailable) as error:
             if not attempts.uncertain:
                 raise
@@ -240,19 +240,19 @@ class DynamoDBStore:
     # -- the table -----------------------------------------------------------------------------------------------------
 
     async def create(self, options: TableOptions = TableOptions()) -> bool:
-        return await TableAdmin(self._client).create(options)
+        return await TableAdmin(self.client).create(options)
 
     async def check_integrity(self) -> None:
         """Nothing: DynamoDB verifies its storage itself."""
 
     async def describe(self) -> dict[str, Value]:
-        return await TableAdmin(self._client).describe()
+        return await TableAdmin(self.client).describe()
 
     async def health(self) -> None:
-        await TableAdmin(self._client).check()
+        await TableAdmin(self.client).check()
 
     async def check_transactions(self) -> None:
-        await transaction.check_transactions(self._client)
+        await transaction.check_transactions(self.client)
 
 
 def _trace(trace: ReadTrace, key_range: KeyRange, query: codec.Json, items: int, units: float) -> None:

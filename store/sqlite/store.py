@@ -51,23 +51,23 @@ class SQLiteStore:
     def __init__(self, path: str, *, keep_bytes: int = 0) -> None:
         self.path = path
         self._decoded = RecordCache(keep_bytes)
-        self._database = Database(path)
+        self.database = Database(path)
         self._commits = asyncio.Lock()
         self._purged = -PURGE_SECONDS
 
     async def __aenter__(self) -> Self:
-        self._database.enter()
+        self.database.enter()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._database.close()
+        self.database.close()
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
     async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
         wanted = list(dict.fromkeys(keys))
         found: dict[tuple[str, str], Item] = {}  # a Key is such a tuple
-        with self._database.translated():
+        with self.database.translated():
             for start in range(0, len(wanted), CHUNK):
                 reads.check()
                 chunk = wanted[start : start + CHUNK]
@@ -89,7 +89,7 @@ class SQLiteStore:
         reverse: bool = False,
         strong: bool = False,
     ) -> list[Item]:
-        with self._database.translated():
+        with self.database.translated():
             bodies = self._bodies(key_range, reads, limit, reverse, strong)
             items: list[Item] = []
             async for chunk in in_chunks(bodies, 4):  # items may be large
@@ -102,7 +102,7 @@ class SQLiteStore:
         bodies = self._bodies(key_range, reads, limit, reverse, False)
         records: list[Record] = []
         async for chunk in in_chunks(bodies):  # so that small requests are answered before a large one is decoded
-            with self._database.translated():
+            with self.database.translated():
                 records += self._decoded.records(chunk, decode_record)
         return records
 
@@ -113,8 +113,8 @@ class SQLiteStore:
             return []
         reads.check()
         order = f"ORDER BY {key_range.index.sort} {'DESC' if reverse else 'ASC'} LIMIT ?"
-        with self._database.translated():
-            rows = self._database.connection().execute(
+        with self.database.translated():
+            rows = self.database.connection().execute(
                 f"SELECT body {where(key_range.index)} {order}",
                 (key_range.partition, key_range.lo, key_range.hi, time.time(), -1 if limit is None else limit),
             )
@@ -138,8 +138,8 @@ class SQLiteStore:
         lo, total = key_range.lo, 0
         while lo < key_range.hi:  # in pages, as DynamoDB counts, since each row is read
             reads.check()
-            with self._database.translated():
-                rows = self._database.connection().execute(
+            with self.database.translated():
+                rows = self.database.connection().execute(
                     count_page(key_range.index), (key_range.partition, lo, key_range.hi, time.time(), COUNT_ROWS)
                 )
                 ((count, size, last),) = rows.fetchall()
@@ -158,8 +158,8 @@ class SQLiteStore:
     async def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
         after = ("", "")
         while True:
-            with self._database.translated():
-                rows = self._database.connection().execute(SCAN, (*after, time.time(), SCAN_ITEMS)).fetchall()
+            with self.database.translated():
+                rows = self.database.connection().execute(SCAN, (*after, time.time(), SCAN_ITEMS)).fetchall()
                 size = total_size([body for _, _, body in rows])
                 page = [decode_at(pk, sk, body) for pk, sk, body in rows]
             if not rows:
@@ -172,7 +172,7 @@ class SQLiteStore:
         """Keys and bodies of the items that exist, of at most CHUNK keys."""
         # A join on VALUES is one statement and a search for each key; IN (VALUES …) walks the whole table.
         pairs = ", ".join(["(?, ?)"] * len(keys))
-        rows = self._database.connection().execute(
+        rows = self.database.connection().execute(
             f"WITH wanted (p, s) AS (VALUES {pairs}) SELECT pk, sk, body FROM wanted CROSS JOIN items "  # noqa: S608
             "ON pk = p AND sk = s WHERE expires IS NULL OR expires > ?",
             [*itertools.chain.from_iterable(keys), time.time()],
@@ -180,11 +180,11 @@ class SQLiteStore:
         return rows.fetchall()
 
     def version(self) -> object:
-        return self._database.version()
+        return self.database.version()
 
     def snapshot(self) -> "SQLiteStore":
         snapshot = SQLiteStore(self.path)
-        snapshot._database = Snapshot(self._database)
+        snapshot.database = Snapshot(self.database)
         snapshot._decoded = self._decoded
         return snapshot
 
@@ -193,13 +193,13 @@ class SQLiteStore:
     async def commit(self, changes: Sequence[Change]) -> None:
         await check_changes(changes, self.max_commit_changes)
         async with self._commits:  # so that small ones wait for a large one as long as it takes, without BUSY_SECONDS
-            if len(changes) > LARGE_CHANGES and not self._database.is_in_memory:
+            if len(changes) > LARGE_CHANGES and not self.database.is_in_memory:
                 async with _LargeCommit(self.path) as store:
                     return await store._commit(changes)
         await self._commit(changes)
 
     async def _commit(self, changes: Sequence[Change]) -> None:
-        with self._database.translated():
+        with self.database.translated():
             try:
                 await self._write(changes, check_absent=False)
             except IntegrityError:  # an item is at the key of a new one, perhaps an expired one
@@ -218,7 +218,7 @@ class SQLiteStore:
                     conditions.append((place, change))
                 if isinstance(change, Put):
                     (new if inserted else rows).append(row_of(change.item))
-        async with self._database.transaction() as connection:
+        async with self.database.transaction() as connection:
             if failed := self._failed(conditions):
                 raise Conflict.over(failed)
             for statement, values in ((DELETE, gone), (INSERT, sorted(new)), (PUT, sorted(rows))):
@@ -246,19 +246,19 @@ class SQLiteStore:
     # -- the table -----------------------------------------------------------------------------------------------------
 
     async def create(self, options: TableOptions = TableOptions()) -> bool:
-        return await Table(self._database).create(options)
+        return await Table(self.database).create(options)
 
     async def describe(self) -> dict[str, Value]:
-        return Table(self._database).describe()
+        return Table(self.database).describe()
 
     async def health(self) -> None:
-        Table(self._database).check_health()
+        Table(self.database).check_health()
 
     async def check_transactions(self) -> None:
         """Nothing: SQLite has transactions."""
 
     async def check_integrity(self) -> None:
-        await self._database.check_integrity()
+        await self.database.check_integrity()
 
     async def back_up(self, target: Path) -> None:
         """Write a snapshot to a file; raises Damaged where the store is corrupt."""
@@ -267,9 +267,9 @@ class SQLiteStore:
             await snapshot.check_integrity()
             with atomic_file(target) as part:
                 async with SQLiteStore(str(part)) as copy:
-                    with copy._database.translated():
-                        written = copy._database.connection("rwc")
-                        snapshot._database.connection().backup(written, pages=PAGES, progress=allow_interrupt)
+                    with copy.database.translated():
+                        written = copy.database.connection("rwc")
+                        snapshot.database.connection().backup(written, pages=PAGES, progress=allow_interrupt)
 
     async def put_back(self, source: Path) -> None:
         """Replace the content by a backup, in one transaction; the file is made where it does not exist.
@@ -279,13 +279,13 @@ class SQLiteStore:
         check_other(source, self.path)
         async with SQLiteStore(str(source)) as backup:
             await backup.check_integrity()
-            table = Table(backup._database)
+            table = Table(backup.database)
             if not table.exists():
                 raise BadInput(f'"{source}" has no table of Clade; name a file that clade backup wrote.')
             table.check_version()
             await self.create()
-            with self._database.translated():
-                backup._database.connection().backup(self._database.connection())
+            with self.database.translated():
+                backup.database.connection().backup(self.database.connection())
 
 
 class _LargeCommit(SQLiteStore):

@@ -85,23 +85,23 @@ class Client:
         self._store = store
         self._schema, self._types = schema_of(*hierarchies)
         self._definitions = {cls.name: cls.definition() for cls in hierarchies}
-        self._plans = PlanCache(core_schema(self._schema), self._types, keep=100) if planned else None
+        self.plans = PlanCache(core_schema(self._schema), self._types, keep=100) if planned else None
         self._budget = budget or BudgetLimits(max_nodes)
         self._page_caches = [page_cache(), page_cache()] if page_cache else [None, None]
         self._parallel = parallel
         self._limits = limits
 
     async def ask(self, query: str, /, **variables: Any) -> Reply:
-        plain = await self._ask(query, variables, None)
-        if self._plans is not None and not plain.errors:
-            planned = await self._ask(query, variables, self._plans)
+        plain = await self.ask_once(query, variables, None)
+        if self.plans is not None and not plain.errors:
+            planned = await self.ask_once(query, variables, self.plans)
             costs = [(one.requests, one.rounds, one.items, one.units) for one in (plain, planned)]
             assert costs[0] == costs[1], f"a plan reads otherwise than the interpreter: {costs}"
             assert planned.data == plain.data
             assert (planned.nodes, planned.fields) == (plain.nodes, plain.fields), "a plan spends otherwise"
         return plain
 
-    async def _ask(self, query: str, variables: dict[str, Any], plans: PlanCache | None) -> Reply:
+    async def ask_once(self, query: str, variables: dict[str, Any], plans: PlanCache | None) -> Reply:
         witness = ReadRecorder(self._store)
         request = Request(
             witness, self._definitions, self._budget, self._parallel, page_cache=self._page_caches[plans is None]
@@ -143,7 +143,7 @@ async def write(store: Store, items: Sequence[Item]) -> None:
     puts = [{"PutRequest": {"Item": encode(canonical_item(item))}} for item in items]
     for start in range(0, len(puts), 200):
         chunks = [puts[first : first + 25] for first in range(start, min(start + 200, len(puts)), 25)]
-        calls = [store._client.call("batch_write_item", RequestItems={store.table: chunk}) for chunk in chunks]
+        calls = [store.client.call("batch_write_item", RequestItems={store.table: chunk}) for chunk in chunks]
         for answer in await asyncio.gather(*calls):
             assert not answer.get("UnprocessedItems")
 

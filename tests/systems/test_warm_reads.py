@@ -191,7 +191,7 @@ async def test_history_is_current_although_stale_versions_are_accepted(table):
         await warm(asked, '{ plot(path: "r/a3/p04") { path } }')
         edit = Update(Ground.definition(), ("r", "a3", "p04"), "New", None, {}, None)
         await Writer(other).write(edit, ReadUsage(), EditOptions())
-        plot = (await asked._ask(query, {}, asked._plans)).data["plot"]
+        plot = (await asked.ask_once(query, {}, asked.plans)).data["plot"]
         assert (plot["revision"], plot["history"]["totalCount"]) == (2, 2)
 
 

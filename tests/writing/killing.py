@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sqlite3
 from collections.abc import Callable
 from itertools import count
 
@@ -10,8 +9,8 @@ from aiohttp import web
 
 from graph.settings import Settings
 from store.background_moves.timing import MoveTiming
-from store.sqlite import connection as sqlite
 from tests.proxy import Call, Fault, Forward
+from tests.traced_statements import trace_statements
 
 KILLS = int(os.environ.get("CLADE_TEST_KILLS", "0"))  # in the long form, with thousands of nodes
 READ_SECONDS = 5.0 if KILLS else 1.5  # that a reader may take
@@ -28,7 +27,6 @@ def hasten() -> None:
 def die_at_statement(number: int) -> None:
     """Have this process be killed right before the so many-th statement of SQLite that writes, or after a commit."""
     written = count(1)
-    connect = sqlite._connect
     committed = False
 
     def traced(statement: str) -> None:
@@ -37,12 +35,7 @@ def die_at_statement(number: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         committed = statement == "COMMIT"
 
-    def connect_traced(path: str, mode: str) -> sqlite3.Connection:
-        connection = connect(path, mode)
-        connection.set_trace_callback(traced)
-        return connection
-
-    sqlite._connect = connect_traced
+    trace_statements(traced)
 
 
 def killing(kill: Callable[[], None], *, done: bool) -> Fault:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -18,10 +17,10 @@ from store.checking.check import Check
 from store.connect import open_store
 from store.edits import reader
 from store.model.paths import parse_path
-from store.sqlite import connection as sqlite
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests.servers import Server
+from tests.traced_statements import trace_statements
 from tests.writing.killing import hasten
 
 CATEGORY = CategoryNode.definition()
@@ -44,18 +43,13 @@ def bound() -> None:
 
 def die_at_commit(number: int) -> None:
     """Have this process be killed right before the so many-th commit."""
-    commits, connect = count(1), sqlite._connect
+    commits = count(1)
 
     def traced(statement: str) -> None:
         if statement == "COMMIT" and next(commits) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def connect_traced(path: str, mode: str) -> sqlite3.Connection:
-        connection = connect(path, mode)
-        connection.set_trace_callback(traced)
-        return connection
-
-    sqlite._connect = connect_traced
+    trace_statements(traced)
 
 
 @asynccontextmanager

@@ -162,8 +162,8 @@ async def test_ancestors_of_the_hits_are_those_of_both_ways(store):
     client = Client(store, Location)
     for center in CENTERS:
         values = {"a": center.latitude, "b": center.longitude, "k": 400.0}
-        reply = await client._ask(query, values, client._plans)
-        plain = await client._ask(query, values, None)
+        reply = await client.ask_once(query, values, client.plans)
+        plain = await client.ask_once(query, values, None)
         assert reply.data == plain.data
         for node in reply.data["locationsNear"]["nodes"]:
             assert node["ancestors"][0]["path"] in ("US", "FJ")

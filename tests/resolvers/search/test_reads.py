@@ -90,7 +90,7 @@ async def test_a_search_takes_three_requests_in_two_rounds(planted):
 
 async def test_every_search_takes_three_rounds_at_most(planted, monkeypatch):
     """Also where more items are read, in one tree, below a node, and for a caller who sees a part."""
-    monkeypatch.setattr(search_module._Limits, "of", lambda texts, first, **_: search_module._Limits(1, 1))
+    monkeypatch.setattr(search_module.Limits, "of", lambda texts, first, **_: search_module.Limits(1, 1))
     cache, text, below = PageCache(0), "o", ("US", "NE")
     assert (await cost(planted, cache, "om", first=1))[:2] == (3, 4)
     monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", 0)

@@ -69,7 +69,7 @@ async def test_a_late_read_of_a_discarded_state_adds_nothing(name: str, store: S
     assert request.state.records_read.nodes == {}
     assert request.state.records_read.in_range(SPAN) is None
     assert request.state.tree_versions == {}
-    assert not page_cache._entries
+    assert not page_cache
     assert (await request.state.nodes([KEY]))[KEY] is not None
 
 

@@ -25,7 +25,7 @@ async def set_layout(url: str, version: object) -> None:
         return
     async with open_store(url) as store:
         where = {"TableName": store.table}  # type: ignore[attr-defined]
-        aws: DynamoDBClient = store._client  # type: ignore[attr-defined]
+        aws: DynamoDBClient = store.client  # type: ignore[attr-defined]
         if version is None:
             await aws.call("delete_item", **where, Key=encode({"pk": "!", "sk": "layout"}))
         else:

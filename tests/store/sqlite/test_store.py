@@ -386,10 +386,10 @@ async def test_many_keys_are_index_searches_and_never_a_scan(tmp_path: Path) -> 
 async def _plan_of(other: sqlite3.Connection, store: SQLiteStore, verb: object, *arguments: object) -> str:
     """The query plan of the one statement that a verb runs."""
     statements: list[str] = []
-    assert store._database._open is not None
-    store._database._open.set_trace_callback(statements.append)
+    connection = store.database.connection()
+    connection.set_trace_callback(statements.append)
     await verb(*arguments, ReadUsage())  # type: ignore[operator]
-    store._database._open.set_trace_callback(None)
+    connection.set_trace_callback(None)
     (statement,) = statements
     return "\n".join(row[3] for row in other.execute(f"EXPLAIN QUERY PLAN {statement}"))
 
@@ -413,9 +413,9 @@ async def test_the_version_differs_after_any_write_by_any_process_and_not_otherw
 async def test_commits_are_flushed_to_the_disk(tmp_path: Path) -> None:
     async with SQLiteStore(str(tmp_path / "clade.db")) as store:
         await store.create()
-        assert store._database._open is not None
-        assert store._database._open.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert store._database._open.execute("PRAGMA synchronous").fetchone() == (2,)
+        connection = store.database.connection()
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
 async def test_units_are_told_as_dynamodb_would_count_them(tmp_path: Path) -> None:
