@@ -16,7 +16,7 @@ from commands.output_file import output_file
 from commands.progress import progress
 from store.connect import opened
 from store.engine.protocol import Store
-from store.errors import BadInput, CladeError, NoTable, Uncertain
+from store.errors import BadInput, CladeError, NoTable, Unavailable, Uncertain
 from store.metadata.change_log import Event
 from store.model.keys import Key
 from store.store_url import SQLiteUrl, parse_store_url
@@ -66,7 +66,8 @@ class ImportJob:
                 gc.freeze()
                 asyncio.run(self._write())
         except CladeError as error:
-            if self.outcome.written and not isinstance(error, Uncertain):
+            # A lost store may hide that another transaction was under way.
+            if (self.outcome.written or isinstance(error, Unavailable)) and not isinstance(error, Uncertain):
                 typer.echo(self._progress("Failed"), err=True)
             raise
         size = f"{quantity(self.plan.rows, 'row')}, {quantity(self.plan.nodes, 'node')}"
