@@ -29,10 +29,10 @@ class GrantedModel(Model):
             record.id: record for path, record in self.nodes.items() if self.visibility(path) is Visibility.FULL
         }
         self._redirect = None
-        self._families = {}
+        self.families = {}
         for path, record in self.nodes.items():
-            self._families.setdefault(path[:-1], []).append(record)
-        for parent, family in self._families.items():
+            self.families.setdefault(path[:-1], []).append(record)
+        for parent, family in self.families.items():
             family.sort(key=(lambda record: record.rank) if self.visibility(parent) is Visibility.FULL else position)
 
     def visibility(self, path: Path) -> Visibility:
