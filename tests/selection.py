@@ -2,7 +2,7 @@
 
 A plain run leaves out tests with the marker `thorough`, and the DynamoDB twin of a test of both stores unless it has
 the marker `both_stores`. A thorough run has modules with the marker `extenddb` on that engine as well. Tests that are
-named one by one are always run.
+named one by one are always run, but on ExtendDB only in a thorough run.
 """
 
 import time

@@ -47,25 +47,19 @@ async def own_table(engine: Engine, keys: tuple[str, str]) -> str:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-async def test_a_table_with_other_keys_is_refused_by_their_names(
-    engine: Engine, tmp_path: Path, words: list[str]
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [(("PK", "SK"), "its keys are PK and SK, not pk and sk"), (("pk", "sk"), "it has no index by_parent")],
+    ids=["other keys", "the same keys"],
+)
+async def test_a_table_of_others_is_refused_by_what_it_has(
+    engine: Engine, tmp_path: Path, words: list[str], keys: tuple[str, str], sentence: str
 ) -> None:
-    status, output = await clade(tmp_path, await own_table(engine, ("PK", "SK")), *words)
+    status, output = await clade(tmp_path, await own_table(engine, keys), *words)
     assert status == 1, output
-    assert "its keys are PK and SK, not pk and sk" in output
+    assert sentence in output
     assert "docs/from-your-table.md" in output
     assert "Traceback" not in output
-
-
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-async def test_a_table_with_the_same_keys_is_not_taken_for_an_old_one(
-    engine: Engine, tmp_path: Path, words: list[str]
-) -> None:
-    status, output = await clade(tmp_path, await own_table(engine, ("pk", "sk")), *words)
-    assert status == 1, output
-    assert "it has no index by_parent" in output
-    assert "docs/from-your-table.md" in output
-    assert "migrate" not in output
 
 
 async def test_a_reading_server_names_the_keys_without_the_right_to_describe_the_table(

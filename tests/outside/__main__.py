@@ -45,8 +45,8 @@ def main() -> int:
                 return 1
             done.add(part.name, options.store, seed + turn, time.monotonic() - began, counts)
         turn += 1
-        if options.save:
-            done.save(options.save)
+    if options.save:
+        done.save(options.save)
     for name, stores in done.counts.items():
         for what, count in sorted(stores[options.store].items()):
             print(f"{count:10,} {name}: {what}")

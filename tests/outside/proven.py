@@ -128,7 +128,7 @@ def _not_tried(parts: Sequence[Part]) -> Iterator[str]:
         "Sections of the guarantees of which no sentence is tried here (tests of other kinds may cover them):",
         "",
     )
-    tried = {name: [] for name in GUARANTEES} | {}
+    tried: dict[str, list[str]] = {name: [] for name in GUARANTEES}
     for part in parts:
         for name, sentence in part.promises:
             tried.setdefault(name, []).append(plain(sentence))
@@ -138,7 +138,7 @@ def _not_tried(parts: Sequence[Part]) -> Iterator[str]:
 
 
 def _name(store: str) -> str:
-    return {"sqlite": "SQLite", "dynamodb": "DynamoDB (dynoxide)", "extenddb": "DynamoDB (ExtendDB)"}[store]
+    return {"sqlite": "SQLite", "dynamodb": "DynamoDB (dynoxide)"}[store]
 
 
 def _range(seeds: Sequence[int]) -> str:

@@ -67,7 +67,7 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
         changed(NE, below={}),
         ["location US/NE: attribute `below` is none, expected 3 CITY, 1 POSTAL_CODE, 1 STORE"],
     ),
-    "below of a root, as layout 1 had it": (
+    "below of a root": (
         changed(at("FR"), below={"CITY": 1}),
         ["location FR: attribute `below` is {'CITY': 1}, expected absent"],
     ),
