@@ -165,7 +165,19 @@ async def garbled(call: Call, forward: Forward) -> web.Response:
     """Return half of the response."""
     answer = await forward(call.body)
     assert isinstance(answer.body, bytes)
-    return _response(200, answer.body[: len(answer.body) // 2])
+    return _response(answer.status, answer.body[: len(answer.body) // 2])
+
+
+async def scrambled(call: Call, forward: Forward) -> web.Response:
+    """Return the response with a byte in a text that is not UTF-8."""
+    answer = await forward(call.body)
+    assert isinstance(answer.body, bytes)
+    return _response(answer.status, answer.body.replace(b'":"', b'":"\xff'))
+
+
+async def no_object(call: Call, forward: Forward) -> web.Response:
+    """Return JSON that DynamoDB would not."""
+    return _response((await forward(call.body)).status, b"[null]")
 
 
 async def miscounted(call: Call, forward: Forward) -> web.Response:

@@ -24,7 +24,7 @@ from store.dynamodb.attempts import Attempts, is_from_dynamodb
 from store.dynamodb.aws.credentials import REJECTED, SEARCH_ERRORS, SessionCredentials
 from store.dynamodb.aws.session import make_client, open_session
 from store.dynamodb.circuit_breaker import CircuitBreaker
-from store.dynamodb.codec import Answer, parse_answer
+from store.dynamodb.codec import INVALID_BODY, Answer, parse_answer
 from store.dynamodb.fast_reads import FastReads
 from store.engine.call_stats import CallStats
 from store.engine.patience import COMMAND_PATIENCE, REQUEST_PATIENCE, Patience
@@ -246,14 +246,35 @@ class _NotDynamoDB(HTTPClientError):
     """A response that cannot be DynamoDB's; `error` is the reason."""
 
 
+class _Reason(msgspec.Struct):
+    Code: str | None = None
+
+
+class _ErrorBody(msgspec.Struct):
+    """What botocore and `_refusal` take from the body of an error response, by the types that they expect."""
+
+    code: str | None = msgspec.field(name="__type", default=None)
+    message: str | None = None
+    Message: str | None = None
+    CancellationReasons: list[_Reason] | None = None
+
+
 class _Parser(AioJSONParser):
-    """Parses successful responses; errors, and so retries, are left to botocore."""
+    """Parses successful responses; errors, and so retries, are left to botocore, if they are DynamoDB's."""
 
     async def _do_parse(self, response: dict[str, Any], shape: object) -> Answer:
         try:
             return parse_answer(response["body"])
-        except msgspec.DecodeError as error:
+        except INVALID_BODY as error:
             raise _NotDynamoDB(error=f"no JSON of its kind: {error}") from error
+
+    def _is_generic_error_response(self, response: dict[str, Any]) -> bool:
+        """Whether its status is all that is known: botocore expects any other body to be an error of DynamoDB."""
+        try:
+            _parse_error(response["body"] or b"{}")
+        except INVALID_BODY:
+            return True
+        return bool(super()._is_generic_error_response(response))
 
 
 class _ParserFactory(AioResponseParserFactory):
@@ -262,6 +283,7 @@ class _ParserFactory(AioResponseParserFactory):
 
 
 _PARSER = _Parser()
+_parse_error = msgspec.json.Decoder(_ErrorBody).decode
 
 
 def _config(make_http_session: Callable[..., AIOHTTPSession], patience: Patience) -> AioConfig:

@@ -52,6 +52,8 @@ class Answer(TypedDict, total=False):
 
 
 parse_answer: Callable[[bytes], Answer] = msgspec.json.Decoder(Answer).decode
+"""The members of a response; raises one of INVALID_BODY."""
+INVALID_BODY = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 def encode(item: Item) -> Json:

@@ -16,14 +16,13 @@ from typing import Any, cast
 
 import aiohttp
 import httptools
-import msgspec
 import orjson
 from aiobotocore.awsrequest import AioAWSResponse
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
 from store.dynamodb.aws.tls import VerifiedHTTPSession
-from store.dynamodb.codec import Answer, parse_answer
+from store.dynamodb.codec import INVALID_BODY, Answer, parse_answer
 from store.dynamodb.http_connection import Pool, Reply
 from store.dynamodb.request_template import RequestTemplate
 
@@ -73,14 +72,14 @@ class FastReads(VerifiedHTTPSession):
         """The response to a read: of a direct call where there is a template, else of `library_call`.
 
         `credentials` are those of this moment: with others than its template's the library makes the call, and a new
-        template. `parse` parses the body of a direct response; it raises msgspec.DecodeError for an invalid one.
+        template. `parse` parses the body of a direct response; it raises one of `INVALID_BODY` for an invalid one.
         """
         template = self._templates.get(operation)
         outcome: Reply | Exception | None = None
         if template is not None and template.credentials == credentials:
             outcome = await self._post(template, parameters)
             if isinstance(outcome, Reply) and outcome.status == 200:
-                with contextlib.suppress(msgspec.DecodeError):
+                with contextlib.suppress(*INVALID_BODY):
                     return parse(outcome.body)
         return await self._call_library(_Call(operation, credentials, outcome), library_call)
 

@@ -79,7 +79,7 @@ class NodeParser:
     def parse(self, body: bytes) -> Answer:
         """A response with `Nodes` where all items are nodes and have no unknown attribute, else as `parse_answer` does.
 
-        Raises msgspec.DecodeError for an invalid response.
+        Raises one of `INVALID_BODY` for an invalid response.
         """
         try:
             page = self._split(body)

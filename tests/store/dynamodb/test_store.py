@@ -21,13 +21,16 @@ from store.retry import RetryPolicy
 from tests import engines
 from tests.faulty_engine import FaultyEngine, slow
 from tests.proxy import (
+    Fault,
     Proxy,
     answer_dropped,
     cancelled,
     delayed,
     dropped,
     garbled,
+    no_object,
     refused,
+    scrambled,
     status,
     throttled,
     unprocessed,
@@ -206,10 +209,26 @@ async def test_a_refusal_is_told_at_once_and_without_the_engines_own_words(
     assert proxy.count("Query") == 1
 
 
-async def test_a_truncated_response_is_an_error(store: DynamoDBStore, proxy: Proxy) -> None:
-    proxy.spoil("Query", garbled)
+@pytest.mark.parametrize("fault", [garbled, scrambled, no_object])
+@pytest.mark.parametrize("is_direct", [False, True])
+async def test_a_damaged_response_is_an_error(
+    store: DynamoDBStore, proxy: Proxy, fault: Fault, *, is_direct: bool
+) -> None:
+    await put(store, *items(2))
+    if is_direct:
+        await store.range(EVERYTHING, ReadUsage())
+    proxy.spoil("Query", fault)
     with pytest.raises(Unavailable, match="not DynamoDB's"):
         await store.range(EVERYTHING, ReadUsage())
+
+
+@pytest.mark.parametrize("fault", [garbled, scrambled, no_object])
+async def test_a_damaged_refusal_of_a_commit_leaves_it_unknown_whether_it_was_made(
+    store: DynamoDBStore, proxy: Proxy, fault: Fault
+) -> None:
+    proxy.spoil("TransactWriteItems", fault)
+    with pytest.raises(Uncertain, match="not DynamoDB's"):
+        await store.commit([Put(items(1)[0]), Check(Key("t", "x"), {"n": 1})])
 
 
 async def test_a_response_that_never_comes_times_out(proxy: Proxy) -> None:
