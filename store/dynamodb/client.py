@@ -274,7 +274,7 @@ class _Parser(AioJSONParser):
             _parse_error(response["body"] or b"{}")
         except INVALID_BODY:
             return True
-        return bool(super()._is_generic_error_response(response))
+        return bool(super()._is_generic_error_response(response))  # type: ignore[misc]  # untyped
 
 
 class _ParserFactory(AioResponseParserFactory):
