@@ -16,38 +16,30 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from resolvers.planning.relations import Relation, RelationKind, Selection
-from resolvers.roots import counted_roots
-from resolvers.session.outcomes import gather_all
 from resolvers.session.request import Request
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, ancestor_keys
 from store.model.records import Record
 
+_WHAT = "The ancestors of the nodes"
+
 
 async def read_ancestors(request: Request, asked: Sequence[tuple[Record, Relation]]) -> list[list[Record] | Exception]:
-    """For each node its ancestors, the root first, or only its root or its parent, as the relation selects.
+    """For each node its ancestors, the root first, or only its parent, as the relation selects.
 
-    A root has no parent, and its root is itself. The error of a failed read is in place of each result that needs it.
+    The error of a failed read is in place of each result that needs it.
     """
-    state, what = request.state, "The ancestors of the nodes"
+    state = request.state
     cache_keys = [(relation.kind, record.pk, record.sk) for record, relation in asked]
     cached = state.pages.lookups([(record.pk, key) for (record, _), key in zip(asked, cache_keys, strict=True)])
     if cached is not None:
-        request.budget.spend_nodes(sum(map(len, cached)), what)
+        request.budget.spend_nodes(sum(map(len, cached)), _WHAT)
         return cached
     wanted = [selected_keys(record.key, {relation.kind}) for record, relation in asked]
-    is_own_root = [relation.kind is RelationKind.ROOT and record.is_root for record, relation in asked]
-    request.budget.spend_nodes(sum(map(len, wanted)) + sum(is_own_root), what)
-    counted = [record for (record, one), is_own in zip(asked, is_own_root, strict=True) if is_own and one.counts]
-    nodes = state.nodes([key for keys in wanted for key in keys])
-    found, roots = await gather_all([nodes, counted_roots(state, counted)]) if counted else (await nodes, [])
-    own_roots = iter(roots)
+    request.budget.spend_nodes(sum(map(len, wanted)), _WHAT)
+    found = await state.nodes([key for keys in wanted for key in keys])
     results: list[list[Record] | Exception] = []
-    for (record, relation), cache_key, keys, is_own in zip(asked, cache_keys, wanted, is_own_root, strict=True):
-        if is_own:
-            own = next(own_roots) if relation.counts else record
-            results.append(own if isinstance(own, Exception) else [own])
-            continue
+    for (record, _), cache_key, keys in zip(asked, cache_keys, wanted, strict=True):
         outcomes = [found[key] for key in keys]
         error = next((outcome for outcome in outcomes if isinstance(outcome, Exception)), None)
         records = [outcome for outcome in outcomes if isinstance(outcome, Record)]
@@ -62,7 +54,7 @@ def selected_keys(key: Key, kinds: set[RelationKind]) -> list[Key]:
     above = ancestor_keys(key)
     if RelationKind.ANCESTORS in kinds:
         return above
-    return above[:1] * (RelationKind.ROOT in kinds) + above[-1:] * (RelationKind.PARENT in kinds)
+    return above[-1:] if RelationKind.PARENT in kinds else []
 
 
 # The selections of a compiled query last as long as the query, so this is computed once for all requests.

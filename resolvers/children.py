@@ -4,9 +4,10 @@
 | --- | --- | --- | --- | --- |
 | `children` | `by_parent` | `parent = "location#US#NE#"` | 1 | N |
 | `children(level: CITY)` | `by_parent` | the same, `begins_with(rank, "CITY#")` | 1 | N |
-| `children(levels: [CITY, STORE])` | `by_parent` | the same of each level | 1 a level | N a level |
+| `children(level: [CITY, STORE])` | `by_parent` | the same of each level | 1 a level | N a level |
 | `children` of siblings | `by_level` | `tier = "location#US@CITY@2"`, `sk` from first to last | – | 1 a level |
-| `children(from: "a", to: "c")` | `by_level` | `tier`, `sk BETWEEN "#NE#a#" AND "#NE#c!"` | 1 a level | N a level |
+| `children(orderBy: {field: KEY})` | `by_level` | `tier`, `begins_with(sk, "#NE#")` | 1 a level | N a level |
+| `children(where: {key: {gte: "a", lt: "c"}})` | `by_level` | `tier`, `sk` from `#NE#a#` to `#NE#c#` | 1 a level | N a level |
 
 The children of adjacent siblings are adjacent in the partition of their level and depth, so one Query returns them for
 all siblings, with one more for each further level of children. If the siblings are not adjacent, or with `first`, this
@@ -19,6 +20,7 @@ Batched by the dataloader `Loaders.page`, for a whole response level.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import ClassVar, Self, TypeVar
 
 from resolvers.planning.cursors import CursorKind
@@ -41,16 +43,11 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
     cursor_kind: ClassVar[CursorKind] = CursorKind.CHILDREN
 
     @cached_property
-    def key_range(self) -> KeyRange:
-        """`parent = :owner` in `by_parent`, with a level `begins_with(rank, "CITY#")`, from cursor to cursor."""
-        return self.between_cursors(children(self.owner.pk, self.owner.sk, self.window.level))
-
-    @cached_property
     def key_ranges(self) -> list[KeyRange]:
-        if not self.window.levels:
-            return [self.key_range]
-        pk, sk = self.owner.pk, self.owner.sk
-        return [self.between_cursors(children(pk, sk, level)) for level in sorted(self.levels)]
+        """`parent = :owner` in `by_parent`, of each level `begins_with(rank, "CITY#")`, from cursor to cursor."""
+        pk, sk, levels = self.owner.pk, self.owner.sk, self.window.level_or_all
+        wanted = sorted(self.levels) if len(levels) > 1 else levels
+        return [self.between_cursors(children(pk, sk, level)) for level in wanted]
 
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
@@ -65,8 +62,8 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
 
     def separate_query(self, tree: TreeState) -> ReadOption:
         """One Query of the children of this owner, or one for each of several levels."""
-        if not self.window.levels:
-            return ReadOption.of([self.query(self.key_range, self.max_size, tree)])
+        if len(self.window.levels) < 2:
+            return ReadOption.of([self.query(self.key_ranges[0], self.max_size, tree)])
         spans = zip(self.key_ranges, sorted(self.levels), strict=True)
         return ReadOption.of([self.query(span, self.counts[level], tree) for span, level in spans])
 
@@ -90,18 +87,33 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
             return found
         family = records_read.children(self.owner, self.levels)
         if family is not None and self.window.is_narrow:
-            family = [child for child in family if self.key_range.lo <= child.rank < self.key_range.hi]
+            spans = self.key_ranges
+            family = [child for child in family if any(span.lo <= child.rank < span.hi for span in spans)]
         return None if family is None else self.cut(family)
 
 
 class ChildrenByKeyRequest(KeyOrderList, frozen=True, eq=False, dict=True):
-    """The children of one node between `from` and `to`, in key order."""
+    """The children of one node in the order of their keys, all or between bounds."""
 
     cursor_kind: ClassVar[CursorKind] = CursorKind.CHILDREN_BY_KEY
 
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
         return ReadOption.all(requested.read_levels(tree) for requested in lists)
+
+
+class ChildrenBetweenRequest(ChildrenByKeyRequest, frozen=True, eq=False, dict=True):
+    """All children of one node between bounds of their keys, by position: ranks differ from keys after a reorder."""
+
+    cursor_kind: ClassVar[CursorKind] = CursorKind.CHILDREN
+
+    @property
+    def cursor_start(self) -> int | None:
+        return None
+
+    def records(self, records_read: RecordsRead, version: TreeVersion) -> list[Record] | None:
+        found = super().records(records_read, version)
+        return None if found is None else sorted(found, key=attrgetter("rank"))
 
 
 def one_query_per_level(lists: Sequence[ChildrenRequest], tree: TreeState) -> ReadOption:

@@ -5,7 +5,7 @@
 | `descendants` | table | `pk = "location#US"`, `begins_with(sk, "#NE#")` without `"#NE#"` | 1 | N |
 | `descendants(level: CITY)` | `by_level` | `tier = "location#US@CITY@2"`, the same | 1 a depth | N a depth |
 | `descendants(maxDepth: 2)` | `by_level` | the same | 1 a level and depth | N times that |
-| `descendants(from: "a", to: "c")` | table | `sk BETWEEN "#NE#a#" AND "#NE#c!"` | 1 | N |
+| `descendants(where: {path: {gte: "US/NE/a", lt: "US/NE/c"}})` | table | `sk` from `#NE#a#` to `#NE#c#` | 1 | N |
 | all but the last, of siblings | the same | `sk` from the first to the end of the last subtree | – | as for 1 |
 
 A level or depth that is most of the subtree is filtered out of one range of the table instead, if that consumes less.
@@ -23,8 +23,6 @@ from resolvers.planning.read_cost import ReadOption, cheapest
 from resolvers.planning.sibling_runs import bounds, is_gapless, sorted_owners
 from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import Read
-from store.errors import BadInput
-from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS, Index
 from store.model.ranges import KeyRange, level_range
 from store.model.records import Counts, Record
@@ -49,20 +47,7 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
 
     @property
     def is_whole_subtree(self) -> bool:
-        return self.window.has_all_levels and self.window.max_depth is None
-
-    def check_levels(self, hierarchy: Hierarchy) -> None:
-        """Raise BadInput for bounds of keys right below the owner, where deeper nodes are requested."""
-        window, under = self.window, self.owner.level
-        if not window.is_bounded or window.has_all_levels:
-            return
-        deepest = MAX_SEGMENTS if window.max_depth is None else window.max_depth
-        for level in window.levels or (window.level,):
-            if level is not None and hierarchy.may_be_deeper(level, under, deepest):
-                raise BadInput(
-                    f"from and to are keys right below a {under}, and a {level} may lie deeper. For children write "
-                    "children(from:, to:) or maxDepth: 1; for keys at any depth where: {key: {gte:, lt:}}."
-                )
+        return not self.window.levels and self.window.max_depth is None
 
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
@@ -73,10 +58,11 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
         return cheapest(separate, _one_range(lists, owners, tree))
 
     def separate_query(self, tree: TreeState) -> ReadOption:
-        """One range of the table, or only the ranges of the levels that are requested."""
+        """The range of the table, or only the ranges of the levels that are requested."""
         if self.is_whole_subtree:
-            return ReadOption.of([self.query(self.key_range, self.max_size, tree)])
-        whole = ReadOption.of([(Read(self.key_range), sum(self.counts.values()))])
+            return ReadOption.of([self.query(span, self.max_size, tree) for span in self.key_ranges])
+        below = sum(self.counts.values())
+        whole = ReadOption.of([(Read(span), below) for span in self.key_ranges])
         return cheapest(self.read_levels(tree), whole)
 
 

@@ -105,15 +105,16 @@ def _shortness(relation: Relation) -> tuple[bool, int]:
 
 def _range_of(requested: ListRequest, version: TreeVersion | None) -> KeyRange | None:
     """The one range that holds the list and nothing else; None if that is not known."""
-    if requested.window.levels:
+    if len(levels := requested.window.level_or_all) > 1:
         return None
     if isinstance(requested, ChildrenRequest) or requested.is_whole_subtree:
-        return requested.key_range
-    level = requested.window.level
-    if version is None or level is None or not isinstance(requested, DescendantsRequest):
+        spans = requested.key_ranges
+    elif version is not None and levels[0] is not None and isinstance(requested, DescendantsRequest):
+        depths = [depth for depth in version.depths(levels[0]) if requested.owner.depth < depth <= requested.max_depth]
+        spans = requested.level_ranges(levels[0], depths[0]) if len(depths) == 1 else []
+    else:
         return None
-    depths = [depth for depth in version.depths(level) if requested.owner.depth < depth <= requested.max_depth]
-    return requested.level_range(level, depths[0]) if len(depths) == 1 else None
+    return spans[0] if len(spans) == 1 else None
 
 
 def _most(requested: ListRequest, version: TreeVersion) -> int:

@@ -65,7 +65,6 @@ def _without_read(request: Request, requested: ListRequest, *, is_versioned: boo
     try:
         page: Page | None = request.state.pages.get(requested.tree, requested.cache_key)
         if page is None:
-            requested.check_levels(request.hierarchies[requested.owner.hierarchy])
             requested.check()
         else:
             request.budget.spend_nodes(len(page.records))

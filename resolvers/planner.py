@@ -29,8 +29,9 @@ The ways themselves, with their key ranges, are in `children.py`, `descendants.p
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from resolvers.children import ChildrenByKeyRequest, ChildrenRequest
+from resolvers.children import ChildrenBetweenRequest, ChildrenByKeyRequest, ChildrenRequest
 from resolvers.descendants import DescendantsRequest
+from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.prefetch import prefetch
 from resolvers.planning.read_cost import ReadOption
@@ -40,6 +41,7 @@ from resolvers.planning.tree_state import PlannedReads, TreeState
 from resolvers.session.budget import too_many_nodes
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.siblings import SiblingsRequest
+from resolvers.sorting.ordering import PlaceOrder
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.records import Record
@@ -50,12 +52,18 @@ def list_requests(owners: Iterable[Record], relation: Relation) -> list[ListRequ
     kind: type[ListRequest]
     match relation.kind:
         case RelationKind.CHILDREN:
-            kind = ChildrenByKeyRequest if relation.window.is_bounded else ChildrenRequest
+            kind = _children_kind(relation.window)
         case RelationKind.SIBLINGS:
             kind = SiblingsRequest
         case _:
             kind = DescendantsRequest
     return [kind(owner, relation) for owner in owners]
+
+
+def _children_kind(window: ConnectionArguments) -> type[ListRequest]:
+    if window.ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH):
+        return ChildrenByKeyRequest
+    return ChildrenRequest if window.bounds is None else ChildrenBetweenRequest
 
 
 def list_request(owner: Record, relation: Relation) -> ListRequest:

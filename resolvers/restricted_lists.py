@@ -28,9 +28,9 @@ from resolvers.planning.relations import Relation, RelationKind
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
 from resolvers.siblings import SiblingsRequest
-from store.model.keys import Index, Path, first_rank, last_segment, node_key
+from store.model.keys import Path, first_rank, last_segment, node_key
 from store.model.paths import format_path
-from store.model.ranges import KeyRange, segments_between, subtree
+from store.model.ranges import below, subtree
 from store.model.records import Record
 
 
@@ -83,7 +83,6 @@ def _is_restricted(grants: Grants, requested: ListRequest) -> bool:
 
 async def _read_page(families: "_Families", requested: ListRequest) -> Page:
     owner = requested.owner
-    requested.check_levels(families.request.hierarchies[owner.hierarchy])
     if requested.relation.total and isinstance(owner, RedactedNode):
         raise total_withheld(owner)
     if isinstance(requested, DescendantsRequest):
@@ -116,16 +115,16 @@ class _FamilyList:
 
     def contains(self, record: Record) -> bool:
         """Whether a record is in the list, on whatever page."""
-        window = self.window
-        if window.is_bounded:
-            lo, hi = segments_between(self.sk, window.start, window.end)
-            if not lo <= record.sk < hi:
-                return False
-        return window.has_level(record.level)
+        return self.window.has_level(record.level) and _is_within(self.window, record)
 
     def bounds(self) -> tuple[str | None, str | None]:
         """The positions between which the page lies; raises BadCursor."""
         return self.window.positions(lambda cursor: decode_cursor(cursor, self.kind, self.owner))
+
+
+def _is_within(window: ConnectionArguments, record: Record) -> bool:
+    """Whether a node is between the bounds; what these leave besides is tested for each node of the list."""
+    return window.bounds is None or not window.bounds.is_exact or window.bounds.where.test(record)
 
 
 def _first_rank(record: Record) -> str:
@@ -238,9 +237,9 @@ class _RedactedSubtree:
         owner, window = requested.owner, requested.window
         self._requested = requested
         self.name = format_path(owner.path)
-        span = KeyRange(Index.TABLE, owner.pk, *segments_between(owner.sk, window.start, window.end))
         self._span = window.between_cursors(
-            span, lambda cursor: owner.sk + decode_cursor(cursor, CursorKind.DESCENDANTS, self.name)
+            below(owner.pk, owner.sk),
+            lambda cursor: owner.sk + decode_cursor(cursor, CursorKind.DESCENDANTS, self.name),
         )
 
     def parts(self, record: Record) -> list[Record | DescendantsRequest]:
@@ -248,7 +247,7 @@ class _RedactedSubtree:
         window, span = self._requested.window, self._span
         depth = record.depth - self._requested.owner.depth
         parts: list[Record | DescendantsRequest] = []
-        is_in_range = span.lo <= record.sk < span.hi and window.has_level(record.level)
+        is_in_range = span.lo <= record.sk < span.hi and window.has_level(record.level) and _is_within(window, record)
         if is_in_range and (window.max_depth is None or depth <= window.max_depth):
             parts.append(record)
         deeper = None if window.max_depth is None else window.max_depth - depth
@@ -270,8 +269,9 @@ class _RedactedSubtree:
         window = ConnectionArguments(
             after=encode_cursor(CursorKind.DESCENDANTS, top.id, after) if after else None,
             before=encode_cursor(CursorKind.DESCENDANTS, top.id, before) if before else None,
-            level=self._requested.window.level,
             levels=self._requested.window.levels,
             max_depth=max_depth,
+            ordering=self._requested.window.ordering,
+            bounds=self._requested.window.bounds,
         )
         return Relation(RelationKind.DESCENDANTS, window, self._requested.relation.selection)

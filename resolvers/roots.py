@@ -4,7 +4,7 @@
 | --- | --- | --- | --- |
 | `locations` | `by_parent` | `parent = "location"` | one |
 | `locations(level: COUNTRY)` | `by_parent` | the same, `begins_with(rank, "COUNTRY#")` | one |
-| `locations(levels: [COUNTRY, REGION])` | `by_parent` | the same of each level | one a level |
+| `locations(level: [COUNTRY, REGION])` | `by_parent` | the same of each level | one a level |
 | `locations { totalCount }` | – | the version of the hierarchy, by key | one, in the same round |
 | `locations { nodes { descendantCount } }` | – | the versions of all trees listed, by key | one more |
 
@@ -78,7 +78,7 @@ def _key_ranges(hierarchy: str, window: ConnectionArguments) -> list[KeyRange]:
     Of several levels it is one range each.
     """
     decode = partial(decode_cursor, order=CursorKind.ROOTS, owner=hierarchy)
-    return [window.between_cursors(siblings(hierarchy, level), decode) for level in window.levels or (window.level,)]
+    return [window.between_cursors(siblings(hierarchy, level), decode) for level in window.level_or_all]
 
 
 async def with_counts(state: ReadState, records: list[Record]) -> list[Record]:

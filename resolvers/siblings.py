@@ -57,15 +57,9 @@ class SiblingsRequest(ListRequest, frozen=True, eq=False, dict=True):
         return Key(self.owner.pk, parent_sort_key(self.owner.sk))
 
     @cached_property
-    def key_range(self) -> KeyRange:
-        """`parent = :parent` in `by_parent`, with a level `begins_with(rank, "CITY#")`, from cursor to cursor."""
-        return self.between_cursors(siblings(self.owner.siblings, self.window.level))
-
-    @cached_property
     def key_ranges(self) -> list[KeyRange]:
-        if not self.window.levels:
-            return [self.key_range]
-        return [self.between_cursors(siblings(self.owner.siblings, level)) for level in self.window.levels]
+        """`parent = :parent` in `by_parent`, of each level `begins_with(rank, "CITY#")`, from cursor to cursor."""
+        return [self.between_cursors(siblings(self.owner.siblings, level)) for level in self.window.level_or_all]
 
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:

@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | children, descendants | the owner's counts | none |
 | siblings | the counts of the parent, or of the hierarchy for roots | one BatchGetItem for all |
-| with `from`, `to` or `maxDepth` | a Query with `Select: COUNT` of each range of the list | one for each range |
+| with `maxDepth` or bounds | a Query with `Select: COUNT` of each range of the list | one for each range |
 """
 
 from collections.abc import Sequence

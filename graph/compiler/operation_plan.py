@@ -94,7 +94,7 @@ class OperationPlan:
         node, definition = details[0].node, query.fields.get(name_of(details))
         resolve = compiled_resolver(definition)
         if isinstance(resolve, RootsField):
-            return ListedRoots(key, resolve, self.list_field(key, query, details, RelationKind.CHILDREN))
+            return ListedRoots(key, resolve, self.list_field(key, query, details, RelationKind.ROOTS))
         if isinstance(resolve, TargetField):
             return FoundRoot(key, resolve, definition, node, self.position(self.fields.position(details)))
         if isinstance(resolve, FoundField):
@@ -154,7 +154,7 @@ class ListField:
 
 @dataclass(frozen=True, eq=False)
 class AboveField:
-    """`parent`, `root` or `ancestors` among an object's fields."""
+    """`parent` or `ancestors` among an object's fields."""
 
     key: str
     relation: RelationField

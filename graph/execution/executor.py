@@ -26,7 +26,7 @@ from resolvers.planning.relations import RelationKind
 from resolvers.session.budget import RELATION_FIELDS, Budget
 from store.concurrency import is_slice_over, yield_to_loop
 
-ABOVE = frozenset((RelationKind.PARENT.value, RelationKind.ROOT.value, RelationKind.ANCESTORS.value))
+ABOVE = frozenset((RelationKind.PARENT.value, RelationKind.ANCESTORS.value))
 OBJECTS = 16  # completed between two looks at the clock
 
 Grouped = Mapping[str, list[FieldDetails]]

@@ -41,7 +41,7 @@ _WORDS = ("Example", "EXAMPLE", "a", "A", "EX", "EXA", "1", "12", "123", "1234",
 
 _ONE = ConnectionArguments(first=1)
 _FIRST_CHILD = Relation(RelationKind.CHILDREN, _ONE, NoSelection())
-_FIRST_ROOT = Relation(RelationKind.CHILDREN, _ONE, NoSelection(), counts=True)
+_FIRST_ROOT = Relation(RelationKind.ROOTS, _ONE, NoSelection(), counts=True)
 
 
 @dataclass(frozen=True)

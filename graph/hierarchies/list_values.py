@@ -16,7 +16,6 @@ def list_values(cls: type[Node]) -> dict[str, NodeValue]:
     """
     found = {
         "name": NodeValue("name", Kind.TEXT),
-        "key": NodeValue("key", Kind.TEXT),
         "level": NodeValue("level", Kind.ENUM, members=tuple(cls.levels)),
         "child_count": NodeValue("child_count", Kind.INT),
         "updated_at": NodeValue("updated_at", Kind.DATETIME),

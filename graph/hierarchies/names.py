@@ -32,7 +32,7 @@ OWN_FIELDS = frozenset("node nodes move moves deletedNode changes hierarchies _e
 TYPE, FIELD = "type", "field of Query"
 
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
-_OF_LISTS = "Level Connection Edge OrderBy OrderField Condition LevelCondition".split()
+_OF_LISTS = "Level Connection Edge OrderBy OrderField Condition".split()
 _OF_TITLE = ("", *_OF_LISTS, *"Payload Attributes Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes", "Revision")
 

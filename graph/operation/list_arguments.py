@@ -1,17 +1,16 @@
-"""List arguments: `orderBy`, `where`, `languages`, `level` and `levels` of a list, as graphql-core coerces them."""
+"""List arguments: `level`, `orderBy` and `where` of a list, as graphql-core coerces them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from enum import Enum
 from typing import Any
 
 from graphql import GraphQLField, get_named_type
 
-from resolvers.sorting.conditions import Condition, ConditionParser
-from resolvers.sorting.node_values import NodeValue
-from resolvers.sorting.ordering import OrderField, Ordering
+from resolvers.planning.key_bounds import KeyBounds
+from resolvers.planning.relations import RelationKind
+from resolvers.sorting.conditions import ConditionParser
+from resolvers.sorting.ordering import OrderField, Ordering, PlaceOrder
 from store.errors import BadInput
-from store.model.languages import lookup
 
 ORDER_VALUES = "clade-order-values"
 """The key, in the extensions of an enum of values to sort by, of these values by their names."""
@@ -21,26 +20,29 @@ CONDITION_VALUES = "clade-condition-values"
 Given = Mapping[str, Any]
 
 
-def arrangement(definition: GraphQLField, given: Given) -> dict[str, Any]:
-    """`ordering` and `where` of `ConnectionArguments`, as far as they are given. Raises BadInput."""
-    languages = tuple(given.get("languages") or ())
-    lookup((), languages)  # raises where they are invalid
+def arrangement(definition: GraphQLField, kind: RelationKind, given: Given) -> dict[str, Any]:
+    """`ordering`, `where` and `bounds` of `ConnectionArguments`, as far as they are given. Raises BadInput."""
     found: dict[str, Any] = {}
     if given.get("orderBy"):
-        found["ordering"] = _ordering(definition, given["orderBy"], languages)
+        found["ordering"] = _ordering(definition, kind, given["orderBy"])
     if given.get("where") is not None:
-        found["where"] = _where(definition, given["where"], languages)
+        values = get_named_type(definition.args["where"].type).extensions[CONDITION_VALUES]
+        where = ConditionParser(values).parse(given["where"])
+        has_ranges = kind in (RelationKind.CHILDREN, RelationKind.DESCENDANTS)
+        are_children = kind is RelationKind.CHILDREN or given.get("maxDepth") == 1
+        bounds = KeyBounds.of(where, are_children=are_children) if has_ranges else None
+        found |= {"bounds": bounds, "where": None if bounds is not None and bounds.is_exact else where}
     return found
 
 
-def levels(given: Given) -> list[str] | None:
-    """The levels of a list, None for all. Raises BadInput where `level` and `levels` are both given."""
-    level, several = given.get("level"), given.get("levels")
-    if several is None:
-        return None if level is None else [plain(level)]
-    if level is not None:
-        raise BadInput("level and levels are both given; give one of them.")
-    return list(map(plain, several))
+def levels(given: Given) -> tuple[str, ...]:
+    """The levels of a list in their order, none for all. Raises BadInput for an empty list of them."""
+    wanted = given.get("level")
+    if wanted is None:
+        return ()
+    if not wanted:
+        raise BadInput("level is empty; give levels, or omit it for all.")
+    return tuple(sorted(set(map(plain, wanted))))
 
 
 def plain(member: Any) -> str:
@@ -48,23 +50,23 @@ def plain(member: Any) -> str:
     return str(member.value) if isinstance(member, Enum) else str(member)
 
 
-def _ordering(definition: GraphQLField, given: Sequence[Given], languages: tuple[str, ...]) -> Ordering:
+def _ordering(definition: GraphQLField, kind: RelationKind, given: Sequence[Given]) -> Ordering:
     order: Any = get_named_type(definition.args["orderBy"].type)
-    values = _localized(get_named_type(order.fields["field"].type).extensions[ORDER_VALUES], languages)
-    return Ordering(
-        tuple([OrderField(values[plain(one["field"])], plain(one["direction"]) == "DESC") for one in given])
-    )
+    values = get_named_type(order.fields["field"].type).extensions[ORDER_VALUES]
+    fields: list[OrderField] = []
+    for number, one in enumerate(given):
+        name, descending = plain(one["field"]), plain(one["direction"]) == "DESC"
+        if name != "NAME" and one.get("languages") is not None:
+            raise BadInput(f"orderBy has languages for {name}, but only names have languages; omit it.")
+        if name in _PLACES:
+            if number < len(given) - 1:
+                raise BadInput(f"In orderBy nothing after {name} has an effect, since every node has another; omit it.")
+            if name == "POSITION" and kind is RelationKind.DESCENDANTS:
+                raise BadInput("POSITION is among siblings, and descendants have many parents; use PATH or KEY.")
+            return Ordering(tuple(fields), _PLACES[name], descending)
+        value = values[name]
+        fields.append(OrderField(value if name != "NAME" else value.localized(one.get("languages")), descending))
+    return Ordering(tuple(fields))
 
 
-def _where(definition: GraphQLField, given: Given, languages: tuple[str, ...]) -> Condition:
-    values = get_named_type(definition.args["where"].type).extensions[CONDITION_VALUES]
-    return ConditionParser(_localized(values, languages)).parse(given)
-
-
-def _localized(values: Mapping[str, NodeValue], languages: tuple[str, ...]) -> Mapping[str, NodeValue]:
-    """The values with names in the best of some languages."""
-    if not languages:
-        return values
-    return {
-        name: replace(value, languages=languages) if value.name == "name" else value for name, value in values.items()
-    }
+_PLACES = {place.name: place for place in PlaceOrder}

@@ -7,7 +7,6 @@ type and merged field nodes: collecting again for every type at every level woul
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, cast
 
 from graphql import (
@@ -29,14 +28,13 @@ from graphql.execution.values import VariableValues, get_argument_values
 from graph.operation.list_arguments import arrangement, levels
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.relations import Relation, RelationKind
-from store.errors import BadInput, CladeError
-from store.model.keys import MAX_SORT_KEY_BYTES, encode_segment
-from store.model.paths import checked_segment
+from store.errors import CladeError
 
-RELATION_KINDS = {kind.value: kind for kind in RelationKind}
+RELATION_KINDS = {kind.value: kind for kind in RelationKind if kind not in (RelationKind.ROOTS, RelationKind.REVISIONS)}
+"""The fields of nodes that lead to other nodes, by their names."""
 COUNT = "descendantCount"  # the field of a root that takes the version of its tree
-LISTS = frozenset((RelationKind.CHILDREN, RelationKind.DESCENDANTS, RelationKind.SIBLINGS))
-MAY_BE_ROOTS = frozenset((RelationKind.ROOT, RelationKind.SIBLINGS))
+LISTS = frozenset(RelationKind) - {RelationKind.PARENT, RelationKind.ANCESTORS}
+MAY_BE_ROOTS = frozenset((RelationKind.SIBLINGS, RelationKind.ROOTS))
 """The relations that may lead to roots out of a list, whose counts are not in their items."""
 
 Types = Mapping[tuple[str, str], str]
@@ -106,17 +104,14 @@ class SelectedFields:
     ) -> "RelationField":
         node = details[0].node
         definition = parent.fields[node.name.value]
-        may_be_roots = kind is not None or RELATION_KINDS[node.name.value] in MAY_BE_ROOTS
         kind = kind or RELATION_KINDS[node.name.value]
         found: Any = get_named_type(definition.type)
         if kind not in LISTS:
-            position = self.position(details)
-            counts = may_be_roots and self.counts(found, position)
-            return RelationField(kind, definition, node, position, counts=counts)
+            return RelationField(kind, definition, node, self.position(details))
         below = self.below(found, details)  # every list is a connection
         has_nodes = any(name_of(fields) in ("nodes", "edges", "pageInfo") for fields in below.values())
         position = self.listed(found, details)
-        counts = may_be_roots and self.counts(get_named_type(found.fields["nodes"].type), position)
+        counts = kind in MAY_BE_ROOTS and self.counts(get_named_type(found.fields["nodes"].type), position)
         return RelationField(kind, definition, node, position, has_nodes, bool(named(below, "totalCount")), counts)
 
     def listed(self, connection: Any, details: list[FieldDetails]) -> "NodePosition":
@@ -248,7 +243,7 @@ class LookAhead:
         key = id(field.node), str(field.definition.type)  # lists of one hierarchy have the same arguments at all levels
         if key not in self._windows:
             try:
-                self._windows[key] = connection_arguments(field.definition, field.node, self.variables)
+                self._windows[key] = connection_arguments(field.definition, field.kind, field.node, self.variables)
             except CladeError as error:
                 self._windows[key] = error.bare()
             except GraphQLError as error:
@@ -295,31 +290,17 @@ def has_variables(node: FieldNode) -> bool:
     return any(isinstance(argument.value, VariableNode) for argument in node.arguments or ())
 
 
-def connection_arguments(definition: Any, node: FieldNode, variables: VariableValues) -> ConnectionArguments:
+def connection_arguments(
+    definition: Any, kind: RelationKind, node: FieldNode, variables: VariableValues
+) -> ConnectionArguments:
     """The arguments of a connection field. Raises BadInput where they contradict each other, and GraphQLError."""
     given = get_argument_values(definition, node, variables)
-    make: Any = ConnectionArguments
-    if (wanted := levels(given)) is not None:
-        make = partial(ConnectionArguments.of_levels, wanted)
-    found: ConnectionArguments = make(
+    return ConnectionArguments(
         first=given.get("first"),
         after=given.get("after"),
         last=given.get("last"),
         before=given.get("before"),
-        start=_encoded(given.get("from")),
-        end=_encoded(given.get("to")),
-        reverse=bool(given.get("reverse")),
+        levels=levels(given),
         max_depth=given.get("maxDepth"),
-        **arrangement(definition, given),
+        **arrangement(definition, kind, given),
     )
-    return found
-
-
-def _encoded(bound: str | None) -> str | None:
-    """A bound as it is stored in keys, encoded once for all lists. Raises BadInput for one longer than any key."""
-    if bound is None:
-        return None
-    encoded = encode_segment(checked_segment(bound))
-    if len(encoded.encode()) > MAX_SORT_KEY_BYTES:
-        raise BadInput(f"from or to takes more than {MAX_SORT_KEY_BYTES:,} bytes in a key, more than any key has.")
-    return encoded

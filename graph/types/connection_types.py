@@ -55,7 +55,7 @@ class ConnectionTypes:
             "edges": field(_edges, list[edge], f"Edges of the page: its {item}s with their cursors."),
             "nodes": field(lambda page, info: page.records, list[kind], f"The {item}s of the page."),
             "page_info": field(lambda page, info: page, PageInfo, "Position of the page in the list."),
-            "total_count": field(lambda page, info: page.total, int, f"Number of {item}s in the whole list."),
+            "total_count": field(lambda page, info: page.total, int | None, f"Number of {item}s in the whole list."),
         }
         set_fields(edge, edge_fields)
         set_fields(self.connection, fields)

@@ -13,11 +13,11 @@ from graphql import GraphQLResolveInfo
 
 from graph.hierarchies.attribute import DateTime
 from graph.hierarchies.node import Node, description
-from graph.types.field import AFTER, FIRST, Fields, argument, field, required
+from graph.types.field import AFTER, FIRST, Fields, argument, field
 from graph.types.level_types import LevelTypes
 from graph.types.list_inputs import ListInputs
 from graph.types.name_fields import name_fields
-from graph.types.node_fields import Count, RecordField, is_descendant_of, key, path, path_of
+from graph.types.node_fields import Count, RecordField, key, path
 from graph.types.past_fields import history_fields, revision_types
 from graph.types.scalars import Path
 from resolvers.planner import list_request
@@ -29,9 +29,6 @@ Info = GraphQLResolveInfo[Any]
 
 _LAST = argument("last", int | None, "Maximum number of items, from the end of the list.")
 _BEFORE = argument("before", str | None, "Only items before this cursor, such as the `startCursor` of the next page.")
-_REVERSE = argument("reverse", bool, "Whether to reverse the order of the list.", default=False)
-_FROM = argument("from", str | None, 'Lowest key of a child, inclusive, such as "M". Orders the list by key.')
-_TO = argument("to", str | None, 'Upper bound of the keys of children, exclusive, such as "N". Orders the list by key.')
 _CHANGED_BY = "Caller that wrote this revision; null if unknown."
 _MAX_DEPTH = argument("maxDepth", int | None, "Maximum depth below the node; 1 is only its children.")
 
@@ -47,7 +44,7 @@ class HierarchyTypes:
     def __init__(self, cls: type[Node]) -> None:
         self.cls, self.name = cls, cls.name
         self.level = self._level_enum()
-        self.inputs = ListInputs(cls, self.level)
+        self.inputs = ListInputs(cls)
         self.nodes, self.revisions = LevelTypes(cls, NodeInterface), revision_types(cls, self.level)
         past = history_fields(self.revisions.interface, self.revisions.connection)
         page = f"A page of a list of nodes of the hierarchy {self.name}."
@@ -58,8 +55,8 @@ class HierarchyTypes:
     def list_arguments(self, *more: Parameter) -> list[Parameter]:
         """The arguments of every list, and further ones."""
         enum: Any = self.level
-        level, several = self._level_argument(), argument("levels", list[enum] | None, "Only nodes of these levels.")
-        return [FIRST, AFTER, _LAST, _BEFORE, level, several, _REVERSE, *more, *self.inputs.arguments]
+        level = argument("level", list[enum] | None, "Only nodes of these levels; by default all.")
+        return [FIRST, AFTER, _LAST, _BEFORE, level, *more, *self.inputs.arguments]
 
     # -- construction --------------------------------------------------------------------------------------------------
 
@@ -86,34 +83,20 @@ class HierarchyTypes:
             "descendant_count": field(Count("descendant_counts"), int, "Number of descendants.", of_level),
             "revision": field(RecordField("revision"), int, "Number of the revision; each write adds 1."),
             "updated_at": field(RecordField("updated_at"), DateTime, "Time of the last change of the content, in UTC."),
-            "changed_at": field(RecordField("updated_at"), DateTime, "Time of the write of this revision, in UTC."),
             "changed_by": field(RecordField("changed_by"), str | None, _CHANGED_BY),
-            "is_descendant_of": field(
-                is_descendant_of,
-                bool,
-                "Whether the node is a descendant of the node at this path.",
-                required("path", Path, 'Path of the other node, such as "US/NE".'),
-            ),
-            "path_of": field(
-                path_of,
-                Path | None,
-                "Path of the ancestor of this level, or of the node itself; null if there is none.",
-                required("level", level, "Level of the ancestor."),
-            ),
         }
 
     def _relation_fields(self) -> Fields:
         """The fields that lead to other nodes. All are nullable, so that a failed read affects one field alone."""
         node: Any = self.nodes.interface
         listing = self.nodes.connection | None
-        ranged, below = self.list_arguments(_FROM, _TO), self.list_arguments(_MAX_DEPTH, _FROM, _TO)
+        listed, below = self.list_arguments(), self.list_arguments(_MAX_DEPTH)
         return {
             "parent": field(_first_above, node | None, "Parent; null for a root."),
-            "root": field(_first_above, node | None, "Root of the node's tree; for a root, the node itself."),
             "ancestors": field(_above, list[node] | None, "Ancestors, from the root down to the parent."),
-            "children": field(_list, listing, "Children, ordered by level and sibling order.", *ranged),
+            "children": field(_list, listing, "Children, ordered by level, then by position.", *listed),
             "descendants": field(_list, listing, "Descendants, ordered by path.", *below),
-            "siblings": field(_list, listing, "Other nodes with the same parent.", *self.list_arguments()),
+            "siblings": field(_list, listing, "Other nodes with the same parent.", *listed),
         }
 
 

@@ -1,4 +1,4 @@
-"""List inputs: the types of `orderBy` and `where` of one hierarchy's lists, made of its levels and attributes."""
+"""List inputs: the types of `orderBy` and `where` of one hierarchy's lists, made of its attributes."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -14,8 +14,10 @@ from graph.hierarchies.names import camel
 from graph.hierarchies.node import Node
 from graph.operation.list_arguments import CONDITION_VALUES, ORDER_VALUES
 from graph.types.field import argument
+from graph.types.scalars import Path
 from graph.types.value_types import enum_type
 from resolvers.sorting.node_values import NodeValue
+from resolvers.sorting.ordering import PlaceOrder
 from store.model.attributes import Kind
 
 _TYPES: dict[Kind, Any] = {
@@ -42,16 +44,25 @@ _OF_TEXT = {
 }
 _IS_NULL = "Whether the node has no value."
 
+_OF_KEY = {
+    "eq": "Equal to this.",
+    "in": "Equal to one of these.",
+    "lt": "Before this, in the order of the tree.",
+    "lte": "Before this, or equal to it.",
+    "gt": "After this, in the order of the tree.",
+    "gte": "After this, or equal to it.",
+}
 _ABOUT = {
     "name": "Display name, in the first of `languages` in which the node has a name.",
-    "key": "Last segment of the path.",
+    "key": "Key, in the order of the tree; must be the last. Children are read page by page, without the others.",
+    "path": "Path, depth-first; must be the last. Children and descendants are read page by page.",
+    "position": "Position among the siblings, after the level; must be the last. Not for descendants.",
     "level": "Level, in the order in which the hierarchy defines them.",
     "child_count": "Number of children.",
     "updated_at": "Time of the last change of the content.",
 }
-_LANGUAGES = argument(
-    "languages", list[str] | None, "Language tags of BCP 47 in order of preference, of the names in orderBy and where."
-)
+_LANGUAGES = "Language tags of BCP 47 in order of preference; omitted for the default names."
+_PLACES = tuple(PlaceOrder)
 
 
 @strawberry.enum(description="Direction of an order; nodes without a value come last in both.")
@@ -65,42 +76,42 @@ _conditions: dict[tuple[Any, bool], Any] = {}
 
 
 class ListInputs:
-    """The inputs of one hierarchy, `level` being the enum of its levels."""
+    """The inputs of one hierarchy."""
 
-    def __init__(self, cls: type[Node], level: Any) -> None:
+    def __init__(self, cls: type[Node]) -> None:
         self._title = f"{cls.prefix}{cls.title}"
-        self._cls, self._level = cls, level
+        self._cls = cls
         self._values = list_values(cls)
         declared = {name: one for level in cls.levels.values() for name, one in level.attributes.items()}
         self._hints = {name: hint for name, (hint, _) in declared.items()}
         self._attributes = {name: attribute for name, (_, attribute) in declared.items()}
         self._sorted = {name.upper(): value for name, value in self._values.items() if not value.many}
+        self._compared = {name: value for name, value in self._values.items() if name != "level"}
         order: Any = self._order()
         condition: Any = self._condition()
         self.arguments: list[Parameter] = [
             argument("orderBy", list[order] | None, "Order of the list: by the first field, then by the next ones."),
-            argument("where", condition | None, "Only nodes that meet this condition; all nodes of the list are read."),
-            _LANGUAGES,
+            argument("where", condition | None, "Only nodes that meet this condition."),
         ]
 
     def register(self, schema: GraphQLSchema) -> None:
         """Give graphql-core's inputs the values that their fields stand for."""
         kinds = schema.type_map
         kinds[f"{self._title}OrderField"].extensions[ORDER_VALUES] = self._sorted
-        values = {camel(name): value for name, value in self._values.items()}
+        values = {camel(name): value for name, value in self._compared.items()}
         kinds[f"{self._title}Condition"].extensions[CONDITION_VALUES] = values
 
     def _order(self) -> type:
         make: Any = Enum  # mypy follows only enums that are written out
         about = _ABOUT | {name: one.description for name, one in self._attributes.items()}
-        members = {
-            name: strawberry.enum_value(name, description=about[value.name]) for name, value in self._sorted.items()
-        }
+        named = {name: value.name for name, value in self._sorted.items()} | {one.name: one.value for one in _PLACES}
+        members = {name: strawberry.enum_value(name, description=about[value]) for name, value in named.items()}
         plain = make(f"{self._title}OrderField", members)
         fields = strawberry.enum(plain, description=f"Values that lists of the hierarchy {self._cls.name} sort by.")
         parts = {
             "field": (fields, "Value to sort by; texts are sorted ignoring case and accents.", {}),
             "direction": (OrderDirection, "Direction.", {"default": OrderDirection.ASC}),
+            "languages": (list[str] | None, f"Of NAME: {_LANGUAGES}", _OPTIONAL),
         }
         return _input(f"{self._title}OrderBy", "A value to sort a list by.", parts)
 
@@ -112,15 +123,17 @@ class ListInputs:
             "or": (list[made] | None, "One of these; not met if there is none.", _OPTIONAL),  # type: ignore[valid-type]
             "not": (made | None, "Not this.", _OPTIONAL),
         }
-        for value in self._values.values():
+        parts["key"] = (KeyCondition | None, "Condition on `key`; of children, only these are read.", _OPTIONAL)
+        parts["path"] = (PathCondition | None, "Condition on `path`; only these are read.", _OPTIONAL)
+        for value in self._compared.values():
             text = f"Condition on `{camel(value.name)}`."
             parts[camel(value.name)] = (self._comparison(value) | None, text, _OPTIONAL)
         return _input(name, "A condition on a node; all of its fields have to be met.", parts, made)
 
     def _comparison(self, value: NodeValue) -> Any:
         """The input with the operators of a value's type."""
-        if value.name == "level":
-            return _comparison(f"{self._title}Level", self._level, value)
+        if value.name == "name":
+            return NameCondition
         enum = enum_of(self._hints.get(value.name))
         kind = _TYPES.get(value.kind) or enum_type(cast(type[Enum], enum))
         if (kind, value.many) not in _conditions:
@@ -131,7 +144,7 @@ class ListInputs:
 _OPTIONAL: Mapping[str, Any] = {"default": strawberry.UNSET}
 
 
-def _comparison(title: str, kind: Any, value: NodeValue) -> type:
+def _comparison(title: str, kind: Any, value: NodeValue, **more: Any) -> type:
     if value.many:
         operators = {"contains": "Has this among its values."}
         title = f"{title}List"
@@ -141,9 +154,12 @@ def _comparison(title: str, kind: Any, value: NodeValue) -> type:
         operators |= _OF_TEXT if value.kind is Kind.TEXT else {}
     parts = {name: (list[kind] if name == "in" else kind, text) for name, text in operators.items()}
     parts["isNull"] = (bool, _IS_NULL)
-    text = f"A condition on a value of the type {title}; all operators have to be met."
+    return _operators(title, parts | more, f"A condition on a value of the type {title}; all operators have to be met.")
+
+
+def _operators(title: str, parts: Mapping[str, tuple[Any, str]], description: str) -> type:
     fields = {name: (each | None, about, _OPTIONAL) for name, (each, about) in parts.items()}
-    return _input(f"{title}Condition", text, fields)
+    return _input(f"{title}Condition", description, fields)
 
 
 def _input(
@@ -155,3 +171,16 @@ def _input(
     for number, (part, (_, text, default)) in enumerate(parts.items()):
         setattr(made, f"part{number}", strawberry.field(name=part, description=text, **default))
     return strawberry.input(made, name=name, description=description)
+
+
+def _of_key(title: str, kind: Any, starts_with: str) -> type:
+    operators = _OF_KEY | {"startsWith": starts_with}
+    text = f"A condition on a {title.lower()}, exact and in the order of the tree; all operators have to be met."
+    return _operators(
+        title, {name: (list[kind] if name == "in" else kind, about) for name, about in operators.items()}, text
+    )
+
+
+KeyCondition: Any = _of_key("Key", str, "Begins with this.")
+PathCondition: Any = _of_key("Path", Path, "This, or the path of a descendant of the node at it.")
+NameCondition: Any = _comparison("Name", str, NodeValue("name", Kind.TEXT), languages=(list[str], _LANGUAGES))

@@ -10,7 +10,7 @@ from graph.hierarchies.node import Node
 from store.errors import BadData
 from store.model.attributes import Attribute, Value
 from store.model.keys import decode_segment, last_segment
-from store.model.paths import format_path, parse_path
+from store.model.paths import format_path
 from store.model.records import Record
 
 
@@ -68,21 +68,6 @@ def path(record: Record, info: Any) -> str:
 
 def key(record: Record, info: Any) -> str:
     return decode_segment(last_segment(record.pk, record.sk))
-
-
-def is_descendant_of(record: Record, info: Any, path_: str) -> bool:
-    """Whether a path is an ancestor's; the node's own is not. Raises BadPath."""
-    above = parse_path(path_)
-    return len(above) < len(record.path) and record.path[: len(above)] == above
-
-
-def path_of(record: Record, info: Any, level_: Enum | str) -> str | None:
-    """The path of the nearest node of a level, from the node itself up to its root."""
-    levels = [*record.above, record.level]
-    for depth in range(len(levels), 0, -1):
-        if levels[depth - 1] == _name(level_):
-            return format_path(record.path[:depth])
-    return None
 
 
 def _name(level: Enum | str) -> str:

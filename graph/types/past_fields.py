@@ -90,7 +90,7 @@ def history_fields(revision: Any, connection: Any) -> Fields:
 
 
 def _history(subject: Any, info: Any, **_: Any) -> Any:
-    relation = info.context.look_ahead(info).relation_of(info, RelationKind.CHILDREN)
+    relation = info.context.look_ahead(info).relation_of(info, RelationKind.REVISIONS)
     return states.read_history(info.context.request, _record(subject), relation.window, nodes=relation.nodes)
 
 

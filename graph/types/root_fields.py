@@ -89,7 +89,7 @@ class RootsField:
     hierarchy: str
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> Page:
-        relation = info.context.look_ahead(info).relation_of(info, RelationKind.CHILDREN)
+        relation = info.context.look_ahead(info).relation_of(info, RelationKind.ROOTS)
         return await read_roots(info.context.request, self.hierarchy, relation)
 
 

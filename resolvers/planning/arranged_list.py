@@ -18,11 +18,12 @@ from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.cursors import CursorKind, decode_cursor, encode_cursor
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.page import Cursors, Page, page_of
-from resolvers.planning.relations import Relation
+from resolvers.planning.relations import Relation, RelationKind
 from resolvers.session.budget import TooManyNodes
 from resolvers.session.page_cache import RECORD_BYTES
 from resolvers.session.request import Request
-from resolvers.sorting.ordering import LIST_ORDER, Ordering, SortValue
+from resolvers.sorting.key_conditions import key_position
+from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import BadCursor, BudgetExceeded, CladeError
 from store.model.paths import format_path
@@ -40,12 +41,14 @@ class ArrangedCursors:
     """The cursors of a sorted or filtered list. `owner` names the list, with its order and conditions.
 
     A cursor has the values that its node was sorted by, so it is valid even if the node has changed or is gone.
-    `listed` are the cursors of the list in its own order, None for an empty one.
+    `listed` are the cursors of the list in its own order, None for an empty one; `is_deep` is whether its nodes have
+    different parents.
     """
 
     ordering: Ordering
     owner: str
     listed: Cursors | None
+    is_deep: bool
 
     def cursor(self, record: Record) -> str:
         values = msgspec.json.encode(self.ordering.plain_values(record)).decode()
@@ -53,6 +56,11 @@ class ArrangedCursors:
 
     def position(self, record: Record) -> str:
         assert self.listed is not None  # only an empty page has none  # noqa: S101
+        match self.ordering.place:
+            case PlaceOrder.KEY if self.is_deep:
+                return key_position(record) + self.listed.position(record)
+            case PlaceOrder.KEY | PlaceOrder.PATH if not self.is_deep:
+                return key_position(record)
         return self.listed.position(record)
 
     def decode(self, cursor: str) -> Position:
@@ -66,7 +74,8 @@ class ArrangedCursors:
 
     def compare(self, one: Position, other: Position) -> int:
         """-1, 0 or 1: whether one position comes before the other."""
-        return self.ordering.compare(one[0], other[0]) or (one[1] > other[1]) - (one[1] < other[1])
+        place = (one[1] > other[1]) - (one[1] < other[1])
+        return self.ordering.compare(one[0], other[0]) or (-place if self.ordering.descending else place)
 
 
 @dataclass(frozen=True)
@@ -79,11 +88,10 @@ class ArrangedList:
     def page(self, window: ConnectionArguments, *, total: bool) -> Page:
         """One page; raises BadCursor."""
         after, before = [None if one is None else self.cursors.decode(one) for one in (window.after, window.before)]
-        low, high = (before, after) if window.reverse else (after, before)
-        lo = 0 if low is None else bisect_right(self.records, self._key(low), key=self._key_of)
-        hi = len(self.records) if high is None else bisect_left(self.records, self._key(high), key=self._key_of)
+        lo = 0 if after is None else bisect_right(self.records, self._key(after), key=self._key_of)
+        hi = len(self.records) if before is None else bisect_left(self.records, self._key(before), key=self._key_of)
         limit = len(self.records) if window.limit is None else window.limit
-        if window.descending:
+        if window.last is not None:
             records = self.records[max(lo, hi - limit) : hi][::-1]
         else:
             records = self.records[lo : min(hi, lo + limit)]
@@ -106,9 +114,9 @@ async def read_arranged(
 
     An error is in place of each page that it concerns.
     """
-    if not any(relation.window.is_arranged for relation in {one.relation for one in lists}):
+    if not any(relation.is_arranged for relation in {one.relation for one in lists}):
         return await read(request, lists)
-    whole = {one: type(one)(one.owner, one.relation.whole) for one in lists if one.window.is_arranged}
+    whole = {one: type(one)(one.owner, one.relation.whole) for one in lists if one.relation.is_arranged}
     outcomes = await read(request, [whole.get(one, one) for one in lists])
     pages: list[Outcome] = []
     for number, (requested, outcome) in enumerate(zip(lists, outcomes, strict=True)):
@@ -127,7 +135,7 @@ async def read_arranged_roots(
     read: Callable[[Request, str, Relation], Awaitable[Page]],
 ) -> Page:
     """A page of roots; `read` reads one that is neither sorted nor filtered. Raises its errors, and BadCursor."""
-    if not relation.window.is_arranged:
+    if not relation.is_arranged:
         return await read(request, hierarchy, relation)
     try:
         whole = await read(request, hierarchy, relation.whole)
@@ -183,19 +191,22 @@ def _arrangement(relation: Relation) -> object:
 async def arrange(relation: Relation, owner: str, whole: Page) -> ArrangedList:
     """A whole list in the order and under the conditions of a relation; `owner` names the list."""
     window, records = relation.window, whole.records
-    ordering = window.ordering or LIST_ORDER
     if window.where is not None:
         test, found = window.where.test, []
         async for chunk in in_chunks(records, TESTED_A_CHUNK):
             found += [record for record in chunk if test(record)]
         records = found
-    cursors = ArrangedCursors(ordering, f"{owner}\n{relation.arrangement}", whole.cursors)
-    return ArrangedList(await ordering.sorted(records), cursors)
+    is_deep = relation.kind is RelationKind.DESCENDANTS
+    cursors = ArrangedCursors(window.ordering, f"{owner}\n{relation.arrangement}", whole.cursors, is_deep)
+    return ArrangedList(await window.ordering.sorted(records, cursors.position), cursors)
 
 
 def whole_list_error(error: CladeError) -> CladeError:
     """The error of a whole list, with what to do about it where the list is too long."""
     if not isinstance(error, TooManyNodes):
         return error
-    way_out = "orderBy and where take the whole list: narrow it with level, from and to, or ask without them by pages"
+    way_out = (
+        "orderBy and where take the whole list: narrow it with level and conditions on key or path, or ask for pages "
+        "by key or path"
+    )
     return BudgetExceeded(f"{error.fact} {way_out}, or raise CLADE_MAX_NODES.")

@@ -1,38 +1,35 @@
 """Connection arguments: the part of a list that a client requests."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
 
 from resolvers.planning.cursors import MAX_CURSOR_CHARACTERS, cursor_too_long
+from resolvers.planning.key_bounds import KeyBounds
 from resolvers.sorting.conditions import Condition
-from resolvers.sorting.ordering import Ordering
+from resolvers.sorting.ordering import LIST_ORDER, Ordering
 from store.errors import BadInput
 from store.model.ranges import KeyRange
 
 
 @dataclass(frozen=True)
 class ConnectionArguments:
-    """The arguments of a connection, as Relay and the schema name them; `start` and `end` are `from` and `to`, encoded
-    like the segments of a key. `levels` are two or more in their order, `level` is a single one; `ordering` is None for
-    the order that the list has by itself.
+    """The arguments of a connection, as Relay and the schema name them.
 
-    Without `first` and `last` all of the list is requested. Raises BadInput for arguments that contradict each other,
-    and BadCursor for a cursor of more than the maximum length.
+    Of `levels` there is one or more in their order, none for all; `where` is what has to be tested for each node, and
+    `bounds` the part of the list's keys that it leaves, None for all. Without `first` and `last` all of the list is
+    requested. Raises BadInput for arguments that contradict each other, and BadCursor for a cursor of more than the
+    maximum length.
     """
 
     first: int | None = None
     after: str | None = None
     last: int | None = None
     before: str | None = None
-    level: str | None = None
-    start: str | None = None
-    end: str | None = None
-    reverse: bool = False
-    max_depth: int | None = None
     levels: tuple[str, ...] = ()
-    ordering: Ordering | None = None
+    max_depth: int | None = None
+    ordering: Ordering = LIST_ORDER
     where: Condition | None = None
+    bounds: KeyBounds | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("first", self.first), ("last", self.last), ("maxDepth", self.max_depth)):
@@ -44,33 +41,19 @@ class ConnectionArguments:
         if self.first is not None and self.last is not None:
             raise BadInput("first and last are both given; give one of them.")
 
-    @classmethod
-    def of_levels(cls, levels: Collection[str], **others: Any) -> Self:
-        """Arguments with these levels; raises BadInput where there is none."""
-        if not levels:
-            raise BadInput("levels is empty; give levels, or omit it for all.")
-        several = tuple(sorted(set(levels)))
-        return cls(level=several[0], **others) if len(several) == 1 else cls(levels=several, **others)
-
     def has_level(self, level: str) -> bool:
         """Whether nodes of a level can be in the list."""
-        return level in self.levels if self.levels else self.level in (None, level)
+        return not self.levels or level in self.levels
 
     @property
-    def has_all_levels(self) -> bool:
-        """Whether nodes of all levels can be in the list."""
-        return self.level is None and not self.levels
-
-    @property
-    def is_arranged(self) -> bool:
-        """Whether the list is sorted or filtered, so that all of it is read first."""
-        return self.where is not None or self.ordering is not None
+    def level_or_all(self) -> tuple[str | None, ...]:
+        """The levels, None for all, in the order in which an index has them."""
+        return self.levels or (None,)
 
     def whole(self) -> "ConnectionArguments":
-        """The arguments of the whole list in its own order."""
-        return ConnectionArguments(
-            level=self.level, levels=self.levels, start=self.start, end=self.end, max_depth=self.max_depth
-        )
+        """The arguments of the whole list as it is read, of the same levels and between the same bounds."""
+        ordering = Ordering(place=self.ordering.place)
+        return ConnectionArguments(levels=self.levels, max_depth=self.max_depth, ordering=ordering, bounds=self.bounds)
 
     @property
     def size(self) -> int | None:
@@ -85,17 +68,12 @@ class ConnectionArguments:
     @property
     def descending(self) -> bool:
         """Whether the page is at the end of the range in key order, so that it is read backwards."""
-        return self.reverse != (self.last is not None)
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether `from` or `to` is given; the list is then in key order."""
-        return self.start is not None or self.end is not None
+        return self.ordering.descending != (self.last is not None)
 
     @property
     def is_narrow(self) -> bool:
         """Whether bounds or cursors leave out a part of the list."""
-        return self.is_bounded or self.is_paged
+        return self.bounds is not None or self.is_paged
 
     @property
     def is_paged(self) -> bool:
@@ -105,7 +83,7 @@ class ConnectionArguments:
     def positions(self, decode: Callable[[str], str]) -> tuple[str | None, str | None]:
         """The positions between which the page lies, in the order of the list; `decode` takes a cursor."""
         after, before = [None if cursor is None else decode(cursor) for cursor in (self.after, self.before)]
-        return (before, after) if self.reverse else (after, before)
+        return (before, after) if self.ordering.descending else (after, before)
 
     def between_cursors(self, span: KeyRange, decode: Callable[[str], str]) -> KeyRange:
         """The part of a range between the cursors; `decode` gives the key of a cursor."""

@@ -1,7 +1,8 @@
-"""List in key order: a list that is one range of the table, or one range of each of its levels.
+"""List in key order: a list that is a range of the table, or a range of each of its levels.
 
-Descendants are such lists, and so are children between `from` and `to`. The nodes of a tree are in depth-first order in
-the table, and in the same order in the partition of their level and depth in `by_level`.
+Descendants are such lists, and so are children in the order of their keys, or between bounds of them. The nodes of a
+tree are in depth-first order in the table, and in the same order in the partition of their level and depth in
+`by_level`. Bounds of keys and paths leave parts of these ranges.
 """
 
 from functools import cached_property
@@ -14,7 +15,7 @@ from resolvers.session.records_read import RecordsRead
 from store.errors import BadInput
 from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.keys import MAX_SORT_KEY_BYTES, Index
-from store.model.ranges import KeyRange, level_range, segments_between
+from store.model.ranges import KeyRange, just_after, level_range, prefix_end
 from store.model.records import Record
 
 _SK = attrgetter("sk")
@@ -24,37 +25,41 @@ class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
     """A list whose cursors are positions in key order, relative to the owner."""
 
     @cached_property
-    def key_range(self) -> KeyRange:
-        """`begins_with(sk, "#NE#")` without the owner itself, from bound to bound and from cursor to cursor."""
-        lo, hi = segments_between(self.owner.sk, self.window.start, self.window.end)
-        return self.between_cursors(KeyRange(Index.TABLE, self.owner.pk, lo, hi))
+    def key_ranges(self) -> list[KeyRange]:
+        """`begins_with(sk, "#NE#")` without the owner itself, or parts of it, from cursor to cursor."""
+        pk, sk, bounds = self.owner.pk, self.owner.sk, self.window.bounds
+        spans = [(just_after(sk), prefix_end(sk))] if bounds is None else bounds.spans(self.owner)
+        parts = [self.between_cursors(KeyRange(Index.TABLE, pk, lo, hi)) for lo, hi in spans]
+        return [part for part in parts if part.lo < part.hi]
 
-    def level_range(self, level: str, depth: int) -> KeyRange:
-        """The same `begins_with` in one partition of `by_level`."""
-        span = self.key_range
-        return level_range(self.owner.pk, level, depth, span.lo, span.hi)
+    def level_ranges(self, level: str, depth: int) -> list[KeyRange]:
+        """The same in one partition of `by_level`."""
+        return [level_range(self.owner.pk, level, depth, span.lo, span.hi) for span in self.key_ranges]
 
     @property
-    def cursor_start(self) -> int:
+    def cursor_start(self) -> int | None:
         return len(self.owner.sk)
 
     def check(self) -> None:
         super().check()
-        ends = (self.key_range.lo, self.key_range.hi) if self.window.is_bounded else ()
+        ends = [end for span in self.key_ranges if self.window.bounds for end in (span.lo, span.hi)]
         if any(len(end.encode()) > MAX_SORT_KEY_BYTES for end in ends):
-            raise BadInput(f"from or to is longer than any key below this node; a key has {MAX_SORT_KEY_BYTES} bytes.")
+            raise BadInput(
+                f"where has a key that is longer than any below this node: a key has {MAX_SORT_KEY_BYTES} bytes."
+            )
 
     def count_ranges(self, version: TreeVersion) -> list[KeyRange]:
         """The ranges that hold the whole list and nothing else."""
         if self.is_whole_subtree:
-            return [self.key_range]
-        return [self.level_range(level, depth) for level, depth in self.level_depths(version)]
+            return self.key_ranges
+        return [span for part in self.level_depths(version) for span in self.level_ranges(*part)]
 
     def read_levels(self, tree: TreeState) -> ReadOption:
         """One Query of each level and depth."""
         return ReadOption.of(
-            self.query(self.level_range(level, depth), self.max_nodes(level, depth, tree.version), tree)
+            self.query(span, self.max_nodes(level, depth, tree.version), tree)
             for level, depth in self.level_depths(tree.version)
+            for span in self.level_ranges(level, depth)
         )
 
     def max_nodes(self, level: str, depth: int, version: TreeVersion) -> int:
@@ -62,23 +67,25 @@ class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
         return min(self.counts.get(level, 0), version.shape[level_at_depth(level, depth)])
 
     def is_planned(self, tree: TreeState) -> bool:
-        if tree.planned.contain(self.key_range) or (self.is_whole_subtree and super().is_planned(tree)):
+        if all(tree.planned.contain(span) for span in self.key_ranges):
+            return True
+        if self.is_whole_subtree and super().is_planned(tree):
             return True
         parts = self.level_depths(tree.version)
-        return bool(parts) and all(tree.planned.contain(self.level_range(*part)) for part in parts)
+        return bool(parts) and all(tree.planned.contain(span) for part in parts for span in self.level_ranges(*part))
 
     def records(self, records_read: RecordsRead, version: TreeVersion) -> list[Record] | None:
-        if self.is_empty:
+        if self.is_empty or not self.key_ranges:
             return []
         if self.is_whole_subtree and (found := super().records(records_read, version)) is not None:
             return found
         parts = set(self.level_depths(version))
-        below = records_read.in_range(self.key_range)
+        below = records_read.in_ranges(self.key_ranges)
         if below is not None:
             return self.cut([record for record in below if (record.level, record.depth) in parts])
         records: list[Record] = []
         for part in parts:
-            found = records_read.in_range(self.level_range(*part), self.limit, reverse=self.window.descending)
+            found = records_read.in_ranges(self.level_ranges(*part), self.limit, reverse=self.window.descending)
             if found is None:
                 return None
             records += found

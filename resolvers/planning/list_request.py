@@ -20,7 +20,6 @@ from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import Read, RecordsRead
 from store.errors import BadCursor
 from store.metadata.tree_version import TreeVersion
-from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES
 from store.model.ranges import KeyRange
 from store.model.records import Counts, Record
@@ -37,13 +36,10 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     @property
     @abstractmethod
-    def key_range(self) -> KeyRange:
-        """The range that the list is, from cursor to cursor."""
-
-    @property
     def key_ranges(self) -> list[KeyRange]:
-        """The ranges that the list consists of, in its order: one, or more of several levels."""
-        return [self.key_range]
+        """The ranges that the list consists of, in its order and from cursor to cursor: one, or more of several levels
+        or bounds.
+        """
 
     @classmethod
     @abstractmethod
@@ -105,7 +101,7 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     @property
     def is_exact(self) -> bool:
         """Whether the owner's counts give the length of the list."""
-        return not self.window.is_bounded and self.window.max_depth is None
+        return self.window.bounds is None and self.window.max_depth is None
 
     @property
     def is_empty(self) -> bool:
@@ -113,7 +109,7 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         window, counts = self.relation.window, self.counts
         if window.levels:
             return not any(counts.get(level) for level in window.levels)
-        return not (any(counts.values()) if window.level is None else counts.get(window.level))
+        return not any(counts.values())
 
     @property
     def needs_nodes(self) -> bool:
@@ -180,9 +176,6 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
             raise BadCursor("The position in the cursor is longer than any key; use a cursor of this list.")
         return position
 
-    def check_levels(self, hierarchy: Hierarchy) -> None:
-        """Raise BadInput for arguments that do not fit to the levels of the list."""
-
     def check(self) -> None:
-        """Raise BadCursor for a cursor of another list, and BadInput for a bound that is longer than any key."""
+        """Raise BadCursor for a cursor of another list."""
         self.window.positions(self._decode)

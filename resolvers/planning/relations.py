@@ -9,19 +9,20 @@ from typing import Protocol
 from msgspec import Struct
 
 from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.sorting.ordering import LIST_ORDER
+from resolvers.sorting.ordering import PlaceOrder
 from store.errors import CladeError
 
 
 class RelationKind(StrEnum):
-    """The fields of a node that lead to other nodes."""
+    """The fields of a node that lead to other nodes; and the roots of a hierarchy, and the revisions of a node."""
 
     PARENT = "parent"
-    ROOT = "root"
     ANCESTORS = "ancestors"
     CHILDREN = "children"
     DESCENDANTS = "descendants"
     SIBLINGS = "siblings"
+    ROOTS = "roots"
+    REVISIONS = "revisions"
 
 
 class RelationKey(Struct, frozen=True, cache_hash=True):
@@ -68,17 +69,31 @@ class Relation:
         Lists below it are read together with it only if all of its nodes are on the page.
         """
         window = self.window
-        if not window.is_arranged:
+        if not self.is_arranged:
             return self
         is_shown = window.where is None and window.size is None and not window.is_paged
         selection = self.selection if is_shown else NoSelection()
         return Relation(self.kind, window.whole(), selection, counts=self.counts)
 
+    @property
+    def is_arranged(self) -> bool:
+        """Whether the list is filtered, or has an order in which no range has it, so that all of it is read first."""
+        ordering, window = self.window.ordering, self.window
+        if window.where is not None or ordering.fields:
+            return True
+        match self.kind:
+            case RelationKind.CHILDREN:
+                return window.bounds is not None and ordering.place in (None, PlaceOrder.POSITION)
+            case RelationKind.DESCENDANTS:
+                return ordering.place is PlaceOrder.KEY and window.max_depth != 1
+        return ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH)
+
     @cached_property
     def arrangement(self) -> str:
         """A digest of its order and conditions, made once for all of its lists, since conditions may be long."""
         window = self.window
-        identity = (window.ordering or LIST_ORDER).identity, None if window.where is None else window.where.identity
+        conditions = window.where, None if window.bounds is None else window.bounds.where
+        identity = window.ordering.identity, [None if one is None else one.identity for one in conditions]
         return blake2b(repr(identity).encode(), digest_size=16).hexdigest()
 
     @cached_property
@@ -97,9 +112,9 @@ class Relation:
             self.nodes
             and self.kind is RelationKind.CHILDREN
             and window.size is None
-            and window.has_all_levels
+            and not window.levels
             and not window.is_narrow
-            and not window.is_arranged
+            and not self.is_arranged
         )
 
 

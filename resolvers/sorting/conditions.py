@@ -1,7 +1,8 @@
 """Conditions: what the nodes of a list have to meet, as comparisons of their values joined by and, or and not.
 
 A comparison with a value that a node lacks is false, except `ne` and `isNull`. `eq`, `ne` and `in` compare texts as
-they are; the others compare them folded, as the order does (`node_values.py`).
+they are; the others compare them folded, as the order does (`node_values.py`). Keys and paths compare exactly and in the
+order of the tree (`key_conditions.py`).
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -10,6 +11,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
+from resolvers.sorting.key_conditions import KeyComparison
 from resolvers.sorting.node_values import NodeValue
 from store.errors import BadInput
 from store.model.attributes import Kind
@@ -82,7 +84,7 @@ class Combination:
     """Conditions joined by `and` or `or`, or the one that `not` negates. `and` of none is met, `or` of none is not."""
 
     operator: str
-    parts: tuple["Condition", ...]
+    parts: "tuple[Condition, ...]"
 
     @property
     def identity(self) -> object:
@@ -102,14 +104,14 @@ class Combination:
         return lambda record: not negated(record)
 
 
-Condition = Comparison | Combination
+Condition = Comparison | KeyComparison | Combination
 
 
 class ConditionParser:
     """Parses one condition as clients write it: by name of a value its operators, or and, or and not."""
 
     def __init__(self, values: Mapping[str, NodeValue]) -> None:
-        """`values` are those of the hierarchy by their names in the schema."""
+        """`values` are those of the hierarchy by their names in the schema, without `key` and `path`."""
         self._values = values
         self._conditions_left = MAX_CONDITIONS
         self._characters_left = MAX_CHARACTERS
@@ -127,22 +129,27 @@ class ConditionParser:
             elif name == "not":
                 parts.append(self._combination(name, [inner], depth))
             else:
-                parts += [self._comparison(name, operator, operand) for operator, operand in inner.items()]
+                value = self._values.get(name)
+                if name == "name" and value is not None:
+                    value, inner = _localized(value, inner)
+                parts += [self._comparison(name, value, operator, operand) for operator, operand in inner.items()]
         return parts[0] if len(parts) == 1 else self._counted(Combination("and", tuple(parts)))
 
     def _combination(self, operator: str, given: Sequence[Mapping[str, Any]], depth: int) -> Condition:
         return self._counted(Combination(operator, tuple([self.parse(one, depth + 1) for one in given])))
 
-    def _comparison(self, name: str, operator: str, operand: Any) -> Condition:
+    def _comparison(self, name: str, value: NodeValue | None, operator: str, operand: Any) -> Condition:
         if operand is None:
             raise BadInput(f"{operator} of {name} is null in where; omit it, or write isNull: true.")
         given = operand if isinstance(operand, list) else [operand]
-        operands = tuple([_stored(name, one) if isinstance(one, Enum) else one for one in given])
+        operands = tuple([one.name if isinstance(one, Enum) else one for one in given])
         self._characters_left -= sum([len(one) for one in operands if isinstance(one, str)])
         if self._characters_left < 0:
             raise BadInput(f"where has texts of more than {MAX_CHARACTERS:,} characters; use shorter ones.")
         whole: Hashable = operands if isinstance(operand, list) else operands[0]
-        return self._counted(Comparison(self._values[name], operator, whole))
+        if value is None:
+            return self._counted(KeyComparison.of(name, operator, whole))
+        return self._counted(Comparison(value, operator, whole))
 
     def _counted(self, condition: Condition) -> Condition:
         self._conditions_left -= 1
@@ -151,9 +158,15 @@ class ConditionParser:
         return condition
 
 
-def _stored(name: str, member: Enum) -> str:
-    """A member of an enum as it is stored: a level may have another name in the table, others have the same."""
-    return str(member.value) if name == "level" else member.name
+def _localized(value: NodeValue, given: Mapping[str, Any]) -> tuple[NodeValue, Mapping[str, Any]]:
+    """Names in the languages of a condition, and its operators. Raises BadInput for languages without an operator."""
+    languages = given.get("languages")
+    operators = {name: operand for name, operand in given.items() if name != "languages"}
+    if "languages" not in given:
+        return value, operators
+    if not operators:
+        raise BadInput("name in where has languages alone; add what the name has to be, such as eq.")
+    return value.localized(languages), operators
 
 
 _MEETS: dict[str, Callable[[Any, Any], bool]] = {

@@ -7,16 +7,15 @@ here.
 """
 
 import unicodedata
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from resolvers.access.redacted_node import RedactedNode
 from store.bounded_cache import cached_function
 from store.model.attributes import Attribute, Kind, Value
-from store.model.keys import decode_segment, last_segment
 from store.model.languages import lookup
 from store.model.records import Record
 
@@ -36,7 +35,7 @@ _PYTHON_TYPES: dict[Kind, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class NodeValue:
-    """A value of every node: `name`, `key`, `level`, `child_count`, `updated_at`, or the attribute of this name.
+    """A value of every node: `name`, `level`, `child_count`, `updated_at`, or the attribute of this name.
 
     `members` are the values of an enum in their order, which is also that of levels. `languages` are those that names
     are looked up in. `renamed` has, by levels, the attributes with former names, under which values may be stored.
@@ -50,6 +49,11 @@ class NodeValue:
     members: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     renamed: tuple[tuple[str, Attribute], ...] = ()
+
+    def localized(self, languages: Sequence[str] | None) -> Self:
+        """The name in the first of these languages that a node has it in. Raises BadInput where one is no tag."""
+        lookup((), languages or ())
+        return replace(self, languages=tuple(languages or ()))
 
     @cached_property
     def of(self) -> Callable[[Record], Any]:
@@ -139,10 +143,6 @@ def _folded_long(text: str) -> str:
     return _fold(_unmarked(text))
 
 
-def _key(record: Record) -> Value:
-    return decode_segment(last_segment(record.pk, record.sk))
-
-
 def _child_count(record: Record) -> Value:
     return None if isinstance(record, RedactedNode) else sum(record.kids.values())
 
@@ -153,7 +153,6 @@ def _updated_at(record: Record) -> Value:
 
 _READ: dict[str, Callable[[Record], Value]] = {
     "name": lambda record: record.name,
-    "key": _key,
     "level": lambda record: record.level,
     "child_count": _child_count,
     "updated_at": _updated_at,

@@ -1,11 +1,12 @@
-"""Ordering: the order that a client requests for a list, by values of its nodes.
+"""Ordering: the order that a client requests for a list, by values of its nodes, then by their places in the tree.
 
-Nodes without a value come last in either direction, and nodes with equal values stay in the order of the list.
+Nodes without a value come last in either direction.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +21,14 @@ NODES_A_CHUNK = 100  # between two points at which the event loop may run others
 MAX_SORTED_CHARACTERS = 100  # of a text; texts that begin alike stay in the order of the list
 
 SortValue = Comparable | None
+
+
+class PlaceOrder(StrEnum):
+    """The orders by the places of nodes in the tree: all places of a list differ."""
+
+    POSITION = "position"  # as editors ordered siblings: by level, then by position
+    KEY = "key"
+    PATH = "path"  # depth-first
 
 
 @dataclass(frozen=True)
@@ -71,12 +80,15 @@ class OrderField:
 
 @dataclass(frozen=True)
 class Ordering:
-    """The fields to sort by, the first before the others; none for the order of the list itself.
+    """The fields to sort by, the first before the others, then the places of nodes that have the same values.
 
-    Raises BadInput for more than 4, and for one that is given twice.
+    `place` is None for the order that the list has by itself; `descending` is its direction, that of values is in
+    `fields`. Raises BadInput for more than 4 fields, and for one that is given twice.
     """
 
     fields: tuple[OrderField, ...] = ()
+    place: PlaceOrder | None = None
+    descending: bool = False
 
     def __post_init__(self) -> None:
         if len(self.fields) > MAX_ORDER_FIELDS:
@@ -89,11 +101,12 @@ class Ordering:
     @property
     def identity(self) -> object:
         """Plain values that are equal for equal orders."""
-        return [(field.value.name, field.value.languages, field.descending) for field in self.fields]
+        fields = [(field.value.name, field.value.languages, field.descending) for field in self.fields]
+        return fields, self.place, self.descending
 
-    async def sorted(self, records: Sequence[Record]) -> list[Record]:
-        """The nodes in this order, yielding to the event loop in between."""
-        found = list(records)
+    async def sorted(self, records: Sequence[Record], place: Callable[[Record], str]) -> list[Record]:
+        """The nodes in this order, yielding to the event loop in between; `place` is that of a node."""
+        found = sorted(records, key=place, reverse=self.descending)
         for field in reversed(self.fields):  # sorting is stable
             values: list[SortValue] = []
             async for chunk in in_chunks(found, NODES_A_CHUNK):

@@ -18,7 +18,7 @@ LEVEL_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 RESERVED = frozenset(
     "pk sk parent rank tier expires id path key name level depth above kids below revision updated_at changed_by "
     "changed_at root ancestors children descendants siblings child_count descendant_count history at_revision "
-    "is_descendant_of path_of undefined names name_language".split()
+    "undefined names name_language level_name position".split()
 )
 
 
