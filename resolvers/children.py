@@ -7,7 +7,7 @@
 | `children(level: [CITY, STORE])` | `by_parent` | the same of each level | 1 a level | N a level |
 | `children` of siblings | `by_level` | `tier = "location#US@CITY@2"`, `sk` from first to last | – | 1 a level |
 | `children(orderBy: {field: KEY})` | `by_level` | `tier`, `begins_with(sk, "#NE#")` | 1 a level | N a level |
-| `children(where: {key: {gte: "a", lt: "c"}})` | `by_level` | `tier`, `sk` from `#NE#a#` to `#NE#c#` | 1 a level | N a level |
+| `children(where: {key: {lt: "c"}})` | `by_level` | `tier`, `sk` up to `#NE#c#` | 1 a level | N a level |
 
 The children of adjacent siblings are adjacent in the partition of their level and depth, so one Query returns them for
 all siblings, with one more for each further level of children. If the siblings are not adjacent, or with `first`, this

@@ -19,6 +19,7 @@ OWN_TYPES = frozenset(
     "StringCondition IntCondition LongCondition FloatCondition DecimalCondition BooleanCondition DateCondition "
     "DateTimeCondition StringListCondition IntListCondition LongListCondition FloatListCondition "
     "DecimalListCondition BooleanListCondition DateListCondition DateTimeListCondition OrderDirection "
+    "KeyCondition PathCondition NameCondition "
     "LocalizedName LocalizedNameInput Localized LocalizedText LocalizedTextInput Money MoneyInput Url "
     "Hierarchy HierarchyName HierarchyLevel HierarchyAttribute NodeLevel ChangeEvent "
     "Change ChangeFeed Move MoveState WritePlan DeletePolicy Path Long Decimal Date DateTime ID Int Float String "

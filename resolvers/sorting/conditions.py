@@ -1,8 +1,8 @@
 """Conditions: what the nodes of a list have to meet, as comparisons of their values joined by and, or and not.
 
 A comparison with a value that a node lacks is false, except `ne` and `isNull`. `eq`, `ne` and `in` compare texts as
-they are; the others compare them folded, as the order does (`node_values.py`). Keys and paths compare exactly and in the
-order of the tree (`key_conditions.py`).
+they are; the others compare them folded, as the order does (`node_values.py`). Keys and paths compare exactly and in
+the order of the tree (`key_conditions.py`).
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
