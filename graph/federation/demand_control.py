@@ -30,7 +30,7 @@ def demand_control(classes: Sequence[type[Node]]) -> dict[tuple[str, str], str]:
         ("Query", "changes"): _cost(CHANGES),
         ("Query", "moves"): _size(ASSUMED_PAGE, "first"),
         ("Query", "nodes"): _size(ASSUMED_LOOKUPS),
-        ("ChangeFeed", "changes"): _size(ASSUMED_PAGE),
+        ("TreeChangeFeed", "changes"): _size(ASSUMED_PAGE),
     }
     for cls in classes:
         if cls.search is not None:

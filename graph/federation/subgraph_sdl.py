@@ -87,7 +87,11 @@ def _definitions(sdl: str) -> tuple[Any, ...]:
 
 
 def _is_entity(definition: Any) -> bool:
-    return any(interface.name.value == "Node" for interface in getattr(definition, "interfaces", None) or ())
+    """Whether it is a type of nodes, or the interface of a hierarchy. TreeNode is not: its key would promise that this
+    subgraph has all nodes of the supergraph.
+    """
+    implemented = {interface.name.value for interface in getattr(definition, "interfaces", None) or ()}
+    return "TreeNode" in implemented
 
 
 def _shaped(definition: Any, words: dict[str, str], expose: frozenset[str], directives: str = "") -> Any:

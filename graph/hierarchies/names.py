@@ -21,9 +21,9 @@ OWN_TYPES = frozenset(
     "DecimalListCondition BooleanListCondition DateListCondition DateTimeListCondition OrderDirection "
     "KeyCondition PathCondition NameCondition "
     "LocalizedName LocalizedNameInput Localized LocalizedText LocalizedTextInput Money MoneyInput Url "
-    "Hierarchy HierarchyName HierarchyLevel HierarchyAttribute NodeLevel ChangeEvent "
-    "Change ChangeFeed Move MoveState WritePlan DeletePolicy Path Long Decimal Date DateTime ID Int Float String "
-    "Boolean _Any _Entity _Service".split()
+    "HierarchyInfo HierarchyName HierarchyLevel HierarchyAttribute NodeLevel TreeNode TreeChangeEvent "
+    "TreeChange TreeChangeFeed SubtreeMove SubtreeMoveState WritePlan DeletePolicy "
+    "Path Long Decimal Date DateTime ID Int Float String Boolean _Any _Entity _Service".split()
 )
 """The types that a schema has, or may have, whatever hierarchies are served."""
 

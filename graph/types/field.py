@@ -91,4 +91,9 @@ def object_type(name: str, description: str, fields: Fields) -> Any:
 
 
 FIRST = argument("first", int | None, "Maximum number of items, from the start of the list; by default all.")
-AFTER = argument("after", str | None, "Only items after this cursor, such as the `endCursor` of the previous page.")
+PAGING = [
+    FIRST,
+    argument("after", str | None, "Only items after this cursor, such as the `endCursor` of the previous page."),
+    argument("last", int | None, "Maximum number of items, from the end of the list."),
+    argument("before", str | None, "Only items before this cursor, such as the `startCursor` of the next page."),
+]

@@ -90,7 +90,7 @@ def _hierarchy_type(enums: HierarchyEnums) -> Any:
             lambda cls, info: [(cls, level) for level in cls.levels.values()], list[level_type], "Its levels."
         ),
     }  # fmt: skip
-    return object_type("Hierarchy", "A served hierarchy.", fields)
+    return object_type("HierarchyInfo", "A served hierarchy.", fields)
 
 
 def may_write(request: Request, hierarchy: str) -> bool:

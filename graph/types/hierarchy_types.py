@@ -10,25 +10,26 @@ from typing import Any, cast
 
 import strawberry
 from graphql import GraphQLResolveInfo
+from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.attribute import DateTime
 from graph.hierarchies.node import Node, description
-from graph.types.field import AFTER, FIRST, Fields, argument, field
+from graph.types.connection_types import set_fields
+from graph.types.field import PAGING, Fields, Resolver, argument, class_of, field
 from graph.types.level_types import LevelTypes
 from graph.types.list_inputs import ListInputs
 from graph.types.name_fields import name_fields
-from graph.types.node_fields import Count, RecordField, key, path
+from graph.types.node_fields import Count, RecordField, key, label, level_of, path
 from graph.types.past_fields import history_fields, revision_types
 from graph.types.scalars import Path
 from resolvers.planner import list_request
 from resolvers.planning.page import Page
 from resolvers.planning.relations import Relation
+from store.errors import BadData
 from store.model.records import Record
 
 Info = GraphQLResolveInfo[Any]
 
-_LAST = argument("last", int | None, "Maximum number of items, from the end of the list.")
-_BEFORE = argument("before", str | None, "Only items before this cursor, such as the `startCursor` of the next page.")
 _CHANGED_BY = "Caller that wrote this revision; null if unknown."
 _MAX_DEPTH = argument("maxDepth", int | None, "Maximum depth below the node; 1 is only its children.")
 
@@ -38,6 +39,23 @@ class NodeInterface:
     id = field(RecordField("id"), strawberry.ID, "Globally unique ID; unchanged when the node is renamed or moved.")
 
 
+TreeNode: Any = class_of("TreeNode", {}, NodeInterface)
+
+
+def _tree_node_fields(node: Any, level_name: Resolver, child_count: StrawberryField) -> Fields:
+    """The fields of nodes of any hierarchy, which lead to nodes of this type."""
+    return {
+        "path": field(path, Path, "Current path: the keys from the root down to the node."),
+        "key": field(key, str, "Last segment of the path; unique among siblings."),
+        "name": name_fields()["name"],
+        "level_name": field(level_name, str, "Name of the node's level, as in the enum of its hierarchy's levels."),
+        "depth": field(RecordField("depth"), int, "Number of ancestors; 0 for a root."),
+        "child_count": child_count,
+        "parent": field(_first_above, node | None, "Parent; null for a root."),
+        "ancestors": field(_above, list[node] | None, "Ancestors, from the root down to the parent."),
+    }
+
+
 class HierarchyTypes:
     """All types of one hierarchy; `type_names` are those of its levels by (hierarchy, level)."""
 
@@ -45,10 +63,10 @@ class HierarchyTypes:
         self.cls, self.name = cls, cls.name
         self.level = self._level_enum()
         self.inputs = ListInputs(cls)
-        self.nodes, self.revisions = LevelTypes(cls, NodeInterface), revision_types(cls, self.level)
+        self.nodes, self.revisions = LevelTypes(cls, TreeNode), revision_types(cls, self.level)
         past = history_fields(self.revisions.interface, self.revisions.connection)
         page = f"A page of a list of nodes of the hierarchy {self.name}."
-        self.nodes.publish(self._node_fields() | self._relation_fields() | past, description, page)
+        self.nodes.publish(self._node_fields() | past, description, page)
         self.title, self.interface, self.concrete = self.nodes.title, self.nodes.interface, self.nodes.concrete
         self.type_names = {(self.name, level): cls.prefix + one.title for level, one in cls.levels.items()}
 
@@ -56,7 +74,7 @@ class HierarchyTypes:
         """The arguments of every list, and further ones."""
         enum: Any = self.level
         level = argument("level", list[enum] | None, "Only nodes of these levels; by default all.")
-        return [FIRST, AFTER, _LAST, _BEFORE, level, *more, *self.inputs.arguments]
+        return [*PAGING, level, *more, *self.inputs.arguments]
 
     # -- construction --------------------------------------------------------------------------------------------------
 
@@ -71,33 +89,30 @@ class HierarchyTypes:
         return strawberry.enum(plain, description=f"The levels of the hierarchy {self.name}.")
 
     def _node_fields(self) -> Fields:
-        """The fields that take no read beyond the node's own."""
-        level, of_level = self.level, self._level_argument()
-        return {
-            "path": field(path, Path, "Current path: the keys from the root down to the node."),
-            "key": field(key, str, "Last segment of the path; unique among siblings."),
-            **name_fields(),
-            "level": field(RecordField("level"), level, "Level of the node in its hierarchy."),
-            "depth": field(RecordField("depth"), int, "Number of ancestors; 0 for a root."),
-            "child_count": field(Count("kids"), int, "Number of children.", of_level),
+        """The fields of every node of the hierarchy; those that lead to other nodes are nullable, so that a failed read
+        affects one field alone.
+        """
+        node: Any = self.nodes.interface
+        listing, of_level = (
+            self.nodes.connection | None,
+            argument("level", self.level | None, "Only those of this level."),
+        )
+        child_count = field(Count("kids"), int, "Number of children.", of_level)
+        of_trees = _tree_node_fields(node, self._level_name, child_count)
+        own = {
+            "level": field(RecordField("level"), self.level, "Level of the node in its hierarchy."),
             "descendant_count": field(Count("descendant_counts"), int, "Number of descendants.", of_level),
             "revision": field(RecordField("revision"), int, "Number of the revision; each write adds 1."),
             "updated_at": field(RecordField("updated_at"), DateTime, "Time of the last change of the content, in UTC."),
             "changed_by": field(RecordField("changed_by"), str | None, _CHANGED_BY),
+            "children": field(_list, listing, "Children, ordered by level, then by position.", *self.list_arguments()),
+            "descendants": field(_list, listing, "Descendants, ordered by path.", *self.list_arguments(_MAX_DEPTH)),
+            "siblings": field(_list, listing, "Other nodes with the same parent.", *self.list_arguments()),
         }
+        return of_trees | name_fields() | own
 
-    def _relation_fields(self) -> Fields:
-        """The fields that lead to other nodes. All are nullable, so that a failed read affects one field alone."""
-        node: Any = self.nodes.interface
-        listing = self.nodes.connection | None
-        listed, below = self.list_arguments(), self.list_arguments(_MAX_DEPTH)
-        return {
-            "parent": field(_first_above, node | None, "Parent; null for a root."),
-            "ancestors": field(_above, list[node] | None, "Ancestors, from the root down to the parent."),
-            "children": field(_list, listing, "Children, ordered by level, then by position.", *listed),
-            "descendants": field(_list, listing, "Descendants, ordered by path.", *below),
-            "siblings": field(_list, listing, "Other nodes with the same parent.", *listed),
-        }
+    def _level_name(self, record: Record, info: Any) -> str:
+        return level_of(record, self.cls.levels).label
 
 
 # -- resolvers ---------------------------------------------------------------------------------------------------------
@@ -124,3 +139,12 @@ def _first_above(record: Record, info: Info) -> Awaitable[Record | None]:
 
 async def _first(found: "Future[list[Record]]") -> Record | None:
     return next(iter(await found), None)
+
+
+def _no_level(record: Record, info: Any) -> str:
+    raise BadData(f"{label(record)} is of no hierarchy that is served.")  # each hierarchy has a resolver of its own
+
+
+_CHILD_COUNT = field(Count("kids"), int, "Number of children.")
+set_fields(TreeNode, _tree_node_fields(TreeNode, _no_level, _CHILD_COUNT))
+strawberry.interface(TreeNode, name="TreeNode", description="A node of any hierarchy.")

@@ -18,8 +18,8 @@ from graph.hierarchies.node import Node
 from graph.types import node_fields
 from graph.types.connection_types import ConnectionTypes
 from graph.types.field import (
-    AFTER,
     FIRST,
+    PAGING,
     Fields,
     argument,
     attribute_of,
@@ -78,7 +78,7 @@ def revision_types(cls: type[Node], level: Any) -> LevelTypes:
 def history_fields(revision: Any, connection: Any) -> Fields:
     """`history` and `atRevision` of the nodes of one hierarchy, or of deleted nodes."""
     return {
-        "history": field(_history, connection | None, "Revisions, newest first.", FIRST, AFTER, compiled=False),
+        "history": field(_history, connection | None, "Revisions, newest first.", *PAGING, compiled=False),
         "at_revision": field(
             _at_revision,
             revision | None,
@@ -138,14 +138,14 @@ def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> Straw
 def _changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
     async def read(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> feeds.ChangePage:
         hierarchy, request = str(hierarchy_.value), info.context.request
-        page = await feeds.read_changes(request, hierarchy, *_place(tree_, given.get("since_"), given.get("under_")))
+        page = await feeds.read_changes(request, hierarchy, *_place(tree_, given.get("after_"), given.get("under_")))
         return _with_levels(page, hierarchy, enums)
 
-    since = argument(
-        "since", str | None, "Only changes after this cursor of the same feed; by default all changes in the log."
+    after = argument(
+        "after", str | None, "Only changes after this cursor of the same feed; by default all changes in the log."
     )
     text = "Change feed of one tree, oldest first, of the last 90 days."
-    return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, since, _UNDER)
+    return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, after, _UNDER)
 
 
 def _followed_changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
@@ -191,7 +191,7 @@ _EVENTS = {
 }
 _make: Any = Enum  # mypy follows only enums that are written out
 _EVENT_MEMBERS = {event: strawberry.enum_value(event, description=text) for event, text in _EVENTS.items()}
-ChangeEvent = strawberry.enum(_make("ChangeEvent", _EVENT_MEMBERS), description="The kinds of changes.")
+ChangeEvent = strawberry.enum(_make("TreeChangeEvent", _EVENT_MEMBERS), description="The kinds of changes.")
 
 
 def _hierarchy_argument(enums: HierarchyEnums) -> Parameter:
@@ -213,14 +213,14 @@ def _feed_type(enums: HierarchyEnums) -> Any:
          "Whether the change includes all descendants: true for moves, and for deletions other than REPARENT."),
     ]  # fmt: skip
     fields = {f"{part}_": field(attribute_of(part), kind, text, name=name) for name, part, kind, text in parts}
-    change: Any = object_type("Change", "A change of one node.", fields)
+    change: Any = object_type("TreeChange", "A change of one node.", fields)
     return object_type(
-        "ChangeFeed",
+        "TreeChangeFeed",
         "A page of changes, made of whole transactions.",
         {
             "changes": field(attribute_of("changes"), list[change], "Changes, oldest first."),
             "cursor": field(
-                attribute_of("cursor"), str, "Cursor of the next page, for `since` and `after`, also in later requests."
+                attribute_of("cursor"), str, "Cursor of the next page, for `after`, also in later requests."
             ),
             "has_more": field(attribute_of("has_more"), bool, "Whether there may be more changes now."),
         },
@@ -234,7 +234,7 @@ _STATES = {
     StoredState.UNDONE: "The move failed and was undone.",
 }
 _MEMBERS = {state.name: strawberry.enum_value(state.value, description=text) for state, text in _STATES.items()}
-MoveState = strawberry.enum(_make("MoveState", _MEMBERS), description="The progress of a move.")
+MoveState = strawberry.enum(_make("SubtreeMoveState", _MEMBERS), description="The progress of a move.")
 
 
 def _path(end: Key | None) -> str | None:
@@ -242,7 +242,7 @@ def _path(end: Key | None) -> str | None:
 
 
 def move_type(enums: HierarchyEnums) -> Any:
-    """The type Move, which names one of the served hierarchies."""
+    """The type SubtreeMove, which names one of the served hierarchies."""
     parts: list[tuple[str, Callable[..., Any], Any, str]] = [
         ("id", attribute_of("id"), strawberry.ID, "ID of the move."),
         ("hierarchy", attribute_of("hierarchy"), enums.hierarchy, "Name of the node's hierarchy."),
@@ -257,11 +257,11 @@ def move_type(enums: HierarchyEnums) -> Any:
         ("changedBy", attribute_of("changed_by"), str | None, "Caller that started it; null if unknown."),
     ]
     fields = {f"{name}_": field(resolve, kind, text, name=name) for name, resolve, kind, text in parts}
-    return object_type("Move", "A move, rename or deletion that takes more than one transaction.", fields)
+    return object_type("SubtreeMove", "A move, rename or deletion that takes more than one transaction.", fields)
 
 
 def move_fields(enums: HierarchyEnums, move: Any) -> Fields:
-    """`move` and `moves` over all hierarchies; `move` is the type Move."""
+    """`move` and `moves` over all hierarchies; `move` is the type SubtreeMove."""
     served = {member.value for member in enums.hierarchy}
 
     async def find(root: Any, info: Any, id_: str) -> StoredMove | None:

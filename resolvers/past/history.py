@@ -41,19 +41,31 @@ async def read_history(request: Request, record: Record, window: ConnectionArgum
 
     For callers with grants, revisions at hidden paths are left out, so all revisions have to be read.
     """
-    after = window.after
-    before = record.revision + 1 if after is None else decode_number(after, CursorKind.HISTORY, record.id)
-    found: list[Record] = [record] if nodes and before > record.revision else []
-    limit = None if window.limit is None else window.limit - len(found)
+    below, above = [
+        None if cursor is None else decode_number(cursor, CursorKind.HISTORY, record.id)
+        for cursor in (window.after, window.before)
+    ]
+    end = record.revision + 1 if below is None else min(below, record.revision + 1)
+    first = 1 if above is None else above + 1
+    is_wanted = nodes and first <= record.revision < end
     total = record.revision
     if request.grants is not None:
         items = await request.state.items_in(revisions(record.id, record.revision), reverse=True)
         visible = [item for item in items if _is_visible(request, item)]
         total = len(visible) + 1
-        found += [with_revision(record, item) for item in visible if nodes and cast(int, item["revision"]) < before]
-    elif nodes and before > 1 and (limit is None or limit > 0):
-        span = revisions(record.id, min(before, record.revision))
-        found += [with_revision(record, item) for item in await request.state.items_in(span, limit=limit, reverse=True)]
+        wanted = [with_revision(record, item) for item in visible if first <= cast(int, item["revision"]) < end]
+        found = ([record] if is_wanted else []) + (wanted if nodes else [])
+        found = (found if window.last is None else found[::-1])[: window.limit]
+    else:
+        is_first = is_wanted and window.last is None
+        limit = None if window.limit is None else window.limit - is_first
+        span = revisions(record.id, min(end, record.revision), first)
+        found = [record] if is_first else []
+        if nodes and first < min(end, record.revision) and (limit is None or limit > 0):
+            items = await request.state.items_in(span, limit=limit, reverse=window.last is None)
+            found += [with_revision(record, item) for item in items]
+        if is_wanted and not is_first and (window.limit is None or len(found) < window.limit):
+            found.append(record)
     request.budget.spend_nodes(len(found[: window.size]))
     return page_of(found, window, total, RevisionCursors(record.id))
 

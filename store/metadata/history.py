@@ -53,9 +53,9 @@ def current_key(item: Item | None) -> Key | None:
     return Key(cast(str, item["tree"]), cast(str, item["key"]))
 
 
-def revisions(node_id: str, before: int) -> KeyRange:
-    """The range of a node's revisions from the first one to the one before `before`."""
-    key = revision_key(node_id, 1)
+def revisions(node_id: str, before: int, first: int = 1) -> KeyRange:
+    """The range of a node's revisions from `first` to the one before `before`."""
+    key = revision_key(node_id, first)
     return KeyRange(Index.TABLE, key.pk, key.sk, revision_key(node_id, before).sk)
 
 
