@@ -25,7 +25,7 @@ CHANGES = """subscription Changes($tree: Path!, $after: String, $under: Path) {
   }
 }"""
 FEED = """query Feed($tree: Path!, $since: String, $under: Path) {
-  changes(hierarchy: CATEGORY, tree: $tree, since: $since, under: $under) {
+  changes(hierarchy: CATEGORY, tree: $tree, after: $since, under: $under) {
     changes { event nodeId path revision } cursor hasMore
   }
 }"""

@@ -80,8 +80,8 @@ class Word:
 
 
 ARGUMENT_TYPES = {
-    "first": "Int", "last": "Int", "maxDepth": "Int", "after": "String", "before": "String", "from": "String",
-    "to": "String", "level": "GroundLevel!", "levels": "[GroundLevel!]", "reverse": "Boolean!",
+    "first": "Int", "last": "Int", "maxDepth": "Int", "after": "String", "before": "String",
+    "level": "GroundLevel!", "levels": "[GroundLevel!]", "where": "GroundCondition", "orderBy": "[GroundOrderBy!]",
     "path": "Path!", "id": "ID!", "ids": "[ID!]!",
 }  # fmt: skip
 
@@ -127,7 +127,9 @@ class GraphText:
     def _value(self, name: str, value: Any) -> str:
         # The same value is written the same way, since merged fields must have the same arguments.
         if len(repr(value)) % 2:
-            return self._variable(ARGUMENT_TYPES[name], _plain(value))
+            return self._variable(
+                ARGUMENT_TYPES["levels" if isinstance(value, list) and name == "level" else name], _plain(value)
+            )
         return _literal(value)
 
     def _variable(self, kind: str, value: Any) -> str:
@@ -147,6 +149,8 @@ def _plain(value: Any) -> Any:
             return name
         case list():
             return list(map(_plain, value))
+        case dict():
+            return {name: _plain(one) for name, one in value.items()}
     return value
 
 
@@ -160,6 +164,8 @@ def _literal(value: Any) -> str:
             return '"' + "".join(c if c.isalnum() and c.isascii() else f"\\u{{{ord(c):X}}}" for c in value) + '"'
         case list():
             return "[" + ", ".join(map(_literal, value)) + "]"
+        case dict():
+            return "{" + ", ".join([f"{name}: {_literal(one)}" for name, one in value.items()]) + "}"
         case _:
             return str(value)
 
@@ -264,16 +270,14 @@ class Model:
             *given
         }:
             raise Refused("BAD_USER_INPUT")
-        levels = self._levels(given)
-        if record is not None and kind == "descendants" and levels and {"from", "to"} & {*given}:
-            depths = range(2, 1 + min(9, given.get("maxDepth", 9)))
-            if any(self._levels_below(record.level, depth) & levels for depth in depths):
-                raise Refused("BAD_USER_INPUT")
+        place, descending = place_order(given)
+        if kind == "descendants" and place == "POSITION":
+            raise Refused("BAD_USER_INPUT")
         order, position = self._order(record, kind, given)
         owner = self._owner(record, kind)
-        whole = self._whole(record, kind, given, order)
-        page = whole[::-1] if given.get("reverse") else whole
-        sign = -1 if given.get("reverse") else 1
+        whole = self._whole(record, kind, given)
+        page = whole[::-1] if descending else whole
+        sign = -1 if descending else 1
         for name, side in (("after", 1), ("before", -1)):
             if name in given:
                 try:
@@ -291,16 +295,12 @@ class Model:
 
     def _levels(self, given: dict[str, Any]) -> set[str]:
         """The levels of the nodes in a list; none for all."""
-        if "levels" not in given:
-            return {given["level"].name} if "level" in given else set()
-        if "level" in given or not given["levels"]:
+        if "level" not in given:
+            return set()
+        levels = given["level"] if isinstance(given["level"], list) else [given["level"]]
+        if not levels:
             raise Refused("BAD_USER_INPUT")
-        return {level.name for level in given["levels"]}
-
-    def _levels_below(self, level: str, depth: int) -> set[str]:
-        """The levels that may lie so deep below a node of a level."""
-        under = {level} if depth == 1 else self._levels_below(level, depth - 1)
-        return {one.level for one in Ground.levels.values() if one.under & under}
+        return {level.name for level in levels}
 
     def _owner(self, record: Record | None, kind: str) -> str:
         """The owner that the cursors of a list belong to."""
@@ -308,15 +308,15 @@ class Model:
 
     def _order(self, record: Record | None, kind: str, given: dict[str, Any]) -> tuple[CursorKind, Any]:
         """The order of a list, and the function of a node's position in it."""
-        if kind == "descendants" or (kind == "children" and {"from", "to"} & {*given}):
+        if kind == "descendants" or (kind == "children" and place_order(given)[0] in ("KEY", "PATH")):
             assert record is not None
             order = CursorKind.DESCENDANTS if kind == "descendants" else CursorKind.CHILDREN_BY_KEY
             return order, lambda one: one.sk[len(record.sk) :]
         order = {"children": CursorKind.CHILDREN, "siblings": CursorKind.SIBLINGS}.get(kind, CursorKind.ROOTS)
         return order, lambda one: one.rank
 
-    def _whole(self, record: Record | None, kind: str, given: dict[str, Any], order: CursorKind) -> list[Record]:
-        """A list without its paging."""
+    def _whole(self, record: Record | None, kind: str, given: dict[str, Any]) -> list[Record]:
+        """A list without its paging, from its first node on."""
         if record is None:
             found = self.families.get((), [])
         elif kind == "descendants":
@@ -325,16 +325,16 @@ class Model:
             found = [one for one in self.families[record.path[:-1]] if one is not record]
         else:
             found = self.families.get(record.path, [])
-            if order is CursorKind.CHILDREN_BY_KEY:
-                found = sorted(found, key=lambda one: one.path)
+        if (place := place_order(given)[0]) == "KEY":
+            found = sorted(found, key=lambda one: (one.path[-1], one.path))
+        elif place == "PATH":
+            found = sorted(found, key=lambda one: one.path)
         depth = len(record.path) if record is not None else 0
         if levels := self._levels(given):
             found = [one for one in found if one.level in levels]
         if "maxDepth" in given:
             found = [one for one in found if len(one.path) - depth <= given["maxDepth"]]
-        if "from" in given:
-            found = [one for one in found if given["from"] <= one.path[depth]]
-        return [one for one in found if one.path[depth] < given["to"]] if "to" in given else found
+        return [one for one in found if meets(one, given["where"])] if "where" in given else found
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
@@ -387,15 +387,10 @@ class Model:
                 )
             case "descendantCount":
                 return len([kid for kid in self.below(record) if level is None or kid.level == level.name])
-            case "pathOf":
-                line = [*self.above(record), record]
-                return next((format_path(each.path) for each in line[::-1] if each.level == level.name), None)
-            case "isDescendantOf":
-                return one.arguments["path"] in [format_path(each.path) for each in self.above(record)]
+            case "levelName":
+                return record.level
             case "parent":
                 return self._node(next(iter(self.above(record)[::-1]), None), one)
-            case "root":
-                return self._node(next(iter(self.above(record)), record), one)
             case "ancestors":
                 return [self._node(each, one) for each in self.above(record)]
         return self._connection(self.listing(record, one.name, one.arguments), one)
@@ -439,6 +434,48 @@ def _or_failed(make: Any, one: Any, *record: Record) -> Any:
         return make(one, *record)
     except Refused as refused:
         return Failed(str(refused))
+
+
+def place_order(given: dict[str, Any]) -> tuple[str | None, bool]:
+    """The order by place that is asked for, and whether it is descending."""
+    if not given.get("orderBy"):
+        return None, False
+    (one,) = given["orderBy"]
+    return one["field"].name, one["direction"].name == "DESC"
+
+
+_OPERATORS: dict[str, Any] = {
+    "eq": lambda found, wanted: found == wanted,
+    "in": lambda found, wanted: found in wanted,
+    "lt": lambda found, wanted: found < wanted,
+    "lte": lambda found, wanted: found <= wanted,
+    "gt": lambda found, wanted: found > wanted,
+    "gte": lambda found, wanted: found >= wanted,
+    "startsWith": lambda found, wanted: found[: len(wanted)] == wanted,
+}
+
+
+def meets(record: Record, where: dict[str, Any]) -> bool:
+    """Whether a node meets conditions on its key and path: texts, or segments, in the order of their code points."""
+    return all(_meets(record, name, inner) for name, inner in where.items())
+
+
+def _meets(record: Record, name: str, inner: Any) -> bool:
+    match name:
+        case "and":
+            return all(meets(record, one) for one in inner)
+        case "or":
+            return any(meets(record, one) for one in inner)
+        case "not":
+            return not meets(record, inner)
+        case "name":
+            return all(_OPERATORS[operator](record.name, wanted) for operator, wanted in inner.items())
+    found = record.path[-1] if name == "key" else record.path
+    read = (lambda text: text) if name == "key" else parse_path
+    return all(
+        _OPERATORS[operator](found, [read(one) for one in wanted] if operator == "in" else read(wanted))
+        for operator, wanted in inner.items()
+    )
 
 
 def _compare(one: str, other: str) -> int:

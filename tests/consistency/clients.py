@@ -27,7 +27,7 @@ READS = {
       childCount children(from: "a", to: "z") { totalCount } } }""",
     "below": f"query($tree: Path!) {{ tree: categoryNode(path: $tree) {{ descendants {{ {_IN_LIST} }} }} }}",
     "changes": """query($tree: Path!, $since: String) {
-      feed: changes(hierarchy: CATEGORY, tree: $tree, since: $since) { changes { event nodeId } cursor hasMore } }""",
+      feed: changes(hierarchy: CATEGORY, tree: $tree, after: $since) { changes { event nodeId } cursor hasMore } }""",
 }
 
 

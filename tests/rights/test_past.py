@@ -20,7 +20,7 @@ DELETE = "mutation($path: Path!) { deleteLocation(path: $path, policy: CASCADE) 
 HISTORY = """query($path: Path!) { location(path: $path) { revision first: atRevision(n: 1) { name }
   history { totalCount nodes { name } pageInfo { hasNextPage } } } }"""
 CHANGES = """query($since: String, $under: Path, $tree: Path = "US") {
-  changes(hierarchy: LOCATION, tree: $tree, since: $since, under: $under) {
+  changes(hierarchy: LOCATION, tree: $tree, after: $since, under: $under) {
   changes { event nodeId path level revision from to } cursor hasMore } }"""
 DELETED = "query($id: ID!) { deletedNode(id: $id) { path deletedBy history { totalCount } } }"
 

@@ -23,9 +23,10 @@ from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.model.keys import Path, encode_segment
+from store.model.paths import format_path
 from store.model.records import Record
 from tests.cached_records import changed_records
-from tests.model import TYPES, Field, GraphText, Ground, Model, On, Word, failures, without_failures
+from tests.model import TYPES, Field, GraphText, Ground, Model, On, Word, failures, place_order, without_failures
 from tests.recorded_reads import ReadRecorder
 from tests.selection import examples
 from tests.systems.asking import BOUNDLESS, WIDE
@@ -143,7 +144,7 @@ class Writer:
                     self.listing(self.random.choice("children children descendants siblings".split()), likely, depth)
                 )
             elif kind == "above":
-                name = self.random.choice("parent root ancestors".split())
+                name = self.random.choice("parent ancestors".split())
                 found.append(Field(self.alias(), name, {}, self.several(likely, depth - 2), included=self.included()))
             elif kind == "on":
                 level = only or self.random.choice(list(TYPES))
@@ -164,15 +165,10 @@ class Writer:
         ]
 
     def leaf(self, likely: Record) -> Field:
-        name = self.random.choice(
-            "id name level depth childCount descendantCount pathOf isDescendantOf __typename".split()
-        )
+        name = self.random.choice("id name level levelName depth childCount descendantCount __typename".split())
         arguments: dict[str, Any] = {}
-        if name == "pathOf" or (name.endswith("Count") and self.random.random() < 0.5):
+        if name.endswith("Count") and self.random.random() < 0.5:
             arguments["level"] = self.level()
-        if name == "isDescendantOf":
-            path = self.one_of(self.records).path
-            arguments["path"] = "/".join(s.replace("%", "%25").replace("/", "%2F") for s in path)
         return Field(self.alias(), name, arguments, included=self.included())
 
     def listing(self, name: str, likely: Record | None, depth: int) -> Field:
@@ -180,17 +176,16 @@ class Writer:
         below = [one for one in self.records if one.path[:-1] == (likely.path if likely else ())]
         inner = self.several(self.one_of(below or self.records), depth - 1)
         parts = [Field(self.alias(), "nodes", {}, inner)] if not self.chance(3) else []
+        is_arranged = self.is_arranged(name, arguments)
         if self.random.random() < 0.5:
-            told = "hasNextPage hasPreviousPage startCursor endCursor".split()
+            told = f"hasNextPage hasPreviousPage {'' if is_arranged else 'startCursor endCursor'}".split()
             parts.append(Field(self.alias(), "pageInfo", {}, tuple(Field(one, one) for one in told)))
         if self.random.random() < 0.5:
             parts.append(Field(self.alias(), "totalCount"))
         if not parts or self.chance(3):
-            edge = (
-                Field("cursor", "cursor"),
-                Field("node", "node", {}, self.several(self.one_of(self.records), depth - 1)),
-            )
-            parts.append(Field(self.alias(), "edges", {}, edge))
+            edge = Field("node", "node", {}, self.several(self.one_of(self.records), depth - 1))
+            cursor = () if is_arranged else (Field("cursor", "cursor"),)
+            parts.append(Field(self.alias(), "edges", {}, (*cursor, edge)))
         return Field(
             self.alias(), name, arguments, tuple(parts), torn=self.random.random() < 0.5, included=self.included()
         )
@@ -205,21 +200,60 @@ class Writer:
         if self.chance(30):
             found["last"] = 2
         if self.chance(2):
-            found["level"] = self.level()
-        if self.chance(3):
-            found["levels"] = [self.level() for _ in range(self.random.choice([0, 1, 2, 2, 2, 3, 3]))]
-        if self.random.random() < 0.5:
-            found["reverse"] = self.random.random() < 0.5
-        if name in ("children", "descendants"):
-            for bound in ("from", "to"):
-                if self.chance(4):
-                    found[bound] = self.random.choice(SEGMENTS)
+            found["level"] = [self.level() for _ in range(self.random.choice([0, 1, 1, 1, 2, 2, 3]))]
         if name == "descendants" and self.random.random() < 0.5:
             found["maxDepth"] = self.random.randint(0, 4)
-        for side in ("after", "before"):
-            if self.chance(3):
-                found[side] = self.cursor(name, likely, bool({"from", "to"} & {*found}))
+        if self.random.random() < 0.5:
+            place = self.random.choice(["POSITION", "KEY", "PATH"])
+            if name == "descendants" and place == "POSITION" and not self.chance(5):
+                place = "PATH"
+            found["orderBy"] = [{"field": Word(place), "direction": Word(self.random.choice(["ASC", "DESC"]))}]
+        if self.random.random() < 0.5:
+            found["where"] = self.where(2)
+        if not self.is_arranged(name, found):
+            for side in ("after", "before"):
+                if self.chance(3):
+                    found[side] = self.cursor(name, likely, place_order(found)[0] in ("KEY", "PATH"))
         return found
+
+    def where(self, depth: int) -> dict[str, Any]:
+        """A condition on keys, paths and, seldom, on names."""
+        name = self.random.choice(["key", "key", "path", "path", "name", *["and", "or", "not"] * bool(depth)])
+        match name:
+            case "not":
+                return {"not": self.where(depth - 1)}
+            case "and" | "or":
+                return {name: [self.where(depth - 1) for _ in range(self.random.choice([0, 1, 2, 2, 3]))]}
+            case "name":
+                return {"name": {"eq": self.one_of(self.records).name}}
+        more = self.where(0) if depth and self.chance(4) else {}
+        return more | {name: dict(self.comparison(name) for _ in range(self.random.choice([1, 1, 2])))}
+
+    def comparison(self, name: str) -> tuple[str, Any]:
+        operator = self.random.choice("eq in lt lte gt gte startsWith".split())
+        return operator, [self.operand(name) for _ in range(2)] if operator == "in" else self.operand(name)
+
+    def operand(self, name: str) -> str:
+        path = self.one_of(self.records).path
+        path = self.random.choice([path, path[:-1] or path, (*path[:-1], self.random.choice(SEGMENTS))])
+        return path[-1] if name == "key" else format_path(path)
+
+    def is_arranged(self, name: str, given: dict[str, Any]) -> bool:
+        """Whether a list is, or may be, read whole and then arranged, so that its cursors are others."""
+        place, where = place_order(given)[0], given.get("where")
+        if name not in ("children", "descendants"):
+            return where is not None or place in ("KEY", "PATH")
+        is_deep = name == "descendants" and given.get("maxDepth") != 1
+        if where is None:
+            return is_deep and place == "KEY"
+        named = {*where} if "or" not in where else {one for part in where["or"] for one in part}
+        if (
+            where.keys() - {"key", "path", "or"}
+            or len(named) != 1
+            or not named <= ({"path"} if is_deep else {"key", "path"})
+        ):
+            return True
+        return place == "KEY" if is_deep else name == "children" and place not in ("KEY", "PATH")
 
     def cursor(self, name: str, likely: Record | None, bounded: bool) -> str:
         """Of a node of this list where there is one, else of any."""
@@ -231,7 +265,7 @@ class Writer:
         below = [
             one for one in self.records if len(one.path) > length and one.path[:length] == likely.path
         ] or self.records
-        if name == "descendants" or bounded:
+        if name == "descendants" or (bounded and name == "children"):
             order = CursorKind.DESCENDANTS if name == "descendants" else CursorKind.CHILDREN_BY_KEY
             return encode_cursor(order, likely.id, self.one_of(below).sk[len(likely.sk) :] or "#")
         if name == "siblings":

@@ -40,7 +40,7 @@ READ = f"""query($top: ID!, $last: ID!, $since: String) {{
   found: searchCategories(text: "lastone") {{ nodes {{ path }} }}
   below: searchCategories(text: "lastone", under: "T/dest") {{ nodes {{ path }} }}
   roots: categories {{ nodes {{ path childCount descendantCount children {{ nodes {{ path }} }} }} }}
-  changes(hierarchy: CATEGORY, tree: "T", since: $since) {{ changes {{ event nodeId path from to }} }}
+  changes(hierarchy: CATEGORY, tree: "T", after: $since) {{ changes {{ event nodeId path from to }} }}
 }}"""
 IDS = {"top": "category:top", "last": "category:last"}
 
@@ -72,7 +72,7 @@ async def ask(server: Server, query: str, **variables: Any) -> dict[str, Any]:
 
 async def cursor(server: Server) -> str:
     """The cursor after all changes that are made so far."""
-    query = 'query($since: String) { changes(hierarchy: CATEGORY, tree: "T", since: $since) { cursor hasMore } }'
+    query = 'query($since: String) { changes(hierarchy: CATEGORY, tree: "T", after: $since) { cursor hasMore } }'
     page: dict[str, Any] = {"cursor": None, "hasMore": True}
     while page["hasMore"]:
         page = (await ask(server, query, since=page["cursor"]))["changes"]

@@ -93,7 +93,7 @@ async def test_history_comes_in_pages(audits):
 @pytest.mark.parametrize("position", ["abc", "-1", "1_0", " 1", "\u0663", "9" * 5_000])
 async def test_a_made_up_cursor_is_rejected(audits, position):
     made_up = encode_cursor(CursorKind.CHANGES, "asset#Equipment_1", position)
-    query = 'query($since: String) { changes(hierarchy: ASSET, tree: "Equipment_1", since: $since) { cursor } }'
+    query = 'query($since: String) { changes(hierarchy: ASSET, tree: "Equipment_1", after: $since) { cursor } }'
     assert (await audits.refusal(query, since=made_up))[0] == "BAD_CURSOR"
     found = await audits.ask('{ audit(path: "Equipment_1/2026-10") { id } }')
     made_up = encode_cursor(CursorKind.HISTORY, found["audit"]["id"], position)
@@ -188,7 +188,7 @@ async def test_a_revision_names_the_caller_that_wrote_it(audits):
 
 # -- the feed ----------------------------------------------------------------------------------------------------------
 
-FEED = 'query($since: String, $under: Path) { changes(hierarchy: LOCATION, tree: "US", since: $since, under: $under) { '
+FEED = 'query($since: String, $under: Path) { changes(hierarchy: LOCATION, tree: "US", after: $since, under: $under) { '
 FEED += "changes { event path from to revision } cursor hasMore } }"
 
 
