@@ -18,7 +18,7 @@ from store.model.attributes import Value
 from store.model.keys import Path
 from store.model.records import Record
 from tests.granted_model import GrantedModel
-from tests.model import Model
+from tests.model import Model, meets
 
 
 class Size(Enum):
@@ -69,7 +69,8 @@ VALUES: dict[str, list[Any]] = {
 }
 TIMES = ["2026-11-20T12:00:00.000Z", "2026-11-21T12:00:00.000Z", "2026-11-21T12:00:00.001Z"]
 FIELDS = {name: "".join(part.title() if n else part for n, part in enumerate(name.split("_"))) for name in VALUES}
-FIELDS |= {"name": "name", "key": "key", "level": "level", "child_count": "childCount", "updated_at": "updatedAt"}
+FIELDS |= {"name": "name", "level": "level", "child_count": "childCount", "updated_at": "updatedAt"}
+PLACES = ("KEY", "PATH", "POSITION")
 LEVELS = ["BOX", "ITEM"]
 LANGUAGES = ["de-AT", "en"]
 
@@ -105,7 +106,12 @@ def _with_values(record: Record, random: Random) -> Record:
 
 def random_order(random: Random) -> list[dict[str, Any]]:
     names = random.sample([name for name in FIELDS if name != "words"], random.choice([1, 1, 2, 3, 4]))
-    return [{"field": name.upper(), "direction": random.choice(["ASC", "DESC"])} for name in names]
+    found = [{"field": name.upper(), "direction": random.choice(["ASC", "DESC"])} for name in names]
+    for one in found:
+        if one["field"] == "NAME":
+            one |= random.choice([{}, {"languages": LANGUAGES}])
+    last = random.choice([None, None, *PLACES])
+    return found if last is None else [*found, {"field": last, "direction": random.choice(["ASC", "DESC"])}]
 
 
 def random_condition(random: Random, depth: int = 1) -> dict[str, Any]:
@@ -116,20 +122,29 @@ def random_condition(random: Random, depth: int = 1) -> dict[str, Any]:
             parts = [random_condition(random, depth + 1) for _ in range(random.randint(0, 3))]
             found[operator] = random_condition(random, depth + 1) if operator == "not" else parts
         else:
-            name = random.choice(list(FIELDS))
-            found[FIELDS[name]] = _comparisons(name, random)
+            name = random.choice([*[name for name in FIELDS if name != "level"], "key", "key", "path"])
+            found[FIELDS.get(name, name)] = _comparisons(name, random) | (
+                random.choice([{}, {"languages": LANGUAGES}]) if name == "name" else {}
+            )
     return found
 
 
 def _comparisons(name: str, random: Random) -> dict[str, Any]:
-    pool = {"name": TEXTS, "key": ["k1", "K", "é", "2026-3"], "level": LEVELS, "child_count": [0, 1, 2, 5]}
+    keys = ["k1", "K", "é", "2026-3"]
+    pool = {"name": TEXTS, "key": keys, "path": [*keys, "k1/K2", "é1/é"], "child_count": [0, 1, 2, 5]}
     values = pool | {"updated_at": TIMES} | VALUES
     operators = "eq ne isNull".split()
+    if name in ("key", "path"):
+        operators = "eq in lt lte gt gte startsWith".split()
+        return {
+            one: random.choices(values[name], k=2) if one == "in" else random.choice(values[name])
+            for one in random.sample(operators, random.choice([1, 1, 2]))
+        }
     if name == "words":
         return random.choice([{"contains": random.choice(["a", "á", "b"])}, {"isNull": random.random() < 0.5}])
     operators += [] if name == "is_new" else ["in"]
-    operators += [] if name in ("is_new", "size", "level") else "lt lte gt gte".split()
-    operators += "startsWith contains contains".split() if name in ("name", "key", "label") else []
+    operators += [] if name in ("is_new", "size") else "lt lte gt gte".split()
+    operators += "startsWith contains contains".split() if name in ("name", "label") else []
     found: dict[str, Any] = {}
     for operator in random.sample(operators, random.choice([1, 1, 2])):
         value = random.choice(values[name])
@@ -159,8 +174,6 @@ class SortedModel:
             case "name":
                 tags = ["de-AT", "de", "en"] if languages else []
                 return next((record.names[tag] for tag in tags if tag in record.names), record.name)
-            case "key":
-                return record.path[-1]
             case "level":
                 return record.level
         if isinstance(self.model, GrantedModel) and self.model.visibility(record.path) is Visibility.REDACTED:
@@ -172,11 +185,15 @@ class SortedModel:
                 return record.updated_at
         return record.attributes.get(name)
 
-    def sorted(self, records: list[Record], order: list[dict[str, Any]], languages: list[str]) -> list[Record]:
+    def sorted(self, records: list[Record], order: list[dict[str, Any]]) -> list[Record]:
+        """Nodes that are in the order of their places, by their values."""
+
         def compare(one: Record, other: Record) -> int:
             for field in order:
+                if field["field"] in PLACES:
+                    continue
                 name = field["field"].lower()
-                mine, theirs = (self.value(record, name, languages) for record in (one, other))
+                mine, theirs = (self.value(record, name, field.get("languages", [])) for record in (one, other))
                 if mine is None or theirs is None:
                     sign = (mine is None) - (theirs is None)
                 else:
@@ -189,32 +206,35 @@ class SortedModel:
 
         return sorted(records, key=cmp_to_key(compare))
 
-    def meets(self, record: Record, where: dict[str, Any], languages: list[str]) -> bool:
-        return all(self._meets(record, name, inner, languages) for name, inner in where.items())
+    def meets(self, record: Record, where: dict[str, Any]) -> bool:
+        return all(self._meets(record, name, inner) for name, inner in where.items())
 
-    def _meets(self, record: Record, name: str, inner: Any, languages: list[str]) -> bool:
+    def _meets(self, record: Record, name: str, inner: Any) -> bool:
         match name:
             case "and":
-                return all(self.meets(record, one, languages) for one in inner)
+                return all(self.meets(record, one) for one in inner)
             case "or":
-                return any(self.meets(record, one, languages) for one in inner)
+                return any(self.meets(record, one) for one in inner)
             case "not":
-                return not self.meets(record, inner, languages)
+                return not self.meets(record, inner)
+            case "key" | "path":
+                return meets(record, {name: inner})
         own = next(own for own, shown in FIELDS.items() if shown == name)
-        value = self.value(record, own, languages)
-        return all(_compares(own, value, operator, operand) for operator, operand in inner.items())
+        value = self.value(record, own, inner.get("languages", []))
+        operators = {operator: operand for operator, operand in inner.items() if operator != "languages"}
+        return all(_compares(own, value, operator, operand) for operator, operand in operators.items())
 
 
 def sort_value(name: str, value: Any) -> Any:
     match name:
-        case "name" | "key" | "label":
+        case "name" | "label":
             return fold(value[:100])[:100]
     return _comparable(name, value)
 
 
 def _comparable(name: str, value: Any) -> Any:
     match name:
-        case "name" | "key" | "label":
+        case "name" | "label":
             return fold(value)
         case "price":
             return float(value)
@@ -239,7 +259,7 @@ def _compares(name: str, value: Any, operator: str, operand: Any) -> bool:
         return operand in value
     if operator == "in":
         return any(_compares(name, value, "eq", one) for one in operand)
-    if operator == "eq" and name in ("name", "key", "label"):
+    if operator == "eq" and name in ("name", "label"):
         return bool(value == operand)
     mine, theirs = _comparable(name, value), _comparable(name, operand)
     operators: dict[str, Callable[[], Any]] = {

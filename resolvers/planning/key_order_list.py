@@ -12,9 +12,8 @@ from resolvers.planning.list_request import ListRequest
 from resolvers.planning.read_cost import ReadOption
 from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import RecordsRead
-from store.errors import BadInput
 from store.metadata.tree_version import TreeVersion, level_at_depth
-from store.model.keys import MAX_SORT_KEY_BYTES, Index
+from store.model.keys import Index
 from store.model.ranges import KeyRange, just_after, level_range, prefix_end
 from store.model.records import Record
 
@@ -39,14 +38,6 @@ class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
     @property
     def cursor_start(self) -> int | None:
         return len(self.owner.sk)
-
-    def check(self) -> None:
-        super().check()
-        ends = [end for span in self.key_ranges if self.window.bounds for end in (span.lo, span.hi)]
-        if any(len(end.encode()) > MAX_SORT_KEY_BYTES for end in ends):
-            raise BadInput(
-                f"where has a key that is longer than any below this node: a key has {MAX_SORT_KEY_BYTES} bytes."
-            )
 
     def count_ranges(self, version: TreeVersion) -> list[KeyRange]:
         """The ranges that hold the whole list and nothing else."""

@@ -171,15 +171,6 @@ class Hierarchy:
             ahead = {level.name for level in self.levels.values() if level.under & found} - found
         return found
 
-    def may_be_deeper(self, level: str, under: str, deepest: int) -> bool:
-        """Whether nodes of a level may lie 2 to `deepest` levels below a node of another."""
-        found = {under}
-        for depth in range(1, min(deepest, len(self.levels) + 1) + 1):
-            found = {one.name for one in self.levels.values() if one.under & found}
-            if depth > 1 and level in found:
-                return True
-        return False
-
 
 def _check_level(hierarchy: Hierarchy, level: Level) -> None:
     if not LEVEL_NAME.fullmatch(level.name) or len(level.name) > MAX_NAME_CHARACTERS:

@@ -74,10 +74,3 @@ def siblings(parent: str, level: str | None = None) -> KeyRange:
 def level_range(pk: str, level: str, depth: int, lo: str, hi: str) -> KeyRange:
     """`tier = :tier`: the nodes of one level and depth of a tree whose sort keys lie between two bounds."""
     return KeyRange(Index.BY_LEVEL, level_partition(pk, level, depth), lo, hi)
-
-
-def segments_between(sk: str, start: str | None, end: str | None) -> tuple[str, str]:
-    """The bounds of keys below `sk` whose next segment is in `start <= segment < end`, both encoded as in keys."""
-    lo = sk + start + "#" if start is not None else just_after(sk)
-    hi = just_after(sk + end) if end is not None else prefix_end(sk)
-    return lo, max(lo, hi)

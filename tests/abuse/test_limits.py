@@ -139,7 +139,7 @@ def chain(length, step, last="name"):
 @pytest.mark.parametrize(
     ("query", "setting"),
     [
-        (nodes("...F0") + chain(12, "root {{ ...F{0} }} parent {{ ...F{0} }}"), "MAX_FIELDS"),
+        (nodes("...F0") + chain(12, "ancestors {{ ...F{0} }} parent {{ ...F{0} }}"), "MAX_FIELDS"),
         (nodes("...F0") + chain(60, "...F{0} ...F{0}"), "MAX_FIELDS"),
         (nodes("name") + chain(60, "...F{0} ...F{0}"), "MAX_FIELDS"),
         (nodes("...F0") + chain(14, "parent {{ ...F{0} }}"), "MAX_DEPTH"),

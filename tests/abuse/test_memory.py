@@ -27,7 +27,7 @@ from tests.graph.execution.test_response_cache import GROUND, SCHEMA, TYPES, pla
 from tests.recorded_reads import ReadRecorder
 from tests.systems.asking import WIDE
 
-QUERY = 'query($path: Path!) { area(path: "a") { isDescendantOf(path: $path) } }'
+QUERY = 'query($path: Path!) { area(path: "a") { descendants(where: {path: {gt: $path}}) { totalCount } } }'
 SIZE = 100_000
 
 

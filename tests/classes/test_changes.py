@@ -34,8 +34,8 @@ ROWS = [
 QUERY = """{ land(path: "DE") { childCount(level: CITY) descendantCount(level: CITY)
     descendants(level: CITY) { nodes { __typename level key ... on City { population major } } }
     children(level: CITY) { totalCount } }
-    city(path: "DE/Bonn") { level pathOf(level: CITY)
-    children { nodes { level pathOf(level: CITY) parent { level } } } } }"""
+    city(path: "DE/Bonn") { level levelName
+    children { nodes { level levelName parent { level } } } } }"""
 EXPECTED = {
     "land": {
         "childCount": 2, "descendantCount": 2, "children": {"totalCount": 2},
@@ -44,8 +44,8 @@ EXPECTED = {
             {"__typename": "City", "level": "CITY", "key": "Ulm", "population": 5, "major": None},
         ]},
     },
-    "city": {"level": "CITY", "pathOf": "DE/Bonn", "children": {"nodes": [
-        {"level": "FARM", "pathOf": "DE/Bonn", "parent": {"level": "CITY"}},
+    "city": {"level": "CITY", "levelName": "CITY", "children": {"nodes": [
+        {"level": "FARM", "levelName": "FARM", "parent": {"level": "CITY"}},
     ]}},
 }  # fmt: skip
 REPORT = [

@@ -24,7 +24,7 @@ READS = {
         ... on Category {{ {_NODE} }} }} }}""",
     "list": f"query($path: Path!) {{ place: categoryNode(path: $path) {{ childCount children {{ {_IN_LIST} }} }} }}",
     "part": """query($path: Path!) { place: categoryNode(path: $path) {
-      childCount children(from: "a", to: "z") { totalCount } } }""",
+      childCount children(where: {key: {gte: "a", lt: "z"}}, orderBy: {field: KEY}) { totalCount } } }""",
     "below": f"query($tree: Path!) {{ tree: categoryNode(path: $tree) {{ descendants {{ {_IN_LIST} }} }} }}",
     "changes": """query($tree: Path!, $since: String) {
       feed: changes(hierarchy: CATEGORY, tree: $tree, after: $since) { changes { event nodeId } cursor hasMore } }""",

@@ -108,7 +108,7 @@ async def test_extensions_reads_equals_the_requests_on_the_wire(behind_proxy):
         proxy.spoil(operation, *[noted] * 50)
     reply = await Client(store, Ground, planned=False).ask(
         '{ area(path: "r") { path children { nodes { path children { totalCount nodes { path parent { id } } } } } '
-        'descendants(from: "a", first: 1) { totalCount nodes { path } } } grounds { nodes { path } totalCount } }'
+        'descendants(where: {path: {gte: "a"}}, first: 1) { totalCount nodes { path } } } grounds { nodes { path } totalCount } }'
     )
     assert not reply.errors
     assert reply.requests == len(proxy.calls) == len(answers)
@@ -153,7 +153,7 @@ async def test_reads_at_a_time_are_limited_by_parallel(store: Store, parallel):
     nodes = {("w",): "AREA"} | dict.fromkeys(areas, "AREA")
     nodes |= {(*path, str(plot)): "PLOT" for path in areas for plot in range(3)}
     await Model("ground", nodes).plant(store)
-    busy, asked = Busy(store), 'children(from: "1") { nodes { path } }'
+    busy, asked = Busy(store), 'children(where: {key: {gte: "1"}}) { nodes { path } }'
     fields = " ".join(f'a{name}: area(path: "w/{name}") {{ {asked} }}' for _, name in areas)
     reply = await Client(busy, Ground, parallel=parallel, planned=False, limits=WIDE).ask(f"{{ {fields} }}")
     assert not reply.errors

@@ -7,9 +7,13 @@ import pytest
 
 from resolvers.planner import Planner, list_request
 from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.planning.key_bounds import KeyBounds
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.relations import NoSelection, Relation, RelationKind
 from resolvers.session.records_read import Read, RecordsRead
+from resolvers.sorting.conditions import Combination
+from resolvers.sorting.key_conditions import KeyComparison
+from resolvers.sorting.ordering import Ordering
 from store.errors import BudgetExceeded
 from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.keys import Index, Path
@@ -34,6 +38,12 @@ def every(
     kind: RelationKind = RelationKind.CHILDREN, *below: Relation, nodes: bool = True, **window: object
 ) -> Relation:
     return Relation(kind, ConnectionArguments(**window), Nested(below) if below else NoSelection(), nodes)  # type: ignore[arg-type]
+
+
+def between(first: str, end: str) -> KeyBounds | None:
+    """The bounds of the paths from one to another."""
+    where = Combination("and", (KeyComparison.of("path", "gte", first), KeyComparison.of("path", "lt", end)))
+    return KeyBounds.of(where, are_children=False)
 
 
 class World:
@@ -80,7 +90,7 @@ def test_children_of_one_node_are_one_query(world):
 
 
 def test_children_of_one_level_are_one_range_of_ranks(world):
-    assert world.plan(list_request(world.areas[0], every(level="PLOT"))) == [
+    assert world.plan(list_request(world.areas[0], every(levels=("PLOT",)))) == [
         Read(children(world.root.pk, "#a#", "PLOT"))
     ]
 
@@ -89,7 +99,9 @@ def test_a_page_is_a_query_with_a_limit_of_one_more(world):
     span = children(world.root.pk, "#a#")
     assert world.plan(list_request(world.areas[0], every(first=3))) == [Read(span, 4)]
     assert world.plan(list_request(world.areas[0], every(last=3))) == [Read(span, 4, reverse=True)]
-    assert world.plan(list_request(world.areas[0], every(first=3, reverse=True))) == [Read(span, 4, reverse=True)]
+    assert world.plan(list_request(world.areas[0], every(first=3, ordering=Ordering(descending=True)))) == [
+        Read(span, 4, reverse=True)
+    ]
 
 
 def test_children_of_siblings_are_one_query_of_their_level(world):
@@ -176,7 +188,7 @@ def test_scattered_parents_are_one_query_for_each_run_of_siblings():
 
 def test_lists_that_are_empty_by_their_counts_are_not_read(world):
     leaf = world.model.nodes["r", "a", "p000"]
-    relations = [every(), every(RelationKind.DESCENDANTS), every(first=2), every(level="TREE")]
+    relations = [every(), every(RelationKind.DESCENDANTS), every(first=2), every(levels=("TREE",))]
     assert world.plan(*[list_request(leaf, relation) for relation in relations]) == []
     assert world.plan(list_request(world.areas[0], every(first=0))) == []
 
@@ -186,7 +198,9 @@ def test_records_read_before_are_not_read_again(world):
     plots = [one for one in world.model.nodes.values() if one.level == "PLOT"]
     world.records_read.add(Read(span), plots)
     jobs = [
-        list_request(area, every(**window)) for area in world.areas for window in ({}, {"first": 2}, {"level": "PLOT"})
+        list_request(area, every(**window))
+        for area in world.areas
+        for window in ({}, {"first": 2}, {"levels": ("PLOT",)})
     ]
     planner = Planner(world.records_read, {world.root.pk: world.version}, HIERARCHY, 10_000)
     planner.add(jobs)
@@ -208,8 +222,8 @@ def test_a_list_within_another_planned_list_has_no_read_of_its_own(world):
 def test_the_children_of_one_level_are_taken_out_of_the_descendants_of_that_level(world):
     owner = world.areas[0]
     descendants, children = (
-        list_request(owner, every(RelationKind.DESCENDANTS, level="PLOT")),
-        list_request(owner, every(level="PLOT")),
+        list_request(owner, every(RelationKind.DESCENDANTS, levels=("PLOT",))),
+        list_request(owner, every(levels=("PLOT",))),
     )
     (read,) = world.plan(descendants, children)
     plots = [one for one in world.model.nodes.values() if one.level == "PLOT" and one.path[1] == "a"]
@@ -232,13 +246,13 @@ def test_siblings_of_siblings_are_one_query(world):
 
 
 def test_descendants_of_one_level_are_one_query_of_that_level(world):
-    reads = world.plan(list_request(world.root, every(RelationKind.DESCENDANTS, level="PLOT")))
+    reads = world.plan(list_request(world.root, every(RelationKind.DESCENDANTS, levels=("PLOT",))))
     assert [read.span for read in reads] == [level_range(world.root.pk, "PLOT", 2, "#!", "$")]
 
 
 def test_descendants_between_two_keys_are_one_range_between_them(world):
-    (read,) = world.plan(list_request(world.root, every(RelationKind.DESCENDANTS, start="b", end="d")))
-    assert (read.span.lo, read.span.hi) == ("#b#", "#d!")
+    (read,) = world.plan(list_request(world.root, every(RelationKind.DESCENDANTS, bounds=between("r/b", "r/d"))))
+    assert (read.span.lo, read.span.hi) == ("#b#", "#d#")
 
 
 def test_a_prefetch_beyond_the_budget_is_rejected_without_a_read():
@@ -249,5 +263,7 @@ def test_a_prefetch_beyond_the_budget_is_rejected_without_a_read():
 
 
 def test_lists_of_unknown_length_are_read_only_up_to_the_budget(world):
-    (read,) = world.plan(list_request(world.root, every(RelationKind.DESCENDANTS, start="a")), left=7)
+    (read,) = world.plan(
+        list_request(world.root, every(RelationKind.DESCENDANTS, bounds=between("r/a", "r/z"))), left=7
+    )
     assert read.limit == 7 + 2

@@ -33,15 +33,15 @@ from tests.systems.test_answers_model import UNDER, Writer
 
 EVERYTHING = """
 { found: WAY { ...all } seen: WAY { ...way } grounds { nodes { ...way } totalCount } }
-fragment redacted on Ground { __typename path key name level depth pathOf(level: AREA) isDescendantOf(path: "k0k") }
-fragment way on Ground { ...redacted parent { ...redacted } root { ...redacted } ancestors { ...redacted }
+fragment redacted on Ground { __typename path key name level levelName depth }
+fragment way on Ground { ...redacted parent { ...redacted } ancestors { ...redacted }
   children { edges { cursor node { ...redacted } } pageInfo { hasNextPage endCursor } }
   sorted: children(orderBy: [{field: NOTE}, {field: UPDATED_AT}]) { edges { cursor node { ...redacted } } }
   found: descendants(where: {or: [{note: {contains: "o"}}, {note: {isNull: true}}]}) { edges { cursor node { key } } }
   beside: siblings(orderBy: [{field: CHILD_COUNT}], where: {not: {note: {lt: "o"}}}) { edges { cursor node { key } } }
   descendants { edges { cursor node { ...redacted } } } siblings(first: 2) { edges { cursor node { ...redacted } } } }
 fragment own on Ground { id path key name level depth revision updatedAt changedBy childCount descendantCount note }
-fragment all on Ground { ...own parent { ...own } root { ...own } ancestors { ...own } siblings { nodes { ...own } }
+fragment all on Ground { ...own parent { ...own } ancestors { ...own } siblings { nodes { ...own } }
   children { edges { cursor node { ...own } } pageInfo { endCursor hasNextPage } totalCount }
   descendants(first: 5) { edges { cursor node { ...own } } pageInfo { endCursor } }
   history { totalCount nodes { ...then } } atRevision(n: 1) { ...then } }

@@ -34,14 +34,12 @@ TREE = {"/".join(path): path for path, *_ in LOCATIONS + CATEGORIES}
 
 # Selections of what lies above a node; `path` says which node it is.
 ABOVE = {
-    "root": "root { path descendantCount }",
     "own": "descendantCount",
-    "of level": "r: root { path c: descendantCount(level: %(level)s) }",
-    "root of root": "rr: root { root { path descendantCount root { path descendantCount } } }",
-    "ancestors": "ancestors { path descendantCount root { path descendantCount } }",
-    "parent": "parent { path descendantCount root { path descendantCount } }",
-    "siblings": "siblings { totalCount nodes { path root { path descendantCount } } }",
-    "below": "root { path children(first: 1) { nodes { path root { path descendantCount } } } }",
+    "of level": "a: ancestors { path c: descendantCount(level: %(level)s) }",
+    "ancestors": "ancestors { path descendantCount parent { path descendantCount } }",
+    "parent": "parent { path descendantCount ancestors { path descendantCount } }",
+    "siblings": "siblings { totalCount nodes { path descendantCount ancestors { path descendantCount } } }",
+    "below": "ancestors { path children(first: 1) { nodes { path ancestors { path descendantCount } } } }",
 }
 COMBINED = [*ABOVE.values(), " ".join(ABOVE.values())]
 AT_ONCE = 20  # requests
@@ -49,7 +47,7 @@ AT_ONCE = 20  # requests
 # Fields of Query that lead to nodes, as often as they can be asked in different ways.
 LISTS = {
     "locations": [
-        "", "(first: 2)", "(last: 2)", "(reverse: true)", "(level: COUNTRY)", "(levels: [COUNTRY])",
+        "", "(first: 2)", "(last: 2)", "(orderBy: {field: POSITION, direction: DESC})", "(level: COUNTRY)", "(level: [COUNTRY])",
         "(orderBy: {field: NAME})", "(orderBy: {field: POPULATION}, first: 2)",
         '(where: {name: {startsWith: "united"}})',
         '(where: {name: {startsWith: "united"}}, orderBy: {field: NAME}, first: 1)',
@@ -71,7 +69,7 @@ LOOKUPS = {
 }
 NOT_PLANTED = {"region", "county", "neighborhood", "postalCode", "store", "product", "variant"}
 BELOW = [
-    "children", "descendants", "siblings", "siblings(orderBy: {field: NAME})", "siblings(reverse: true)",
+    "children", "descendants", "siblings", "siblings(orderBy: {field: NAME})", "siblings(orderBy: {field: POSITION, direction: DESC})",
     'siblings(where: {name: {startsWith: "united"}})', "children(orderBy: {field: NAME})", "descendants(first: 1)",
 ]  # fmt: skip
 
@@ -118,11 +116,9 @@ def check(value: Any, parent: str | None = None) -> None:
         match name:
             case "descendantCount" | "c":
                 assert below == true_count(path, name), (path, value)
-            case "root" | "r" if "path" in below:
-                assert below["path"] == path.partition("/")[0], (path, below)
             case "parent":
                 assert (below or {"path": ""})["path"] == path.rpartition("/")[0], (path, below)
-            case "ancestors":
+            case "ancestors" | "a":
                 keys = path.split("/")
                 assert [one["path"] for one in below] == ["/".join(keys[:n]) for n in range(1, len(keys))]
         check(below, path)

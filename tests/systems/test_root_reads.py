@@ -75,24 +75,28 @@ async def test_counts_are_read_wherever_a_fragment_selects_them(client: Client, 
 async def test_a_root_by_path_costs_the_same_with_its_counts(client: Client) -> None:
     plain, counted = [
         await client.ask(f'{{ category(path: "r002") {{ key {more} }} }}')
-        for more in ("", "childCount descendantCount root { descendantCount }")
+        for more in ("", "childCount descendantCount")
     ]
-    assert counted.data["category"]["descendantCount"] == counted.data["category"]["root"]["descendantCount"] == 3
+    assert counted.data["category"]["descendantCount"] == 3
     assert counted.requests == plain.requests == 1
     assert (counted.rounds, counted.items) == (plain.rounds, plain.items)
 
 
 async def test_the_root_of_a_deeper_node_has_its_counts_in_the_same_request(client: Client) -> None:
-    reply = await client.ask('{ category(path: "r002/c0") { root { descendantCount } parent { descendantCount } } }')
-    assert reply.data["category"] == {"root": {"descendantCount": 3}, "parent": {"descendantCount": 3}}
+    reply = await client.ask(
+        '{ category(path: "r002/c0") { ancestors { descendantCount } parent { descendantCount } } }'
+    )
+    assert reply.data["category"] == {"ancestors": [{"descendantCount": 3}], "parent": {"descendantCount": 3}}
     assert (reply.requests, reply.rounds) == (1, 1)
 
 
 async def test_the_root_of_nodes_below_listed_roots_has_its_counts(client: Client) -> None:
     reply = await client.ask(
-        "{ categories(first: 3) { nodes { children(first: 1) { nodes { root { descendantCount } } } } } }"
+        "{ categories(first: 3) { nodes { children(first: 1) { nodes { ancestors { descendantCount } } } } } }"
     )
-    found = [node["children"]["nodes"][0]["root"]["descendantCount"] for node in reply.data["categories"]["nodes"]]
+    found = [
+        node["children"]["nodes"][0]["ancestors"][0]["descendantCount"] for node in reply.data["categories"]["nodes"]
+    ]
     assert found == [1, 2, 3]
 
 

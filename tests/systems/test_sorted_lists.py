@@ -26,7 +26,7 @@ NODES = [(("r",), "AREA")] + [(("r", f"a{area}"), "AREA") for area in range(10)]
 NODES += [(("r", f"a{area}", f"p{plot}"), "PLOT") for area in range(10) for plot in range(10)]
 NODES += [(("s",), "AREA")]
 NESTED = '{ area(path: "r") { children%s { nodes { path children%s { nodes { path } } } } } }'
-ARRANGED = ["(orderBy: [{field: NAME, direction: DESC}])", '(where: {key: {contains: "3"}})']
+ARRANGED = ["(orderBy: [{field: NAME, direction: DESC}])", '(where: {name: {contains: "3"}})']
 LISTS = [
     '{ area(path: "r") { children%s { nodes { path } } } }',
     '{ area(path: "r") { descendants(level: PLOT%s) { nodes { path } } } }',
@@ -46,7 +46,7 @@ def inserted(query: str, arguments: str) -> str:
     return query % (arguments and f", {arguments[1:-1]}" if has_others else arguments)
 
 
-@pytest.mark.parametrize("arguments", [*ARRANGED, '(first: 2, orderBy: [{field: KEY}], where: {name: {ne: ""}})'])
+@pytest.mark.parametrize("arguments", [*ARRANGED, '(first: 2, orderBy: [{field: NAME}], where: {name: {ne: ""}})'])
 async def test_a_sorted_or_filtered_list_reads_what_the_whole_list_reads(store, arguments):
     await plant(store, Ground, NODES)
     asked = Client(store, Ground)
@@ -95,20 +95,18 @@ async def test_a_list_is_sorted_once_while_nothing_is_written(tmp_path, monkeypa
     """On SQLite, where one version proves all trees; on DynamoDB roots are sorted for each request."""
     orders = []
     plain = Ordering.sorted
-    monkeypatch.setattr(
-        Ordering, "sorted", lambda ordering, records: orders.append(ordering) or plain(ordering, records)
-    )
+    monkeypatch.setattr(Ordering, "sorted", lambda ordering, *given: orders.append(ordering) or plain(ordering, *given))
     url = f"sqlite:///{tmp_path / 'clade.db'}"
     async with open_store(url) as store:
         await store.create()
         await plant(store, Ground, NODES)
         asked = Client(store, Ground, page_cache=lambda: PageCache(10_000_000), planned=False)
-        by_name, by_key = [query % f"(orderBy: [{{field: {field}, direction: DESC}}])" for field in ("NAME", "KEY")]
+        by_name, by_level = [query % f"(orderBy: [{{field: {field}, direction: DESC}}])" for field in ("NAME", "LEVEL")]
         first = await asked.ask(by_name)
         assert [(await asked.ask(by_name)).data for _ in range(3)] == [first.data] * 3
         assert len(orders) == 1
-        await asked.ask(by_key)
-        await asked.ask(query % '(orderBy: [{field: NAME, direction: DESC}], where: {key: {ne: "s"}})')
+        await asked.ask(by_level)
+        await asked.ask(query % '(orderBy: [{field: NAME, direction: DESC}], where: {name: {ne: "s"}})')
         assert len(orders) == 3, "another order, and another condition"
         await Writer(store).write(
             Update(Ground.definition(), ("r",), "Renamed", None, {}, None), ReadUsage(), EditOptions()
@@ -122,7 +120,7 @@ async def test_a_list_longer_than_the_budget_is_refused_before_it_is_read(store)
     asked = Client(store, Ground, max_nodes=50)
     lookup = await asked.ask('{ area(path: "r") { path childCount } }')
     plain = await asked.ask('{ area(path: "r") { descendants { nodes { path } } } }')
-    for arguments in ("orderBy: [{field: NAME}], first: 1", 'where: {key: {eq: "p3"}}, first: 1'):
+    for arguments in ("orderBy: [{field: NAME}], first: 1", 'where: {name: {eq: "p3"}}, first: 1'):
         reply = await asked.ask(f'{{ area(path: "r") {{ descendants({arguments}) {{ nodes {{ path }} }} }} }}')
         (error,) = reply.errors
         assert error["extensions"]["code"] == "BUDGET_EXCEEDED"

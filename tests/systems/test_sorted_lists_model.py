@@ -31,7 +31,7 @@ from tests.granted_model import GrantedModel
 from tests.graph.compiler.test_operation_plan import wire
 from tests.model import Model, Word
 from tests.selection import examples
-from tests.sorted_model import LANGUAGES, LEVELS, SortedModel, Thing, grow, random_condition, random_order
+from tests.sorted_model import LEVELS, PLACES, SortedModel, Thing, grow, random_condition, random_order
 from tests.systems.asking import BOUNDLESS, WIDE
 from tests.systems.test_answers_model import common, seeds
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("each_error")
 SCHEMA, TYPES = build_schema([Thing])
 PLANS = PlanCache(core_schema(SCHEMA), TYPES, keep=100)
 DEFINITIONS = {"thing": Thing.definition()}
-ENUMS = {"field", "direction", "level", "levels"}
+ENUMS = {"field", "direction", "level"}
 PAGE = "edges { cursor node { path } } nodes { path } pageInfo { hasNextPage hasPreviousPage endCursor }"
 
 
@@ -67,25 +67,25 @@ class Asked:
             found["orderBy"] = random_order(random)
         if kind != "order":
             found["where"] = random_condition(random)
-        found |= random.choice([{}, {}, {"languages": LANGUAGES}])
-        found |= random.choice([{}, {}, {"reverse": True}])
-        found |= random.choice([{}, {}, {"level": random.choice(LEVELS)}, {"levels": LEVELS}])
+            if self.kind == "descendants" and found["orderBy"][-1]["field"] == "POSITION":
+                found["orderBy"][-1]["field"] = "PATH"
+        found |= random.choice([{}, {}, {"level": [random.choice(LEVELS)]}, {"level": LEVELS}])
         if self.kind == "descendants":
             found |= random.choice([{}, {"maxDepth": random.randint(0, 2)}])
-        if self.kind == "children":
-            found |= random.choice([{}, {}, {"from": "K", "to": "l"}])
         return found
 
     def expected(self) -> list[Record]:
         """The whole list."""
-        given = {name: value for name, value in self.arguments.items() if name in ("from", "to", "maxDepth")}
+        given = {name: value for name, value in self.arguments.items() if name == "maxDepth"}
         if "level" in self.arguments:
-            given["level"] = Word(self.arguments["level"])
-        languages = self.arguments.get("languages", [])
+            given["level"] = [Word(level) for level in self.arguments["level"]]
+        order = self.arguments.get("orderBy", [])
+        if order and order[-1]["field"] in PLACES:
+            given["orderBy"] = [{name: Word(order[-1][name]) for name in ("field", "direction")}]
         found = self.model.listing(self.owner, self.kind, given).nodes
-        found = [one for one in found if self.sorted.meets(one, self.arguments.get("where", {}), languages)]
-        found = self.sorted.sorted(found, self.arguments.get("orderBy", []), languages)
-        return found[::-1] if self.arguments.get("reverse") else found
+        return self.sorted.sorted(
+            [one for one in found if self.sorted.meets(one, self.arguments.get("where", {}))], order
+        )
 
     async def page(self, **paging: Any) -> Any:
         """A page as all ways of answering have it: a connection, or the code of its error."""
@@ -97,7 +97,7 @@ class Asked:
         return answers[0]
 
     async def _page(self, arguments: dict[str, Any], plans: PlanCache | None, *, literal: bool) -> Any:
-        types = {"orderBy": "[ThingOrderBy!]", "where": "ThingCondition", "languages": "[String!]", "first": "Int"}
+        types = {"orderBy": "[ThingOrderBy!]", "where": "ThingCondition", "first": "Int"}
         types |= {"last": "Int", "after": "String", "before": "String"}
         variables = {} if literal else {name: value for name, value in arguments.items() if name in types}
         given = [f"{name}: {f'${name}' if name in variables else text(name, arguments[name])}" for name in arguments]
@@ -189,7 +189,7 @@ async def check_other_lists(asked: Asked, cursors: list[str]) -> None:
     own = asked.arguments
     changed = {**own, "where": {"and": [own.get("where", {}), {"not": {"or": []}}]}}
     unsorted = {name: value for name, value in own.items() if name not in ("orderBy", "where")}
-    for other in (changed, {**own, "orderBy": [{"field": "KEY"}, {"field": "GRAMS"}, {"field": "LEVEL"}]}, unsorted):
+    for other in (changed, {**own, "orderBy": [{"field": "RATIO"}, {"field": "GRAMS"}, {"field": "LEVEL"}]}, unsorted):
         asked.arguments = other
         assert await asked.page(after=cursor) == ["BAD_CURSOR"], (own, other)
 

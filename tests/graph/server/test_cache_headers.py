@@ -95,7 +95,7 @@ TAGS = {
     "{ locations { totalCount } }": ["location"],
     '{ country(path: "US") { siblings { nodes { key } } } }': ["location", "location/FR", "location/US"],
     '{ country(path: "US") { siblings { totalCount } } }': ["location", "location/US"],
-    '{ city(path: "FR/Paris") { root { siblings { nodes { parent { key } children { nodes { key } } } } } } }': [
+    '{ city(path: "FR/Paris") { ancestors { siblings { nodes { parent { key } children { nodes { key } } } } } } }': [
         "location", "location/FR", "location/US",
     ],
     '{ category(path: "Hüte, Mützen") { children { nodes { key } } } city(path: "FR/Paris") { key } }': [

@@ -9,7 +9,7 @@ from store.engine.read_trace import MAX_CALLS, MAX_KEYS, ReadTrace, key_conditio
 from store.engine.usage import ReadUsage
 from store.model.items import Put
 from store.model.keys import Index, Key, log_key, sort_key
-from store.model.ranges import KeyRange, below, children, level_range, segments_between, siblings, subtree
+from store.model.ranges import KeyRange, below, children, level_range, siblings, subtree
 from tests.model import Model
 
 pytestmark = pytest.mark.both_stores
@@ -31,7 +31,7 @@ NE = sort_key(("US", "NE"))
             'tier = "location#US@CITY@2" AND begins_with(sk, "#NE#")',
         ),
         (
-            level_range(US, "CITY", 2, *segments_between(NE, "A", "K")),
+            level_range(US, "CITY", 2, "#NE#A#", "#NE#K!"),
             'tier = "location#US@CITY@2" AND sk BETWEEN "#NE#A#" AND "#NE#K!"',
         ),
         (

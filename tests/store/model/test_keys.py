@@ -15,7 +15,6 @@ from store.model.keys import (
     MAX_ROOT_BYTES,
     MAX_SEGMENTS,
     MAX_SORT_KEY_BYTES,
-    Index,
     Path,
     decode_segment,
     depth_of,
@@ -43,7 +42,6 @@ from store.model.ranges import (
     just_after,
     level_range,
     prefix_end,
-    segments_between,
     siblings,
     subtree,
 )
@@ -191,25 +189,6 @@ def test_just_after_a_key_comes_what_follows_it(tree: list[Path], data: st.DataO
     bound = just_after(sort_key(place)).encode()
     assert {path for path in tree if sort_key(path).encode() >= bound} == {path for path in tree if path > place}
     assert bound not in {sort_key(path).encode() for path in tree}
-
-
-@given(trees(), st.data())
-def test_segments_between_hold_just_those_whose_next_segment_lies_between(
-    tree: list[Path], data: st.DataObject
-) -> None:
-    root = data.draw(st.sampled_from(tree))
-    bounds = st.sampled_from([None, *sorted({segment for path in tree for segment in path})]) | alike
-    start, end = data.draw(bounds), data.draw(bounds)
-    wanted = {
-        path
-        for path in tree
-        if len(path) > len(root) and path[: len(root)] == root
-        and (start is None or start <= path[len(root)]) and (end is None or path[len(root)] < end)
-    }  # fmt: skip
-    encoded = [None if bound is None else encode_segment(bound) for bound in (start, end)]
-    lo, hi = segments_between(sort_key(root), *encoded)
-    assert within(KeyRange(Index.TABLE, "h#R", lo, hi), tree) == wanted
-    assert lo <= hi
 
 
 @given(trees(), st.data())
