@@ -68,7 +68,7 @@ async def test_attributes_name_the_fields_of_objects_the_values_of_enums_and_the
     }  # fmt: skip
     assert {name: one["values"] for name, one in shop.items() if one["values"]} == {"weekday": ["MONDAY", "SUNDAY"]}
     order = {one["orderField"] for one in shop.values() if one["orderField"]}
-    common = {"NAME", "KEY", "LEVEL", "CHILD_COUNT", "UPDATED_AT"}
+    common = {"NAME", "KEY", "PATH", "POSITION", "LEVEL", "CHILD_COUNT", "UPDATED_AT"}
     assert order == set(core_schema(server.schema).type_map["PlaceOrderField"].values) - common - {"FLOORS"}
     names = " ".join(f"{name} {one['selection'] or ''}" for name, one in shop.items())
     await server.data(caller("read:place"), f'{{ shop(path: "a/b") {{ {names} }} }}')

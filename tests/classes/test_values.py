@@ -247,10 +247,12 @@ async def test_an_export_as_a_table_is_imported_without_a_change(server):
 
 def test_lists_are_sorted_and_filtered_by_what_compares_alone(server):
     kinds = core_schema(server.schema).type_map
-    everywhere = {"name", "key", "level", "childCount", "updatedAt"}
+    everywhere = {"name", "key", "path", "childCount", "updatedAt"}
     compared = {"site", "floors", "owner", "secret", "area", "opened", "checked", "weekday"}
     assert kinds["PlaceCondition"].fields.keys() == everywhere | compared | {"and", "or", "not"}
-    upper = {"NAME", "KEY", "LEVEL", "CHILD_COUNT", "UPDATED_AT"} | {name.upper() for name in compared}
+    upper = {"NAME", "KEY", "PATH", "POSITION", "LEVEL", "CHILD_COUNT", "UPDATED_AT"} | {
+        name.upper() for name in compared
+    }
     assert kinds["PlaceOrderField"].values.keys() == upper
     assert str(kinds["PlaceCondition"].fields["site"].type) == "StringCondition"
 

@@ -108,7 +108,8 @@ async def test_extensions_reads_equals_the_requests_on_the_wire(behind_proxy):
         proxy.spoil(operation, *[noted] * 50)
     reply = await Client(store, Ground, planned=False).ask(
         '{ area(path: "r") { path children { nodes { path children { totalCount nodes { path parent { id } } } } } '
-        'descendants(where: {path: {gte: "a"}}, first: 1) { totalCount nodes { path } } } grounds { nodes { path } totalCount } }'
+        'descendants(where: {path: {gte: "a"}}, first: 1) { totalCount nodes { path } } } '
+        "grounds { nodes { path } totalCount } }"
     )
     assert not reply.errors
     assert reply.requests == len(proxy.calls) == len(answers)

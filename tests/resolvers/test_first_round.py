@@ -41,7 +41,7 @@ def client(store: Store) -> Client:
         (f"children(level: PLOT) {{ {PATHS} }}", 2, 1),
         (f"descendants {{ {PATHS} }}", 2, 1),
         (f"descendants(first: 3) {{ {PATHS} pageInfo {{ hasNextPage }} }}", 2, 1),
-        (f'descendants(where: {{path: {{gte: "r/p03"}}}}) {{ {PATHS} }}', 2, 1),
+        (f'descendants(where: {{path: {{gte: "r/a/p03"}}}}) {{ {PATHS} }}', 2, 1),
         (f"ancestors {{ path }} children {{ {PATHS} }}", 2, 1),
         ("children { totalCount }", 1, 1),
         ("children(first: 0) { totalCount nodes { path } }", 1, 1),

@@ -112,7 +112,7 @@ def test_on_dynamodb_too(engine, tree, seed, asked):
     asyncio.run(check(engine.address(f"visibility-{uuid.uuid4().hex}"), tree, seed, asked))
 
 
-WITHHELD = "id revision updatedAt changedAt changedBy childCount descendantCount note".split()
+WITHHELD = "id revision updatedAt changedBy childCount descendantCount note".split()
 SHOWN = "path key name level depth __typename"
 SMALL = Model("ground", dict.fromkeys([("A",), ("A", "b"), ("A", "b", "c"), ("A", "d"), ("E",)], "AREA"))
 GRANTS = Grants.of([("ground", ("A", "b"))], [])

@@ -47,7 +47,8 @@ AT_ONCE = 20  # requests
 # Fields of Query that lead to nodes, as often as they can be asked in different ways.
 LISTS = {
     "locations": [
-        "", "(first: 2)", "(last: 2)", "(orderBy: {field: POSITION, direction: DESC})", "(level: COUNTRY)", "(level: [COUNTRY])",
+        "", "(first: 2)", "(last: 2)", "(level: COUNTRY)", "(level: [COUNTRY])",
+        "(orderBy: {field: POSITION, direction: DESC})", "(orderBy: {field: KEY})",
         "(orderBy: {field: NAME})", "(orderBy: {field: POPULATION}, first: 2)",
         '(where: {name: {startsWith: "united"}})',
         '(where: {name: {startsWith: "united"}}, orderBy: {field: NAME}, first: 1)',
@@ -69,7 +70,8 @@ LOOKUPS = {
 }
 NOT_PLANTED = {"region", "county", "neighborhood", "postalCode", "store", "product", "variant"}
 BELOW = [
-    "children", "descendants", "siblings", "siblings(orderBy: {field: NAME})", "siblings(orderBy: {field: POSITION, direction: DESC})",
+    "children", "descendants", "siblings", "siblings(orderBy: {field: NAME})",
+    "siblings(orderBy: {field: POSITION, direction: DESC})",
     'siblings(where: {name: {startsWith: "united"}})', "children(orderBy: {field: NAME})", "descendants(first: 1)",
 ]  # fmt: skip
 

@@ -65,10 +65,10 @@ class Asked:
         kind = random.choice(["both", "both", "order", "where"])
         if kind != "where":
             found["orderBy"] = random_order(random)
-        if kind != "order":
-            found["where"] = random_condition(random)
             if self.kind == "descendants" and found["orderBy"][-1]["field"] == "POSITION":
                 found["orderBy"][-1]["field"] = "PATH"
+        if kind != "order":
+            found["where"] = random_condition(random)
         found |= random.choice([{}, {}, {"level": [random.choice(LEVELS)]}, {"level": LEVELS}])
         if self.kind == "descendants":
             found |= random.choice([{}, {"maxDepth": random.randint(0, 2)}])
