@@ -1,5 +1,7 @@
 """`clade schema` prints, writes and checks the schema, whole or as a subgraph."""
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,10 @@ from commands.schema import schema
 from graph.federation_exposure import exposed
 from graph.hierarchies.registry import served
 from graph.schema import build_schema
+from graph.schema_changes import schema_changes
 from graph.settings import Settings
 from store.errors import BadInput
+from tests.conftest import CLADE
 
 app = typer.Typer()
 app.command()(schema)
@@ -82,3 +86,89 @@ def test_a_check_needs_a_file():
     refused = run("--check")
     assert refused.exit_code == 2
     assert "missing with --check" in refused.output
+
+
+# -- comparison with an older schema -----------------------------------------------------------------------------------
+
+OWN = (ROOT / "schema.graphql").read_text("utf-8")
+
+
+def compared(tmp_path, text, *options):
+    old = tmp_path / "old.graphql"
+    old.write_text(text, "utf-8")
+    return run("--compare", old, *options)
+
+
+def nothing(tmp_path):
+    return f"Nothing has changed since {tmp_path / 'old.graphql'} that breaks clients.\n"
+
+
+def test_a_comparison_with_the_same_schema_finds_nothing(tmp_path):
+    found = compared(tmp_path, OWN)
+    assert (found.exit_code, found.output) == (0, nothing(tmp_path))
+
+
+def test_each_breaking_change_is_a_line_and_the_exit_status_is_one(tmp_path):
+    older = OWN.replace("type Query {", "type Query {\n  old: Int\n  older(a: Int): Int\n", 1)
+    found = compared(tmp_path, older)
+    assert found.exit_code == 1
+    assert found.output == "Breaking: Field Query.old was removed.\nBreaking: Field Query.older was removed.\n"
+
+
+def test_a_dangerous_change_is_listed_and_the_exit_status_is_zero(tmp_path):
+    older = re.sub(r"(?<=enum DeletePolicy \{\n)(?s:.*?)  CASCADE\n", "  REFUSE\n", OWN)
+    found = compared(tmp_path, older)
+    listed = "Dangerous: Enum value DeletePolicy.CASCADE was added.\n"
+    assert (found.exit_code, found.output) == (0, listed + nothing(tmp_path))
+
+
+def test_an_additional_field_is_neither(tmp_path):
+    older = re.sub(r'\n  """[^"]*"""\n  _service: _Service!\n', "\n", OWN)
+    assert "_service" not in older
+    assert compared(tmp_path, older).output == nothing(tmp_path)
+
+
+def test_a_subgraph_is_compared_with_an_older_subgraph(tmp_path):
+    present = run("--federation").output
+    older = present.replace("type Query {", 'type Query {\n  old: Int @tag(name: "x")', 1)
+    assert compared(tmp_path, present, "--federation").output == nothing(tmp_path)
+    assert compared(tmp_path, older, "--federation").output == "Breaking: Field Query.old was removed.\n"
+
+
+def test_an_input_that_becomes_one_of_is_a_breaking_change():
+    sdl = "type Query {{ a(by: By): Int }} input By {} {{ id: ID path: String }}"
+    assert schema_changes(sdl.format(""), sdl.format("@oneOf")).breaking == ["Input By has become @oneOf."]
+    assert schema_changes(sdl.format("@oneOf"), sdl.format("")).breaking == []
+
+
+@pytest.mark.parametrize(
+    ("content", "fact"),
+    [
+        (b"{ a }", "is not a GraphQL schema in SDL: it has no type Query"),
+        (b"type Query { a: }", "is not a GraphQL schema in SDL: Syntax Error: Expected Name, found '}'."),
+        (b"type Query { a: Missing }", "is not a GraphQL schema in SDL: Unknown type 'Missing'."),
+        (b"", "is not a GraphQL schema in SDL: Syntax Error: Unexpected <EOF>."),
+        (b"\xff\xfe", "is not a text in UTF-8"),
+    ],
+)
+def test_a_comparison_with_an_invalid_file_is_an_error_of_one_sentence(tmp_path, content, fact):
+    old = tmp_path / "old.graphql"
+    old.write_bytes(content)
+    error = run("--compare", old).exception
+    assert isinstance(error, BadInput)
+    assert str(error) == f"{old} {fact.rstrip('.')}; name a file that clade schema wrote."
+
+
+def test_a_comparison_with_a_missing_file_is_an_error(tmp_path):
+    ended = subprocess.run(
+        [CLADE, "schema", "--compare", tmp_path / "none.graphql"], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == f"clade: {tmp_path / 'none.graphql'}: no such file or directory.\n"
+
+
+@pytest.mark.parametrize("other", [["new.graphql"], ["--check"]])
+def test_a_comparison_writes_and_checks_nothing_else(tmp_path, other):
+    refused = compared(tmp_path, OWN, *other)
+    assert refused.exit_code == 2
+    assert "leave FILE and --check out" in refused.output

@@ -22,6 +22,7 @@ PREPARED = {
     "docs/changing-a-hierarchy.md": ("clade import location nodes.jsonl\n", "unchanged: 2"),
     "docs/languages.md": ("", "added: 2 (2 COUNTRY)"),
     "docs/quickstart.md": ("", "added: 3 (1 COUNTRY, 1 REGION, 1 CITY)"),
+    "docs/stability.md": ("", "Nothing has changed since published.graphql that breaks clients."),
 }
 """Pages whose commands run here: what has to be done before them, and what they print."""
 
