@@ -128,7 +128,7 @@ async def pages(client: Client, one: str, path: str) -> list[str]:
 async def of_the_past(schema: GraphQLSchema, client: Client, hierarchy: str) -> AsyncIterator[Operation]:
     """Changes of each tree, whole and after a cursor, and everything that they name: paths, nodes, deleted nodes."""
     one, roots, title = HIERARCHIES[hierarchy]
-    query, change = schema.type_map["Query"], schema.type_map["ChangeFeed"]
+    query, change = schema.type_map["Query"], schema.type_map["TreeChangeFeed"]
     assert isinstance(query, GraphQLObjectType)
     after = "after" if "after" in query.fields["changes"].args else "since"
     feed = "query($tree: Path!) {{ changes(hierarchy: {}, tree: $tree{}) {} }}"
