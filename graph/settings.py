@@ -18,7 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from graph.cors_origins import cors_origins
 from graph.federation_exposure import exposed
 from graph.operation.limit_values import LimitValues
-from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
+from resolvers.session.budget import BudgetLimits
 from store.background_moves.timing import MoveTiming
 from store.errors import BadInput
 from store.text import shorten
@@ -95,36 +95,15 @@ class Settings(BaseSettings):
     """Modules and files that define the served hierarchies, comma-separated; this is the full list."""
     max_nodes: int = Field(10_000, ge=1)
     """Maximum number of nodes per response."""
-    max_response_fields: int = Field(
-        BudgetLimits.fields,
-        ge=1,
-        description="Maximum number of fields per response, over all its objects; a field that returns nodes counts as "
-        f"{RELATION_FIELDS}.",
-    )
     max_response_bytes: int = Field(BudgetLimits.bytes, ge=1)
     """Maximum size of a response, in bytes of JSON."""
     max_read_units: float = Field(BudgetLimits.read_units, gt=0)
     """Maximum number of DynamoDB read units per request, in at most half as many calls; reads of SQLite are counted in
     the same way."""
-    max_tokens: int = Field(LimitValues.max_tokens, ge=1)
-    """Maximum number of tokens in a document; also its maximum number of comments."""
     max_depth: int = Field(LimitValues.max_depth, ge=1)
     """Maximum depth of nested fields in a document; `edges`, `node`, `nodes` and introspection are not counted."""
-    max_fields: int = Field(LimitValues.max_fields, ge=1)
-    """Maximum number of fields and fragment spreads in a document, with all fragments expanded."""
-    max_aliases: int = Field(LimitValues.max_aliases, ge=0)
-    """Maximum number of aliases in a document; aliases of `_entities` are not counted."""
-    max_root_fields: int = Field(LimitValues.max_root_fields, ge=1)
-    """Maximum number of root fields in a document; `_entities` is not counted."""
-    max_directives: int = Field(LimitValues.max_directives, ge=0)
-    """Maximum number of directives in a document."""
-    max_input_values: int = Field(LimitValues.max_input_values, ge=1)
-    """Maximum number of values in the arguments of an operation: each scalar, list and object, in literals and in
-    variables, wherever they are used; representations in `_entities` count as one."""
     request_seconds: float = Field(LimitValues.request_seconds, gt=0)
     """Maximum time to receive a request, and maximum time to execute it, in seconds."""
-    max_parallel_reads: int = Field(32, ge=1)
-    """Maximum number of parallel store reads per request."""
     record_cache_mb: int = Field(64, ge=0)
     """Memory for decoded records and for pages of lists, half of it for each, in MB; 0 disables both caches."""
     response_cache_mb: int = Field(64, ge=0)
@@ -237,11 +216,11 @@ class Settings(BaseSettings):
 
 
 def descriptions() -> dict[str, str]:
-    """The description of each setting: the docstring below it, or the `description` of its field.
+    """The description of each setting: the docstring below it.
 
     pydantic would read the docstrings at each start of a command; only the reference page needs them.
     """
-    found = {name: field.description or "" for name, field in Settings.model_fields.items()}
+    found = {}
     statements = ast.parse(inspect.getsource(Settings)).body[0].body  # type: ignore[attr-defined]
     for statement, following in pairwise(statements):
         match statement, following:
