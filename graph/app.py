@@ -73,10 +73,10 @@ def create_app(settings: Settings | None = None) -> Application:
     limiter, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
     execution = execution_of(settings, classes, store, writer, tracing)
     # The span comes first, since the log has the id of its trace.
-    observers: list[Observer] = [*([tracing.observe] if tracing else []), RequestLog(settings.slow_seconds)]
+    observers: list[Observer] = [*([tracing.observe] if tracing else []), RequestLog()]
     authenticator = authenticator_of(settings, store, definitions)
-    follower = ChangeFollower(store, settings.change_poll_seconds)
-    streams = EventStreams(settings, execution, follower, limiter, drain)
+    follower = ChangeFollower(store)
+    streams = EventStreams(execution, follower, limiter, drain)
     background = [authenticator.watch, follower.watch]
     if settings.metrics:
         from graph.server import metrics

@@ -136,20 +136,8 @@ class Settings(BaseSettings):
     """Required audience of tokens (`aud`); mandatory with a JWKS."""
     jwt_grants_claim: str = "grants"
     """Claim with the grants of a token, a list of strings."""
-    move_wait_seconds: float = Field(5.0, ge=0)
-    """Maximum time for which a mutation waits for a large move before it returns the move as running, in seconds; at
-    most half of `CLADE_REQUEST_SECONDS`."""
     max_inflight: int = Field(256, ge=1)
     """Maximum number of concurrent requests per process; others are rejected with `OVERLOADED`."""
-    max_connections: int = Field(4_096, ge=1)
-    """Maximum number of client connections per process; those idle longest are closed."""
-    max_event_streams: int = Field(1_000, ge=0)
-    """Maximum number of open event streams of subscriptions per process; others are rejected with `OVERLOADED`."""
-    heartbeat_seconds: float = Field(15.0, gt=0)
-    """Time without an event after which an event stream sends a comment, in seconds, so that proxies keep it open; its
-    credential is checked again."""
-    change_poll_seconds: float = Field(1.0, gt=0)
-    """Time between two reads of the versions of the trees that event streams follow, in seconds."""
     max_body_bytes: int = Field(262_144, ge=1)
     """Maximum size of a request body, in bytes."""
     federation_expose: str = ""
@@ -172,8 +160,6 @@ class Settings(BaseSettings):
     `error` only internal errors."""
     log_format: Literal["auto", "json", "text"] = "auto"
     """Log format: `json`, `text`, or `auto`: text on a terminal, else JSON."""
-    slow_seconds: float = Field(1.0, gt=0)
-    """Duration from which a request is logged as slow, in seconds."""
     metrics: str = ""
     """Address of the Prometheus metrics, `HOST:PORT` such as `127.0.0.1:9464`; empty disables them."""
     traces: Literal["off", "on"] = "off"
@@ -203,9 +189,7 @@ class Settings(BaseSettings):
     @property
     def move_timing(self) -> MoveTiming:
         """The waits of background moves; commands need the same settings as the servers that read meanwhile."""
-        return MoveTiming.of(
-            self.request_seconds, self.settle_seconds, self.move_wait_seconds, stale_seconds=self.max_stale_seconds
-        )
+        return MoveTiming.of(self.request_seconds, self.settle_seconds, stale_seconds=self.max_stale_seconds)
 
     @field_validator(*_CHECKS)
     @classmethod
