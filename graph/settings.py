@@ -127,9 +127,8 @@ class Settings(BaseSettings):
     jwt_secret_file: str = ""
     """File with the secret that signs tokens."""
     jwt_keys: str = ""
-    """JWKS with the public keys of tokens: a file or an `https` URL."""
-    jwt_algorithms: str = "RS256,ES256"
-    """Accepted signature algorithms with a JWKS, comma-separated."""
+    """JWKS with the public keys of tokens: a file or an `https` URL. Its keys say which asymmetric algorithms are
+    accepted."""
     jwt_issuer: str = ""
     """Required issuer of tokens (`iss`); mandatory with a JWKS."""
     jwt_audience: str = ""
