@@ -130,7 +130,7 @@ def execution_of(
         lambda: Context(new_request(), types),
         span=tracing.span if tracing else nullcontext,
         plans=PlanCache(core_schema(schema), types),
-        cache=ResponseCache(settings.response_cache_mb * 1_000_000),
+        cache=ResponseCache(settings.response_cache_bytes),
         limits=DocumentLimits(
             max_depth=settings.max_depth,
             request_seconds=settings.request_seconds,

@@ -104,11 +104,9 @@ class Settings(BaseSettings):
     """Maximum depth of nested fields in a document; `edges`, `node`, `nodes` and introspection are not counted."""
     request_seconds: float = Field(LimitValues.request_seconds, gt=0)
     """Maximum time to receive a request, and maximum time to execute it, in seconds."""
-    record_cache_mb: int = Field(64, ge=0)
-    """Memory for decoded records and for pages of lists, half of it for each, in MB; 0 disables both caches."""
-    response_cache_mb: int = Field(64, ge=0)
-    """Memory for responses, in MB; 0 disables the cache. Before each use the store proves that a cached response is
-    current."""
+    cache_mb: int = Field(128, ge=0)
+    """Memory for cached data per process, in MB: half of it for responses, a quarter each for decoded records and for
+    pages of lists; 0 disables these caches. The store proves before each use that cached data is current."""
     settle_seconds: float = Field(2.0, ge=0)
     """Maximum delay of DynamoDB's indexes behind its table, in seconds."""
     max_stale_seconds: float = Field(0.0, ge=0, le=60)
@@ -183,7 +181,12 @@ class Settings(BaseSettings):
     @property
     def keep_bytes(self) -> int:
         """The size in bytes of the record cache, and of the page cache."""
-        return self.record_cache_mb * 500_000
+        return self.cache_mb * 250_000
+
+    @property
+    def response_cache_bytes(self) -> int:
+        """The size in bytes of the response cache."""
+        return self.cache_mb * 500_000
 
     @property
     def move_timing(self) -> MoveTiming:
