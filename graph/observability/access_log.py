@@ -8,7 +8,7 @@ from graph.observability.request_info import RequestInfo, cut
 
 MAX_DOCUMENT_CHARACTERS = 2_000
 MAX_PATH_CHARACTERS = 200
-SLOW_SECONDS = 1.0  # people notice, and queries within the limits take a fraction of it
+SLOW_SECONDS = 1.0  # what people notice; nearly all requests take a fraction of it
 
 logger = logging.getLogger("clade.request")
 
