@@ -87,8 +87,8 @@ def _on_sqlite(
     """Clade without and with its caches, stock Strawberry, and the static bytes of Clade's responses."""
     found = (
         servers.clade(servers.SQLITE, store, queries=queries),
-        servers.clade(servers.NO_CACHE, store, queries=queries, record_cache_mb=0),
-        servers.clade(servers.HITS, store, queries=queries, response_cache_mb=64),
+        servers.clade(servers.NO_CACHE, store, queries=queries, cache_mb=0),
+        servers.clade(servers.HITS, store, queries=queries, responses=True),
         servers.stock(store, queries),
     )
     for server in found:

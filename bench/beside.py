@@ -75,13 +75,13 @@ def main() -> None:
         write(made(NODES), lines)
         run(*CLADE, "import", "location", str(lines), environment={"CLADE_STORE": store})
         print("| query | requests/s | p50 | p99 |\n| --- | --- | --- | --- |")
-        for name, record_cache_mb in (("without caches", 0), ("with caches", 64)):
-            with clade("", store, record_cache_mb=record_cache_mb).process as server:
+        for name, cache_mb in (("without caches", 0), ("with caches", 128)):
+            with clade("", store, cache_mb=cache_mb).process as server:
                 tell(f"small alone, {name}", load_of(server, connections=CONNECTIONS, queries=SMALL))
                 large = threads.submit(load_of, server, connections=1, queries=[LARGE % 1, LARGE % 2])
                 tell(f"small beside a large one, {name}", load_of(server, connections=CONNECTIONS, queries=SMALL))
                 tell(f"the large one, {name}", large.result())
-        with clade("", store, record_cache_mb=64, writes="on").process as server:
+        with clade("", store, writes="on").process as server:
             beside_writes(server, threads)
 
 

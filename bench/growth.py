@@ -22,7 +22,7 @@ def grow(directory: Stores, schedule: Schedule, tell: Callable[[str], None]) -> 
         for size in SIZES:
             tell(f"Making {size:,} nodes")
             store = directory.sqlite(f"made-{size}", lambda size=size: places.made(size))  # type: ignore[misc]
-            server = clade(f"{size:,} nodes", store, record_cache_mb=0)
+            server = clade(f"{size:,} nodes", store, cache_mb=0)
             running.enter_context(server.process)
             servers.append(server)
         return measure(servers, PLACES, ExpectedData(Tree(country), country[0].path[0]), schedule, tell)

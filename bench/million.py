@@ -72,7 +72,7 @@ def tell(name: str, seconds: float, cpu_seconds: float, peak_mb: float) -> None:
 
 def queried(store: str) -> None:
     """Send each query some times and print the mean cost."""
-    server = clade("", store, record_cache_mb=0).process
+    server = clade("", store, cache_mb=0).process
     with server:
         for name, query in QUERIES.items():
             checked_request(server.url, query)

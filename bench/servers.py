@@ -17,6 +17,17 @@ IN_MEMORY, ON_DYNAMODB, POSTGRES = "Mercurius, memory", "Mercurius, DynamoDB", "
 ANY_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
 
 
+# No setting disables the cached responses alone, but a benchmark sends the same few requests again and again.
+_WITHOUT_RESPONSES = """
+import graph.app
+from commands.main import run
+from graph.execution.response_cache import ResponseCache
+
+graph.app.ResponseCache = lambda max_bytes: ResponseCache(0)
+run()
+"""
+
+
 @dataclass(frozen=True)
 class Server:
     """A server: its name in tables, its queries, and the database process behind it."""
@@ -38,13 +49,15 @@ def clade(
     queries: Sequence[Query] = PLACES,
     checkout: Path = CHECKOUT,
     workers: int = 1,
+    responses: bool = False,
     **settings: float | str,
 ) -> Server:
-    """`clade serve` of a checkout, without its response cache unless a setting says otherwise."""
+    """`clade serve` of a checkout, which caches responses only with `responses`; several workers always do."""
     port = free_port()
-    given = {"response_cache_mb": 0, "drain_seconds": 0} | settings
+    given = {"drain_seconds": 0} | settings
     variables = {f"CLADE_{key.upper()}": str(value) for key, value in given.items()}
-    command = (*CLADE, "serve", "--port", str(port), "--workers", str(workers))
+    program = CLADE if responses else (sys.executable, "-c", _WITHOUT_RESPONSES)
+    command = (*program, "serve", "--port", str(port), "--workers", str(workers))
     # As the others, none of which writes a line for each request.
     environment = {"CLADE_STORE": store, "CLADE_LOG_LEVEL": "warning", **variables, **ANY_CREDENTIALS}
     return Server(name, Process(command, f"http://127.0.0.1:{port}/graphql", environment, checkout), queries)

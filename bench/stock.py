@@ -29,9 +29,7 @@ def app() -> ASGIApp:
 
     class Stock(GraphQL[Any, Any]):
         async def get_context(self, request: Any, response: Any) -> Any:
-            reads = Request(
-                store, definitions, BudgetLimits(settings.max_nodes), settings.max_parallel_reads, page_cache=page_cache
-            )
+            reads = Request(store, definitions, BudgetLimits(settings.max_nodes), page_cache=page_cache)
             return Context(reads, types)
 
     @asynccontextmanager

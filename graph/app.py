@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -74,10 +73,10 @@ def create_app(settings: Settings | None = None) -> Application:
     limiter, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
     execution = execution_of(settings, classes, store, writer, tracing)
     # The span comes first, since the log has the id of its trace.
-    observers: list[Observer] = [*([tracing.observe] if tracing else []), RequestLog(settings.slow_seconds)]
+    observers: list[Observer] = [*([tracing.observe] if tracing else []), RequestLog()]
     authenticator = authenticator_of(settings, store, definitions)
-    follower = ChangeFollower(store, settings.change_poll_seconds)
-    streams = EventStreams(settings, execution, follower, limiter, drain)
+    follower = ChangeFollower(store)
+    streams = EventStreams(execution, follower, limiter, drain)
     background = [authenticator.watch, follower.watch]
     if settings.metrics:
         from graph.server import metrics
@@ -116,15 +115,11 @@ def execution_of(
     """The execution of operations over the store, on the schema of these hierarchies."""
     schema, types = build_schema(classes, expose=exposed(settings.federation_expose))
     versions = TreeVersionCache(settings.settle_seconds, settings.max_stale_seconds)
-    limits = {limit.name: getattr(settings, limit.name) for limit in fields(DocumentLimits)}
     new_request = partial(
         resolvers.Request,
         store,
         {cls.name: cls.definition() for cls in classes},
-        BudgetLimits(
-            settings.max_nodes, settings.max_response_fields, settings.max_response_bytes, settings.max_read_units
-        ),
-        settings.max_parallel_reads,
+        BudgetLimits(nodes=settings.max_nodes, bytes=settings.max_response_bytes, read_units=settings.max_read_units),
         page_cache=PageCache(settings.keep_bytes, versions),
         writer=writer,
         settle_seconds=settings.settle_seconds,
@@ -135,8 +130,12 @@ def execution_of(
         lambda: Context(new_request(), types),
         span=tracing.span if tracing else nullcontext,
         plans=PlanCache(core_schema(schema), types),
-        cache=ResponseCache(settings.response_cache_mb * 1_000_000),
-        limits=DocumentLimits(**{**limits, "introspection": settings.shows("introspection")}),
+        cache=ResponseCache(settings.response_cache_bytes),
+        limits=DocumentLimits(
+            max_depth=settings.max_depth,
+            request_seconds=settings.request_seconds,
+            introspection=settings.shows("introspection"),
+        ),
     )
 
 

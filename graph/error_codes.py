@@ -32,7 +32,7 @@ ERROR_CODES = (
     ErrorCode("OPERATION_RESOLUTION_FAILURE", REQUEST_ERROR,
               "The document has several operations or none, and `operationName` selects none of them."),
     ErrorCode("LIMIT_EXCEEDED", REQUEST_ERROR,
-              "The document exceeds a limit; the message names the setting, `extensions.limit` its value."),
+              "The document exceeds a limit, which the message names; `extensions.limit` is its value."),
     ErrorCode("PERSISTED_QUERY_NOT_FOUND", REQUEST_ERROR, "The document or its id is not a persisted document."),
     ErrorCode("PERSISTED_QUERY_NOT_SUPPORTED", REQUEST_ERROR,
               "The request has only the id of a document, and the server has no persisted documents."),

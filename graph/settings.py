@@ -18,7 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from graph.cors_origins import cors_origins
 from graph.federation_exposure import exposed
 from graph.operation.limit_values import LimitValues
-from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
+from resolvers.session.budget import BudgetLimits
 from store.background_moves.timing import MoveTiming
 from store.errors import BadInput
 from store.text import shorten
@@ -95,41 +95,18 @@ class Settings(BaseSettings):
     """Modules and files that define the served hierarchies, comma-separated; this is the full list."""
     max_nodes: int = Field(10_000, ge=1)
     """Maximum number of nodes per response."""
-    max_response_fields: int = Field(
-        BudgetLimits.fields,
-        ge=1,
-        description="Maximum number of fields per response, over all its objects; a field that returns nodes counts as "
-        f"{RELATION_FIELDS}.",
-    )
     max_response_bytes: int = Field(BudgetLimits.bytes, ge=1)
     """Maximum size of a response, in bytes of JSON."""
     max_read_units: float = Field(BudgetLimits.read_units, gt=0)
     """Maximum number of DynamoDB read units per request, in at most half as many calls; reads of SQLite are counted in
     the same way."""
-    max_tokens: int = Field(LimitValues.max_tokens, ge=1)
-    """Maximum number of tokens in a document; also its maximum number of comments."""
     max_depth: int = Field(LimitValues.max_depth, ge=1)
     """Maximum depth of nested fields in a document; `edges`, `node`, `nodes` and introspection are not counted."""
-    max_fields: int = Field(LimitValues.max_fields, ge=1)
-    """Maximum number of fields and fragment spreads in a document, with all fragments expanded."""
-    max_aliases: int = Field(LimitValues.max_aliases, ge=0)
-    """Maximum number of aliases in a document; aliases of `_entities` are not counted."""
-    max_root_fields: int = Field(LimitValues.max_root_fields, ge=1)
-    """Maximum number of root fields in a document; `_entities` is not counted."""
-    max_directives: int = Field(LimitValues.max_directives, ge=0)
-    """Maximum number of directives in a document."""
-    max_input_values: int = Field(LimitValues.max_input_values, ge=1)
-    """Maximum number of values in the arguments of an operation: each scalar, list and object, in literals and in
-    variables, wherever they are used; representations in `_entities` count as one."""
     request_seconds: float = Field(LimitValues.request_seconds, gt=0)
     """Maximum time to receive a request, and maximum time to execute it, in seconds."""
-    max_parallel_reads: int = Field(32, ge=1)
-    """Maximum number of parallel store reads per request."""
-    record_cache_mb: int = Field(64, ge=0)
-    """Memory for decoded records and for pages of lists, half of it for each, in MB; 0 disables both caches."""
-    response_cache_mb: int = Field(64, ge=0)
-    """Memory for responses, in MB; 0 disables the cache. Before each use the store proves that a cached response is
-    current."""
+    cache_mb: int = Field(128, ge=0)
+    """Memory for cached data per process, in MB: half of it for responses, a quarter each for decoded records and for
+    pages of lists; 0 disables these caches. The store proves before each use that cached data is current."""
     settle_seconds: float = Field(2.0, ge=0)
     """Maximum delay of DynamoDB's indexes behind its table, in seconds."""
     max_stale_seconds: float = Field(0.0, ge=0, le=60)
@@ -148,29 +125,16 @@ class Settings(BaseSettings):
     jwt_secret_file: str = ""
     """File with the secret that signs tokens."""
     jwt_keys: str = ""
-    """JWKS with the public keys of tokens: a file or an `https` URL."""
-    jwt_algorithms: str = "RS256,ES256"
-    """Accepted signature algorithms with a JWKS, comma-separated."""
+    """JWKS with the public keys of tokens: a file or an `https` URL. Its keys say which asymmetric algorithms are
+    accepted."""
     jwt_issuer: str = ""
     """Required issuer of tokens (`iss`); mandatory with a JWKS."""
     jwt_audience: str = ""
     """Required audience of tokens (`aud`); mandatory with a JWKS."""
     jwt_grants_claim: str = "grants"
     """Claim with the grants of a token, a list of strings."""
-    move_wait_seconds: float = Field(5.0, ge=0)
-    """Maximum time for which a mutation waits for a large move before it returns the move as running, in seconds; at
-    most half of `CLADE_REQUEST_SECONDS`."""
     max_inflight: int = Field(256, ge=1)
     """Maximum number of concurrent requests per process; others are rejected with `OVERLOADED`."""
-    max_connections: int = Field(4_096, ge=1)
-    """Maximum number of client connections per process; those idle longest are closed."""
-    max_event_streams: int = Field(1_000, ge=0)
-    """Maximum number of open event streams of subscriptions per process; others are rejected with `OVERLOADED`."""
-    heartbeat_seconds: float = Field(15.0, gt=0)
-    """Time without an event after which an event stream sends a comment, in seconds, so that proxies keep it open; its
-    credential is checked again."""
-    change_poll_seconds: float = Field(1.0, gt=0)
-    """Time between two reads of the versions of the trees that event streams follow, in seconds."""
     max_body_bytes: int = Field(262_144, ge=1)
     """Maximum size of a request body, in bytes."""
     federation_expose: str = ""
@@ -193,8 +157,6 @@ class Settings(BaseSettings):
     `error` only internal errors."""
     log_format: Literal["auto", "json", "text"] = "auto"
     """Log format: `json`, `text`, or `auto`: text on a terminal, else JSON."""
-    slow_seconds: float = Field(1.0, gt=0)
-    """Duration from which a request is logged as slow, in seconds."""
     metrics: str = ""
     """Address of the Prometheus metrics, `HOST:PORT` such as `127.0.0.1:9464`; empty disables them."""
     traces: Literal["off", "on"] = "off"
@@ -219,14 +181,17 @@ class Settings(BaseSettings):
     @property
     def keep_bytes(self) -> int:
         """The size in bytes of the record cache, and of the page cache."""
-        return self.record_cache_mb * 500_000
+        return self.cache_mb * 250_000
+
+    @property
+    def response_cache_bytes(self) -> int:
+        """The size in bytes of the response cache."""
+        return self.cache_mb * 500_000
 
     @property
     def move_timing(self) -> MoveTiming:
         """The waits of background moves; commands need the same settings as the servers that read meanwhile."""
-        return MoveTiming.of(
-            self.request_seconds, self.settle_seconds, self.move_wait_seconds, stale_seconds=self.max_stale_seconds
-        )
+        return MoveTiming.of(self.request_seconds, self.settle_seconds, stale_seconds=self.max_stale_seconds)
 
     @field_validator(*_CHECKS)
     @classmethod
@@ -237,11 +202,11 @@ class Settings(BaseSettings):
 
 
 def descriptions() -> dict[str, str]:
-    """The description of each setting: the docstring below it, or the `description` of its field.
+    """The description of each setting: the docstring below it.
 
     pydantic would read the docstrings at each start of a command; only the reference page needs them.
     """
-    found = {name: field.description or "" for name, field in Settings.model_fields.items()}
+    found = {}
     statements = ast.parse(inspect.getsource(Settings)).body[0].body  # type: ignore[attr-defined]
     for statement, following in pairwise(statements):
         match statement, following:

@@ -120,8 +120,7 @@ def demo_server(demo_store: str) -> Iterator[str]:
     """The URL of a server with the demo data, without caches, so that each request reads."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLADE_STORE", demo_store)
-        patch.setenv("CLADE_RECORD_CACHE_MB", "0")
-        patch.setenv("CLADE_RESPONSE_CACHE_MB", "0")
+        patch.setenv("CLADE_CACHE_MB", "0")
         app = create_app()
     with serving(app) as url:
         yield url

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode
 
@@ -12,8 +13,9 @@ from starlette.types import ASGIApp, Message
 
 import graph.app
 from graph.app import Application, create_app
-from graph.server.event_stream import EventStreams
+from graph.server.event_stream import HEARTBEAT_SECONDS, EventStreams
 from graph.settings import Settings
+from resolvers.past.change_follower import ChangeFollower
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.writer.writer import Writer
@@ -147,20 +149,23 @@ class Following:
 
 
 @asynccontextmanager
-async def following(url: str, **settings: Any) -> AsyncIterator[Following]:
+async def following(
+    url: str, *, heartbeat_seconds: float = HEARTBEAT_SECONDS, **settings: Any
+) -> AsyncIterator[Following]:
     """An application over a new store with these settings, whose lifespan lasts for the block."""
     one = "graph.hierarchies.categories"  # its schema is built for each application
-    settings = {"hierarchies": one, "change_poll_seconds": 0.02, "log_level": "error", **settings}
+    settings = {"hierarchies": one, "log_level": "error", **settings}
     async with open_store(url) as store:
         await store.create()
         made: list[EventStreams] = []
 
         def event_streams(*parts: Any) -> EventStreams:
-            made.append(EventStreams(*parts))
+            made.append(EventStreams(*parts, heartbeat_seconds=heartbeat_seconds))
             return made[0]
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(graph.app, "EventStreams", event_streams)
+            patch.setattr(graph.app, "ChangeFollower", partial(ChangeFollower, poll_seconds=0.02))
             app = create_app(Settings(store=url, **settings))
         async with app.lifespan(app):
             yield Following(app, store, made[0])

@@ -3,6 +3,7 @@
 import subprocess
 from dataclasses import replace
 
+import httpx
 import pytest
 
 from bench import clients, importing, measurement, million, places, servers, sorting
@@ -54,6 +55,16 @@ def test_every_query_is_checked_and_measured(clade, expected, tmp_path):
     report.write(tmp_path / "results.json")
     assert Report.read(tmp_path / "results.json") == report
     assert "**Q3, country, regions, first 20 cities of each**" in report.markdown()
+
+
+@pytest.mark.parametrize("responses", [False, True])
+def test_responses_are_cached_only_where_that_is_measured(store, expected, responses):
+    server = servers.clade(servers.HITS, store, responses=responses)
+    with server.process:
+        url, sent = server.url(CHILDREN), expected.bodies(CHILDREN)[0]
+        headers = {"content-type": "application/json", "clade-reads": "1"}
+        answers = [httpx.post(url, content=sent, headers=headers).json() for _ in range(3)]
+    assert [answer["extensions"]["reads"]["cached"] for answer in answers] == [False, responses, responses]
 
 
 def test_stock_strawberry_returns_the_expected_data(store, expected):

@@ -34,10 +34,11 @@ class Checkout:
         for command in (("table", "create"), ("import", "location", str(lines))):
             processes.run(*CLADE, *command, environment=environment, directory=self.folder)
 
-    def server(self, url: str, *, workers: int = 1, **settings: float | str) -> Server:
+    def server(self, url: str, *, workers: int = 1, responses: bool = False, **settings: float | str) -> Server:
         """`clade serve` on its table, which is not started."""
         given: dict[str, Any] = settings | dict(self.settings)
-        return servers.clade(self.name, self.address(url), checkout=self.folder, workers=workers, **given)
+        place = self.address(url)
+        return servers.clade(self.name, place, checkout=self.folder, workers=workers, responses=responses, **given)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

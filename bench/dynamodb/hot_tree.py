@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
 def measure(checkout: Checkout, proxy: Controlled, processes: int, options: argparse.Namespace) -> Iterator[list[str]]:
     """A row without the limit, and one with it."""
     sent = [body(CHILDREN, next(places.made(1)), is_peer=False)]
-    server = checkout.server(proxy.url, workers=processes, response_cache_mb=64, settle_seconds=0.1)
+    server = checkout.server(proxy.url, workers=processes, responses=True, settle_seconds=0.1)
     with server.process as process:
         for limit in (None, options.limit):
             proxy.set()

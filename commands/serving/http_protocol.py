@@ -15,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from graph.errors import BAD_REQUEST, OVERLOADED, error_body
 from graph.observability.access_log import log_rejected
 
+MAX_CONNECTIONS = 4_096  # of one process, far above the requests that it can answer at a time; each takes a descriptor
 MAX_HEAD_BYTES = 65_536
 MAX_INCOMPLETE_BYTES = 64_000_000  # of all incomplete requests of one process
 MAX_PIPELINED = 32  # requests of one connection that wait for the responses to earlier ones
@@ -62,14 +63,11 @@ class IncompleteRequests:
 
 
 class ServerConfig(uvicorn.Config):
-    """uvicorn's configuration with limits for connections."""
+    """uvicorn's configuration with limits for requests."""
 
-    def __init__(
-        self, app: str, *, max_connections: int, max_body_bytes: int, head_seconds: float, **options: Any
-    ) -> None:
+    def __init__(self, app: str, *, max_body_bytes: int, head_seconds: float, **options: Any) -> None:
         """`head_seconds` limits the time for a request head, and for the rest of a body after its response."""
         super().__init__(app, http=HTTPProtocol, ws="none", **options)
-        self.max_connections = max_connections
         self.max_request_bytes = 2 * max_body_bytes + 1_000_000  # with chunk sizes, and bodies that the app rejects
         self.head_seconds = head_seconds
         self.incomplete = IncompleteRequests()
@@ -111,9 +109,8 @@ class HTTPProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # narrowed by uvicorn
         super().connection_made(transport)
         self._set_deadline()
-        limit = self._limits.max_connections
-        if len(self.connections) > limit and not self._close_idle():
-            self.reject(Rejection(503, f"The server has its maximum of {limit:,} connections; retry later."))
+        if len(self.connections) > MAX_CONNECTIONS and not self._close_idle():
+            self.reject(Rejection(503, f"The server has its maximum of {MAX_CONNECTIONS:,} connections; retry later."))
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -221,10 +218,9 @@ class HTTPProtocol(HttpToolsProtocol):
         """Close the connections that are idle longest, a sixteenth more than needed; whether there is room then."""
         others = [cast(HTTPProtocol, one) for one in self.connections if one is not self]
         idle = sorted((one for one in others if one.is_idle), key=lambda one: one.idle_until)
-        limit = self._limits.max_connections
-        for connection in idle[: len(self.connections) - limit + limit // 16]:
+        for connection in idle[: len(self.connections) - MAX_CONNECTIONS + MAX_CONNECTIONS // 16]:
             connection._close()
-        return len(self.connections) <= limit
+        return len(self.connections) <= MAX_CONNECTIONS
 
     def _close(self) -> None:
         self.connections.discard(self)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import uvicorn
 
-from commands.serving.http_protocol import ServerConfig
+from commands.serving.http_protocol import MAX_CONNECTIONS, ServerConfig
 from commands.serving.workers import Workers
 from graph.auth.authentication import tokens_of
 from graph.auth.loopback import is_loopback
@@ -52,7 +52,7 @@ def start(host: str, port: int, workers: int) -> None:
         asyncio.run(prepare_demo(settings.store))
     samples = asyncio.run(_check_store(settings.store, classes, writes=settings.writes != "off"))
     _print_examples(settings, host, port, example_queries(classes, samples))
-    _raise_file_limit(settings.max_connections)
+    _raise_file_limit()
     with exported(settings.metrics, workers):
         _run(_config(settings, host, port, workers), settings.drain_seconds)
 
@@ -60,7 +60,6 @@ def start(host: str, port: int, workers: int) -> None:
 def _config(settings: Settings, host: str, port: int, workers: int) -> ServerConfig:
     return ServerConfig(
         "commands.serving.workers:worker_app",
-        max_connections=settings.max_connections,
         max_body_bytes=settings.max_body_bytes,
         head_seconds=settings.request_seconds,
         factory=True,
@@ -88,14 +87,14 @@ def _run(config: uvicorn.Config, drain_seconds: float) -> None:
             uvicorn.Server(config).run([listener])
 
 
-def _raise_file_limit(connections: int) -> None:
+def _raise_file_limit() -> None:
     """Raise the limit of open files, as far as allowed, so that the limit of connections is reached first."""
     try:
         import resource
     except ImportError:  # on Windows
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + OTHER_DESCRIPTORS
+    wanted = MAX_CONNECTIONS + OTHER_DESCRIPTORS
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

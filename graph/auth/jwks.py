@@ -1,14 +1,15 @@
-"""JWKS: the public keys of an issuer of tokens."""
+"""JWKS: the public keys of an issuer of tokens, each for the algorithms that fit its type."""
 
 import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-from jwt import PyJWK, PyJWKSet
+from jwt import PyJWK, PyJWTError
 
 from store.download import download
 from store.errors import Unavailable
@@ -24,6 +25,9 @@ logger = logging.getLogger("clade")
 Read = Callable[[], Awaitable[bytes]]
 """Reads the JSON of a JWKS in bounded time. Raises OSError or ValueError."""
 
+Keys = Mapping[tuple[str | None, str | None], PyJWK]
+"""Keys by their ids (`kid`) and algorithms, of which each key has exactly one: PyJWT verifies by no other."""
+
 
 class PublishedKeys:
     """The public keys of a JWKS, read in the background every five minutes, and for an unknown key id.
@@ -31,20 +35,19 @@ class PublishedKeys:
     Only tokens with an unknown key id wait for that. If the keys cannot be read, the last ones are used.
     """
 
-    def __init__(self, read: Read, algorithms: Collection[str], *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Keys of other algorithms are ignored."""
+    def __init__(self, read: Read, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._read = read
-        self._algorithms = algorithms
         self._clock = clock
-        self._keys: dict[str | None, PyJWK] = {}
+        self._keys: Keys = {}
         self._read_at = self._tried_at = float("-inf")
         self._renewal: asyncio.Task[None] | None = None
         self._waiting = 0
         self._thread = ThreadPoolExecutor(1, "signing-keys")  # its own thread, not one of the store's
 
-    async def find(self, key_id: str | None) -> PyJWK | None:
-        """The key with this id (`kid`), or None. Raises Unavailable."""
-        found = self._keys.get(key_id)
+    async def find(self, key_id: str | None, algorithm: str | None) -> PyJWK | None:
+        """The key with this id (`kid`) for this algorithm, or None. Raises Unavailable."""
+        wanted = key_id, algorithm
+        found = self._keys.get(wanted)
         if found is None and (renewal := self._renew_soon()) is not None:
             if self._waiting >= MAX_WAITING:
                 raise Unavailable("Too many tokens wait for the signing keys; retry later.")
@@ -53,7 +56,7 @@ class PublishedKeys:
                 await asyncio.wait([renewal])
             finally:
                 self._waiting -= 1
-            found = self._keys.get(key_id)
+            found = self._keys.get(wanted)
         if not self._keys:
             raise Unavailable("The signing keys of tokens cannot be read; retry later.")
         return found
@@ -79,24 +82,57 @@ class PublishedKeys:
         try:
             async with asyncio.timeout(FETCH_SECONDS):
                 content = await self._read()
-            found = await asyncio.get_running_loop().run_in_executor(self._thread, parse, content)
+            self._keys = await asyncio.get_running_loop().run_in_executor(self._thread, parse, content)
         except Exception as error:  # whatever an issuer sends, the last keys stay
             logger.warning("The signing keys of tokens cannot be read (%s: %s).", type(error).__name__, error)
             return
-        may_sign = [key for key in found.keys if key.public_key_use in (None, "sig")]
-        keys = [key for key in may_sign if key.algorithm_name in self._algorithms]
-        self._keys = {key.key_id: key for key in keys}
-        if len(keys) == 1:
-            self._keys[None] = keys[0]  # a token need not have the id of the only key
         self._read_at = self._clock()
 
 
-def parse(content: bytes) -> PyJWKSet:
-    """The keys of a JWKS. Raises PyJWTError or ValueError if it has none."""
+def parse(content: bytes) -> Keys:
+    """The keys of a JWKS that verify signatures; others are ignored. Raises ValueError for anything else."""
     found = json.loads(content)
-    if not isinstance(found, dict):
-        raise ValueError("A JWKS must be a JSON object.")
-    return PyJWKSet.from_dict(found)
+    listed = found.get("keys") if isinstance(found, dict) else None
+    if not isinstance(listed, list) or not listed:
+        raise ValueError("A JWKS must be a JSON object with a list of keys.")
+    usable = [keys for jwk in listed if (keys := _keys_of(jwk))]
+    if len(usable) == 1:  # a token need not have the id of the only key
+        usable.append({(None, algorithm): key for (_, algorithm), key in usable[0].items()})
+    return {name: key for keys in usable for name, key in keys.items()}
+
+
+def _keys_of(jwk: Any) -> Keys:
+    """A JWK for each of its algorithms; nothing for one that is not public, is for encryption, or is damaged."""
+    if not isinstance(jwk, dict) or "d" in jwk or jwk.get("use") not in (None, "sig"):
+        return {}
+    key_id = jwk.get("kid")
+    if not isinstance(key_id, str | None):
+        return {}
+    try:
+        return {(key_id, algorithm): PyJWK(jwk, algorithm) for algorithm in algorithms_of(jwk)}
+    except PyJWTError:
+        return {}
+
+
+def algorithms_of(jwk: Mapping[str, Any]) -> list[str]:
+    """The signature algorithms that fit the type of a key, or of these the one that its `alg` names.
+
+    None is symmetric: a shared secret in a JWKS would be public.
+    """
+    match jwk:
+        case {"kty": "RSA"}:
+            fitting = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]
+        case {"kty": "EC", "crv": "P-256"}:
+            fitting = ["ES256"]
+        case {"kty": "EC", "crv": "P-384"}:
+            fitting = ["ES384"]
+        case {"kty": "EC", "crv": "P-521"}:
+            fitting = ["ES512"]
+        case {"kty": "OKP", "crv": "Ed25519" | "Ed448"}:
+            fitting = ["EdDSA"]
+        case _:
+            fitting = []
+    return [algorithm for algorithm in fitting if jwk.get("alg") in (None, algorithm)]
 
 
 def read_file(file: Path) -> bytes:

@@ -2,7 +2,6 @@
 
 import hashlib
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,14 +16,13 @@ from resolvers.access.grants import Grants
 from store.bounded_cache import ExpiringCache
 from store.errors import BadInput
 
-MIN_SECRET_BYTES = 32  # the size of an HS256 signature
+SYMMETRIC = "HS256"
+MIN_SECRET_BYTES = 32  # the size of its signature
 MAX_SUBJECT_CHARACTERS = 256
 LEEWAY_SECONDS = 10.0  # for clocks that differ
 KEPT_SECONDS = 10.0  # how long a token that was verified is not verified again
 MOST_KEPT = 10_000
 KEPT_BYTES = 2_000  # what one takes in memory
-
-ASYMMETRIC = frozenset("RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA".split())
 
 # Errors that decoding an arbitrary text can raise.
 _INVALID = (jwt.PyJWTError, BadInput, ValueError, TypeError, ArithmeticError, RecursionError)
@@ -46,7 +44,6 @@ class Tokens:
     def __init__(
         self,
         keys: PublishedKeys | str,
-        algorithms: Sequence[str],
         issuer: str | None,
         audience: str | None,
         claim: str = "grants",
@@ -55,7 +52,6 @@ class Tokens:
         self._keys = keys
         self._claim = claim
         self._required: dict[str, Any] = {
-            "algorithms": algorithms,
             "issuer": issuer,
             "audience": audience,
             "leeway": LEEWAY_SECONDS,
@@ -76,11 +72,7 @@ class Tokens:
         verified = self._verified.get(digest)
         if verified is None:
             try:
-                key_id = jwt.get_unverified_header(token).get("kid")
-                key = self._keys if isinstance(self._keys, str) else await self._keys.find(key_id)
-                if key is None:
-                    raise InvalidCredential("No published key has the key id of the token.")
-                verified = self._verify(token, key)
+                verified = self._verify(token, await self._key_of(token))
                 self._verified.put(digest, verified)
             except _INVALID as error:
                 raise InvalidCredential(_reason(error)) from None
@@ -89,8 +81,20 @@ class Tokens:
             raise InvalidCredential(_EXPIRED)
         return caller
 
+    async def _key_of(self, token: str) -> jwt.PyJWK | str:
+        """The secret, or the published key that the token names. Raises InvalidCredential and Unavailable."""
+        if isinstance(self._keys, str):
+            return self._keys
+        header = jwt.get_unverified_header(token)
+        key = await self._keys.find(header.get("kid"), header.get("alg"))
+        if key is None:
+            raise InvalidCredential("No published key has the key id of the token and fits its algorithm.")
+        return key
+
     def _verify(self, token: str, key: jwt.PyJWK | str) -> tuple[Caller, float]:
-        claims = jwt.decode(token, key, **self._required)
+        # The algorithm is that of the key, whatever the token says.
+        algorithm = SYMMETRIC if isinstance(key, str) else key.algorithm_name
+        claims = jwt.decode(token, key, algorithms=[algorithm], **self._required)
         subject, texts = claims["sub"], claims.get(self._claim, [])
         if not 0 < len(subject) <= MAX_SUBJECT_CHARACTERS or not subject.isprintable():
             raise BadInput("The subject of the token is too long or not printable.")
@@ -116,14 +120,13 @@ def tokens_of(settings: Settings) -> Tokens:
     if not published:
         if len(secret.encode()) < MIN_SECRET_BYTES:
             raise BadInput(f"CLADE_JWT_SECRET is shorter than {MIN_SECRET_BYTES} bytes; use a longer secret.")
-        return Tokens(secret, ["HS256"], issuer, audience, settings.jwt_grants_claim)
+        return Tokens(secret, issuer, audience, settings.jwt_grants_claim)
     if secret:
         raise BadInput("CLADE_JWT_SECRET and CLADE_JWT_KEYS are both set; unset one of them.")
     if issuer is None or audience is None:
         # An issuer signs tokens for many servers; without these, tokens for others would be valid here.
         raise BadInput("CLADE_JWT_KEYS needs CLADE_JWT_ISSUER and CLADE_JWT_AUDIENCE; set both.")
-    algorithms = _algorithms(settings.jwt_algorithms)
-    return Tokens(_published(published, algorithms), algorithms, issuer, audience, settings.jwt_grants_claim)
+    return Tokens(_published(published), issuer, audience, settings.jwt_grants_claim)
 
 
 def _secret(settings: Settings) -> str:
@@ -137,21 +140,16 @@ def _secret(settings: Settings) -> str:
         raise BadInput(f"CLADE_JWT_SECRET_FILE is {settings.jwt_secret_file}, which cannot be read.") from None
 
 
-def _algorithms(words: str) -> list[str]:
-    found = words.replace(",", " ").split()
-    if not found or not ASYMMETRIC.issuperset(found):
-        raise BadInput(f'CLADE_JWT_ALGORITHMS cannot be "{words}"; use some of {", ".join(sorted(ASYMMETRIC))}.')
-    return found
-
-
-def _published(place: str, algorithms: Sequence[str]) -> PublishedKeys:
+def _published(place: str) -> PublishedKeys:
     if "://" in place:
         parts = urlsplit(place)
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.netloc)):
             raise BadInput("CLADE_JWT_KEYS must be a file, an https URL, or an http URL of this machine.")
-        return PublishedKeys(keys_at(place), algorithms)
+        return PublishedKeys(keys_at(place))
     try:
-        parse(read_file(Path(place)))
-    except (OSError, ValueError, jwt.PyJWTError):
+        keys = parse(read_file(Path(place)))
+    except (OSError, ValueError):
         raise BadInput(f"CLADE_JWT_KEYS is {place}, which is not a readable JWKS; name a JSON Web Key Set.") from None
-    return PublishedKeys(keys_in(Path(place)), algorithms)
+    if not keys:
+        raise BadInput(f"CLADE_JWT_KEYS is {place}, which has no public key for signatures; add one.")
+    return PublishedKeys(keys_in(Path(place)))

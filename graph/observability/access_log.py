@@ -8,6 +8,7 @@ from graph.observability.request_info import RequestInfo, cut
 
 MAX_DOCUMENT_CHARACTERS = 2_000
 MAX_PATH_CHARACTERS = 200
+SLOW_SECONDS = 1.0  # what people notice; nearly all requests take a fraction of it
 
 logger = logging.getLogger("clade.request")
 
@@ -20,7 +21,7 @@ class RequestLog:
     Event streams are as long as their clients listen, so they are never slow.
     """
 
-    def __init__(self, slow_seconds: float) -> None:
+    def __init__(self, slow_seconds: float = SLOW_SECONDS) -> None:
         self._slow_seconds = slow_seconds
 
     def __call__(self, info: RequestInfo) -> None:

@@ -34,7 +34,8 @@ NOT_DEEPER = frozenset(("edges", "node", "nodes", "_entities"))
 # Their depth is bounded by the schema, and for GraphQL's own two by a rule of the validation.
 INTROSPECTION = frozenset(("__schema", "__type", "_service"))
 
-INPUT_VALUES, MAX_INPUT_VALUES = "input values in literals and variables", "MAX_INPUT_VALUES"
+INPUT_VALUES = "input values in literals and variables"
+SPLIT = "Ask in several requests."
 ROOT, ELSEWHERE = 0, -1  # positions; all others are numbered from 1
 
 Inputs = Mapping[str, InputValues]
@@ -63,19 +64,19 @@ class DocumentLimits(LimitValues):
         except GraphQLSyntaxError as error:
             if "Document contains more than" not in error.message:
                 raise
-            raise too_much(f"more than {self.max_tokens:,}", "tokens", self.max_tokens, "MAX_TOKENS") from None
+            raise too_much(f"more than {self.max_tokens:,}", "tokens", self.max_tokens) from None
         size = Size(document, self.max_fields)
         directives = sum(len(node.directives or ()) for node in nodes_in(document))
-        for found, unit, limit, setting in (
-            (directives, "directives", self.max_directives, "MAX_DIRECTIVES"),
-            (size.depth, "levels of fields", self.max_depth, "MAX_DEPTH"),
-            (size.aliases, "aliases", self.max_aliases, "MAX_ALIASES"),
-            (size.root_fields, "fields at its root", self.max_root_fields, "MAX_ROOT_FIELDS"),
-            (size.repeats, "fields of one name in one selection set", self.max_repeats, None),
-            (size.literals, INPUT_VALUES, self.max_input_values, MAX_INPUT_VALUES),
+        for found, unit, limit, way_out in (
+            (directives, "directives", self.max_directives, SPLIT),
+            (size.depth, "levels of fields", self.max_depth, "Ask in several requests, or raise CLADE_MAX_DEPTH."),
+            (size.aliases, "aliases", self.max_aliases, SPLIT),
+            (size.root_fields, "fields at its root", self.max_root_fields, SPLIT),
+            (size.repeats, "fields of one name in one selection set", self.max_repeats, SPLIT),
+            (size.literals, INPUT_VALUES, self.max_input_values, SPLIT),
         ):
             if found > limit:
-                raise too_much(f"{found:,}", unit, limit, setting)
+                raise too_much(f"{found:,}", unit, limit, way_out)
         if size.introspects and not self.introspection:
             raise GraphQLError("Introspection is disabled.", extensions={"code": Forbidden.code})
         return Measured(document, size.inputs)
@@ -89,7 +90,7 @@ class DocumentLimits(LimitValues):
     ) -> None:
         """Raise GraphQLError where an operation of a parsed document has too many input values with these variables."""
         if (found := inputs.count(schema, operation, variables)) > self.max_input_values:
-            raise too_much(f"{found:,}", INPUT_VALUES, self.max_input_values, MAX_INPUT_VALUES)
+            raise too_much(f"{found:,}", INPUT_VALUES, self.max_input_values)
 
 
 def nodes_in(document: DocumentNode) -> Iterator[Any]:
@@ -103,11 +104,10 @@ def nodes_in(document: DocumentNode) -> Iterator[Any]:
         ahead += selections.selections if selections else ()
 
 
-def too_much(found: str, unit: str, limit: int, setting: str | None) -> GraphQLError:
-    """The error for a document that exceeds a limit; without a setting, the limit is fixed."""
-    way_out = f"Ask in several requests, or raise CLADE_{setting}." if setting else "Ask in several requests."
-    allowed = f"the limit is {limit:,}. {way_out}"
-    return GraphQLError(f"The query has {found} {unit}; {allowed}", extensions={"code": LIMIT_EXCEEDED, "limit": limit})
+def too_much(found: str, unit: str, limit: int, way_out: str = SPLIT) -> GraphQLError:
+    """The error for a document that exceeds a limit."""
+    message = f"The query has {found} {unit}; the limit is {limit:,}. {way_out}"
+    return GraphQLError(message, extensions={"code": LIMIT_EXCEEDED, "limit": limit})
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Size:
                 self._fields_left -= 1
                 if self._fields_left < 0:  # with fragments in fragments there may be billions
                     limit = self._max_fields
-                    raise too_much(f"more than {limit:,}", "fields, with fragments expanded", limit, "MAX_FIELDS")
+                    raise too_much(f"more than {limit:,}", "fields, with fragments expanded", limit)
                 if (below := self._below(selection, ahead)) is not None:
                     stack.append(below)
         self.aliases = max(self.aliases, self._aliases)

@@ -1,24 +1,34 @@
 """Values of the document limits, apart from the code that applies them, so that settings load without graphql-core."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 
 @dataclass(frozen=True, kw_only=True)
 class LimitValues:
-    """Limits of one document, each fragment counted wherever it is spread; `request_seconds` is its time limit.
+    """Limits of one document, each fragment counted wherever it is spread.
 
-    `introspection` is whether it may select the schema.
+    `max_depth` and `request_seconds` are settings. The others are the same for all servers: they are above what written
+    queries need, and below what takes long to validate.
     """
 
     max_tokens: int = 2_000
+    """Also the maximum number of comments. A page of an application has some hundred tokens."""
     max_depth: int = 15
+    """Of fields within fields; `edges`, `node`, `nodes` and introspection are not counted."""
     max_fields: int = 2_000
-    max_repeats: ClassVar[int] = 100
-    """Of one field in one selection set of the response; fixed, so without a setting."""
+    """And fragment spreads, with all fragments expanded: a few short fragments can expand to billions."""
+    max_repeats: int = 100
+    """Of one field in one selection set of the response, since validation compares each with each."""
     max_aliases: int = 30
+    """Each can repeat a whole list, with other arguments; those of `_entities` are not counted."""
     max_root_fields: int = 20
+    """A request is the work of so many requests; `_entities` is not counted."""
     max_directives: int = 50
+    """One field can have any number of them, and each is validated by itself."""
     max_input_values: int = 2_000
+    """In the arguments of an operation, in literals and variables, at each place, since each is coerced there; an
+    entity of a gateway counts as one."""
     request_seconds: float = 10.0
+    """Time limit of the execution."""
     introspection: bool = True
+    """Whether a document may select the schema."""

@@ -36,7 +36,6 @@ from graph.server.concurrency_limit import RETRY_AFTER, ConcurrencyLimiter
 from graph.server.content_negotiation import EVENT_STREAM
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.response_sender import ResponseSender
-from graph.settings import Settings
 from resolvers.access.caller import Caller
 from resolvers.past.change_feed import ChangePage
 from resolvers.past.change_follower import ChangeFollower, ChangeListener
@@ -51,6 +50,8 @@ LAST_EVENT_ID = b"last-event-id"
 HEARTBEAT = b":\n\n"
 COMPLETE = b"event: complete\ndata: \n\n"  # browsers ignore an event without data
 
+MAX_STREAMS = 1_000  # of one process: a change that all of them see takes 0.9 s of CPU
+HEARTBEAT_SECONDS = 15.0  # without an event; proxies and load balancers close connections after 30 s or more
 PAGE_SECONDS = 0.1  # at least between two pages of a stream that catches up
 MAX_PAGES = 16  # being made at a time: a change wakes all streams of its tree, which take turns
 UNREAD_SECONDS = 60.0  # for so long a client may leave an event unread
@@ -78,18 +79,21 @@ class EventStreams:
 
     def __init__(
         self,
-        settings: Settings,
         execution: Execution,
         follower: ChangeFollower,
         limiter: ConcurrencyLimiter,
         drain: GracefulShutdown,
+        *,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
+        """`heartbeat_seconds` is the time without an event after which a stream sends a comment, and its credential is
+        checked again.
+        """
         self.open = self.sent = 0
         self.execution, self.limiter = execution, limiter
-        self.heartbeat_seconds = settings.heartbeat_seconds
+        self.heartbeat_seconds = heartbeat_seconds
         self.page_turns = asyncio.Semaphore(MAX_PAGES)
         self.follower, self.drain = follower, drain
-        self._max_streams = settings.max_event_streams
         self._ends: set[asyncio.Timeout] = set()
         drain.on_stop.append(self.end_all)
 
@@ -127,8 +131,8 @@ class EventStreams:
         """One of the streams that may be open. Raises RequestRejected if there is none."""
         if self.drain.draining:
             raise _stopping()
-        if self.open >= self._max_streams:
-            message = f"The server has its maximum of {self._max_streams} event streams; retry later."
+        if self.open >= MAX_STREAMS:
+            message = f"The server has its maximum of {MAX_STREAMS:,} event streams; retry later."
             raise RequestRejected(503, message, RETRY_AFTER, code=OVERLOADED)
         self.open += 1
         try:

@@ -21,7 +21,7 @@ from store.errors import CladeError
 from store.model.keys import Path, tree_key, tree_version_key
 from store.reading.change_feed import Transaction, transactions
 
-POLL_SECONDS = 1.0
+POLL_SECONDS = 1.0  # the delay of an event; a poll costs half a read unit for each followed tree
 MAX_SHARED_READS = 16  # of one tree between two polls: most streams continue after the same transaction
 
 logger = logging.getLogger("clade")

@@ -15,10 +15,11 @@ RELATION_FIELDS = 10  # cost of a field that returns nodes, in leaf fields: it t
 
 @dataclass(frozen=True)
 class BudgetLimits:
-    """The budgets of each request, from the settings `CLADE_MAX_NODES`, `CLADE_MAX_RESPONSE_FIELDS` and so on."""
+    """The budgets of each request; all but the fields are settings."""
 
     nodes: int = 10_000
     fields: int = 120_000
+    """A tree of 5,600 nodes with ten leaves each; the nodes and the bytes bound what is usual."""
     bytes: int = 16_000_000
     read_units: float = 2_000.0
 
@@ -69,8 +70,7 @@ class Budget:
         if self.fields_left < 0:
             self._end(
                 f"The response has more than {self.limits.fields:,} fields; one that leads to nodes counts as "
-                f"{RELATION_FIELDS}. Ask for fewer nodes, or for fewer fields of each, or raise "
-                "CLADE_MAX_RESPONSE_FIELDS."
+                f"{RELATION_FIELDS}. Ask for fewer nodes, or for fewer fields of each."
             )
 
     def spend_bytes(self, size: int) -> None:

@@ -10,22 +10,24 @@ from typing import TypeVar
 from resolvers.session.large_read_limit import Slot
 from store.engine.usage import LEAST_UNITS, ReadUsage
 
+MAX_PARALLEL_READS = 32  # half of the connections to DynamoDB, so that one request leaves some to others
+
 T = TypeVar("T")
 
 
 class ReadScheduler:
-    """Runs at most `parallel` reads at a time, once the request has its slot for large reads.
+    """Runs at most MAX_PARALLEL_READS reads at a time, once the request has its slot for large reads.
 
     Reads that may consume many units wait for each other where together they could pass the limit of `usage`.
     """
 
-    def __init__(self, parallel: int, slot: Slot, usage: ReadUsage) -> None:
+    def __init__(self, slot: Slot, usage: ReadUsage) -> None:
         self.rounds = 0
         self._slot = slot
         self._usage = usage
         self._running = 0
         self._is_stopped = False
-        self._semaphore = asyncio.Semaphore(parallel)
+        self._semaphore = asyncio.Semaphore(MAX_PARALLEL_READS)
         self._expected_units = 0.0
         self._read_ended: asyncio.Event | None = None
 

@@ -32,7 +32,6 @@ class Request:
         store: Store,
         hierarchies: Mapping[str, Hierarchy],
         limits: BudgetLimits = BudgetLimits(),
-        parallel: int = 32,
         *,
         page_cache: PageCache | None = None,
         grants: Grants | None = None,
@@ -40,7 +39,6 @@ class Request:
         settle_seconds: float = 0.0,
         large_reads: asyncio.Semaphore | None = None,
     ) -> None:
-        """`parallel` is the maximum number of reads at a time."""
         self.store = store
         self.hierarchies = hierarchies
         self.reads = ReadUsage()
@@ -49,7 +47,7 @@ class Request:
         self.grants = grants
         self.writer, self.settle_seconds = writer, settle_seconds
         self.slot = Slot(large_reads)
-        self.scheduler = ReadScheduler(parallel, self.slot, self.reads)
+        self.scheduler = ReadScheduler(self.slot, self.reads)
         self._page_cache = PageCache(0) if page_cache is None else page_cache
         self.state = self._new_state(accepts_stale=True)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import resource
 import socket
 import struct
 import sys
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
+from commands.serving.http_protocol import MAX_CONNECTIONS
 from store.api_keys import add_key, new_key
 from store.connect import open_store
 from tests.servers import Server
@@ -260,12 +262,21 @@ async def test_incomplete_bodies_take_bounded_memory_and_others_are_answered(sta
             assert answer(late) == (200, ANSWER)
 
 
-async def test_above_the_limit_the_longest_idle_connections_are_closed(start):
-    server = await start(max_connections="20")
+@pytest.fixture
+def many_files():
+    """A limit of open files that lets this process, and the servers that it starts, have all connections."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2 * MAX_CONNECTIONS, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+async def test_above_the_limit_the_longest_idle_connections_are_closed(start, many_files):
+    server = await start(request_seconds="60")
     with ExitStack() as opened:
-        many = [opened.enter_context(connected(server)) for _ in range(60)]
+        many = [opened.enter_context(connected(server)) for _ in range(MAX_CONNECTIONS)]
         assert asked(server, post()) == (200, ANSWER)
-        assert sum(is_open(one) for one in many) <= 20
+        assert sum(is_open(one) for one in many) <= MAX_CONNECTIONS - MAX_CONNECTIONS // 16
         assert is_open(many[-1])
         assert not is_open(many[0])
 

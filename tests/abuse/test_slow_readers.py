@@ -34,7 +34,7 @@ async def server(tmp_path):
     async with open_store(address) as store:
         await store.create()
         await load(store, wanted, outcome)
-    server = Server(tmp_path, "server", store=address, response_cache_mb="0", log_level="warning")
+    server = Server(tmp_path, "server", store=address, cache_mb="0", log_level="warning")
     await server.start()
     yield server
     await server.close()

@@ -52,7 +52,7 @@ async def page(lines: asyncio.StreamReader) -> list[dict[str, str]]:
 @needs_node
 async def test_graphql_sse_loses_nothing_and_repeats_nothing_when_the_server_is_restarted(store_url, tmp_path):
     address = tmp_path / "address"
-    server = Server(tmp_path, "server", store=store_url, change_poll_seconds="0.05", drain_seconds="0")
+    server = Server(tmp_path, "server", store=store_url, drain_seconds="0")
 
     async def start() -> None:
         await server.start()

@@ -37,7 +37,7 @@ def until(address, is_there, *name):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_requests_errors_and_reads_are_counted_exactly(tmp_path, demo_store, workers):
     address = f"127.0.0.1:{free_port()}"
-    settings = {"CLADE_METRICS": address, "CLADE_RECORD_CACHE_MB": "0", "CLADE_RESPONSE_CACHE_MB": "0"}
+    settings = {"CLADE_METRICS": address, "CLADE_CACHE_MB": "0"}
     with served(tmp_path, demo_store, "--workers", str(workers), **settings) as (url, _):
         cost = {"requests": 0, "rounds": 0, "items": 0, "units": 0.0}
         for _ in range(7):  # each over a connection of its own, so that all workers get some

@@ -81,7 +81,7 @@ async def test_each_operation_takes_the_units_of_the_table(
         await run("table", "create", "--store", url)
         await run("import", "location", str(file), "--store", url)
         costs["import all 1,003 nodes"] = proxy.take()
-        for name, value in {"STORE": url, "WRITES": "on", "RESPONSE_CACHE_MB": "0"}.items():
+        for name, value in {"STORE": url, "WRITES": "on", "CACHE_MB": "0"}.items():
             monkeypatch.setenv(f"CLADE_{name}", value)
         with serving(create_app()) as server:
             for name, query in QUERIES.items():

@@ -34,7 +34,7 @@ def blocks(language: str) -> list[str]:
 async def server(tmp_path):
     """A server of two places, and a function that renames one of them."""
     url = f"sqlite:///{tmp_path / 'clade.db'}"
-    server = Server(tmp_path, "server", store=url, change_poll_seconds="0.05", drain_seconds="0")
+    server = Server(tmp_path, "server", store=url, drain_seconds="0")
     async with open_store(url) as store:
         await store.create()
         await plant(store, Location, [(("US",), "COUNTRY"), (("US", "NE"), "STATE")])

@@ -100,7 +100,7 @@ def test_order_and_condition_cost_the_nodes_of_the_list_outside_of_the_page(cost
 def gateway(demo_store: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A gateway with demand control before Clade with the demo data."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"STORE": demo_store, "RECORD_CACHE_MB": "0", "RESPONSE_CACHE_MB": "0"}.items():
+        for name, value in {"STORE": demo_store, "CACHE_MB": "0"}.items():
             patch.setenv(f"CLADE_{name}", value)
         recorder = Recorder(create_app())
     folder = tmp_path_factory.mktemp("demand")

@@ -150,5 +150,5 @@ def small_app(
     } | parts
     whole = Settings(max_body_bytes=MAX_BODY_BYTES, **settings or {})
     execution = execution or Execution(schema, Context, limits=limits)
-    streams = EventStreams(whole, execution, ChangeFollower(store), usual["limiter"], usual["drain"])
+    streams = EventStreams(execution, ChangeFollower(store), usual["limiter"], usual["drain"])
     return build_app(whole, store, execution, streams=streams, **usual)

@@ -119,7 +119,7 @@ def test_variables_of_the_tests_and_of_kubernetes_are_not_listed(monkeypatch):
         ("MAX_NODES", "many", "a whole number, at least 1"),
         ("MAX_NODES", "-3", "a whole number, at least 1"),
         ("STOP_SECONDS", "601", "a whole number, at least 1 and at most 600"),
-        ("SLOW_SECONDS", "nan", "a number, above 0"),
+        ("REQUEST_SECONDS", "nan", "a number, above 0"),
         ("PRODUCTION", "perhaps", "true or false"),
         ("READS", "closed", "one of open, granted"),
         ("METRICS", "9464", "HOST:PORT"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from resolvers.session.read_concurrency import MAX_PARALLEL_READS
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.patience import REQUEST_PATIENCE
@@ -148,14 +149,13 @@ class Busy(ReadRecorder):
             self.running -= 1
 
 
-@pytest.mark.parametrize("parallel", [1, 3, 32])
-async def test_reads_at_a_time_are_limited_by_parallel(store: Store, parallel):
+async def test_a_request_has_a_limited_number_of_reads_at_a_time(store: Store):
     areas = [("w", f"{number:02}") for number in range(40)]
     nodes = {("w",): "AREA"} | dict.fromkeys(areas, "AREA")
     nodes |= {(*path, str(plot)): "PLOT" for path in areas for plot in range(3)}
     await Model("ground", nodes).plant(store)
     busy, asked = Busy(store), 'children(where: {key: {gte: "1"}}) { nodes { path } }'
     fields = " ".join(f'a{name}: area(path: "w/{name}") {{ {asked} }}' for _, name in areas)
-    reply = await Client(busy, Ground, parallel=parallel, planned=False, limits=WIDE).ask(f"{{ {fields} }}")
+    reply = await Client(busy, Ground, planned=False, limits=WIDE).ask(f"{{ {fields} }}")
     assert not reply.errors
-    assert busy.most == parallel
+    assert busy.most == MAX_PARALLEL_READS < len(areas)

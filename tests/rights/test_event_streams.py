@@ -138,8 +138,7 @@ async def test_a_revoked_key_ends_its_stream_before_the_next_change(sqlite, no_k
 
 
 async def test_a_token_that_expires_ends_its_stream(sqlite, monkeypatch):
-    settings = {"reads": "granted", "heartbeat_seconds": 0.1, "jwt_secret": SECRET}
-    async with following(sqlite, **settings) as server:
+    async with following(sqlite, reads="granted", heartbeat_seconds=0.1, jwt_secret=SECRET) as server:
         monkeypatch.setattr("graph.auth.jwt_tokens.LEEWAY_SECONDS", 0.0)
         async with server.client(headers=token(exp=int(time.time()) + 2)) as client:
             events = [await client.next()]

@@ -89,9 +89,8 @@ class Scene:
         )
         callers = Authenticator(self.keyring, local_writes=True)
         drain, follower = GracefulShutdown(), ChangeFollower(store)
-        settings = Settings()
-        streams = EventStreams(settings, execution, follower, self.gate, drain)
-        self.endpoint = GraphQLEndpoint(settings, execution, None, self.gate, callers, streams)
+        streams = EventStreams(execution, follower, self.gate, drain)
+        self.endpoint = GraphQLEndpoint(Settings(), execution, None, self.gate, callers, streams)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def _context(self) -> Context:

@@ -30,14 +30,11 @@ BOUNDLESS = BudgetLimits(10_000_000, 10**9, 10**9, 1e9)
 PATIENT = DocumentLimits(request_seconds=60.0)  # the longest answers of all, on machines that are busy
 
 
-class _Wide(DocumentLimits):
-    max_repeats = _MANY
-
-
-WIDE = _Wide(
+WIDE = DocumentLimits(
     max_tokens=_MANY,
     max_depth=_MANY,
     max_fields=_MANY,
+    max_repeats=_MANY,
     max_aliases=_MANY,
     max_root_fields=_MANY,
     max_directives=_MANY,
@@ -72,7 +69,6 @@ class Client:
         store: Store,
         *hierarchies: type[Node],
         max_nodes: int = 10_000,
-        parallel: int = 32,
         planned: bool = True,
         limits: DocumentLimits = PATIENT,
         budget: BudgetLimits | None = None,
@@ -88,7 +84,6 @@ class Client:
         self.plans = PlanCache(core_schema(self._schema), self._types, keep=100) if planned else None
         self._budget = budget or BudgetLimits(max_nodes)
         self._page_caches = [page_cache(), page_cache()] if page_cache else [None, None]
-        self._parallel = parallel
         self._limits = limits
 
     async def ask(self, query: str, /, **variables: Any) -> Reply:
@@ -103,9 +98,7 @@ class Client:
 
     async def ask_once(self, query: str, variables: dict[str, Any], plans: PlanCache | None) -> Reply:
         witness = ReadRecorder(self._store)
-        request = Request(
-            witness, self._definitions, self._budget, self._parallel, page_cache=self._page_caches[plans is None]
-        )
+        request = Request(witness, self._definitions, self._budget, page_cache=self._page_caches[plans is None])
         execution = Execution(self._schema, lambda: Context(request, self._types), plans=plans, limits=self._limits)
         answer = await execution.execute(query, variables, allow_mutations=False, report_reads=True)
         assert answer.executed, answer.body

@@ -33,7 +33,7 @@ async def test_a_search_and_a_lookup_of_one_response_are_of_one_side_of_a_deleti
     async with open_store(store_url) as store:
         await store.create()
         await load(store, wanted, LoadResult())
-    settings = {"request_seconds": "2", "settle_seconds": "0.2", "move_wait_seconds": "0.5"}
+    settings = {"request_seconds": "2", "settle_seconds": "0.2"}
     reading = Server(tmp_path, "reading", store=store_url, **settings)
     writing = Server(tmp_path, "writing", store=store_url, writes="on", **settings)
     seen: list[dict[str, object]] = []

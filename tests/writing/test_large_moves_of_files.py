@@ -14,7 +14,7 @@ from tests.servers import Server
 
 GROUPS, EACH = 100, 110  # 11,101 nodes with the top, more than one transaction of a file
 LAST = f"g{GROUPS - 1}/p{EACH - 1}"
-PACE = {"request_seconds": "5", "settle_seconds": "0", "move_wait_seconds": "0"}
+PACE = {"request_seconds": "5", "settle_seconds": "0"}
 LONGEST_SECONDS = 300.0
 MOVE = 'mutation { moveCategoryNode(path: "T/big", to: "T/dest", idempotencyKey: "once") { move { id } } }'
 STATE = "{ moves(hierarchy: CATEGORY, first: 1) { state } }"

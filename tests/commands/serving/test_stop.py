@@ -61,7 +61,7 @@ async def ask_on(url, until_told):
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_no_request_is_lost_when_a_server_is_stopped_under_load(tmp_path, demo_store, workers):
     options = ("--workers", str(workers))
-    with served(tmp_path, demo_store, *options, CLADE_DRAIN_SECONDS="1.5", CLADE_RESPONSE_CACHE_MB="0") as (
+    with served(tmp_path, demo_store, *options, CLADE_DRAIN_SECONDS="1.5", CLADE_CACHE_MB="0") as (
         url,
         process,
     ):

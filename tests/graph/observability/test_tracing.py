@@ -105,9 +105,15 @@ class Traced:
 def serving(folder, collector, store, **settings):
     """The address of a server that sends its spans to a collector, and what it has logged so far."""
     port, said = free_port(), folder / "said.txt"
-    no_caches = {"CLADE_RECORD_CACHE_MB": "0", "CLADE_RESPONSE_CACHE_MB": "0"}
     exports = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector, "OTEL_BSP_SCHEDULE_DELAY": "50"}
-    environment = {**os.environ, **no_caches, **exports, "CLADE_TRACES": "on", "CLADE_STORE": store, **settings}
+    environment = {
+        **os.environ,
+        **exports,
+        "CLADE_CACHE_MB": "0",
+        "CLADE_TRACES": "on",
+        "CLADE_STORE": store,
+        **settings,
+    }
     command = [CLADE, "serve", "--port", str(port)]
     with said.open("w") as output, subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process:
         try:

@@ -104,9 +104,9 @@ TAGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("response_cache_mb", [64, 0])
-def test_the_tags_are_the_trees_and_hierarchies_of_a_response_cached_or_not(start, response_cache_mb):
-    with start(response_cache_mb=response_cache_mb) as client:
+@pytest.mark.parametrize("cache_mb", [128, 0])
+def test_the_tags_are_the_trees_and_hierarchies_of_a_response_cached_or_not(start, cache_mb):
+    with start(cache_mb=cache_mb) as client:
         for query, expected in TAGS.items():
             for _ in range(4):
                 answer = get(client, query)
@@ -116,7 +116,7 @@ def test_the_tags_are_the_trees_and_hierarchies_of_a_response_cached_or_not(star
 
 
 def test_the_tags_of_a_node_by_id_and_of_an_old_path_are_the_trees_that_lead_to_it(start):
-    with start(writes="on", response_cache_mb=0) as client:
+    with start(writes="on", cache_mb=0) as client:
         node_id = get(client, '{ state(path: "US/NE") { id } }').json()["data"]["state"]["id"]
         query = f'{{ location(id: "{node_id}") {{ path }} }}'
         assert [tags(get(client, query)) for _ in range(3)] == [["location/US"]] * 3

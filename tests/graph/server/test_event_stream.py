@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from graph.app import create_app
+from graph.observability.access_log import SLOW_SECONDS
 from graph.server import event_stream
 from graph.settings import Settings
 from resolvers.past import change_follower
@@ -125,14 +126,13 @@ async def test_a_subscription_is_refused_without_the_media_type_and_by_head(sqli
 
 
 async def test_more_streams_than_the_bound_are_rejected_until_one_ends(sqlite):
-    async with following(sqlite, max_event_streams=2) as server:
+    async with following(sqlite) as server:
         async with AsyncExitStack() as clients:
-            first, second = [await clients.enter_async_context(server.client()) for _ in range(2)]
-            await first.next()
-            await second.next()
-            async with server.client() as third:
-                assert (await third.body())["errors"][0]["extensions"]["code"] == "OVERLOADED"
-                assert (third.status, third.headers["retry-after"]) == (503, "1")
+            for _ in range(event_stream.MAX_STREAMS):
+                await (await clients.enter_async_context(server.client())).next()
+            async with server.client() as one_more:
+                assert (await one_more.body())["errors"][0]["extensions"]["code"] == "OVERLOADED"
+                assert (one_more.status, one_more.headers["retry-after"]) == (503, "1")
             assert "errors" not in await server.ask(tree="a")  # of which streams take no place
         async with server.client() as client:
             assert (await client.next()).name == "next"
@@ -198,8 +198,7 @@ async def test_a_stream_without_events_has_heartbeats(sqlite):
 
 
 async def test_a_stream_lasts_longer_than_a_request_may(sqlite):
-    settings = {"heartbeat_seconds": 0.3, "request_seconds": 0.5, "move_wait_seconds": 0.1}
-    async with following(sqlite, **settings) as server, server.client() as client:
+    async with following(sqlite, heartbeat_seconds=0.3, request_seconds=0.5) as server, server.client() as client:
         assert [(await client.next(heartbeats=True)).name for _ in range(4)] == ["next", ":", ":", ":"]
         await make(server, "a")
         assert paths((await client.next()).page) == ["a"]
@@ -252,12 +251,13 @@ async def test_the_end_of_the_server_ends_streams_without_complete_and_refuses_n
 
 
 async def test_the_access_log_has_one_line_with_events_and_reads_and_no_stream_is_slow(sqlite, caplog):
-    async with following(sqlite, slow_seconds=0.01) as server:
+    async with following(sqlite) as server:
         caplog.set_level("INFO", "clade.request")
         async with server.client() as client:
             await client.next()
             await make(server, "a")
             await client.next()
+            await asyncio.sleep(SLOW_SECONDS)
         (record,) = [one for one in caplog.records if one.name == "clade.request"]
         fields = record.fields
         assert (record.levelname, fields["kind"], fields["operation"]) == ("INFO", "subscription", "Changes")

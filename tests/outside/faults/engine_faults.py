@@ -49,7 +49,7 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
     with EngineProxy(place.engine.port, weather.handle) as proxy:
         direct = place.new_store()
         store = direct.replace(place.engine.url, proxy.url)
-        servers = [place.server(store, request_seconds="3", move_wait_seconds="1") for _ in range(2)]
+        servers = [place.server(store, request_seconds="3") for _ in range(2)]
         names = [f"w{number}" for number in range(4)]
         prepare(servers[0], names)
         writers = [Writer(name, chance.randrange(2**31), lambda: servers) for name in names]

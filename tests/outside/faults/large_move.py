@@ -205,7 +205,7 @@ def _ways(chance: random.Random) -> list[tuple[Path, Path | None]]:
 
 
 def start(place: Place, store: str) -> Server:
-    return place.server(store, request_seconds=str(REQUEST_SECONDS[place.kind]), move_wait_seconds="0.5")
+    return place.server(store, request_seconds=str(REQUEST_SECONDS[place.kind]))
 
 
 def imported(place: Place, store: str, tree: Tree) -> Tree:

@@ -31,7 +31,7 @@ def large_move(place: Place) -> Counter[str]:
     file = place.folder / "large.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     command("import", "thing", str(file), store=store, hierarchies=str(EXTREMES))
-    settings = {"request_seconds": "4", "move_wait_seconds": "1", "settle_seconds": "0.2"}
+    settings = {"request_seconds": "4", "settle_seconds": "0.2"}
     servers = [place.server(store, **settings) for _ in range(2)]
     counts: Counter[str] = Counter()
     id = str(servers[0].ask(QUERY).data["old"]["id"])

@@ -102,5 +102,6 @@ async def test_a_repeated_large_move_with_one_key_is_one_move(store: Store) -> N
     await journaled.has_ended(store)
 
 
-def test_a_request_waits_for_a_move_for_half_of_its_time_at_most():
-    assert MoveTiming.of(10.0, 2.0, 60.0).wait_seconds == 5.0
+@pytest.mark.parametrize(("request_seconds", "wait_seconds"), [(4.0, 2.0), (10.0, 5.0), (60.0, 5.0)])
+def test_a_request_waits_for_a_move_for_five_seconds_and_half_of_its_time_at_most(request_seconds, wait_seconds):
+    assert MoveTiming.of(request_seconds, 2.0).wait_seconds == wait_seconds

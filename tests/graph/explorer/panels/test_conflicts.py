@@ -76,7 +76,7 @@ def large(engine):
     rows += [(f"A/{state}/{number}", "CITY") for state in "ST" for number in range(60)]
     rows += [(f"A/T/{LONG}", "CITY"), (f"A/T/{LONG}/{'n' * 20}", "NEIGHBORHOOD")]
     store = created(engine.address("panels"), rows)
-    with serving(make_app(Settings(store=store, writes="on", request_seconds=2.5, move_wait_seconds=0))) as url:
+    with serving(make_app(Settings(store=store, writes="on", request_seconds=2.5))) as url:
         yield url
 
 
