@@ -116,6 +116,7 @@ def test_debian_without_python3_venv_gets_the_name_of_the_package(checkout, path
     )
 
 
+@pytest.mark.thorough
 def test_without_a_network_one_message_names_the_log_of_pip(checkout, path):
     (path / "python3").symlink_to(sys.executable)
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}

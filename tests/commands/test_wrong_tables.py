@@ -14,8 +14,8 @@ from tests.engines import Engine, free_port
 from tests.proxy import Proxy, refused
 
 SECONDS = 60
-COMMANDS = [["serve"], ["check"], ["table", "create"]]
-LACKING = ("UnknownOperationException", "ValidationException")
+COMMANDS = [["serve"], *(pytest.param(words, marks=pytest.mark.thorough) for words in (["check"], ["table", "create"]))]
+LACKING = ("UnknownOperationException", pytest.param("ValidationException", marks=pytest.mark.thorough))
 """The errors of engines without transactions, and of AWS for a global table with strong consistency."""
 
 
