@@ -122,6 +122,7 @@ def test_lists_in_arguments_keep_the_bounds_at_any_depth(sqlite, schema, literal
 # -- the harness itself ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_same_seed_makes_the_same_requests_and_most_are_accepted(schema):
     def made(seed):
         search = Search(Generator(schema, seed))
@@ -151,6 +152,7 @@ def test_all_fields_and_arguments_are_asked_for(schema):
     assert [name for name in sorted(names) if name not in text] == []
 
 
+@pytest.mark.thorough
 def test_known_requests_that_are_read_and_written_again_stay_within_the_limits(schema):
     """What the search changes is what was sent, in other words."""
     limits = DocumentLimits()

@@ -85,7 +85,9 @@ def test_metrics_are_off_by_default(tmp_path, demo_store):
         assert httpx.get(f"{url}/metrics").status_code == 404
 
 
-MORE = [pytest.param(one, marks=pytest.mark.thorough) for one in ["127.0.0.1:", ":9464", "127.0.0.1:99999", "127.0.0.1:x"]]
+MORE = [
+    pytest.param(one, marks=pytest.mark.thorough) for one in ["127.0.0.1:", ":9464", "127.0.0.1:99999", "127.0.0.1:x"]
+]
 
 
 @pytest.mark.parametrize("address", ["9464", *MORE])

@@ -291,7 +291,7 @@ def test_a_text_without_a_word_finds_nothing(page):
     expect(status(page)).to_contain_text("No place has words that begin with “!!”.")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_it_fits_on_a_small_screen_and_texts_have_contrast(new_page, scheme):
     page = new_page(viewport={"width": 360, "height": 720}, color_scheme=scheme)
     search(page, "san jos")

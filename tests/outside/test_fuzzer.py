@@ -10,7 +10,10 @@ from tests.selection import until
 pytestmark = pytest.mark.skipif(node_command() is None, reason="needs Node.js and tests/node_modules")
 
 
-LONG = [pytest.param(kind, seed, marks=pytest.mark.thorough) for kind, seed in [("sqlite", 1), ("dynamodb", 2), ("dynamodb", 3)]]
+LONG = [
+    pytest.param(kind, seed, marks=pytest.mark.thorough)
+    for kind, seed in [("sqlite", 1), ("dynamodb", 2), ("dynamodb", 3)]
+]
 
 
 @pytest.mark.parametrize(("kind", "seed"), [("sqlite", 0), *LONG])

@@ -100,7 +100,7 @@ class Named:
             await self.look(server)
 
 
-@pytest.mark.parametrize("response_cache_mb", ["0", "8"])
+@pytest.mark.parametrize("response_cache_mb", [pytest.param("0", marks=pytest.mark.thorough), "8"])
 async def test_an_acknowledged_write_is_in_all_responses_to_later_requests(tmp_path, response_cache_mb):
     async with two(tmp_path, f"sqlite:///{tmp_path}/clade.db", response_cache_mb=response_cache_mb) as servers:
         node_id = (await servers[0].ask(NAME, path="A"))["data"]["categoryNode"]["id"]

@@ -428,7 +428,9 @@ def test_what_a_link_shows_is_asked_for_at_the_same_time(demo_server, visit):
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="the packages of tests/package.json are missing")
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "device", [pytest.param(one, marks=[] if one == "light" else pytest.mark.thorough) for one in DEVICES]
+)
 def test_axe_finds_no_violation_and_nothing_is_wider_than_the_window(demo_server, visit, device):
     page = visit(demo_server, "#location/US/NE", device)
     expect(heading(page)).to_have_text("Nebraska")

@@ -76,7 +76,10 @@ async def all_nodes(store: Store, hierarchy: str) -> AsyncIterator[Record]:
                 yield Record.of(item)
 
 
-@pytest.mark.parametrize(("source", "hierarchy"), [("demo", LOCATION), ("taxonomy", CATEGORY), ("shops", LOCATION)])
+@pytest.mark.parametrize(
+    ("source", "hierarchy"),
+    [pytest.param("demo", LOCATION, marks=pytest.mark.thorough), ("taxonomy", CATEGORY), ("shops", LOCATION)],
+)
 async def test_searches_find_what_brute_force_finds(sources, source, hierarchy):
     async with open_store(sources[source]) as store:
         brute = Brute(hierarchy, [record async for record in all_nodes(store, hierarchy.name)])
