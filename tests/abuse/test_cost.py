@@ -26,8 +26,9 @@ from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from graph.settings import Settings
 from store.connect import open_store
+from tests import selection
 
-MADE = 40  # requests on each store
+MADE = selection.examples(15, 40)  # requests on each store
 SHOWN = 3  # of those past a bound, after which no others are looked for
 CLIENT_SECONDS = 15.0
 SMALLER = Sizes(nodes=4_400)  # an engine on this machine takes its time to be filled

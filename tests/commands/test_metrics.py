@@ -66,6 +66,7 @@ def test_requests_errors_and_reads_are_counted_exactly(tmp_path, demo_store, wor
         until(address, (0.0).__eq__, "clade_in_flight")
 
 
+@pytest.mark.thorough
 def test_calls_to_dynamodb_and_missing_responses_are_counted(tmp_path):
     address = f"127.0.0.1:{free_port()}"
     store = f"dynamodb://clade?region=eu-west-1&endpoint=http://127.0.0.1:{free_port()}"

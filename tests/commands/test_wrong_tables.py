@@ -91,6 +91,7 @@ async def test_an_engine_without_transactions_is_refused_before_the_first_write(
     assert "idempotencyKey" not in output
 
 
+@pytest.mark.thorough
 async def test_a_server_that_only_reads_makes_no_transaction(engine: Engine, tmp_path: Path) -> None:
     name = f"clade-{uuid.uuid4().hex}"
     async with Proxy(engine.url) as proxy:

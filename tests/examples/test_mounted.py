@@ -172,6 +172,7 @@ def test_a_setting_that_there_is_not_is_refused_by_its_name():
         Settings(colour="red")
 
 
+@pytest.mark.thorough
 def test_a_server_of_mounted_applications_ends_as_it_is_told(folder):
     (folder / "host.py").write_text(
         "from pathlib import Path\nfrom tests.examples.test_mounted import two_shops\n"

@@ -24,8 +24,10 @@ from store.transfer.formats.matching import ColumnOptions
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Rejection
 from tests.real_files import STARBUCKS, TAXONOMY, real_file
+from tests.selection import thorough
 from tests.systems.asking import BOUNDLESS, Client, count_nodes, plant, write
 
+STATES = "AK AL AR CA DC DE HI IA ID KS ME MT ND NE NH NM RI SD VT WV WY".split()  # of a plain run
 LEVELS = ["country=Country", "state=State/Province", "city=City", "postal_code=Postcode", "store=Store Number"]
 STATES_TO_STORES = """{ country(path: "US") { id children { nodes { id children { nodes { id children { nodes { id
   children { nodes { id } } } } } } } } } }"""
@@ -37,7 +39,7 @@ def stores_of_the_chain() -> list[ImportPlan]:
         wanted.hierarchy, ColumnOptions(LEVELS, ["store=Store Name"], [], ["store.street=Street Address"], ["city"])
     )
     for _, row in read_csv(form, real_file(STARBUCKS)):
-        if not isinstance(row, Rejection) and row.path[0] == "US":
+        if not isinstance(row, Rejection) and row.path[0] == "US" and (thorough() or row.path[1] in STATES):
             wanted.take(row)
     return [wanted]
 
@@ -129,7 +131,7 @@ async def test_all_stores_of_a_country_nested_are_one_read_for_each_tier_or_for_
     reply = await Client(chain, Location, budget=BOUNDLESS).ask(STATES_TO_STORES)
     nodes = count_nodes(reply.data)
     print(f"US to its stores: {nodes} nodes, {reply.requests} requests, {reply.rounds} rounds, {reply.units} units")
-    assert nodes == 29_513
+    assert nodes == (29_513 if thorough() else 8_140)
     assert len(reply.witness.spans) <= 4
     assert reply.requests <= 1 + 4 + reply.units / 127, "a page holds 1 MB: 128 eventually consistent units"
     assert reply.rounds == 2

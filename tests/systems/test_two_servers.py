@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from store.connect import open_store
+from tests.selection import examples
 from tests.servers import Server
 
 pytestmark = pytest.mark.extenddb
@@ -22,7 +23,7 @@ mutation ($key: String!, $parent: Path) {
 NAME = "query ($path: Path, $id: ID) { categoryNode(path: $path, id: $id) { id name ancestors { name } } }"
 RENAME = 'mutation ($name: String!) { updateCategoryNode(path: "A", name: $name) { node { name } } }'
 TIMES = 3
-WRITES = 30
+WRITES = examples(12, 30)
 
 
 async def create(server: Server, key: str, parent: str | None = None) -> None:

@@ -118,6 +118,7 @@ def test_the_printed_address_of_any_free_port_is_that_of_the_server(tmp_path, ho
             process.kill()
 
 
+@pytest.mark.thorough
 def test_open_writing_on_a_public_address_is_changed_to_granted_with_a_warning(tmp_path, monkeypatch):
     monkeypatch.setenv("CLADE_WRITES", "on")
     store = f"sqlite:///{tmp_path}/clade.db"

@@ -113,6 +113,7 @@ def test_workers_stop_when_their_parent_is_killed(tmp_path, demo_store):
         until_refused(url)
 
 
+@pytest.mark.thorough
 async def test_a_request_that_does_not_end_in_time_is_cancelled_with_503(tmp_path, demo_store):
     settings = {"CLADE_DRAIN_SECONDS": "0", "CLADE_STOP_SECONDS": "1", "CLADE_REQUEST_SECONDS": "60"}
     with served(tmp_path, demo_store, **settings) as (url, process):
@@ -126,6 +127,7 @@ async def test_a_request_that_does_not_end_in_time_is_cancelled_with_503(tmp_pat
         await asyncio.to_thread(process.wait, 30)
 
 
+@pytest.mark.thorough
 async def test_a_cancelled_mutation_has_an_unknown_outcome(tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         await store.create()

@@ -88,6 +88,7 @@ def test_a_line_counts_the_children_of_its_node_by_level(demo_server, visit):
     expect(line(page, "Andorra").locator(".count")).to_have_text("7 states, 2 cities")
 
 
+@pytest.mark.thorough
 def test_10_000_children_come_page_by_page_and_few_are_in_the_document(family, visit):
     page = visit(family, "#category/All")
     sent = []

@@ -1,6 +1,5 @@
 """What is near a point: nodes, order and distances against brute force, on both stores, compiled and interpreted."""
 
-from functools import cache
 from random import Random
 from typing import Any
 
@@ -11,7 +10,6 @@ from graph.hierarchies.attribute import attribute
 from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
-from graph.schema import build_schema
 from resolvers.access.grants import Grants
 from resolvers.search import near as near_module
 from resolvers.session.page_cache import PageCache
@@ -27,6 +25,7 @@ from store.search.geometry import Point
 from store.writer.writer import Writer
 from tests.brute_near import CENTERS, all_nodes, brute, somewhere
 from tests.recorded_reads import ReadRecorder
+from tests.schemas import schema_of
 from tests.selection import examples
 from tests.systems.asking import BOUNDLESS, Client, plant
 
@@ -171,14 +170,8 @@ async def test_ancestors_of_the_hits_are_those_of_both_ways(store):
             assert node["ancestors"][0]["path"] in ("US", "FJ")
 
 
-@cache
-def served(*classes: type[Node]) -> Any:
-    """The schema and its types, built once."""
-    return build_schema(classes)
-
-
 async def ask_with(store: Store, classes: list[type[Node]], query: str, grants: Grants | None, **variables: Any) -> Any:
-    schema, types = served(*classes)
+    schema, types = schema_of(*classes)
     recorder = ReadRecorder(store)
     request = Request(recorder, {cls.name: cls.definition() for cls in classes}, grants=grants)
     execution = Execution(schema, lambda: Context(request, types))

@@ -75,6 +75,7 @@ def test_the_environment_has_aiobotocore_3_alone(python: Path) -> None:
     assert (Version(version).major, aioboto3) == (3, "None")
 
 
+@pytest.mark.thorough
 def test_the_store_works_on_aiobotocore_alone(python: Path, engine: Engine) -> None:
     if not engine.exact:
         pytest.skip("the tests need an engine that pages and counts like DynamoDB")
