@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+import graph.app
 from graph.app import create_app
 from graph.settings import ignored_variables
 from store.connect import open_store
@@ -19,6 +20,7 @@ from store.engine.protocol import Store
 from tests import engines, selection
 from tests.browser import chromium
 from tests.cached_records import changed_records
+from tests.schemas import shared_schema
 from tests.serving import serving
 
 CLADE = Path(sysconfig.get_path("scripts")) / "clade"
@@ -37,6 +39,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     selection.select(config, items)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_schemas() -> Iterator[None]:
+    """In a plain run applications with the same classes share their schema."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not selection.thorough():
+            patch.setattr(graph.app, "build_schema", shared_schema)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("lasting_engine")  # the load starts its ow
 LONG = LOAD_SECONDS >= 60  # long enough to compare memory
 
 
+@pytest.mark.thorough
 async def test_no_response_is_wrong_if_one_call_in_a_hundred_fails(tmp_path):
     report = await endurance.endure(LOAD_SECONDS, tmp_path)
     print(endurance.summary(report, LOAD_SECONDS))

@@ -114,7 +114,6 @@ def new_engine() -> Iterator[Engine]:
     found.stop()
 
 
-@pytest.mark.thorough
 def test_your_own_hierarchy_is_one_file(tmp_path):
     part = section("Your own hierarchy")
     (tmp_path / "organisation.py").write_text(blocks("python", part)[0])
@@ -132,6 +131,7 @@ def test_your_own_hierarchy_is_one_file(tmp_path):
         assert f"  {field}(" in schema
 
 
+@pytest.mark.thorough
 def test_all_commands_run_in_one_shell_in_their_order(new_engine: Engine, tmp_path):
     (tmp_path / "shops.csv").write_text(blocks("csv")[0])
     (tmp_path / "organisation.py").write_text(blocks("python")[0])

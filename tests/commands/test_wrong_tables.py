@@ -62,6 +62,7 @@ async def test_a_table_of_others_is_refused_by_what_it_has(
     assert "Traceback" not in output
 
 
+@pytest.mark.thorough
 async def test_a_reading_server_names_the_keys_without_the_right_to_describe_the_table(
     engine: Engine, tmp_path: Path
 ) -> None:

@@ -66,9 +66,8 @@ def test_a_mounted_application_answers_beside_the_pages_of_its_host(store):
         assert httpx.get(f"{url}/drives/graphql/examples.json").json()[0]["name"] == "Drives"
 
 
-@pytest.mark.parametrize(
-    "host", ["Starlette(routes=[Mount('/drives', drives)])", pytest.param("mounted()", marks=pytest.mark.thorough)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("host", ["Starlette(routes=[Mount('/drives', drives)])", "mounted()"])
 def test_without_its_lifespan_a_mounted_application_says_what_is_missing(store, tmp_path, host):
     (tmp_path / "host.py").write_text(
         "from starlette.applications import Starlette\nfrom starlette.routing import Mount\n"

@@ -70,6 +70,7 @@ def test_a_search_costs_what_beginnings_of_one_to_four_letters_read(costs, citie
     assert is_near(SEARCH, [costs.units(SEARCHED, text=text) for text in texts])
 
 
+@pytest.mark.thorough
 def test_a_search_near_a_point_costs_more_with_a_radius(costs, cities):
     points = [{name: city[name] for name in ("latitude", "longitude")} for city in cities]
     assert is_near(NEAR, [costs.units(NEARBY, **point) for point in points])

@@ -233,12 +233,13 @@ def absent_paths(count: int) -> Iterator[str]:
     return (f"XX/{number:05}" for number in range(count))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("by", "again"),
     [
         ("id", False),
-        pytest.param("id", True, marks=pytest.mark.thorough),
-        pytest.param("path", False, marks=pytest.mark.thorough),
+        ("id", True),
+        ("path", False),
     ],
 )
 def test_a_hidden_node_takes_the_time_of_a_missing_one(served, by, again):

@@ -123,7 +123,7 @@ def everything(moving: MoveInProgress) -> Iterator[list[Field]]:
         pytest.param("A/x", "x", True, marks=pytest.mark.thorough),
         pytest.param("B", "A/B", False, marks=pytest.mark.thorough),
         pytest.param("A/x", None, True, marks=pytest.mark.thorough),
-        ("B", None, False),
+        pytest.param("B", None, False, marks=pytest.mark.thorough),
     ],
 )
 async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, planned):

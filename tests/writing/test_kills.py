@@ -96,6 +96,7 @@ async def wander_killed(played: Scene, kills: int, longest: float) -> None:
     await played.check(place)
 
 
+@pytest.mark.thorough
 async def test_servers_killed_at_random_moments_leave_a_complete_subtree(store_url, tmp_path):
     subtree = MovingSubtree(50, 100) if KILLS else MovingSubtree(3, 12)
     async with scene(tmp_path, store_url, subtree) as played:

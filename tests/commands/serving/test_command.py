@@ -100,7 +100,8 @@ def test_more_workers_than_the_machine_can_start_are_refused():
     )
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", pytest.param("::1", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_the_printed_address_of_any_free_port_is_that_of_the_server(tmp_path, host):
     command = [CLADE, "serve", "--host", host, "--port", "0", "--store", f"sqlite:///{tmp_path}/clade.db"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:

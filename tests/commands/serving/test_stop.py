@@ -147,6 +147,7 @@ async def test_a_cancelled_mutation_has_an_unknown_outcome(tmp_path):
         assert "idempotencyKey" in error["message"]
 
 
+@pytest.mark.thorough
 def test_ctrl_c_stops_a_server_at_once(tmp_path, demo_store):
     with served(tmp_path, demo_store, CLADE_DRAIN_SECONDS="600") as (_, process):
         process.send_signal(signal.SIGINT)

@@ -98,6 +98,7 @@ async def test_files_have_the_documents_of_the_hierarchies_that_come_with_clade(
         assert validate(schema, parse(text)) == []
 
 
+@pytest.mark.thorough
 def test_the_code_agrees_with_the_types_of_its_answers(tmp_path):
     made = tmp_path / "assets"
     shutil.copytree(EXPLORER / "assets", made)

@@ -47,6 +47,7 @@ def sort(page):
     return column
 
 
+@pytest.mark.thorough
 def test_a_list_keeps_its_header_while_the_server_is_gone(visit, tmp_path):
     store = planted(tmp_path / "clade.db", Location, PLACES)
     with served(tmp_path, store) as (url, process):

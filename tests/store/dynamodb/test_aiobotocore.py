@@ -69,6 +69,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return interpreter
 
 
+@pytest.mark.thorough
 def test_the_environment_has_aiobotocore_3_alone(python: Path) -> None:
     code = "import aiobotocore, importlib.util as u; print(aiobotocore.__version__, u.find_spec('aioboto3'))"
     version, aioboto3 = run(python, "-c", code, seconds=60).split()
