@@ -381,7 +381,7 @@ def test_a_module_that_is_not_the_file_here_is_refused_with_the_way_to_name_the_
 
 
 @pytest.mark.parametrize("name", ["clade", "commands", "graph", "resolvers", "store"])
-@pytest.mark.parametrize("way", ["PYTHONPATH", "-m"])
+@pytest.mark.parametrize("way", ["PYTHONPATH", pytest.param("-m", marks=pytest.mark.thorough)])
 def test_a_foreign_module_that_hides_a_package_is_refused_in_one_sentence(tmp_path, name, way):
     (tmp_path / f"{name}.py").write_text(HEAD + zoo())
     by_path = way == "PYTHONPATH"

@@ -88,10 +88,9 @@ def test_only_used_directives_are_imported(schema):
     assert "@inaccessible" not in first
 
 
+@pytest.mark.thorough
 @needs_npm
-@pytest.mark.parametrize(
-    "expose", [frozenset(), pytest.param(frozenset(EXPOSABLE), marks=pytest.mark.thorough)], ids=["plain", "exposed"]
-)
+@pytest.mark.parametrize("expose", [frozenset(), frozenset(EXPOSABLE)], ids=["plain", "exposed"])
 async def test_composers_take_the_directives_and_a_neighbour_shares_the_fields(tmp_path, expose):
     files = {"clade": await service_sdl(build_schema([Place], expose=expose)[0]), "visits": NEIGHBOUR}
     for name, sdl in files.items():
