@@ -1,5 +1,8 @@
 """Fixtures of all tests: the engine, and `store`, which runs a test on both stores."""
 
+import fcntl
+import os
+import shutil
 import subprocess
 import sysconfig
 import uuid
@@ -9,6 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+import graph.app
 from graph.app import create_app
 from graph.settings import ignored_variables
 from store.connect import open_store
@@ -16,6 +20,7 @@ from store.engine.protocol import Store
 from tests import engines, selection
 from tests.browser import chromium
 from tests.cached_records import changed_records
+from tests.schemas import shared_schema
 from tests.serving import serving
 
 CLADE = Path(sysconfig.get_path("scripts")) / "clade"
@@ -34,6 +39,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     selection.select(config, items)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_schemas() -> Iterator[None]:
+    """In a plain run applications with the same classes share their schema."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not selection.thorough():
+            patch.setattr(graph.app, "build_schema", shared_schema)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -108,11 +122,26 @@ async def store(store_url: str) -> AsyncIterator[Store]:
 
 
 @pytest.fixture(scope="session")
-def demo_store(tmp_path_factory: pytest.TempPathFactory) -> str:
+def demo_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the demo data, to be copied; one process of a run makes it for all."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    made, part = folder / "demo.db", folder / "demo.part.db"
+    with (folder / "demo.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            part.unlink(missing_ok=True)
+            command = [CLADE, "demo", "--store", f"sqlite:///{part}"]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
+            part.rename(made)
+    return made
+
+
+@pytest.fixture(scope="session")
+def demo_store(tmp_path_factory: pytest.TempPathFactory, demo_file: Path) -> str:
     """The URL of a store with the demo data, for tests that only read."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('demo') / 'clade.db'}"
-    subprocess.run([CLADE, "demo", "--store", url], check=True, stdout=subprocess.DEVNULL, timeout=300)
-    return url
+    return f"sqlite:///{shutil.copy(demo_file, tmp_path_factory.mktemp('demo') / 'clade.db')}"
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,9 @@
 """Selection of tests: a plain run has every rule once, with a few fixed random examples; `--thorough` has everything.
 
 A plain run leaves out tests with the marker `thorough`, and the DynamoDB twin of a test of both stores unless it has
-the marker `both_stores`. A thorough run has modules with the marker `extenddb` on that engine as well. Tests that are
-named one by one are always run, but on ExtendDB only in a thorough run.
+the marker `both_stores`, which `both_stores(False)` takes away from one test of a module. A thorough run has modules
+with the marker `extenddb` on that engine as well. Tests that are named one by one are always run, but on ExtendDB only
+in a thorough run.
 """
 
 import time
@@ -71,7 +72,8 @@ def _is_plain(item: pytest.Item, names: set[str]) -> bool:
     if item.get_closest_marker("thorough"):
         return False
     twin = item.nodeid.replace("dynamodb", "sqlite")
-    return twin == item.nodeid or twin not in names or item.get_closest_marker("both_stores") is not None
+    marker = item.get_closest_marker("both_stores")
+    return twin == item.nodeid or twin not in names or (marker is not None and marker.args != (False,))
 
 
 def _is_on_extenddb(item: pytest.Item) -> bool:

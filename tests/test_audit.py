@@ -104,12 +104,14 @@ def test_a_hole_fails_the_audit_and_is_named(registry: Registry, tmp_path: Path)
     assert "HOLE: preact <99: A hole (https://github.com/advisories/GHSA-0000-0000-0000)" in output
 
 
+@pytest.mark.thorough
 def test_a_hole_of_other_versions_is_none(registry: Registry, tmp_path: Path) -> None:
     registry.know("preact", "GHSA-0000-0000-0000", "<1")
     status, output = audit(registry, tmp_path)
     assert status == 0, output
 
 
+@pytest.mark.thorough
 def test_an_accepted_hole_is_named_and_does_not_fail_the_audit(registry: Registry, tmp_path: Path) -> None:
     registry.know("markdown-it", "GHSA-38c4-r59v-3vqw", ">=13.0.0 <14.1.1")
     status, output = audit(registry, tmp_path)
@@ -117,6 +119,7 @@ def test_an_accepted_hole_is_named_and_does_not_fail_the_audit(registry: Registr
     assert "accepted: markdown-it" in output
 
 
+@pytest.mark.thorough
 def test_a_registry_that_does_not_answer_is_a_failure(registry: Registry, tmp_path: Path) -> None:
     registry.status = 405
     status, output = audit(registry, tmp_path)

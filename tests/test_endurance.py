@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("lasting_engine")  # the load starts its ow
 LONG = LOAD_SECONDS >= 60  # long enough to compare memory
 
 
+@pytest.mark.thorough
 async def test_no_response_is_wrong_if_one_call_in_a_hundred_fails(tmp_path):
     report = await endurance.endure(LOAD_SECONDS, tmp_path)
     print(endurance.summary(report, LOAD_SECONDS))
@@ -27,6 +28,7 @@ async def test_no_response_is_wrong_if_one_call_in_a_hundred_fails(tmp_path):
         assert report.end_mb < report.warm_mb * 1.1
 
 
+@pytest.mark.thorough
 async def test_a_killed_engine_causes_only_clean_errors_until_it_is_back(tmp_path):
     seconds = 3 * OUTAGE_SECONDS + 6
     report = await endurance.endure(seconds, tmp_path, outage=OUTAGE_SECONDS)

@@ -103,6 +103,7 @@ def test_an_unusable_file_gets_one_message(clade, tmp_path, file, content, optio
 STATES, CITIES = 20, 2_000
 
 
+@pytest.mark.thorough
 def test_an_interrupted_import_is_finished_by_the_same_command(clade, tmp_path):
     rows = [{"path": ["US"], "level": "COUNTRY"}]
     for state in range(STATES):
@@ -380,7 +381,7 @@ def test_a_module_that_is_not_the_file_here_is_refused_with_the_way_to_name_the_
 
 
 @pytest.mark.parametrize("name", ["clade", "commands", "graph", "resolvers", "store"])
-@pytest.mark.parametrize("way", ["PYTHONPATH", "-m"])
+@pytest.mark.parametrize("way", ["PYTHONPATH", pytest.param("-m", marks=pytest.mark.thorough)])
 def test_a_foreign_module_that_hides_a_package_is_refused_in_one_sentence(tmp_path, name, way):
     (tmp_path / f"{name}.py").write_text(HEAD + zoo())
     by_path = way == "PYTHONPATH"
@@ -400,7 +401,10 @@ def test_a_foreign_module_that_hides_a_package_is_refused_in_one_sentence(tmp_pa
     )
 
 
-@pytest.mark.parametrize("name", ["clade", "commands", "graph", "resolvers", "store"])
+@pytest.mark.parametrize(
+    "name",
+    [*(pytest.param(one, marks=pytest.mark.thorough) for one in ["clade", "commands", "graph", "resolvers"]), "store"],
+)
 def test_a_file_of_hierarchies_may_have_any_name(tmp_path, name):
     (tmp_path / f"{name}.py").write_text(HEAD + zoo())
     schema = subprocess.check_output(

@@ -131,6 +131,7 @@ def test_your_own_hierarchy_is_one_file(tmp_path):
         assert f"  {field}(" in schema
 
 
+@pytest.mark.thorough
 def test_all_commands_run_in_one_shell_in_their_order(new_engine: Engine, tmp_path):
     (tmp_path / "shops.csv").write_text(blocks("csv")[0])
     (tmp_path / "organisation.py").write_text(blocks("python")[0])
@@ -145,6 +146,7 @@ def test_all_commands_run_in_one_shell_in_their_order(new_engine: Engine, tmp_pa
         assert words in output
 
 
+@pytest.mark.thorough
 def test_the_server_on_dynamodb_has_the_nodes(new_engine: Engine, tmp_path):
     (tmp_path / "shops.csv").write_text(blocks("csv")[0])
     own_data = blocks("sh", section("Your own data"))[0].replace("clade serve\n", "")

@@ -33,7 +33,7 @@ def checkout():
 
 def copied(to: Path) -> Path:
     made = shutil.ignore_patterns(
-        ".git", ".venv", ".*_cache", "__pycache__", "*.egg-info", "build", "node_modules", "*.db*"
+        ".git", ".venv", ".*_cache", "__pycache__", ".hypothesis", "*.egg-info", "build", "node_modules", "*.db*"
     )
     return shutil.copytree(ROOT, to, ignore=made)
 
@@ -116,6 +116,7 @@ def test_debian_without_python3_venv_gets_the_name_of_the_package(checkout, path
     )
 
 
+@pytest.mark.thorough
 def test_without_a_network_one_message_names_the_log_of_pip(checkout, path):
     (path / "python3").symlink_to(sys.executable)
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}
@@ -142,7 +143,14 @@ def test_a_read_only_directory_gets_one_message(checkout):
     )
 
 
-@pytest.mark.parametrize("broken", ["moved", "without pip", "on another Python"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "moved",
+        pytest.param("without pip", marks=pytest.mark.thorough),
+        pytest.param("on another Python", marks=pytest.mark.thorough),
+    ],
+)
 def test_an_unusable_environment_is_recreated(checkout, path, broken):
     programs = checkout / ".venv/bin"
     programs.mkdir(parents=True)
@@ -179,13 +187,22 @@ def test_the_demo_data_is_loaded_only_into_the_default_store(prepared, path):
     assert named == (0, f"{ALLOWED}clade serve writes on\n")
 
 
-@pytest.mark.parametrize("options", [("--host", "127.0.0.1"), ("--port", "1", "--host=localhost"), ("--host", "::1")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--port", "1", "--host=localhost"),
+        *(pytest.param(("--host", one), marks=pytest.mark.thorough) for one in ("127.0.0.1", "::1")),
+    ],
+)
 def test_on_a_loopback_address_mutations_are_allowed(prepared, path, options):
     output = start(prepared, path, "serve", *options, CLADE_STORE="dynamodb://ours")
     assert output == (0, f"{ALLOWED}clade serve {' '.join(options)} writes on\n")
 
 
-@pytest.mark.parametrize("options", [("--host", "0.0.0.0"), ("--host=10.0.0.1",), ("--host", "::")])  # noqa: S104
+@pytest.mark.parametrize(
+    "options",
+    [("--host=10.0.0.1",), *(pytest.param(("--host", one), marks=pytest.mark.thorough) for one in ("0.0.0.0", "::"))],  # noqa: S104
+)
 def test_on_other_addresses_mutations_need_the_setting(prepared, path, options):
     output = start(prepared, path, "serve", *options, CLADE_STORE="dynamodb://ours")
     assert output == (0, f"clade serve {' '.join(options)}\n")

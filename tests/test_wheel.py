@@ -27,6 +27,8 @@ BUILD_SECONDS, INSTALL_SECONDS = 180, 400
     if "-m build" in step.get("run", "")
 ]
 """The commands by which the workflow of releases builds both archives."""
+pytestmark = pytest.mark.thorough
+
 FLOORS = ("clade", "commands", "graph", "resolvers", "store")
 
 

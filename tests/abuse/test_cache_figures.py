@@ -36,10 +36,13 @@ HOSTILE: dict[str, tuple[str, Callable[[int], object]]] = {
     "response keys": ("response_keys", lambda n: key_of(f"a{n}" + "k" * 90)),
     "long response keys": ("", lambda n: key_of(f"a{n}" + "k" * 900)),
 }
+SLOW = ("long texts", "languages")
 SLACK = 100_000  # bytes
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(one, marks=pytest.mark.thorough if one in SLOW else []) for one in HOSTILE]
+)
 def test_what_hostile_values_leave_in_memory_is_in_the_figures(kind: str) -> None:
     name, use = HOSTILE[kind]
     tracemalloc.start()

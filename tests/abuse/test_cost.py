@@ -26,8 +26,9 @@ from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from graph.settings import Settings
 from store.connect import open_store
+from tests import selection
 
-MADE = 40  # requests on each store
+MADE = selection.examples(15, 40)  # requests on each store
 SHOWN = 3  # of those past a bound, after which no others are looked for
 CLIENT_SECONDS = 15.0
 SMALLER = Sizes(nodes=4_400)  # an engine on this machine takes its time to be filled
@@ -122,6 +123,7 @@ def test_lists_in_arguments_keep_the_bounds_at_any_depth(sqlite, schema, literal
 # -- the harness itself ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_same_seed_makes_the_same_requests_and_most_are_accepted(schema):
     def made(seed):
         search = Search(Generator(schema, seed))
@@ -151,6 +153,7 @@ def test_all_fields_and_arguments_are_asked_for(schema):
     assert [name for name in sorted(names) if name not in text] == []
 
 
+@pytest.mark.thorough
 def test_known_requests_that_are_read_and_written_again_stay_within_the_limits(schema):
     """What the search changes is what was sent, in other words."""
     limits = DocumentLimits()

@@ -91,7 +91,7 @@ def findings(url):
 def test_no_operation_breaks_the_server_or_the_table(server, url):
     with httpx.Client(headers={"accept": GRAPHQL}, timeout=30) as client:
 
-        @settings(max_examples=examples(40, 200), phases=[Phase.explicit, Phase.generate], database=None,
+        @settings(max_examples=examples(20, 200), phases=[Phase.explicit, Phase.generate], database=None,
                   suppress_health_check=list(HealthCheck))  # fmt: skip
         @given(operations(server))
         def ask(case):

@@ -181,7 +181,7 @@ def codes(answer: OperationResponse) -> set[str]:
     return {error["extensions"]["code"] for error in body.get("errors", ())}
 
 
-@pytest.mark.parametrize("planned", [True, False])
+@pytest.mark.parametrize("planned", [True, pytest.param(False, marks=pytest.mark.thorough)])
 async def test_at_most_two_large_responses_are_made_at_a_time(crowd, planned):
     asking = execution(crowd, planned=planned)
     answers = await asyncio.gather(*[ask(asking, query) for query in LARGE_ONES[:3] * 4])
@@ -191,7 +191,7 @@ async def test_at_most_two_large_responses_are_made_at_a_time(crowd, planned):
     assert crowd.turns_taken == 0
 
 
-@pytest.mark.parametrize("planned", [True, False])
+@pytest.mark.parametrize("planned", [True, pytest.param(False, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("query", LARGE_ONES)
 async def test_small_requests_are_answered_while_large_ones_wait(crowd, query, planned):
     asking = execution(crowd, planned=planned)

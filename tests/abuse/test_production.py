@@ -88,7 +88,7 @@ def test_errors_in_production_mode_have_no_suggestions_and_no_python_values(serv
                 assert error["message"].endswith(".")
 
 
-@pytest.mark.parametrize("name", ["introspection", "graphiql"])
+@pytest.mark.parametrize("name", ["introspection", pytest.param("graphiql", marks=pytest.mark.thorough)])
 def test_each_feature_has_its_own_setting(server, name):
     with server(**{name: "0"}) as url:
         assert shown(url) == {"introspection", "graphiql"} - {name}

@@ -54,7 +54,10 @@ def artifacts(tmp_path_factory):
     return compile_relay(project, schema, "javascript")
 
 
-@pytest.mark.parametrize("client", ["apollo", "urql", "relay"])
+@pytest.mark.parametrize(
+    "client",
+    [pytest.param("apollo", marks=pytest.mark.thorough), "urql", pytest.param("relay", marks=pytest.mark.thorough)],
+)
 def test_a_clients_cache_shows_what_the_server_says(server, artifacts, client):
     for path, attributes in NODES:
         parent, _, key = f"{client} {path}".rpartition("/")

@@ -44,6 +44,7 @@ def make_table(url: str, *stamped: str) -> None:
     asyncio.run(make())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_an_empty_file_is_filled_once(run, store_url):
     first = run()

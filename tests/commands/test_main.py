@@ -66,7 +66,9 @@ def test_the_list_of_commands_has_the_summary_of_each(name):
     assert words[0] == re.findall(r"\w+", first.lower())[0]
 
 
-@pytest.mark.parametrize("name", [None, *main.NAMES])
+@pytest.mark.parametrize(
+    "name", [None, "serve", *(pytest.param(one, marks=pytest.mark.thorough) for one in main.NAMES if one != "serve")]
+)
 def test_a_command_starts_without_the_libraries_of_others(name):
     """Each of them takes a tenth of a second or more."""
     code = "import sys; from commands import main; main.app_of(sys.argv[1:]); print(*sys.modules)"

@@ -34,7 +34,7 @@ def until(address, is_there, *name):
     return found
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_requests_errors_and_reads_are_counted_exactly(tmp_path, demo_store, workers):
     address = f"127.0.0.1:{free_port()}"
     settings = {"CLADE_METRICS": address, "CLADE_CACHE_MB": "0"}
@@ -66,6 +66,7 @@ def test_requests_errors_and_reads_are_counted_exactly(tmp_path, demo_store, wor
         until(address, (0.0).__eq__, "clade_in_flight")
 
 
+@pytest.mark.thorough
 def test_calls_to_dynamodb_and_missing_responses_are_counted(tmp_path):
     address = f"127.0.0.1:{free_port()}"
     store = f"dynamodb://clade?region=eu-west-1&endpoint=http://127.0.0.1:{free_port()}"
@@ -79,12 +80,18 @@ def test_calls_to_dynamodb_and_missing_responses_are_counted(tmp_path):
     assert found["clade_store_retries_total",] == 4 * failed
 
 
+@pytest.mark.thorough
 def test_metrics_are_off_by_default(tmp_path, demo_store):
     with served(tmp_path, demo_store) as (url, _):
         assert httpx.get(f"{url}/metrics").status_code == 404
 
 
-@pytest.mark.parametrize("address", ["9464", "127.0.0.1:", ":9464", "127.0.0.1:99999", "127.0.0.1:x"])
+MORE = [
+    pytest.param(one, marks=pytest.mark.thorough) for one in ["127.0.0.1:", ":9464", "127.0.0.1:99999", "127.0.0.1:x"]
+]
+
+
+@pytest.mark.parametrize("address", ["9464", *MORE])
 def test_an_invalid_address_is_an_error(address, demo_store):
 
     environment = {**os.environ, "CLADE_STORE": demo_store, "CLADE_METRICS": address}

@@ -44,7 +44,9 @@ def test_the_whole_schema_is_printed_or_written(tmp_path):
     assert (tmp_path / "new.graphql").read_text("utf-8") == printed.output
 
 
-@pytest.mark.parametrize("hierarchies", ["graph.hierarchies.locations", "tests.classes.shops"])
+@pytest.mark.parametrize(
+    "hierarchies", [pytest.param("graph.hierarchies.locations", marks=pytest.mark.thorough), "tests.classes.shops"]
+)
 @pytest.mark.parametrize("expose", ["", "node,history"])
 async def test_the_subgraph_is_the_sdl_that_gateways_get(monkeypatch, hierarchies, expose):
     monkeypatch.setenv("CLADE_HIERARCHIES", hierarchies)

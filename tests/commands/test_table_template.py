@@ -137,7 +137,11 @@ def test_the_cloudformation_policies_are_those_of_clade_table_policy() -> None:
         assert found == policy(use, name, region=REGION, account=ACCOUNT)
 
 
-@pytest.mark.parametrize("options", [*OPTIONS, ["--kms-key", KEY]], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [*OPTIONS[:1], *(pytest.param(one, marks=pytest.mark.thorough) for one in [*OPTIONS[1:], ["--kms-key", KEY]])],
+    ids=str,
+)
 def test_the_cloudformation_template_has_no_finding_of_its_linter(options: list[str]) -> None:
     assert findings(template("cloudformation", table(), *options)) == []
 

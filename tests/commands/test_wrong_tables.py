@@ -14,8 +14,8 @@ from tests.engines import Engine, free_port
 from tests.proxy import Proxy, refused
 
 SECONDS = 60
-COMMANDS = [["serve"], ["check"], ["table", "create"]]
-LACKING = ("UnknownOperationException", "ValidationException")
+COMMANDS = [["serve"], *(pytest.param(words, marks=pytest.mark.thorough) for words in (["check"], ["table", "create"]))]
+LACKING = ("UnknownOperationException", pytest.param("ValidationException", marks=pytest.mark.thorough))
 """The errors of engines without transactions, and of AWS for a global table with strong consistency."""
 
 
@@ -62,6 +62,7 @@ async def test_a_table_of_others_is_refused_by_what_it_has(
     assert "Traceback" not in output
 
 
+@pytest.mark.thorough
 async def test_a_reading_server_names_the_keys_without_the_right_to_describe_the_table(
     engine: Engine, tmp_path: Path
 ) -> None:
@@ -91,6 +92,7 @@ async def test_an_engine_without_transactions_is_refused_before_the_first_write(
     assert "idempotencyKey" not in output
 
 
+@pytest.mark.thorough
 async def test_a_server_that_only_reads_makes_no_transaction(engine: Engine, tmp_path: Path) -> None:
     name = f"clade-{uuid.uuid4().hex}"
     async with Proxy(engine.url) as proxy:

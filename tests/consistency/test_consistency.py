@@ -43,7 +43,13 @@ async def check(stores: Sequence[Store], late: float, stale: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine_is_late", "stale"), [(False, 0.0), (True, 0.0), (True, STALE)], ids=["sqlite", "late", "late and stale"]
+    ("engine_is_late", "stale"),
+    [
+        (False, 0.0),
+        pytest.param(True, 0.0, marks=pytest.mark.thorough),
+        pytest.param(True, STALE, marks=pytest.mark.thorough),
+    ],
+    ids=["sqlite", "late", "late and stale"],
 )
 async def test_what_a_read_sees_of_the_writes_before_it(engine_is_late: bool, stale: float, tmp_path) -> None:
     async with AsyncExitStack() as stack:

@@ -122,6 +122,7 @@ def test_events_of_a_function_url_are_answered(function) -> None:
     assert missing["statusCode"] == 404
 
 
+@pytest.mark.thorough
 def test_an_environment_that_was_frozen_answers_with_what_others_wrote_meanwhile(function, key) -> None:
     first, second = function(), function()
     assert data(first.invoke(event(NAME)))["city"]["name"] == 'Omaha "the gateway"'
@@ -131,12 +132,14 @@ def test_an_environment_that_was_frozen_answers_with_what_others_wrote_meanwhile
     assert data(first.invoke(event(NAME)))["city"]["name"] == "Omaha"
 
 
+@pytest.mark.thorough
 def test_a_response_above_the_limit_of_the_template_is_an_error_and_not_a_lost_response(function) -> None:
     server = function(CLADE_MAX_RESPONSE_BYTES="3000")
     result = server.invoke(event('{ city(path: "US/NE/Omaha") { children { nodes { id name key } } } }'))
     assert [error["extensions"]["code"] for error in json.loads(result["body"])["errors"]] == ["BUDGET_EXCEEDED"]
 
 
+@pytest.mark.thorough
 async def test_a_move_that_is_frozen_is_completed_by_the_scheduled_repair(function, engine, url, key) -> None:
     quick = {"CLADE_REQUEST_SECONDS": "2", "CLADE_SETTLE_SECONDS": "0"}
     server = await asyncio.to_thread(function, **quick)
@@ -162,6 +165,7 @@ async def test_a_move_that_is_frozen_is_completed_by_the_scheduled_repair(functi
     assert "no findings" in await asyncio.to_thread(run, url, "check")
 
 
+@pytest.mark.thorough
 async def test_a_server_that_does_not_write_needs_the_reading_policy_alone(function, engine, url) -> None:
     async with Proxy(engine.url) as proxy:
         store = url.replace(engine.url, proxy.url)
@@ -170,6 +174,7 @@ async def test_a_server_that_does_not_write_needs_the_reading_policy_alone(funct
         assert set().union(*map(actions, proxy.calls)) <= ACTIONS[Use.READING]
 
 
+@pytest.mark.thorough
 def test_a_repair_that_fails_is_a_failed_invocation(function) -> None:
     repair = function("Repair", "sqlite:///missing.db", PATH=f"{CLADE.parent}:/usr/bin:/bin")
     with pytest.raises(FunctionError, match=r"missing\.db"):

@@ -63,7 +63,12 @@ def test_every_page_with_commands_has_a_test():
     assert all((ROOT / test).exists() for test in OWN_TESTS.values())
 
 
-@pytest.mark.parametrize("page", PREPARED)
+LONG = ("docs/backup.md", "docs/changing-a-hierarchy.md")
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(one, marks=pytest.mark.thorough if one in LONG else []) for one in PREPARED]
+)
 def test_the_commands_of_a_page_run(page: str, tmp_path: Path):
     text = (ROOT / page).read_text("utf-8")
     (tmp_path / "nodes.jsonl").write_text(blocks("json", text)[-1] if page == "docs/quickstart.md" else NODES)
@@ -83,7 +88,7 @@ def test_the_commands_of_a_page_run(page: str, tmp_path: Path):
         assert shown in ran.stdout
 
 
-@pytest.mark.parametrize("page", SERVERS)
+@pytest.mark.parametrize("page", [SERVERS[0], *(pytest.param(one, marks=pytest.mark.thorough) for one in SERVERS[1:])])
 def test_the_servers_of_a_page_start(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     text = (ROOT / page).read_text("utf-8")
     monkeypatch.chdir(tmp_path)

@@ -7,6 +7,8 @@ import subprocess
 import uuid
 from pathlib import Path
 
+import pytest
+
 from graph.settings import Settings
 from tests.conftest import CLADE
 from tests.deploy.templates import template
@@ -17,6 +19,7 @@ PAGE = (DOCS / "deploy.md").read_text("utf-8")
 NODE = '{"path": "US", "level": "COUNTRY", "name": "United States"}\n'
 
 
+@pytest.mark.thorough
 def test_the_commands_of_the_page_run(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "nodes.jsonl").write_text(NODE)
     environment = {

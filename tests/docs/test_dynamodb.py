@@ -104,6 +104,7 @@ async def run(*arguments: str) -> None:
     assert result.exit_code == 0, result.exception
 
 
+@pytest.mark.thorough
 def test_all_commands_of_the_page_run(engine: Engine, tmp_path: Path) -> None:
     commands = "\n".join(blocks("sh", PAGE)).replace("create --recovery", "create")  # which this engine lacks
     commands = commands.replace("http://127.0.0.1:8001", engine.url)

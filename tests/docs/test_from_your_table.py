@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import aioboto3
+import pytest
 
 from store.connect import open_store
 from tests import engines
@@ -30,6 +31,7 @@ def run(engine: engines.Engine, folder: Path, *command: str, **variables: str) -
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.thorough
 async def test_the_program_the_commands_and_the_query_of_the_page_run(
     engine: engines.Engine, store_url: str, tmp_path: Path
 ) -> None:

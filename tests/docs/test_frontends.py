@@ -32,7 +32,11 @@ def run_program(program: str, folder: Path) -> str:
     return run("node", "program.mjs", cwd=folder)
 
 
-@pytest.mark.parametrize("program", PRINTED, ids=NAMES.get)
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(one, marks=[] if NAMES[one] == "fetch" else pytest.mark.thorough) for one in PRINTED],
+    ids=NAMES.get,
+)
 def test_a_program_reads_the_demo_data(program: str, demo_server: str, tmp_path: Path) -> None:
     address = "http://127.0.0.1:8000/graphql"
     assert address in program

@@ -4,12 +4,15 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import CLADE
 from tests.readme import DOCS, blocks
 
 PAGE = (DOCS / "importing.md").read_text("utf-8")
 
 
+@pytest.mark.thorough
 def test_all_commands_of_the_page_run(tmp_path: Path) -> None:
     (tmp_path / "stores.csv").write_text(blocks("csv", PAGE)[0])
     (tmp_path / "staedte.csv").write_text(blocks("csv", PAGE)[1])

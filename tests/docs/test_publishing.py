@@ -38,6 +38,7 @@ def prepare(store_url: str, folder: Path) -> dict[str, str]:
     return {"editor": editor, "site": site}
 
 
+@pytest.mark.thorough
 def test_a_draft_is_hidden_then_public_then_hidden(
     store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,10 +5,13 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import CLADE
 from tests.readme import DOCS, blocks
 
 
+@pytest.mark.thorough
 def test_all_commands_of_the_page_run(tmp_path: Path) -> None:
     (tmp_path / "nodes.jsonl").write_text('{"path": "US", "level": "COUNTRY"}\n')
     commands = "\n".join(blocks("sh", (DOCS / "rights.md").read_text("utf-8")))

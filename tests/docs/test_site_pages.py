@@ -67,10 +67,12 @@ def measured(browser: Browser, site: Path, address: str) -> dict[tuple[str, int]
     return found
 
 
+@pytest.mark.thorough
 def test_no_page_scrolls_sideways(measured: dict[tuple[str, int], dict[str, Any]]) -> None:
     assert {at: one["sideways"] for at, one in measured.items() if one["sideways"] > 0} == {}
 
 
+@pytest.mark.thorough
 def test_no_setting_is_broken_over_lines(measured: dict[tuple[str, int], dict[str, Any]]) -> None:
     assert {at: one["broken"] for at, one in measured.items() if one["broken"]} == {}
 
@@ -87,7 +89,7 @@ def test_the_first_page_shows_a_picture(browser: Browser, address: str) -> None:
     assert visit.complaints == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_every_text_has_enough_contrast(scheme: str, browser: Browser, address: str) -> None:
     visit = Visit(browser)
     page = visit.page(viewport={"width": 1440, "height": 900}, color_scheme=scheme)

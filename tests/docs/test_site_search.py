@@ -68,6 +68,7 @@ def first_hits(page: Page, typed: str) -> list[str]:
     return [re.sub(r"^.*?//[^/]*/|[?#].*$", "", str(link.get_attribute("href"))) for link in options.all()[:FIRST]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("typed", TASKS)
 def test_the_page_of_a_task_is_among_the_first_hits(typed: str, hits: dict[str, list[str]], site: Path) -> None:
     name, shown = TASKS[typed]

@@ -66,6 +66,7 @@ def test_a_mounted_application_answers_beside_the_pages_of_its_host(store):
         assert httpx.get(f"{url}/drives/graphql/examples.json").json()[0]["name"] == "Drives"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("host", ["Starlette(routes=[Mount('/drives', drives)])", "mounted()"])
 def test_without_its_lifespan_a_mounted_application_says_what_is_missing(store, tmp_path, host):
     (tmp_path / "host.py").write_text(
@@ -170,6 +171,7 @@ def test_a_setting_that_there_is_not_is_refused_by_its_name():
         Settings(colour="red")
 
 
+@pytest.mark.thorough
 def test_a_server_of_mounted_applications_ends_as_it_is_told(folder):
     (folder / "host.py").write_text(
         "from pathlib import Path\nfrom tests.examples.test_mounted import two_shops\n"

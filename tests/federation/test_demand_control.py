@@ -70,6 +70,7 @@ def test_a_search_costs_what_beginnings_of_one_to_four_letters_read(costs, citie
     assert is_near(SEARCH, [costs.units(SEARCHED, text=text) for text in texts])
 
 
+@pytest.mark.thorough
 def test_a_search_near_a_point_costs_more_with_a_radius(costs, cities):
     points = [{name: city[name] for name in ("latitude", "longitude")} for city in cities]
     assert is_near(NEAR, [costs.units(NEARBY, **point) for point in points])
@@ -122,6 +123,7 @@ def objects(data: Any) -> int:
     return below + (data.keys() != {"node"} and data.keys() != {"kilometers", "node"})
 
 
+@pytest.mark.thorough
 @needs_npm
 @pytest.mark.parametrize(
     ("query", "extra"),
@@ -150,6 +152,7 @@ def test_the_gateway_estimates_the_nodes_of_full_pages_and_what_their_reads_cost
     assert operation.reads["units"] <= 2 * estimated, "a node and the version of its tree"
 
 
+@pytest.mark.thorough
 @needs_npm
 def test_the_gateway_rejects_a_query_above_the_limit_without_a_request_to_clade(gateway):
     query = '{ country(path: "US") { children(first: %d) { nodes { name } } } }'
@@ -162,6 +165,7 @@ def test_the_gateway_rejects_a_query_above_the_limit_without_a_request_to_clade(
     assert gateway.recorder.operations == []
 
 
+@pytest.mark.thorough
 @needs_npm
 def test_the_gateway_counts_a_list_without_first_as_one_node_and_ignores_costs_on_interfaces(gateway):
     """What the guide says that this gateway underestimates, so that Clade's own limits stay set."""

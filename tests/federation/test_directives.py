@@ -88,6 +88,7 @@ def test_only_used_directives_are_imported(schema):
     assert "@inaccessible" not in first
 
 
+@pytest.mark.thorough
 @needs_npm
 @pytest.mark.parametrize("expose", [frozenset(), frozenset(EXPOSABLE)], ids=["plain", "exposed"])
 async def test_composers_take_the_directives_and_a_neighbour_shares_the_fields(tmp_path, expose):

@@ -107,6 +107,7 @@ def test_a_city_of_two_shops_is_read_once(gateway):
     assert (operation.reads["requests"], operation.reads["items"]) == (1, 2)
 
 
+@pytest.mark.thorough
 def test_prefixed_types_compose_with_a_graph_that_has_a_product_and_a_store_of_its_own(tmp_path):
     places = [place("geo", "Omaha", "CITY"), place("geo", "Omaha/Old Market", "STORE")]
     url = f"sqlite:///{tmp_path / 'clade.db'}"

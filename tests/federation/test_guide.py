@@ -45,6 +45,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, 
         yield clade, gateway
 
 
+@pytest.mark.thorough
 @needs_npm
 @pytest.mark.parametrize(("query", "answer"), QUERIES, ids=[query.split()[1] for query, _ in QUERIES])
 def test_the_queries_of_the_guide_have_the_documented_responses(gateway, query, answer):

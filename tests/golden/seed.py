@@ -22,7 +22,7 @@ from tests.golden.promises import CLASSES
 
 START = 2_871_763_200.0  # 2061-01-01 in UTC
 STEP_SECONDS = 61.0
-SHORT = {"request_seconds": 0.2, "settle_seconds": 0.0, "move_wait_seconds": 0.1}
+SHORT = {"request_seconds": 0.2, "settle_seconds": 0.0}
 """Settings with which a large move is soon done; the engine's indexes are never late."""
 KEYS = {
     "editor": ["write:place", "write:thing", "write:note"],

@@ -6,6 +6,8 @@ from tests.outside.exports import EXPORTS
 from tests.outside.processes import Engine, place
 from tests.selection import until
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize("kind", ["sqlite", "dynamodb"])
 def test_what_is_exported_comes_back(kind):

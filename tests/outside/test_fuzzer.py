@@ -10,7 +10,13 @@ from tests.selection import until
 pytestmark = pytest.mark.skipif(node_command() is None, reason="needs Node.js and tests/node_modules")
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("sqlite", 0), ("sqlite", 1), ("dynamodb", 2), ("dynamodb", 3)])
+LONG = [
+    pytest.param(kind, seed, marks=pytest.mark.thorough)
+    for kind, seed in [("sqlite", 1), ("dynamodb", 2), ("dynamodb", 3)]
+]
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("sqlite", 0), *LONG])
 def test_random_documents_get_the_answers_of_graphql_js(kind: str, seed: int) -> None:
     if kind == "dynamodb" and not Engine.binary():
         pytest.skip("needs npm's @dynoxide/linux-x64")

@@ -81,6 +81,7 @@ def test_lists_longer_than_a_response_can_be_sorted(server: Server) -> None:
     held(not got.codes)
 
 
+@pytest.mark.thorough
 @known("a search shares its limits with hidden nodes")
 def test_a_search_finds_a_visible_node_however_many_hidden_ones_match() -> None:
     """ "Hidden items fill the limits: then matches may be missing" (find-nodes.md) from 2,001 visible nodes on."""

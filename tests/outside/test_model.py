@@ -24,17 +24,18 @@ def store(request: pytest.FixtureRequest) -> Iterator[Place]:
         yield found
 
 
-@pytest.mark.both_stores
 def test_each_answer_to_serial_operations_is_the_one_that_the_model_predicts(store: Place) -> None:
     counts = run(store, 20_261_123, until(0, 60), STEPS)
     assert counts["reads compared"] > STEPS
 
 
+@pytest.mark.thorough
 def test_racing_clients_see_what_was_acknowledged_and_agree_when_it_is_quiet(store: Place) -> None:
     counts = race(store, 20_261_123, until(RACE_SECONDS, 20))
     assert counts["races: quiet moments"] == 1
 
 
+@pytest.mark.thorough
 def test_a_large_move_is_seen_at_one_moment(store: Place) -> None:
     assert large_move(store)["responses during a large move"] > 2
 

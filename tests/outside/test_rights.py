@@ -6,6 +6,8 @@ from tests.outside.processes import Engine, place
 from tests.outside.rights import RIGHTS
 from tests.selection import until
 
+pytestmark = pytest.mark.thorough
+
 KINDS = ["sqlite", "dynamodb"]
 
 

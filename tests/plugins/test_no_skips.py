@@ -24,7 +24,13 @@ def run(directory, test: str, *options: str) -> subprocess.CompletedProcess[str]
     return subprocess.run([*command, str(directory)], env=alone, capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "1")], ids=["one process", "workers"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="one process"),
+        pytest.param(("-p", "xdist", "-n", "1"), id="workers", marks=pytest.mark.thorough),
+    ],
+)
 @pytest.mark.parametrize(
     "test",
     [

@@ -233,7 +233,15 @@ def absent_paths(count: int) -> Iterator[str]:
     return (f"XX/{number:05}" for number in range(count))
 
 
-@pytest.mark.parametrize(("by", "again"), [("id", False), ("id", True), ("path", False)])
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("by", "again"),
+    [
+        ("id", False),
+        ("id", True),
+        ("path", False),
+    ],
+)
 def test_a_hidden_node_takes_the_time_of_a_missing_one(served, by, again):
     """Each is asked for once, or few of them time and again."""
     kind, told = ("ID!", location_id) if by == "id" else ("Path!", str)

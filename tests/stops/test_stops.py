@@ -129,7 +129,7 @@ async def stopped_at_each_step(at: Scene, kind: Kind, every: int) -> int:
     raise AssertionError("it never ends")
 
 
-@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize("keeps", [False, pytest.param(True, marks=pytest.mark.thorough)])
 async def test_requests_that_are_stopped_at_any_step_hold_nothing(
     store: Store, store_url: str, keeps: bool, monkeypatch, caplog
 ) -> None:

@@ -86,7 +86,7 @@ async def findings(store: Store) -> list[str]:
     return [str(finding) async for finding in check.findings()]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.thorough)])
 async def test_copies_answer_every_query_as_the_original(engine: Engine, tmp_path: Path, seed: int) -> None:
     original, table = f"sqlite:///{tmp_path}/original.db", engine.address(f"copy-{uuid.uuid4().hex}")
     back = f"sqlite:///{tmp_path}/back.db"

@@ -6,8 +6,6 @@ from graph.hierarchies.categories import CategoryNode
 from store.engine.protocol import Store
 from tests.systems.asking import Client, plant
 
-pytestmark = pytest.mark.both_stores
-
 TREES = 130
 BELOW = {f"r{number:03}": 1 + number % 3 for number in range(TREES)}
 
@@ -48,6 +46,7 @@ async def test_a_page_of_roots_reads_the_versions_of_its_trees_only_for_counts(
     assert reply.rounds == 1 + rounds_before(store) + more
 
 
+@pytest.mark.both_stores
 async def test_the_counts_of_all_roots_are_read_in_hundreds(client: Client, store: Store) -> None:
     reply = await client.ask("{ categories { edges { node { key descendantCount } } } }")
     found = {edge["node"]["key"]: edge["node"]["descendantCount"] for edge in reply.data["categories"]["edges"]}
@@ -72,6 +71,7 @@ async def test_counts_are_read_wherever_a_fragment_selects_them(client: Client, 
     assert [node["descendantCount"] for node in reply.data["categories"]["nodes"]] == [1, 2, 3]
 
 
+@pytest.mark.both_stores
 async def test_a_root_by_path_costs_the_same_with_its_counts(client: Client) -> None:
     plain, counted = [
         await client.ask(f'{{ category(path: "r002") {{ key {more} }} }}')
@@ -100,6 +100,7 @@ async def test_the_root_of_nodes_below_listed_roots_has_its_counts(client: Clien
     assert found == [1, 2, 3]
 
 
+@pytest.mark.both_stores
 async def test_siblings_of_a_root_read_the_versions_of_their_trees_for_counts(client: Client) -> None:
     plain, counted = [
         await client.ask(f'{{ category(path: "r000") {{ siblings(first: 20) {{ nodes {{ {more} }} }} }} }}')

@@ -23,6 +23,7 @@ BEFORE = {"found": {"nodes": [{"path": "US/NE"}]}, "state": {"path": "US/NE", "c
 AFTER = {"found": {"nodes": []}, "state": None}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("store_url", ["dynamodb"], indirect=True)
 async def test_a_search_and_a_lookup_of_one_response_are_of_one_side_of_a_deletion(store_url: str, tmp_path: Path):
     wanted = ImportPlan(Location.definition())

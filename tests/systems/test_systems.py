@@ -225,6 +225,7 @@ async def test_the_latest_readings_before_a_moment_are_one_query_of_so_many_item
 # -- many children of many parents -------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 async def test_a_page_of_many_children_of_each_of_fifty_parents_is_complete_and_in_order(store):
     parents = [f"{number:02}" for number in range(50)]
     nodes = {("root",): "DRIVE"} | {("root", parent): "FOLDER" for parent in parents}

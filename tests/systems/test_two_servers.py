@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from store.connect import open_store
+from tests.selection import examples
 from tests.servers import Server
 
 pytestmark = pytest.mark.extenddb
@@ -23,7 +24,7 @@ mutation ($key: String!, $parent: Path) {
 NAME = "query ($path: Path, $id: ID) { categoryNode(path: $path, id: $id) { id name ancestors { name } } }"
 RENAME = 'mutation ($name: String!) { updateCategoryNode(path: "A", name: $name) { node { name } } }'
 TIMES = 3
-WRITES = 30
+WRITES = examples(12, 30)
 
 
 async def create(server: Server, key: str, parent: str | None = None) -> None:
@@ -104,7 +105,7 @@ class Named:
             await self.look(server)
 
 
-@pytest.mark.parametrize("repeats", [True, False])
+@pytest.mark.parametrize("repeats", [pytest.param(True, marks=pytest.mark.thorough), False])
 async def test_an_acknowledged_write_is_in_all_responses_to_later_requests(tmp_path, repeats):
     async with two(tmp_path, f"sqlite:///{tmp_path}/clade.db") as servers:
         node_id = (await servers[0].ask(NAME, path="A"))["data"]["categoryNode"]["id"]

@@ -53,6 +53,7 @@ class Writes:
                 self.half.set()
 
 
+@pytest.mark.thorough
 async def test_a_backup_while_writes_run_is_restored_under_the_running_server(tmp_path: Path) -> None:
     path, backup = tmp_path / "clade.db", tmp_path / "backup.db"
     async with served(path, "one") as (server,):

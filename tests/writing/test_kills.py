@@ -29,6 +29,7 @@ MOVED = {"data": {"changed": {"node": {"path": THERE}}}}
 
 # Of a move or deletion of 43 nodes on SQLite: its BEGIN, some of its rows, its COMMIT, and after that.
 STATEMENTS = (1, 2, 60, 110, 10_000)
+EACH = [pytest.param(one, marks=pytest.mark.thorough if one != 60 else []) for one in STATEMENTS]
 
 
 TRANSACTIONS = 10  # of a journaled move of 43 nodes, some of them to prolong its lease
@@ -38,7 +39,7 @@ def other(place: str) -> str:
     return THERE if place == HERE else HERE
 
 
-@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize("statement", EACH)
 async def test_on_sqlite_a_move_killed_at_any_statement_is_made_or_not(tmp_path, statement):
     dying = partial(die_at_statement, statement)
     async with scene(tmp_path, f"sqlite:///{tmp_path / 'clade.db'}", MovingSubtree(6, 6), dying) as played:
@@ -55,7 +56,7 @@ async def test_on_sqlite_a_move_killed_at_any_statement_is_made_or_not(tmp_path,
         await played.check(THERE)
 
 
-@pytest.mark.parametrize("statement", STATEMENTS[-2:])
+@pytest.mark.parametrize("statement", STATEMENTS[-1:])
 async def test_on_sqlite_a_cascade_killed_at_any_statement_is_made_or_not(tmp_path, statement):
     dying = partial(die_at_statement, statement)
     async with scene(tmp_path, f"sqlite:///{tmp_path / 'clade.db'}", MovingSubtree(6, 6), dying) as played:
@@ -95,6 +96,7 @@ async def wander_killed(played: Scene, kills: int, longest: float) -> None:
     await played.check(place)
 
 
+@pytest.mark.thorough
 async def test_servers_killed_at_random_moments_leave_a_complete_subtree(store_url, tmp_path):
     subtree = MovingSubtree(50, 100) if KILLS else MovingSubtree(3, 12)
     async with scene(tmp_path, store_url, subtree) as played:
@@ -125,7 +127,7 @@ async def behind_a_proxy(engine, folder: Path, subtree: MovingSubtree) -> AsyncI
             yield played, proxy
 
 
-@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("done", [pytest.param(False, marks=pytest.mark.thorough), True])
 async def test_on_dynamodb_a_small_move_killed_at_its_transaction_is_made_or_not(engine, tmp_path, done):
     async with behind_a_proxy(engine, tmp_path, MovingSubtree(2, 6)) as (played, proxy):
         proxy.spoil("TransactWriteItems", killing(played.writing.kill, done=done))
@@ -160,6 +162,7 @@ async def journaled(engine, folder: Path, number: int, *, done: bool, cascade: b
         return killed
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cascade", [False, True])
 async def test_on_dynamodb_a_background_move_killed_at_any_transaction_is_finished(engine, tmp_path, cascade):
     boundaries = [(number, done) for number in range(1, TRANSACTIONS) for done in (False, True)]
@@ -171,6 +174,7 @@ async def test_on_dynamodb_a_background_move_killed_at_any_transaction_is_finish
     assert sum(killed) >= len(chosen) // 2
 
 
+@pytest.mark.thorough
 async def test_an_engine_killed_repeatedly_during_a_background_move_ends_in_a_complete_subtree(tmp_path):
     engine = engines.find(tmp_path / "engine.db")
     if not engine.command or engine.name != "dynoxide":

@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 
 import httpx
+import pytest
 
 from graph.hierarchies.categories import CategoryNode
 from store.checking.check import Check
@@ -82,6 +83,7 @@ async def counts(server: Server) -> list[int]:
     return [answer["data"][name]["descendantCount"] for name in "ab"]
 
 
+@pytest.mark.thorough
 async def test_a_large_move_or_cascade_continues_after_its_server_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "clade.db"
     async with served(path) as server:

@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from graph.hierarchies.categories import CategoryNode
 from store.connect import open_store
 from store.transfer.load import LoadResult, load
@@ -93,6 +95,7 @@ async def watch(server: Server, since: str, ended: asyncio.Event) -> list[dict[s
     return seen
 
 
+@pytest.mark.thorough
 async def test_each_response_beside_a_large_move_of_a_file_is_that_of_before_or_of_after(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'clade.db'}"
     await plant(url)

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import orjson
+import pytest
 
 from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
@@ -80,6 +81,7 @@ async def told_meanwhile(writer: Writer, reader: Store, edit: Any) -> list[list[
     return found
 
 
+@pytest.mark.thorough
 async def test_readers_find_a_subtree_at_one_place_while_it_is_moved_and_until_it_is_deleted():
     async with late_stores(2, LAG) as (store, reader):
         await plant(store, Ground, [(("a",), "AREA"), (("b",), "AREA"), *[(("a", *path), "AREA") for path in SUBTREE]])

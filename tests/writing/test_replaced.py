@@ -135,7 +135,7 @@ async def test_nothing_is_acknowledged_while_the_log_is_gone(tmp_path: Path) -> 
         assert "restart" in server.said.read_text()
 
 
-@pytest.mark.parametrize("ends", [("-wal",), ("-wal", "-shm")])
+@pytest.mark.parametrize("ends", [("-wal",), pytest.param(("-wal", "-shm"), marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("notice", ["write", "read", "ready"])
 async def test_what_was_acknowledged_is_in_the_file_at_once_when_its_log_is_removed(
     tmp_path: Path, ends: tuple[str, ...], notice: str

@@ -272,6 +272,7 @@ async def half_way(store: Store, process: subprocess.Popen[str], more: int) -> N
         await asyncio.sleep(0.002)
 
 
+@pytest.mark.thorough
 async def test_a_killed_import_is_consistent_and_the_same_command_completes_it(
     store: Store, store_url: str, tmp_path: Path
 ) -> None:

@@ -150,7 +150,11 @@ def tree(count: int, header: Sequence[str], *, roots: str = "") -> list[list[str
         pytest.param(tree(600, ["id", "parent_id", "name"], roots="1"), id="root refers to itself"),
         pytest.param(tree(3, ["id", "parentId", "name"]), id="three rows"),
         pytest.param(tree(600, ["id", "belongs under", "name"]), id="another name"),
-        pytest.param([["id", "parent_id", "name"], *reversed(tree(7_000, [])[1:])], id="children first"),
+        pytest.param(
+            [["id", "parent_id", "name"], *reversed(tree(7_000, [])[1:])],
+            id="children first",
+            marks=pytest.mark.thorough,
+        ),
         pytest.param([["slug", "x", "name"], ["g", "", "G"], ["g-m", "g", "M"], ["g-m-r", "g-m", "R"]], id="texts"),
     ],
 )  # fmt: skip

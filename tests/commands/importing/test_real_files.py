@@ -10,6 +10,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection
 
+import pytest
+
 from commands.importing.columns import columns
 from graph.hierarchies.registry import hierarchies
 from store.engine.protocol import Store
@@ -62,6 +64,7 @@ def counted(without: Collection[str]) -> dict[str, int]:
     return {level: len(places) for level, places in found.items()}
 
 
+@pytest.mark.thorough
 async def test_all_stores_of_a_coffee_chain_are_imported(store: Store) -> None:
     without = () if ALL else MANY_STORES
     outcome = await imported(store, stores(without=without))

@@ -7,6 +7,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from store.connect import open_store
 from tests import engines
 from tests.commands.importing.test_tables import fill
@@ -40,6 +42,7 @@ def positions(folder: Path) -> dict[int, dict[str, Any]]:
     return {number: json.loads(file.read_bytes()) for number, file in files.items()}
 
 
+@pytest.mark.thorough
 async def test_a_scan_that_is_killed_goes_on_where_it_stopped(
     engine: engines.Engine, tmp_path: Path, exact: None
 ) -> None:

@@ -45,6 +45,7 @@ async def clade(folder: Path, url: str, *words: str) -> tuple[int | None, str]:
     return process.returncode, output.decode()
 
 
+@pytest.mark.thorough
 async def test_an_import_waits_for_an_engine_that_is_silent_for_some_seconds(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "nodes.jsonl").write_text(NODES)
     name = await new_table(engine)

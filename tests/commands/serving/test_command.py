@@ -61,12 +61,14 @@ def test_the_store_the_address_and_example_queries_are_printed(tmp_path, demo_st
             assert all(answer["data"].values())
 
 
+@pytest.mark.thorough
 def test_several_workers_share_the_port(tmp_path, demo_store):
     with serving(tmp_path, demo_store, "--workers", "2") as (url, _):
         answer = httpx.post(f"{url}/graphql", json={"query": OMAHA}).json()
         assert answer["data"]["city"]["name"] == "Omaha"
 
 
+@pytest.mark.thorough
 def test_an_unavailable_store_is_a_warning_and_is_used_later(tmp_path):
     store = f"sqlite:///{tmp_path / 'later.db'}"
     with serving(tmp_path, store) as (url, said):
@@ -98,6 +100,7 @@ def test_more_workers_than_the_machine_can_start_are_refused():
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_the_printed_address_of_any_free_port_is_that_of_the_server(tmp_path, host):
     command = [CLADE, "serve", "--host", host, "--port", "0", "--store", f"sqlite:///{tmp_path}/clade.db"]
@@ -116,6 +119,7 @@ def test_the_printed_address_of_any_free_port_is_that_of_the_server(tmp_path, ho
             process.kill()
 
 
+@pytest.mark.thorough
 def test_open_writing_on_a_public_address_is_changed_to_granted_with_a_warning(tmp_path, monkeypatch):
     monkeypatch.setenv("CLADE_WRITES", "on")
     store = f"sqlite:///{tmp_path}/clade.db"

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.commands.serving.test_stop import served
 from tests.commands.test_metrics import scraped, until
@@ -24,6 +25,7 @@ async def ask(client: httpx.AsyncClient) -> set[str]:
     return {error["extensions"]["code"] for error in answer.json().get("errors", ())}
 
 
+@pytest.mark.thorough
 async def test_missing_and_invalid_responses_open_the_circuit_breaker(tmp_path: Path) -> None:
     assert re.search(r"`clade_store_silent` > 0 for a minute", PAGE)
     address = f"127.0.0.1:{free_port()}"

@@ -58,7 +58,7 @@ async def ask_on(url, until_told):
                 return answered
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.thorough)])
 async def test_no_request_is_lost_when_a_server_is_stopped_under_load(tmp_path, demo_store, workers):
     options = ("--workers", str(workers))
     with served(tmp_path, demo_store, *options, CLADE_DRAIN_SECONDS="1.5", CLADE_CACHE_MB="0") as (
@@ -81,6 +81,7 @@ async def test_no_request_is_lost_when_a_server_is_stopped_under_load(tmp_path, 
     assert "Traceback" not in (tmp_path / "said.txt").read_text()
 
 
+@pytest.mark.thorough
 async def test_stopping_workers_accept_no_connections_while_one_still_answers(tmp_path, demo_store):
     with served(tmp_path, demo_store, "--workers", "2", CLADE_DRAIN_SECONDS="0.5") as (url, process):
         async with await Connection.to(url) as connection:
@@ -105,12 +106,14 @@ def until_refused(url):
         time.sleep(0.05)
 
 
+@pytest.mark.thorough
 def test_workers_stop_when_their_parent_is_killed(tmp_path, demo_store):
     with served(tmp_path, demo_store, "--workers", "2", CLADE_DRAIN_SECONDS="0") as (url, process):
         process.kill()
         until_refused(url)
 
 
+@pytest.mark.thorough
 async def test_a_request_that_does_not_end_in_time_is_cancelled_with_503(tmp_path, demo_store):
     settings = {"CLADE_DRAIN_SECONDS": "0", "CLADE_STOP_SECONDS": "1", "CLADE_REQUEST_SECONDS": "60"}
     with served(tmp_path, demo_store, **settings) as (url, process):
@@ -124,6 +127,7 @@ async def test_a_request_that_does_not_end_in_time_is_cancelled_with_503(tmp_pat
         await asyncio.to_thread(process.wait, 30)
 
 
+@pytest.mark.thorough
 async def test_a_cancelled_mutation_has_an_unknown_outcome(tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         await store.create()
@@ -143,12 +147,14 @@ async def test_a_cancelled_mutation_has_an_unknown_outcome(tmp_path):
         assert "idempotencyKey" in error["message"]
 
 
+@pytest.mark.thorough
 def test_ctrl_c_stops_a_server_at_once(tmp_path, demo_store):
     with served(tmp_path, demo_store, CLADE_DRAIN_SECONDS="600") as (_, process):
         process.send_signal(signal.SIGINT)
         process.wait(30)
 
 
+@pytest.mark.thorough
 def test_a_second_signal_stops_a_server_at_once(tmp_path, demo_store):
     with served(tmp_path, demo_store, CLADE_DRAIN_SECONDS="600") as (url, process):
         process.send_signal(signal.SIGTERM)

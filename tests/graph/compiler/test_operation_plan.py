@@ -120,14 +120,14 @@ async def differ(tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]
             told.update(planned=planning.compiled, unplanned=planning.interpreted)
 
 
-@settings(max_examples=examples(15, 70), suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=examples(8, 70), suppress_health_check=list(HealthCheck), deadline=None)
 @given(models, queries)
 def test_generated_queries_return_the_same_bytes_compiled_and_interpreted(tree, asked):
     asyncio.run(differ(tree, asked))
 
 
 def test_every_generated_query_is_compiled():
-    asyncio.run(differ((7, 60, False, True), [(seed, 3) for seed in range(60)]))
+    asyncio.run(differ((7, 60, False, True), [(seed, 3) for seed in range(examples(15, 60))]))
     print(f"planned operations: {told['planned']} of {told['planned'] + told['unplanned']}")
     assert told["unplanned"] == 0
     assert told["planned"] > 0
@@ -365,7 +365,7 @@ async def test_two_requests_that_read_the_same_pages_at_once_each_write_their_ow
         for root in ('area(path: "a")', 'ground(path: "a")', 'area(path: "a/e")')
         for more in ("", "siblings { nodes { children { nodes { key } } } }", "parent { children { nodes { key } } }")
     ]
-    for _ in range(5):
+    for _ in range(examples(1, 5)):
         planning, plain = executions(store, kept=PageCache(1_000_000))
         for pair in zip(queries, reversed(queries), strict=True):
             await asyncio.gather(*[compare(planning, plain, query) for query in (*pair, *queries)])

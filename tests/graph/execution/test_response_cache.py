@@ -253,6 +253,7 @@ async def test_no_response_from_a_lagging_index_is_cached():
     assert kept > 0
 
 
+@pytest.mark.thorough
 async def test_without_the_settle_time_the_same_readers_see_stale_responses():
     stale, _ = await stale_after_settling(settle=0)
     assert stale > 0

@@ -65,7 +65,15 @@ async def store(tmp_path):
         yield opened
 
 
-@pytest.mark.parametrize("classes", [(Location, CategoryNode), (Place,), (Land, Thing), (DriveNode, AssetNode)])
+@pytest.mark.parametrize(
+    "classes",
+    [
+        pytest.param((Location, CategoryNode), marks=pytest.mark.thorough),
+        (Place,),
+        (Land, Thing),
+        pytest.param((DriveNode, AssetNode), marks=pytest.mark.thorough),
+    ],
+)
 async def test_documents_are_valid_and_within_the_default_limits(store, tmp_path, classes):
     found, schema = await documents(store, tmp_path / "hierarchies.json", *classes)
     assert len(found) == 1 + len(classes)
@@ -90,6 +98,7 @@ async def test_files_have_the_documents_of_the_hierarchies_that_come_with_clade(
         assert validate(schema, parse(text)) == []
 
 
+@pytest.mark.thorough
 def test_the_code_agrees_with_the_types_of_its_answers(tmp_path):
     made = tmp_path / "assets"
     shutil.copytree(EXPLORER / "assets", made)

@@ -88,6 +88,7 @@ def test_a_line_counts_the_children_of_its_node_by_level(demo_server, visit):
     expect(line(page, "Andorra").locator(".count")).to_have_text("7 states, 2 cities")
 
 
+@pytest.mark.thorough
 def test_10_000_children_come_page_by_page_and_few_are_in_the_document(family, visit):
     page = visit(family, "#category/All")
     sent = []
@@ -428,7 +429,9 @@ def test_what_a_link_shows_is_asked_for_at_the_same_time(demo_server, visit):
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="the packages of tests/package.json are missing")
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "device", [pytest.param(one, marks=[] if one == "light" else pytest.mark.thorough) for one in DEVICES]
+)
 def test_axe_finds_no_violation_and_nothing_is_wider_than_the_window(demo_server, visit, device):
     page = visit(demo_server, "#location/US/NE", device)
     expect(heading(page)).to_have_text("Nebraska")

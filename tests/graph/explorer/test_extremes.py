@@ -128,7 +128,7 @@ def test_a_link_to_the_deepest_level_takes_one_query_for_the_node_and_one_for_al
     assert [one["query"].split()[1].split("(")[0] for one in sent[0]] == ["Hierarchies", "Above", "Node"]
 
 
-@pytest.mark.parametrize("device", ["light", "phone"])
+@pytest.mark.parametrize("device", ["light", pytest.param("phone", marks=pytest.mark.thorough)])
 def test_names_have_room_at_every_level(url, visit, device):
     page = visit(url, "#thing/" + "/".join(CHAIN), device)
     expect(heading(page)).to_have_text(CHAIN[-1])
@@ -165,6 +165,7 @@ def test_a_list_that_cannot_be_sorted_keeps_its_header_and_says_why(url, visit):
 # -- tabs --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_seven_tabs_answer_and_follow_changes_when_they_are_shown_again(url, browser):
     context = browser.new_context()
     context.add_init_script(VISIBILITY)

@@ -47,6 +47,7 @@ def sort(page):
     return column
 
 
+@pytest.mark.thorough
 def test_a_list_keeps_its_header_while_the_server_is_gone(visit, tmp_path):
     store = planted(tmp_path / "clade.db", Location, PLACES)
     with served(tmp_path, store) as (url, process):
@@ -63,6 +64,7 @@ def test_a_list_keeps_its_header_while_the_server_is_gone(visit, tmp_path):
         expect(line(page, "Nebraska")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_a_store_that_is_missing_is_not_an_empty_one(visit, tmp_path):
     store = planted(tmp_path / "clade.db", Location, PLACES)
     with served(tmp_path, store) as (url, _):

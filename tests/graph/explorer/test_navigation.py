@@ -122,6 +122,7 @@ def test_a_form_says_what_is_wrong_in_its_own_words(url, visit):
     expect(dialog.locator(".write-error")).to_have_text("“FUNDAY” is none of the values that are allowed.")
 
 
+@pytest.mark.thorough
 def test_of_the_changes_one_stands_out_and_deletion_is_apart(url, visit):
     page = visit(url, "#location/US/NE")
     menu = page.get_by_role("group", name="Change US/NE")
@@ -149,6 +150,7 @@ def test_a_node_that_somebody_deletes_says_when_and_leads_to_its_parent(url, vis
     expect(heading(page)).to_have_text("United States")
 
 
+@pytest.mark.thorough
 def test_values_look_alike_wherever_they_stand(url, visit):
     page = visit(url, "#place/Mall/Ada")
     page.get_by_role("button", name="Show what changed").click()
@@ -158,6 +160,7 @@ def test_values_look_alike_wherever_they_stand(url, visit):
         expect(page.locator(".history dd").get_by_text(text, exact=True)).to_have_count(1)
 
 
+@pytest.mark.thorough
 def test_attributes_are_apart_from_what_the_server_knows_of_a_node(url, visit):
     page = visit(url, "#location/US/NE")
     expect(page.locator("dl.attributes dt")).to_have_text(["Population", "Latitude", "Longitude"])
@@ -187,12 +190,14 @@ def test_a_line_of_the_tree_is_a_link(url, visit):
 # -- the map -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_map_of_one_place_shows_its_surroundings(url, visit):
     page = visit(url, "#location/US/NE/OMA")
     page.wait_for_selector(".map-land")
     assert float(page.get_attribute("figure.map > svg", "viewBox").split()[2]) <= 20
 
 
+@pytest.mark.thorough
 def test_the_largest_of_many_places_have_labels(url, visit):
     page = visit(url, "#location/US/NE")
     page.wait_for_selector(".map-land")

@@ -239,6 +239,7 @@ def test_attributes_from_clients_are_shortened(traced):
     assert len(missing.text) < 5_000
 
 
+@pytest.mark.thorough
 def test_probes_have_no_spans_and_the_log_has_the_trace(tmp_path):
     store = f"sqlite:///{tmp_path}/none.db"
     with collecting() as (collector, spans), serving(tmp_path, collector, store) as (url, said):

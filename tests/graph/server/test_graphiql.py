@@ -176,7 +176,11 @@ def test_the_link_opens_the_documentation_of_the_schema(page):
     page.get_by_text("Says hello, some times.").wait_for()
 
 
-@pytest.mark.parametrize("viewport", [{"width": 390, "height": 844}, {"width": 320, "height": 568}], ids=str)
+@pytest.mark.parametrize(
+    "viewport",
+    [{"width": 390, "height": 844}, pytest.param({"width": 320, "height": 568}, marks=pytest.mark.thorough)],
+    ids=str,
+)
 def test_on_a_phone_the_editor_is_above_the_answer_and_everything_can_be_reached(page):
     write_query(page, "query A { hello(times: 20) }")
     page.get_by_label("Execute query (Ctrl-Enter)").click()

@@ -52,14 +52,17 @@ def taxonomy() -> list[ImportPlan]:
     return [wanted]
 
 
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory, demo_store: str) -> dict[str, str]:
-    place = tmp_path_factory.mktemp("searched")
-    found = {"demo": demo_store}
-    for name, plans in (("taxonomy", taxonomy), ("shops", shops)):
-        found[name] = f"sqlite:///{place / name}.db"
-        asyncio.run(_import(found[name], plans()))
-    return found
+SOURCES = {"taxonomy": taxonomy, "shops": shops}
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, source: str) -> str:
+    """The address of a SQLite file that holds a source."""
+    if source == "demo":
+        return str(request.getfixturevalue("demo_store"))
+    made = f"sqlite:///{tmp_path_factory.mktemp('searched') / source}.db"
+    asyncio.run(_import(made, SOURCES[source]()))
+    return made
 
 
 async def _import(url: str, plans: list[ImportPlan]) -> None:
@@ -76,9 +79,16 @@ async def all_nodes(store: Store, hierarchy: str) -> AsyncIterator[Record]:
                 yield Record.of(item)
 
 
-@pytest.mark.parametrize(("source", "hierarchy"), [("demo", LOCATION), ("taxonomy", CATEGORY), ("shops", LOCATION)])
-async def test_searches_find_what_brute_force_finds(sources, source, hierarchy):
-    async with open_store(sources[source]) as store:
+@pytest.mark.parametrize(
+    ("source", "hierarchy"),
+    [
+        pytest.param("demo", LOCATION, marks=pytest.mark.thorough),
+        pytest.param("taxonomy", CATEGORY, marks=pytest.mark.thorough),
+        ("shops", LOCATION),
+    ],
+)
+async def test_searches_find_what_brute_force_finds(url, hierarchy):
+    async with open_store(url) as store:
         brute = Brute(hierarchy, [record async for record in all_nodes(store, hierarchy.name)])
         searches, cache = Searches(1, [node.record for node in brute.nodes]), PageCache(10_000_000)
         wrong, proven = [], 0

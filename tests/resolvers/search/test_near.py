@@ -10,7 +10,6 @@ from graph.hierarchies.attribute import attribute
 from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
-from graph.schema import build_schema
 from resolvers.access.grants import Grants
 from resolvers.search import near as near_module
 from resolvers.session.page_cache import PageCache
@@ -26,6 +25,8 @@ from store.search.geometry import Point
 from store.writer.writer import Writer
 from tests.brute_near import CENTERS, all_nodes, brute, somewhere
 from tests.recorded_reads import ReadRecorder
+from tests.schemas import schema_of
+from tests.selection import examples
 from tests.systems.asking import BOUNDLESS, Client, plant
 
 LOCATION = Location.definition()
@@ -93,7 +94,7 @@ async def check(store: Store, client: Client, random: Random, *, times: int = 8)
         assert found["complete"]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 3))])
 async def test_what_is_near_is_what_brute_force_finds(store, seed):
     await plant(store, Location, world(seed))
     await check(store, Client(store, Location), Random(seed), times=25)  # noqa: S311
@@ -105,7 +106,7 @@ async def test_cities_of_the_demo_are_found_as_by_brute_force(demo_store):
         client = Client(store, Location, budget=BOUNDLESS, page_cache=lambda: PageCache(0, TreeVersionCache(0.0)))
         records = await all_nodes(store, "location")
         cities = [record.attributes for record in records if record.level == "CITY"]
-        for number in range(35):
+        for number in range(examples(10, 35)):
             city = random.choice(cities)
             center = somewhere(random, Point(city["latitude"], city["longitude"]), 0.3) if number % 3 else None
             center = center or somewhere(random)
@@ -170,7 +171,7 @@ async def test_ancestors_of_the_hits_are_those_of_both_ways(store):
 
 
 async def ask_with(store: Store, classes: list[type[Node]], query: str, grants: Grants | None, **variables: Any) -> Any:
-    schema, types = build_schema(classes)
+    schema, types = schema_of(*classes)
     recorder = ReadRecorder(store)
     request = Request(recorder, {cls.name: cls.definition() for cls in classes}, grants=grants)
     execution = Execution(schema, lambda: Context(request, types))

@@ -28,11 +28,12 @@ from store.writer.writer import Writer
 from tests.brute_search import folded
 from tests.resolvers.search.test_brute_force import LOCATION, all_nodes
 from tests.resolvers.search.texts import Searches
+from tests.selection import examples
 from tests.systems.asking import plant
 
 pytestmark = pytest.mark.both_stores
 
-SEARCHES = 150
+SEARCHES = examples(40, 150)
 PLACES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NE/Lincoln", "CITY"), ("US/MO", "STATE"),
     ("US/MO/Omak", "CITY"), ("CA", "COUNTRY"),

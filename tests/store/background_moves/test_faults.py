@@ -35,9 +35,12 @@ KINDS = {
     "a move to a root": (move("r/a", "a"), journaled.at("r/a", "a")),
     "a cascade": (cascade("r/a"), set()),
 }
+SMALLEST = "a rename"
 
 
-@pytest.mark.parametrize("what", KINDS)
+@pytest.mark.parametrize(
+    "what", [SMALLEST, *(pytest.param(one, marks=pytest.mark.both_stores(False)) for one in KINDS if one != SMALLEST)]
+)
 async def test_a_move_stopped_after_any_commit_is_finished_by_the_next_worker(store_url: str, what: str) -> None:
     edit, there = KINDS[what]
     states: list[MoveState] = []

@@ -63,6 +63,7 @@ async def test_a_tree_is_deleted_with_its_root(store: Store) -> None:
     await journaled.has_ended(store)
 
 
+@pytest.mark.thorough
 async def test_a_move_of_5_000_nodes_on_dynamodb(engine, tmp_path) -> None:
     async with open_store(engine.address("large")) as store:
         await store.create()

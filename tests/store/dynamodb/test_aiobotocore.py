@@ -69,12 +69,14 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return interpreter
 
 
+@pytest.mark.thorough
 def test_the_environment_has_aiobotocore_3_alone(python: Path) -> None:
     code = "import aiobotocore, importlib.util as u; print(aiobotocore.__version__, u.find_spec('aioboto3'))"
     version, aioboto3 = run(python, "-c", code, seconds=60).split()
     assert (Version(version).major, aioboto3) == (3, "None")
 
 
+@pytest.mark.thorough
 def test_the_store_works_on_aiobotocore_alone(python: Path, engine: Engine) -> None:
     if not engine.exact:
         pytest.skip("the tests need an engine that pages and counts like DynamoDB")

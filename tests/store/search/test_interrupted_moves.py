@@ -38,7 +38,10 @@ async def check(store: Store) -> None:
     await invariants.check(store, {"category": BY_TREE})
 
 
-@pytest.mark.parametrize("what", MOVES)
+@pytest.mark.parametrize(
+    "what",
+    ["to a root", *(pytest.param(one, marks=pytest.mark.both_stores(False)) for one in MOVES if one != "to a root")],
+)
 async def test_a_move_stopped_after_any_commit_takes_all_items_along(store_url: str, what: str) -> None:
     edit, states = replace(MOVES[what], hierarchy=BY_TREE), list[MoveState]()
     while True:

@@ -182,6 +182,7 @@ async def test_processes_that_make_the_table_at_once_make_it_once(tmp_path: Path
     assert sorted(finish(racer).strip() for racer in racers) == ["False", "False", "False", "True"]
 
 
+@pytest.mark.thorough
 async def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     """Each raises the same number by one, many times, and requires that nobody did so since it looked."""
     path = tmp_path / "clade.db"

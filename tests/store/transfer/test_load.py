@@ -258,6 +258,7 @@ async def test_big_nodes_go_into_transactions_of_less_than_four_megabytes(store:
     assert (await imported(store, big, CATEGORY)).added.total() == 25
 
 
+@pytest.mark.thorough
 async def test_numbers_that_few_bytes_encode_count_as_dynamodb_counts_them() -> None:
     wanted = wanted_of([("A", "CATEGORY")], CATEGORY)
     for number in range(100):

@@ -339,6 +339,7 @@ async def test_of_two_who_move_one_subtree_one_wins(store: Store, store_url: str
     await invariants.check(store)
 
 
+@pytest.mark.both_stores(False)
 @pytest.mark.parametrize("times", [0, 1, 3, 10])
 async def test_a_writer_that_is_killed_leaves_all_or_nothing_of_each_edit(
     store: Store, store_url: str, times: int

@@ -80,6 +80,7 @@ def large(engine):
         yield url
 
 
+@pytest.mark.thorough
 def test_large_moves_after_a_drop_show_their_previews_their_progress_and_their_ends(visit, large, monkeypatch):
     monkeypatch.setattr("store.edits.move.MAX_CHECKED_NODES", 10)  # more nodes are only looked at while they are copied
     pages = visit("move", "A/S", at=large, more="&to=B"), visit("move", "A/T", at=large, more=f"&to=B/{LONG}")

@@ -99,7 +99,7 @@ def test_a_history_shows_differences_and_moves_and_restores_values(visit, data, 
 # -- looks -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_panels_are_accessible_and_fit_small_screens(visit, country, scheme):
     script = (
         points(("Omaha", 41.3, -95.9), ("Kearney", 40.7, -99.1))
