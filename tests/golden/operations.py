@@ -157,7 +157,7 @@ async def of_the_past(schema: GraphQLSchema, client: Client, hierarchy: str) -> 
         yield Operation(f"query($id: ID!) {{ {text} deletedNode(id: $id) {selection(schema, gone)} }}", {"id": node})
     nodes = sorted(moved | changed | deleted)
     yield Operation("query($ids: [ID!]!) { nodes(ids: $ids) { __typename id } }", {"ids": nodes})
-    yield Operation(f"{{ moves(hierarchy: {hierarchy}) {selection(schema, schema.type_map['Move'])} }}")
+    yield Operation(f"{{ moves(hierarchy: {hierarchy}) {selection(schema, schema.type_map['SubtreeMove'])} }}")
     entities = [{"__typename": title, "id": node} for node in sorted(moved)] + [{"__typename": title, "path": trees[0]}]
     document = (
         f"query($entities: [_Any!]!) {{ _entities(representations: $entities) {{ ... on {title} {{ id path }} }} }}"
