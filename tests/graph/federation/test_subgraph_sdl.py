@@ -105,7 +105,9 @@ interface Node { id: ID! }
 interface TreeNode implements Node { id: ID! path: String! }
 interface Place implements Node & TreeNode { id: ID! path: String! history: [Old!] atRevision(revision: Int!): Old }
 type Former implements Old { revision: Int! by: Writer }
-type City implements Node & TreeNode & Place { id: ID! path: String! history: [Old!] atRevision(revision: Int!): Old page: Page }
+type City implements Node & TreeNode & Place {
+  id: ID! path: String! history: [Old!] atRevision(revision: Int!): Old page: Page
+}
 interface Old { revision: Int! by: Writer }
 type Writer { name: String! }
 type Page { pageInfo: PageInfo! }
