@@ -29,7 +29,7 @@ MAX_NAME_CHARACTERS = 200
 Children = dict[Key, list[Record]]
 
 _CHILDREN = Relation(RelationKind.CHILDREN, ConnectionArguments(), NoSelection())
-_ROOTS = Relation(RelationKind.CHILDREN, ConnectionArguments(), NoSelection(), counts=True)
+_ROOTS = Relation(RelationKind.ROOTS, ConnectionArguments(), NoSelection(), counts=True)
 
 
 def tree(

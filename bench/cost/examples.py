@@ -13,10 +13,11 @@ ALIASES, ROOT_FIELDS, ENTITIES, IDS = 30, 20, 190, 200
 MARKS = ALTERNATING * 29_000
 LONG = "a/" * 20_000
 OUTSIDE = "!" * 40_000
-LEAVES = "id path name level depth revision updatedAt changedAt"
+LEAVES = "id path name level levelName depth revision updatedAt"
+OLD_LEAVES = "id name level revision changedAt changedBy"
 TRUSTED = {
     "wide": "query($path: Path!) { location(path: $path) { descendants { nodes { id path name } } } }",
-    "marks": "query($path: Path!) { location(path: $path) { isDescendantOf(path: $path) } }",
+    "marks": "query($path: Path!) { locations(where: {path: {startsWith: $path}}) { totalCount } }",
 }
 
 
@@ -62,7 +63,7 @@ def _paths() -> Examples:
     """Texts that are expensive to normalize, and long ones, in every argument that is a path."""
     path, key = "$p: Path!", "$k: String!"
     find = "location(path: $p) { id }"
-    compared = within("descendants", "nodes { isDescendantOf(path: $p) }")
+    compared = within("descendants", "nodes { children(where: {path: {lte: $p}}) { totalCount } }")
     create = """createLocation(parent: "SCRATCH", key: $k, name: $k, id: "x", dryRun: true,
         attributes: {state: {code: $k}}) { plan { nodes } }"""
     return {
@@ -73,8 +74,8 @@ def _paths() -> Examples:
         "path of lone escapes": query(find, path, p="%" * 200_000),
         "path of letters that are composed": query(find, path, p="\uac01" * 80_000),
         "paths under aliases": query(many(ROOT_FIELDS, find), path, p=LONG),
-        "path of combining marks compared with every node": wide(compared, path, p=MARKS),
-        "long path compared with every node": wide(compared, path, p=LONG),
+        "path of combining marks for the children of every node": wide(compared, path, p=MARKS),
+        "long path for the children of every node": wide(compared, path, p=LONG),
         "changes of a path of combining marks": query(
             "changes(hierarchy: LOCATION, tree: $p, under: $p) { cursor }", path, p=MARKS
         ),
@@ -114,7 +115,7 @@ def _cursors() -> Examples:
     lists = many(ALIASES, "children(first: 1, after: $t) { totalCount }")
     states = many(ALIASES, "history(first: 1, after: $t) { nodes { id } }")
     every, some = within("children", f"nodes {{ {lists} }}"), within("children(first: 200)", f"nodes {{ {lists} }}")
-    feed = f'changes(hierarchy: LOCATION, tree: "{WIDE}", since: $t) {{ cursor }}'
+    feed = f'changes(hierarchy: LOCATION, tree: "{WIDE}", after: $t) {{ cursor }}'
     text = "$t: String!"
     found = {
         "long cursor for every list": wide(every, text, t=cursor),
@@ -124,15 +125,16 @@ def _cursors() -> Examples:
         "long cursor for some histories": wide(within("children(first: 300)", f"nodes {{ {states} }}"), text, t=cursor),
         "long cursor for changes": query(many(ROOT_FIELDS, feed), text, t=cursor),
     }
-    for name, arguments, value in (
-        ("long from for every root", "children(from: $t)", OUTSIDE),
-        ("long to for every root", "children(to: $t)", OUTSIDE),
-        ("long from and to for every root", "descendants(from: $t, to: $t)", OUTSIDE),
-        ("from of combining marks for every root", "descendants(from: $t)", MARKS),
+    for name, arguments, declared, value in (
+        ("keys from a long one for every root", "children(where: {key: {gte: $t}})", text, OUTSIDE),
+        ("keys to a long one for every root", "children(where: {key: {lt: $t}}, orderBy: {field: KEY})", text, OUTSIDE),
+        ("keys to the longest for every root", "children(where: {key: {lt: $t}})", text, OUTSIDE[:4_000]),
+        ("long paths for every root", "descendants(where: {path: {gte: $t, lt: $t}})", "$t: Path!", OUTSIDE),
+        ("paths of combining marks for every root", "descendants(where: {path: {gte: $t}})", "$t: Path!", MARKS),
     ):
         ranges = many(ALIASES - 1, arguments + " { nodes { id } }")
         roots = within(f"locations(first: {COUNTRIES - 1})", f"nodes {{ {ranges} }}")
-        found[name] = query(roots, text, t=value)
+        found[name] = query(roots, declared, t=value)
     return found
 
 
@@ -142,7 +144,7 @@ def _walks() -> Examples:
     up_and_down = "parent { children { nodes { " * 3 + LEAVES + " } } }" * 3
     deepest = "/".join([DEEP, *["c0"] * (DEPTH - 1)])
     everything = f"""{LEAVES} changedBy key childCount descendantCount code population latitude longitude
-        pathOf(level: COUNTRY) isDescendantOf(path: "{WIDE}") ... on City {{ timezone }}"""
+        ... on City {{ timezone }}"""
     siblings = "siblings(first: 3) { nodes { siblings { nodes { id } } } }"
     return {
         "all nodes": wide("descendants { nodes { id path name } }"),
@@ -159,11 +161,12 @@ def _walks() -> Examples:
 
 
 def _returns() -> Examples:
-    """Relations back to the same nodes: roots of roots, and parents of children."""
-    roots = many(ALIASES, f"root {{ {LEAVES} root {{ {LEAVES} root {{ {LEAVES} }} }} }}")
+    """Relations back to the same nodes: siblings of roots, and ancestors of nodes."""
+    siblings = many(ALIASES, f"siblings(first: 3) {{ nodes {{ {LEAVES} }} }}")
+    above = many(ALIASES, f"ancestors {{ {LEAVES} ancestors {{ {LEAVES} }} }}")
     return {
-        "roots of roots of all nodes": wide(f"descendants {{ nodes {{ {'root { ' * 12 + LEAVES + ' }' * 12} }} }}"),
-        "roots of every root": query(f"locations {{ nodes {{ {roots} }} }}"),
+        "ancestors of all nodes many times": wide(f"descendants {{ nodes {{ {above} }} }}"),
+        "siblings of every root": query(f"locations {{ nodes {{ {siblings} }} }}"),
         "parents of all children": wide(
             f"children {{ nodes {{ {many(ALIASES, f'parent {{ {LEAVES} }}')} }} }}",
         ),
@@ -171,20 +174,15 @@ def _returns() -> Examples:
 
 
 def _past() -> Examples:
-    """Revisions, and relations below them."""
-    nodes = f"descendants {{ nodes {{ {LEAVES} }} }}"
-    returns = many(15, f"descendants(first: 300) {{ nodes {{ root {{ {LEAVES} }} }} }}")
-    old = many(ALIASES, f"atRevision(n: 1) {{ {LEAVES} parent {{ {LEAVES} }} root {{ {LEAVES} }} }}")
+    """Revisions."""
+    old = many(ALIASES, f"atRevision(n: 1) {{ {OLD_LEAVES} }}")
+    revised = 'location(path: "OLD/revised")'
     return {
-        "roots of nodes below an old state": wide(f"atRevision(n: 1) {{ {returns} }}"),
-        "all nodes below an old state": wide(f"atRevision(n: 1) {{ root {{ {nodes} }} }}"),
-        "all nodes below many old states": wide(many(ALIASES, f"atRevision(n: 1) {{ root {{ {nodes} }} }}")),
+        "old states of one node": wide(old),
         "many old states of some nodes": wide(f"descendants(first: 500) {{ nodes {{ {old} }} }}"),
-        "old state of all nodes": wide(f"descendants {{ nodes {{ atRevision(n: 1) {{ {LEAVES} }} }} }}"),
-        "old state of an old state": wide("atRevision(n: 1) { " * 12 + LEAVES + " }" * 12),
-        "long history under many aliases": query(
-            within('location(path: "OLD/revised")', many(ALIASES, "history { nodes { name } }"))
-        ),
+        "old state of all nodes": wide(f"descendants {{ nodes {{ atRevision(n: 1) {{ {OLD_LEAVES} }} }} }}"),
+        "long history under many aliases": query(within(revised, many(ALIASES, "history { nodes { name } }"))),
+        "ends of a long history": query(within(revised, many(ALIASES, "history(last: 100) { nodes { name } }"))),
     }
 
 
@@ -214,13 +212,20 @@ def _answers() -> Examples:
 
 def _counts() -> Examples:
     """Counts of ranges, and look-ups that find nothing: they return no nodes."""
-    ranges = " ".join(f'a{n}: descendants(first: 0, from: "S{n:04}") {{ totalCount }}' for n in range(ALIASES))
-    roots = ranges.replace("S0", "A0").replace("first: 0, ", "")
+    counts = 'a{0}: {1}, where: {{{2}: {{gte: "{3}"}}}}) {{ totalCount }}'
+    ranges, below, roots = [
+        " ".join(counts.format(n, relation, value, f"{first}{n:04}") for n in range(ALIASES))
+        for relation, value, first in (
+            ("descendants(first: 0", "path", f"{WIDE}/S"),
+            ("children(first: 0", "key", "T"),
+            ("descendants(level: STATE", "path", "C000/A"),
+        )
+    ]
     lost = [{"__typename": "City", "path": f"OLD/moved{number % 8}/{number}/a/b/c/d"} for number in range(1_000)]
     feed = f'changes(hierarchy: LOCATION, tree: "{WIDE}", under: "{WIDE}/S0000") {{ changes {{ path }} cursor }}'
     return {
         "counts of many ranges": wide(ranges),
-        "counts of ranges of some nodes": wide(f"children(first: 300) {{ nodes {{ {ranges.replace('S0', 'T0')} }} }}"),
+        "counts of ranges of some nodes": wide(f"children(first: 300) {{ nodes {{ {below} }} }}"),
         "counts of ranges of every root": query(f"locations {{ nodes {{ {roots} }} }}"),
         "old paths that lead nowhere": query(
             many(ROOT_FIELDS, 'location(path: "OLD/moved0/nothing/at/all") { id }'),
@@ -240,7 +245,9 @@ def _documents() -> Examples:
         "type many times": query(many(ROOT_FIELDS - 1, f'__type(name: "Location") {{ {kinds} {related} }}')),
         "schema of the subgraph many times": query(" ".join(["_service { sdl }"] * (ROOT_FIELDS - 1))),
         "one field many times": wide(" ".join(["parent { name id parent { name id } }"] * 100)),
-        "aliases in many fragments": wide(" ".join(f"... on City {{ x{n}: pathOf(level: CITY) }}" for n in range(30))),
+        "aliases in many fragments": wide(
+            " ".join(f"... on City {{ x{n}: childCount(level: CITY) }}" for n in range(30))
+        ),
         "many unknown fields": wide(" ".join(f"nothing{number}" for number in range(1_500))),
         "long name": Sent("query " + "a" * 200_000 + " { locations { nodes { id } } }"),
         "long text": query('location(path: "' + "\\u0301" * 40_000 + '") { id }'),

@@ -26,7 +26,7 @@ READY_SECONDS = 10.0
 COLLECT_ABOVE_MB = 10.0
 WARM = (
     '{ location(path: "C000") { name ancestors { id } children(first: 1) { totalCount nodes { id } } } }',
-    '{ location(path: "C000") { descendants(first: 2) { nodes { id root { id } history { totalCount } } } } }',
+    '{ location(path: "C000") { descendants(first: 2) { nodes { id ancestors { id } history { totalCount } } } } }',
     '{ location(path: "nowhere") { atRevision(n: 1) { id } } }',
 )
 _CPU_CLOCK = 2  # of a process as a whole, in Linux's numbers for the clocks of others

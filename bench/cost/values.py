@@ -143,8 +143,10 @@ class Values:
         return random.choice(self._ids[-4:] if extreme else self._ids)
 
     def _text(self, name: str, random: Random, extreme: bool) -> str:
-        if name in ("after", "before", "since"):
+        if name in ("after", "before"):
             return random.choice(self._cursors[-7:] if extreme else self._cursors)
+        if name == "languages" and not extreme:
+            return random.choice(["de", "de-AT", "zh-Hant"])
         if name == "hierarchy":
             return random.choice(self._long) if extreme else random.choice(["location", "category"])
         return random.choice(self._long if extreme else ["A", "S1", "S2", "T", "z", "x" * 100])
@@ -163,6 +165,8 @@ class Values:
         elif kind.name.endswith("Condition"):
             fields = [one for one in fields if depth < MAX_NESTED or one[0] not in ("and", "or", "not")]
             fields = random.sample(fields, min(len(fields), random.choice([1, 2, 3])))
+        elif kind.name.endswith("OrderBy") and not extreme:
+            fields = [one for one in fields if one[0] != "languages"]  # which only names have
         found = {name: self._one(name, get_named_type(one.type), random, extreme, depth + 1) for name, one in fields}
         times = 1 if depth else random.choice([1, 2, 20])
         return {

@@ -39,8 +39,8 @@ BELOW = (
 }"""
 )
 PAGE_INFO = "pageInfo { hasNextPage endCursor }"
-CHANGES = """query Changes($tree: Path!, $since: String) {
-  changes(hierarchy: LOCATION, tree: $tree, since: $since) { changes { event nodeId from to } cursor hasMore }
+CHANGES = """query Changes($tree: Path!, $after: String) {
+  changes(hierarchy: LOCATION, tree: $tree, after: $after) { changes { event nodeId from to } cursor hasMore }
 }"""
 FIELDS = [
     {"name": "name", "type": "string"},
@@ -145,9 +145,9 @@ class Clade:
                 return
             after = page["pageInfo"]["endCursor"]
 
-    def changes(self, tree: str, since: str | None) -> Json:
+    def changes(self, tree: str, after: str | None) -> Json:
         """A page of a tree's changes. Raises Expired."""
-        feed: Json = self.ask(CHANGES, tree=tree, since=since)["changes"]
+        feed: Json = self.ask(CHANGES, tree=tree, after=after)["changes"]
         return feed
 
 

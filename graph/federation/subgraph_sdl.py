@@ -38,6 +38,8 @@ _GATEWAY_FIELDS = {"_service": "", "_entities": ""}  # only a gateway calls them
 _OWN_FIELDS = {"hierarchies": ""}  # each subgraph would answer with its own hierarchies alone
 _SHARED = frozenset({"PageInfo", "LocalizedName", "Money", "Localized", "LocalizedText"})  # several subgraphs have them
 _OF_NODES = {"history": "history", "atRevision": "history"}
+# It is left out: Cosmo's composer takes no interface whose fields are of interfaces that implement it.
+_TREE_NODE = "TreeNode"
 
 
 def service_field(sdl: Callable[[], str]) -> StrawberryField:
@@ -57,12 +59,13 @@ def service_field(sdl: Callable[[], str]) -> StrawberryField:
 def subgraph_sdl(schema: strawberry.Schema, classes: Sequence[type[Node]], expose: frozenset[str] = frozenset()) -> str:
     """The SDL of the subgraph: the exposed parts of the schema, with nodes as entities by ID and by path.
 
-    All types that implement `Node` are entities. The interfaces of hierarchies are, too, so that a subgraph can add
-    fields to nodes of any level with `@interfaceObject`. `classes` are those that the schema was made of.
+    All types of nodes are entities. The interfaces of hierarchies are, too, so that a subgraph can add fields to nodes
+    of any level with `@interfaceObject`. `classes` are those that the schema was made of.
     """
     directives = _joined(field_directives(classes), demand_control(classes))
     definitions: dict[str, Any] = {one.name.value: one for one in _definitions(schema.as_str())}
-    entities = [name for name, one in definitions.items() if _is_entity(one)]
+    entities = [name for name, one in definitions.items() if _TREE_NODE in _interfaces_of(one)]
+    del definitions[_TREE_NODE]
     for name in entities:
         definitions[name] = _shaped(definitions[name], _OF_NODES, expose, '@key(fields: "id") @key(fields: "path")')
     definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY | _GATEWAY_FIELDS | _OWN_FIELDS, expose)
@@ -86,20 +89,18 @@ def _definitions(sdl: str) -> tuple[Any, ...]:
     return parse(sdl, no_location=True).definitions
 
 
-def _is_entity(definition: Any) -> bool:
-    """Whether it is a type of nodes, or the interface of a hierarchy. TreeNode is not: its key would promise that this
-    subgraph has all nodes of the supergraph.
-    """
-    implemented = {interface.name.value for interface in getattr(definition, "interfaces", None) or ()}
-    return "TreeNode" in implemented
+def _interfaces_of(definition: Any) -> dict[str, Any]:
+    """The interfaces that a type implements, by their names."""
+    return {one.name.value: one for one in getattr(definition, "interfaces", None) or ()}
 
 
 def _shaped(definition: Any, words: dict[str, str], expose: frozenset[str], directives: str = "") -> Any:
-    """A definition without unexposed fields, and with directives."""
+    """A definition without unexposed fields and TreeNode, and with directives."""
     hidden = {name for name, word in words.items() if word not in expose}
     fields = tuple(one for one in definition.fields if one.name.value not in hidden)
+    interfaces = tuple(one for name, one in _interfaces_of(definition).items() if name != _TREE_NODE)
     (carrier,) = _definitions(f"type Any {directives}")
-    return replace(definition, fields=fields, directives=carrier.directives)
+    return replace(definition, fields=fields, interfaces=interfaces, directives=carrier.directives)
 
 
 def _decorated(definition: Any, directives: Directives) -> Any:
@@ -130,8 +131,8 @@ def _reached(definitions: dict[str, Any], roots: Iterable[str]) -> set[str]:
     """The names of these types, of all types that they refer to, and of those that implement interfaces among these."""
     referred = {name: _names_in(definition) for name, definition in definitions.items()}
     for name, definition in definitions.items():
-        for interface in getattr(definition, "interfaces", None) or ():
-            referred[interface.name.value].add(name)
+        for interface in _interfaces_of(definition):
+            referred[interface].add(name)
     reached: set[str] = set()
     ahead = set(roots)
     while ahead:

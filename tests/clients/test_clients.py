@@ -49,7 +49,8 @@ def test_the_queries_that_relay_makes_go_on_where_a_page_ended(relay_texts, demo
     found = httpx.post(f"{demo_server}/graphql", json={"query": f'{{ product(path: "{dell}") {{ id }} }}'}).json()
     product_id = found["data"]["product"]["id"]
     page = ask("treePageQuery", path="US", product=product_id)
-    assert page["node"]["name"] == "Dell XPS 13 Laptop"
+    assert (page["node"]["name"], page["node"]["levelName"]) == ("Dell XPS 13 Laptop", "PRODUCT")
+    assert [above["name"] for above in page["node"]["ancestors"]] == ["Electronics"]
     assert ask("treeProductQuery", id=product_id)["node"]["brand"] == "Dell"
 
     def walk(field: str, query: str) -> list[str]:

@@ -68,18 +68,20 @@ export const history = (hierarchy, level) => `query history($path: Path!, $first
 }`;
 
 /** The siblings of a node that are of its level, and its possible new neighbours. @param {Hierarchy} hierarchy */
-export const siblings = (hierarchy) => `query siblings($path: Path!, $level: ${hierarchy.title}Level!, $first: Int!) {
+export const siblings = (hierarchy) => `query siblings($path: Path!, $level: [${hierarchy.title}Level!]!, $first: Int!) {
   node: ${hierarchy.field}(path: $path) { siblings(level: $level, first: $first) { nodes { path name } } }
 }`;
 
-/** Children whose keys are not less than a text. @param {Hierarchy} hierarchy */
-export const childrenFrom = (hierarchy) => `query childrenFrom($path: Path!, $from: String, $first: Int!) {
-  node: ${hierarchy.field}(path: $path) { children(first: $first, from: $from) { nodes { path name } } }
+/** Children whose keys begin with a text. @param {Hierarchy} hierarchy */
+export const childrenWith = (hierarchy) => `query childrenWith($path: Path!, $start: String!, $first: Int!) {
+  node: ${hierarchy.field}(path: $path) {
+    children(first: $first, where: { key: { startsWith: $start } }, orderBy: { field: KEY }) { nodes { path name } }
+  }
 }`;
 
 /** The changes of a tree, oldest first. */
-export const CHANGES = `query changes($hierarchy: HierarchyName!, $tree: Path!, $since: String) {
-  changes(hierarchy: $hierarchy, tree: $tree, since: $since) {
+export const CHANGES = `query changes($hierarchy: HierarchyName!, $tree: Path!, $after: String) {
+  changes(hierarchy: $hierarchy, tree: $tree, after: $after) {
     changes { event nodeId from to at } cursor hasMore
   }
 }`;

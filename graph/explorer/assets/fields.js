@@ -1,6 +1,6 @@
 // Form fields: one for each attribute, for texts in languages, and for paths.
 import { html, useRef, useState } from "./vendor/preact.js";
-import { childrenFrom } from "./documents_writing.js";
+import { childrenWith } from "./documents_writing.js";
 import { formOf } from "./values.js";
 import { fieldWords, levelWord } from "./words.js";
 /** @import { Api, Hierarchy } from "./api" */
@@ -121,8 +121,8 @@ export function PathField({ api, hierarchy, onChange, ...rest }) {
     const mine = ++turn.current;
     const end = text.lastIndexOf("/");
     if (end < 1) return;
-    const variables = { path: text.slice(0, end), from: text.slice(end + 1) || null, first: 20 };
-    const answer = await api.ask(childrenFrom(hierarchy), variables).catch(() => null);
+    const start = text.slice(end + 1).replaceAll(/%2F/gi, "/").replaceAll("%25", "%");
+    const answer = await api.ask(childrenWith(hierarchy), { path: text.slice(0, end), start, first: 20 }).catch(() => null);
     if (mine === turn.current) setFound(answer?.data?.node?.children?.nodes ?? []);
   };
   return html`<${Field} list=${list} onChange=${typed} ...${rest} />

@@ -132,13 +132,13 @@ async function movesOf(api, hierarchy, path, id) {
 async function movesIn(api, hierarchy, tree) {
   const moves = [];
   /** @type {string | null} */
-  let since = null;
+  let after = null;
   for (let page = 0; page < MAX_PAGES; page++) {
     /** @type {any} */
-    const { changes, cursor, hasMore } = (await api.ask(CHANGES, { hierarchy: hierarchy.name, tree, since })).data.changes;
+    const { changes, cursor, hasMore } = (await api.ask(CHANGES, { hierarchy: hierarchy.name, tree, after })).data.changes;
     moves.push(...changes.filter((/** @type {any} */ one) => one.event === "MOVED"));
     if (!hasMore) break;
-    since = cursor;
+    after = cursor;
   }
   return moves.reverse();
 }

@@ -15,7 +15,7 @@ const counted = (...words) => {
 };
 const client = new ApolloClient({ link: new HttpLink({ uri: url, fetch: counted }), cache });
 
-const NAMED = gql`fragment Named on Node { id ... on CategoryNode { name level } }`;
+const NAMED = gql`fragment Named on Node { id ... on TreeNode { name levelName } ... on CategoryNode { level } }`;
 const LIST = gql`
   query List($path: Path!, $after: String, $orderBy: [CategoryNodeOrderBy!]) {
     categoryNode(path: $path) {

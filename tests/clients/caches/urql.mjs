@@ -8,7 +8,7 @@ export async function open(url, documents) {
     .query(getIntrospectionQuery(), {});
   const cache = cacheExchange({
     schema,
-    keys: { Change: () => null, ChangeFeed: () => null, DeletedNode: () => null },
+    keys: { TreeChange: () => null, TreeChangeFeed: () => null, DeletedNode: () => null },
     updates: { Mutation: { deleteAssetNode: ({ deleteAssetNode }, _, cache) => cache.invalidate(deleteAssetNode.node) } },
   });
   const client = new Client({ url, preferGetMethod: false, exchanges: [cache, fetchExchange] });

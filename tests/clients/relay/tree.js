@@ -31,9 +31,17 @@ export const product = graphql`
   }
 `;
 
+export const breadcrumb = graphql`
+  fragment tree_breadcrumb on TreeNode {
+    name
+    levelName
+    ancestors { id name }
+  }
+`;
+
 export const page = graphql`
   query treePageQuery($path: Path!, $product: ID!) {
     location(path: $path) { id ...tree_children ...tree_cities }
-    node(id: $product) { ...tree_product @alias }
+    node(id: $product) { ...tree_product @alias ...tree_breadcrumb @alias }
   }
 `;

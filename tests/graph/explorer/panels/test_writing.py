@@ -120,6 +120,22 @@ def test_siblings_are_reordered(visit, data, country):
     assert [one["key"] for one in listed["children"]["nodes"]] == ["B", "A", "City"]
 
 
+def test_a_path_is_completed_by_children_whose_keys_begin_as_typed(visit, data, country):
+    for key in ("Oma", "Omaha", "Om/50%", "Lincoln"):
+        data(CREATE, parent=f"{country}/S", key=key)
+    page = visit("write", f"{country}/S/City")
+    opened(page, "Move…")
+    for typed, keys in (
+        ("Om", ["Om%2F50%25", "Oma", "Omaha"]),
+        ("Om%2f50%25", ["Om%2F50%25"]),
+        ("", ["City", "Lincoln", "Om%2F50%25", "Oma", "Omaha"]),
+    ):
+        page.get_by_label("New parent").fill(f"{country}/S/{typed}")
+        options = page.locator("dialog datalist option")
+        expect(options).to_have_count(len(keys))
+        assert [one.get_attribute("value") for one in options.all()] == [f"{country}/S/{key}" for key in keys]
+
+
 def test_errors_are_at_their_fields(visit, country):
     page = visit("write", f"{country}/S")
     opened(page, "Add child…")
