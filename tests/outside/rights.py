@@ -287,7 +287,7 @@ def _selections() -> Iterator[str]:
         yield f"{relation}(orderBy: [{{field: NAME}}, {{field: SMALL}}], last: 4) {{ {_PAGE} }}"
         some = 'where: {or: [{name: {contains: "1"}}, {small: {lt: 3}}, {childCount: {gt: 1}}]}'
         yield f"{relation}({some}) {{ totalCount nodes {{ path }} }}"
-    yield "parent { path } root { path name } ancestors { path name }"
+    yield "parent { path } ... on TreeNode { levelName } ancestors { path name }"
     yield "history { totalCount nodes { name changedBy } } atRevision(n: 1) { name }"
 
 
