@@ -271,7 +271,6 @@ class _RedactedSubtree:
             before=encode_cursor(CursorKind.DESCENDANTS, top.id, before) if before else None,
             levels=self._requested.window.levels,
             max_depth=max_depth,
-            ordering=self._requested.window.ordering,
             bounds=self._requested.window.bounds,
         )
         return Relation(RelationKind.DESCENDANTS, window, self._requested.relation.selection)

@@ -42,7 +42,7 @@ UNITS = 2000 * 1.2  # docs/security.md; "reads in progress still count"
 BODY = 225_000
 POLL_SECONDS = 0.02
 LITERALS = 1800  # of the 2,000 tokens of a document
-BOUNDS = {"orderBy": 4, "languages": 20, "levels": 2, "level": 2, "paths": 1000, "ids": 1000, "representations": 1000,
+BOUNDS = {"orderBy": 4, "languages": 20, "level": 2, "paths": 1000, "ids": 1000, "representations": 1000,
           "names": 50, "in": 100, "and": 50, "or": 50}  # fmt: skip
 _made: dict[tuple[str, str, int], list[Any]] = {}
 PROMISES = (
@@ -107,6 +107,12 @@ def values(name: str, kind: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
             if key not in _made:  # lists of tens of thousands, which many fields take
                 _made[key] = [small(kind.of_type, name, number) for number in range(count)]
             yield f"{name} of {count}", _made[key]
+        if name == "orderBy":
+            for count in (BOUNDS["languages"], BOUNDS["languages"] * 10):
+                tags = [_tag(number) for number in range(count)]
+                yield f"{name} with languages of {count}", [{"field": "NAME", "languages": tags}]
+            for field, direction in itertools.product(("KEY", "PATH", "POSITION"), ("ASC", "DESC")):
+                yield f"{name} {field} {direction}", [{"field": field, "direction": direction}]
     elif isinstance(kind, GraphQLInputObjectType):
         if depth > 3:
             return
@@ -114,11 +120,17 @@ def values(name: str, kind: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
         for field, one in kind.fields.items():
             if str(one.type) in seen:
                 continue
-            seen.add(str(one.type) if field not in ("and", "or", "not") else "")
+            seen.add(str(one.type) if field not in ("and", "or", "not", "in") else "")
             if (depth and field in ("and", "or", "not")) or (depth and is_leaf_type(get_nullable_type(one.type))):
                 continue
             for label, value in values(field, one.type, depth + 1):
                 yield f"{name}.{label}", {**(small(kind, name) if not kind.is_one_of else {}), field: value}
+        if depth == 0 and "path" in kind.fields:
+            for count in (10, BOUNDS["or"], BOUNDS["or"] * 10):
+                yield f"{name}.or of {count} paths", {"or": [{"path": {"startsWith": f"R/{n}"}} for n in range(count)]}
+                ranges = [{"key": {"gte": f"{n}", "lt": f"{n}5"}} for n in range(count)]
+                yield f"{name}.or of {count} ranges of keys", {"or": ranges}
+                yield f"{name}.and of {count} conditions not on a key", {"and": [{"not": each} for each in ranges]}
         if depth == 0 and "not" in kind.fields:
             for levels in (5, 50):
                 value = small(kind, name)

@@ -42,7 +42,7 @@ CONTENT = """ id path key name level depth names { language text } note
    moments sites states prices { amount currency } parcels { ...P } }
  ... on Card { title grade } """
 PARCEL = "fragment P on Parcel { code size corner { x y } days price { amount currency } }"
-WRITTEN = " revision updatedAt changedAt changedBy history { totalCount } "
+WRITTEN = " revision updatedAt changedBy history { totalCount } "
 CREATE = f"""
 mutation($parent: Path, $key: String!, $name: String!, $names: [LocalizedNameInput!], $attributes: ThingAttributes!) {{
   createThing(parent: $parent, key: $key, name: $name, names: $names, attributes: $attributes) {{

@@ -8,6 +8,10 @@ KNOWN: dict[str, str] = {
         "The rest of a former path is looked up below where the renamed node is now, so that it leads to nothing or to "
         "a node that was never there."
     ),
+    "a granted subtree is not backwards in the lists of a node above it": (
+        "`orderBy: {field: PATH, direction: DESC}` of the descendants of a node above a caller's grants leaves the "
+        "nodes of a grant in the order of their paths."
+    ),
     "a search shares its limits with hidden nodes": (
         "A caller who may see a part of a hierarchy misses matches where nodes hidden from her fill the limits."
     ),
@@ -16,6 +20,9 @@ KNOWN: dict[str, str] = {
     ),
     "letters with a stroke sort after z, but are found without it": (
         "`lodz` finds Łódź, but lists sort it after Z and conditions do not find it by `l`."
+    ),
+    "descendants with one key are backwards under KEY DESC": (
+        "Nodes with equal keys do not stay in the order of the list, as those with other equal values do."
     ),
     "lists of more than 10,000 nodes cannot be sorted": (
         "`orderBy` and `where` reject lists of more than CLADE_MAX_NODES nodes."

@@ -17,11 +17,14 @@ from tests.outside.processes import EXTREMES, Place, Server, command
 HIDDEN = "A hidden node **looks as if it did not exist**, in every field"
 NOT_FOUND = "it is null, absent from lists, not counted, and `NOT_FOUND` for mutations, with the"
 PART_FOUND = "A caller who may read a part of a hierarchy finds only nodes of this part, in the same order."
+PART_LISTED = "Callers with grants sort and filter what they see."
+FORWARDS = "a granted subtree is not backwards in the lists of a node above it"
 SHARED = "a search shares its limits with hidden nodes"
 PROMISES = (
     ("rights.md", HIDDEN),
     ("rights.md", NOT_FOUND),
     ("find-nodes.md", PART_FOUND),
+    ("lists.md", PART_LISTED),
     ("rights.md", "`totalCount` counts visible nodes"),
     ("rights.md", "neither the order nor"),
     ("rights.md", "An old path that redirects to a hidden node is not found."),
@@ -109,6 +112,8 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
     queries = list(_queries())
     for caller, under in ((caller, under) for caller in CALLERS for under in (None, *_PATHS)):
         _search_part(worlds, caller, under)
+    for caller in CALLERS:
+        _list_parts(worlds, caller, chance)
     for turn in ("before", "after"):
         for caller in CALLERS:
             for query in chance.sample(queries, len(queries) // share):
@@ -150,6 +155,44 @@ def _search_part(worlds: Worlds, caller: str, under: str | None) -> None:
     if found["complete"]:
         worlds.expect(caller, query, PART_FOUND, expected, got["nodes"])
         worlds.counts["searches compared with all nodes"] += 1
+
+
+PLACES = (
+    '(where: {path: {gte: "T/a/n03", lt: "T/b/mine/n07"}}%s)',
+    '(orderBy: {field: PATH, direction: DESC}, where: {not: {path: {startsWith: "T/b/mine"}}}%s)',
+    '(where: {or: [{key: {startsWith: "n0"}}, {path: {startsWith: "T/b"}}, {path: {in: ["T/c", "T/c/x/n05"]}}]}%s)',
+    '(orderBy: {field: KEY}, where: {key: {gt: "a", lte: "n04"}}%s)',
+    "(orderBy: [{field: NAME}, {field: PATH}]%s)",
+    "(level: [BOX, CARD], orderBy: {field: KEY, direction: DESC}%s)",
+)
+BACKWARDS = "(orderBy: {field: POSITION, direction: DESC}%s)"
+
+
+def _list_parts(worlds: Worlds, caller: str, chance: random.Random) -> None:
+    """A caller has of each list what is granted to her or above that, in the same order, also by pages."""
+    shown = [path for path in ("T", "T/a", "T/b", "T/c", "T/b/mine", "U") if visibility(caller, path) != "hidden"]
+    for path in (None, *shown):
+        relations = ("children", "descendants", "siblings") if path else ("things",)
+        for relation in relations:
+            arguments = (*PLACES, BACKWARDS) if relation != "descendants" else PLACES[:-1]
+            for given in arguments:
+                backwards = (
+                    relation == "descendants" and given == PLACES[1] and visibility(caller, path or "") == "above"
+                )
+                if backwards and FORWARDS in KNOWN:
+                    worlds.counts[f"known: {FORWARDS}"] += 1
+                    continue
+                size, number = chance.choice(("first", "last")), chance.choice((1, 3, 5))
+                one = f"{relation}{given} {{ nodes {{ path }} }}"
+                query = f'{{ list: thing(path: "{path}") {{ {one} }} }}' if path else f"{{ {one} }}"
+                wholes = [worlds.bare.ask(query % "", key=worlds.keys[each]).data for each in ("admin", caller)]
+                page = worlds.bare.ask(query % f", {size}: {number}", key=worlds.keys[caller]).data
+                whole, seen, part = ((got["list"] if path else got)[relation] for got in (*wholes, page))
+                nodes = [node for node in whole["nodes"] if visibility(caller, node["path"]) != "hidden"]
+                worlds.expect(caller, query % "", PART_LISTED, nodes, seen["nodes"])
+                nodes = nodes[:number] if size == "first" else nodes[-number:]
+                worlds.expect(caller, query % f", {size}: {number}", PART_LISTED, nodes, part["nodes"])
+                worlds.counts["lists compared with all nodes"] += 1
 
 
 def _end(worlds: Worlds) -> None:
@@ -287,8 +330,10 @@ def _selections() -> Iterator[str]:
         yield f"{relation}(orderBy: [{{field: NAME}}, {{field: SMALL}}], last: 4) {{ {_PAGE} }}"
         some = 'where: {or: [{name: {contains: "1"}}, {small: {lt: 3}}, {childCount: {gt: 1}}]}'
         yield f"{relation}({some}) {{ totalCount nodes {{ path }} }}"
-    yield "parent { path } root { path name } ancestors { path name }"
-    yield "history { totalCount nodes { name changedBy } } atRevision(n: 1) { name }"
+        yield f"{relation}{PLACES[0] % ', last: 3'} {{ {_PAGE} }}"
+        yield f"{relation}{PLACES[1] % ', first: 3'} {{ {_PAGE} }}"
+    yield "parent { path } ... on TreeNode { levelName } ancestors { path name }"
+    yield "history(last: 2) { totalCount nodes { name changedBy } } atRevision(n: 1) { name }"
 
 
 _PAGE = "totalCount edges { cursor node { path } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }"

@@ -69,7 +69,7 @@ class Change:
         made = {"event": "MOVED", "from": text(self.old), "to": text(self.new)}
         if self.new is None:
             made = {"event": "DELETED", "from": None, "to": None}
-        field = f'changes(hierarchy: THING, tree: "{self.old[0]}", since: "{cursor}")'
+        field = f'changes(hierarchy: THING, tree: "{self.old[0]}", after: "{cursor}")'
         return asking.fixed(
             f"{field} {{ changes {{ event from to withDescendants }} }}",
             ([], [{**made, "withDescendants": True}]),
@@ -297,8 +297,8 @@ def _written_meanwhile(server: Server, change: Change, move: str) -> Counter[str
 def _end_of_log(server: Server, tree: str) -> str:
     cursor, more = "", True
     while more:
-        since = f', since: "{cursor}"' if cursor else ""
-        feed = server.ask(f'{{ changes(hierarchy: THING, tree: "{tree}"{since}) {{ cursor hasMore }} }}').data[
+        after = f', after: "{cursor}"' if cursor else ""
+        feed = server.ask(f'{{ changes(hierarchy: THING, tree: "{tree}"{after}) {{ cursor hasMore }} }}').data[
             "changes"
         ]
         cursor, more = feed["cursor"], feed["hasMore"]

@@ -176,7 +176,7 @@ class World:
         former = [old for old, known in self.tree.former.items() if known == item and old not in self.tree.nodes]
         if len(former) > 1:  # a former path is lost when a node above was renamed later (`tests/outside/known.py`)
             former = [old for old in former if not any(old[:size] in self.tree.former for size in range(1, len(old)))]
-        selection = "{ id path name revision childCount descendantCount parent { path name childCount } root { path }"
+        selection = "{ id path name revision childCount descendantCount parent { path name childCount }"
         selection += " ancestors { id path name } children(first: 0) { totalCount } history { totalCount }"
         selection += " descendants(first: 0) { totalCount } }"
         given = [f'id: "thing:{item}"', *(f'path: "{text(p)}"' for p in [path, *former[-3:]] if p)]
@@ -200,7 +200,7 @@ class World:
         return {
             "id": f"thing:{item.id}", "path": text(path), "name": item.name, "revision": self.revisions[item.id],
             **counts, "parent": parent and {**parent, "childCount": len(tree.children(path[:-1]))},
-            "root": {"path": path[0]}, "ancestors": above,
+            "ancestors": above,
             "children": {"totalCount": counts["childCount"]},
             "descendants": {"totalCount": counts["descendantCount"]},
             "history": {"totalCount": self.revisions[item.id]},

@@ -108,7 +108,7 @@ class Asking:
 
 
 _FIELDS = "{ id path key name level depth }"
-_UPWARDS = "{ path parent { path } root { path } ancestors { id path name } }"
+_UPWARDS = "{ path levelName parent { path } ancestors { id path name } }"
 _CHILDREN = "{ path childCount children { totalCount nodes { path childCount } } }"
 _COUNTS = "{ descendantCount boxes: descendantCount(level: BOX) descendants(level: CARD) { totalCount } }"
 _DESCENDANTS = """{ all: descendants { totalCount } first: descendants(first: 7) { nodes { path } }
@@ -134,7 +134,7 @@ def _fields(state: Tree, path: Path) -> Any:
 def _upwards(state: Tree, path: Path) -> Any:
     above = [{**_place(state, other), "name": state.nodes[other].name} for other in state.ancestors(path)]
     parent = {"path": text(path[:-1])} if path[:-1] else None
-    return {"path": text(path), "parent": parent, "root": {"path": path[0]}, "ancestors": above}
+    return {"path": text(path), "levelName": state.nodes[path].level, "parent": parent, "ancestors": above}
 
 
 def _children(state: Tree, path: Path) -> Any:

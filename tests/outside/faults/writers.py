@@ -222,9 +222,9 @@ def log_of(server: Server, box: str) -> list[Line]:
     lines: list[Line] = []
     cursor, more = "", True
     while more:
-        since = f', since: "{cursor}"' if cursor else ""
+        after = f', after: "{cursor}"' if cursor else ""
         where = f'tree: "{box.split("/")[0]}", under: "{box}"'
-        field = f"changes(hierarchy: THING, {where}{since}) {{ changes {{ event nodeId path to }} cursor hasMore }}"
+        field = f"changes(hierarchy: THING, {where}{after}) {{ changes {{ event nodeId path to }} cursor hasMore }}"
         feed = server.ask(f"{{ {field} }}").data["changes"]
         lines += [(line["event"], line["nodeId"], line["to"]) for line in feed["changes"] if line["path"] != box]
         cursor, more = feed["cursor"], feed["hasMore"]

@@ -211,7 +211,8 @@ async function nodeField(node, name, args, info) {
   const field = info.parentType.getFields()[name];
   const replay = async () => place((await alone(info.parentType, field, args, everything(field.type), node)).value);
   switch (name) {
-    case "parent": case "root": case "ancestors": {
+    case "levelName": return node.level;
+    case "parent": case "ancestors": {
       count(name === "ancestors" ? hierarchy.ancestors(node).length : 1);
       return hierarchy[name](node);
     }
@@ -225,25 +226,49 @@ async function nodeField(node, name, args, info) {
       if (found === undefined) return replay();
       return name === "name" ? found?.text ?? node.name : found?.language ?? null;
     }
-    case "isDescendantOf": {
-      if (!nodeAt(args.path) || !hierarchy.byPath.has(args.path)) return replay();
-      return node.path.startsWith(`${args.path}/`);
-    }
-    case "pathOf": {
-      const found = [...hierarchy.ancestors(node), node].filter(({ level }) => level === args.level);
-      return found.length > 1 ? replay() : found[0]?.path ?? null;
-    }
-    case "history": {
-      world.past += 1;
-      const { value } = await alone(info.parentType, field, args, ` { totalCount edges { cursor } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } nodes ${everything(world.schema.getType(`${hierarchy.interface}Revision`))} }`, node);
-      return value && { ...value, nodes: value.nodes.map(revision), edges: value.nodes.map((one, i) => ({ cursor: value.edges[i].cursor, node: revision(one) })) };
-    }
+    case "history": return history(node, field, args, info);
     case "atRevision": {
       world.past += 1;
       return revision((await alone(info.parentType, field, args, everything(field.type), node)).value);
     }
     default: return localized(node[name]);
   }
+}
+
+/** A page of the revisions, cut from all of them; the cursors of all are those of a page. */
+async function history(node, field, args, info) {
+  world.past += 1;
+  const selection = ` { totalCount edges { cursor } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } nodes ${everything(world.schema.getType(`${node.$hierarchy.interface}Revision`))} }`;
+  const { value: all } = await alone(info.parentType, field, {}, selection, node);
+  const key = listKey(node, "history", {});
+  const revisions = all.nodes.map((one, i) => ({ ...revision(one), $cursor: all.edges[i].cursor }));
+  for (const one of revisions) world.cursors.set(one.$cursor, { key, path: String(one.revision) });
+  let cut;
+  try {
+    cut = page(revisions, args, (cursor) => {
+      const known = world.cursors.get(cursor);
+      if (known?.key !== key) throw new Unsure("a cursor of another list");
+      return revisions.findIndex((one) => String(one.revision) === known.path);
+    });
+  } catch (error) {
+    if (error instanceof Refused) throw failure(undefined, error.message);
+    if (!(error instanceof Unsure)) throw error;
+    world.unsure.set(error.message, (world.unsure.get(error.message) ?? 0) + 1);
+    const { value } = await alone(info.parentType, field, args, selection, node);
+    return value && { ...value, nodes: value.nodes.map(revision), edges: value.nodes.map((one, i) => ({ cursor: value.edges[i].cursor, node: revision(one) })) };
+  }
+  const asked = (name) => alone(info.parentType, field, args, selection, node).then(({ value }) => value.pageInfo[name]);
+  return {
+    totalCount: revisions.length,
+    nodes: cut.nodes,
+    edges: cut.nodes.map((one) => ({ node: one, cursor: one.$cursor })),
+    pageInfo: {
+      hasNextPage: () => cut.hasNextPage ?? asked("hasNextPage"),
+      hasPreviousPage: () => cut.hasPreviousPage ?? asked("hasPreviousPage"),
+      startCursor: cut.nodes[0]?.$cursor ?? null,
+      endCursor: cut.nodes.at(-1)?.$cursor ?? null,
+    },
+  };
 }
 
 const revision = (value) => value && { ...place(value), $revision: true };

@@ -1,5 +1,5 @@
 // Relations of nodes by their paths alone: who is whose child, and in which order, as the documentation says.
-import { byCodePoint, isUsualTag } from "./text.mjs";
+import { byCodePoint, byKeys } from "./text.mjs";
 import { Refused, Unsure } from "./conditions.mjs";
 
 const parentOf = (path) => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : null);
@@ -19,47 +19,36 @@ export class Hierarchy {
     const first = new Set(reordered);
     // docs/concepts.md: "ordered by parent and rank", and the rank of a city Omaha is CITY#Omaha#: so levels by name.
     const order = (a, b) => byCodePoint(a.level, b.level)
-      || first.has(b.path) - first.has(a.path) || byCodePoint(a.key, b.key);
+      || first.has(b.path) - first.has(a.path) || byKeys([a.key], [b.key]);
     for (const list of this.childrenOf.values()) list.sort(order);
   }
 
   parent = (node) => this.byPath.get(parentOf(node.path)) ?? null;
   ancestors = (node) => (this.parent(node) ? [...this.ancestors(this.parent(node)), this.parent(node)] : []);
-  root = (node) => this.ancestors(node)[0] ?? node;
   children = (node) => this.childrenOf.get(node.path);
   siblings = (node) => this.childrenOf.get(parentOf(node.path)).filter((other) => other !== node);
   roots = () => this.childrenOf.get(null);
 
   /** "Descendants, ordered by path": each node right before its own descendants. */
-  descendants(node, isIn = () => true) {
-    const children = [...this.children(node)].filter(isIn).sort((a, b) => byCodePoint(a.key, b.key));
+  descendants(node) {
+    const children = [...this.children(node)].sort((a, b) => byKeys([a.key], [b.key]));
     return children.flatMap((child) => [child, ...this.descendants(child)]);
   }
 
   /** The nodes of a list before it is cut into pages. */
   whole(kind, node, args, lists) {
-    if (args.level != null && args.levels != null) throw new Unsure("level and levels");
-    if (args.levels != null && !args.levels.length) throw new Unsure("no levels");
-    const levels = args.level != null ? [args.level] : args.levels ?? null;
-    const ranged = args.from != null || args.to != null;
-    const isIn = (child) => (args.from == null || byCodePoint(child.key, args.from) >= 0)
-      && (args.to == null || byCodePoint(child.key, args.to) < 0);
-    if ([args.from, args.to].some((key) => key != null && !/^[\x21-\x7e]+$/.test(key))) throw new Unsure("keys");
-    let found = kind === "descendants" ? this.descendants(node, isIn) : this[kind](node);
-    if (kind === "children" && ranged) found = found.filter(isIn).sort((a, b) => byCodePoint(a.key, b.key));
-    if (kind === "descendants" && ranged && levels) throw new Unsure("descendants of a level between keys");
+    if (args.level?.length === 0) throw new Refused("no levels");
+    let found = this[kind](node);
     if (args.maxDepth != null) {
       if (args.maxDepth < 1) throw new Unsure("maxDepth");
       found = found.filter((one) => one.depth <= node.depth + args.maxDepth);
     }
-    if (levels) found = found.filter((one) => levels.includes(one.level));
-    if (args.languages != null && (args.languages.length > 20 || !args.languages.every(isUsualTag))) throw new Unsure("languages");
+    if (args.level != null) found = found.filter((one) => args.level.includes(one.level));
     if (args.where != null) {
       lists.check(args.where);
-      found = found.filter((one) => lists.meets(this.name, one, args.where, args.languages));
+      found = found.filter((one) => lists.meets(this.name, one, args.where));
     }
-    if (args.orderBy != null) found = lists.sort(this.name, found, args.orderBy, args.languages);
-    return args.reverse ? [...found].reverse() : found;
+    return args.orderBy != null ? lists.sort(this.name, kind, found, args.orderBy) : found;
   }
 }
 

@@ -54,9 +54,10 @@ class Session:
             root = Document(f"{{ {fields['listField']} {CURSORS} }}")
             known += _cursors(self.client.ask(root), [fields["listField"]], hierarchy["name"], None, "roots")
             for node in hierarchy["nodes"][:8]:
-                for kind in ("children", "descendants", "siblings"):
+                for kind in ("children", "descendants", "siblings", "history"):
+                    cursors = CURSORS if kind != "history" else CURSORS.replace("path", "path: revision")
                     ask = Document(
-                        f"query($p: Path!) {{ {fields['field']}(path: $p) {{ {kind} {CURSORS} }} }}",
+                        f"query($p: Path!) {{ {fields['field']}(path: $p) {{ {kind} {cursors} }} }}",
                         {"p": node["path"]},
                     )
                     place = [fields["field"], kind]
@@ -148,8 +149,5 @@ def _cursors(reply: Reply, place: list[str], hierarchy: str, node: str | None, k
     found = reply.body["data"]
     for name in place:
         found = found[name]
-    return [
-        {"cursor": edge["cursor"], "path": edge["node"]["path"], "node": node, "kind": kind, "hierarchy": hierarchy,
-         "args": {"reverse": False}}
-        for edge in found["edges"]
-    ]  # fmt: skip
+    of = {"node": node, "kind": kind, "hierarchy": hierarchy, "args": {}}
+    return [{"cursor": edge["cursor"], "path": str(edge["node"]["path"]), **of} for edge in found["edges"]]

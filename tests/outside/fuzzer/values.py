@@ -9,6 +9,7 @@ from graphql import (
     GraphQLInputObjectType,
     GraphQLList,
     GraphQLNonNull,
+    get_named_type,
     get_nullable_type,
 )
 
@@ -36,6 +37,7 @@ WORDS = (
     "'",
 )
 KEYS = ("A", "B", "M", "N", "O", "a", "b", "c", "z", "1", "2", "Omaha", "~", "日", "", "%")
+LAST = ("KEY", "PATH", "POSITION")
 INTEGERS = (0, 1, 2, 3, 5, -1, 2**31 - 1, -(2**31), 486_052)
 LONGS = (0, 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), -(2**53) - 1)
 FLOATS = (0.0, 0.5, -0.5, 1, 41.2587, 1e100, -1e100, 5e-100, 90)
@@ -56,13 +58,12 @@ class Values:
         self.ids = [node["id"] for node in snapshot.nodes]
         self._by_name: dict[str, Callable[[], Any]] = {
             "first": self._size, "last": self._size, "after": self._cursor, "before": self._cursor,
-            "from": lambda: self.random.choice(KEYS), "to": lambda: self.random.choice(KEYS),
             "text": self._words, "n": lambda: self.random.choice((1, 1, 2, 3, 0, -1, 2**31 - 1)),
             "maxDepth": lambda: self.random.choice((1, 1, 2, 3, 32, 0)),
             "latitude": lambda: self.random.choice((41.2587, 52.52, 48, 90, -90, 0, 91)),
             "longitude": lambda: self.random.choice((-95.9379, 13.405, 11.5, 180, -180, 360, 361)),
             "kilometers": lambda: self.random.choice((1, 50, 600.5, 2000, 0, 2001)),
-            "since": self._cursor, "path": self._path, "under": self._path, "tree": self._tree,
+            "path": self._path, "under": self._path, "tree": self._tree,
             "paths": lambda: self._some(self._path), "ids": lambda: self._some(self._id), "id": self._id,
             "languages": self._languages, "representations": lambda: self._some(self._representation),
         }  # fmt: skip
@@ -72,7 +73,13 @@ class Values:
         if not path and name in self._by_name:
             return self._by_name[name]()
         kind = get_nullable_type(kind)
+        if name == "languages":
+            return self._languages()
         if isinstance(kind, GraphQLList):
+            if self._rare(0.15):  # GraphQL takes one value for a list of it
+                return self.of(name, kind.of_type, path)
+            if get_named_type(kind).name.endswith("OrderBy"):
+                return self._orders(kind.of_type)
             many = self.random.choice((0, 1, 1, 2, 3))
             return [self.of(name, kind.of_type, (*path, "[]")) for _ in range(many)]
         if isinstance(kind, GraphQLEnumType):
@@ -84,12 +91,32 @@ class Values:
     def _object(self, kind: GraphQLInputObjectType, path: tuple[str, ...]) -> dict[str, Any]:
         needed = [name for name, field in kind.fields.items() if isinstance(field.type, GraphQLNonNull)]
         others = [name for name in kind.fields if name not in needed]
+        if kind.name.endswith("OrderBy"):
+            return self._order(kind)
         if len(path) > 4:
             others = [name for name in others if name not in ("and", "or", "not")]
         some = self.random.sample(others, min(len(others), self.random.choice((1, 1, 1, 2, 3))))
         return {name: self.of(name, kind.fields[name].type, (*path, name)) for name in (*needed, *some)}
 
+    def _order(self, kind: GraphQLInputObjectType) -> dict[str, Any]:
+        found = {name: self.of(name, kind.fields[name].type, (name,)) for name in ("field", "direction")}
+        if self._rare(0.4 if found["field"] == "NAME" else 0.03):
+            found["languages"] = self._languages()
+        return found
+
+    def _orders(self, kind: Any) -> list[dict[str, Any]]:
+        """Mostly with what has to be the last at the end."""
+        inner = get_named_type(kind)
+        assert isinstance(inner, GraphQLInputObjectType)
+        orders = [self._order(inner) for _ in range(self.random.choice((0, 1, 1, 2, 3)))]
+        if not self._rare(0.1):
+            last = [order for order in orders if order["field"] in LAST]
+            orders = [order for order in orders if order["field"] not in LAST] + last[:1]
+        return orders
+
     def _scalar(self, name: str, path: tuple[str, ...]) -> Any:
+        if "key" in path and self.random.random() < 0.4:
+            return self.random.choice((*KEYS, self.random.choice(self.snapshot.nodes)["key"][:2]))
         known = [value for value in self._stored(path) if _fits(name, value)]
         if known and self.random.random() < 0.7:
             return self.random.choice(known)

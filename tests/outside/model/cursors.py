@@ -22,8 +22,8 @@ class Kept:
 
     step: Step
     owner: str | None
-    cursors: dict[str, str]
-    states: dict[str, Any]
+    cursors: dict[Any, str]
+    states: dict[Any, Any]
 
 
 def some_cursors(chance: random.Random, trees: Trees) -> Step:
@@ -32,7 +32,7 @@ def some_cursors(chance: random.Random, trees: Trees) -> Step:
     nodes = list(trees.nodes.values())
     if not nodes or chance.random() < 0.5:
         return step
-    kind = chance.choice(("roots", "children", "descendants", "siblings"))
+    kind = chance.choice(("roots", "children", "descendants", "siblings", "history"))
     step |= {"do": "window", "kind": kind, "path": trees.path(chance.choice(nodes))}
     return {**step, "with": lists.some_arguments(chance, trees, kind, nodes)}
 
@@ -66,7 +66,7 @@ def _window(session: Session, step: Step, chance: random.Random) -> None:
         found = {"ids": [edge["node"]["id"] for edge in got["edges"]], "totalCount": got["totalCount"], **info}
         if expected != {name: found[name] for name in expected}:
             session.wrong(PAGES, {"window": given, **expected}, found)
-    states = {node["id"]: _state(trees, step, owner, node) for node in whole}
+    states = _states(trees, step, owner, whole)
     kept = Kept(step, owner["id"] if owner else None, dict(zip(states, cursors, strict=True)), states)
     session.kept = [*session.kept[-MAX_KEPT:], kept]
 
@@ -103,8 +103,8 @@ def _again(session: Session, step: Step, chance: random.Random) -> None:
     if (kept.owner and owner is None) or _is_doubtful(trees, kept.step):
         return
     session.counts["cursors used again"] += 1
-    whole = [node["id"] for node in lists.whole_list(trees, kept.step["kind"], owner, kept.step["with"])]
-    states = {id: _state(trees, kept.step, owner, trees.nodes[id]) for id in whole}
+    found = lists.whole_list(trees, kept.step["kind"], owner, kept.step["with"])
+    states, whole = _states(trees, kept.step, owner, found), [node["id"] for node in found]
     same = {id for id, state in states.items() if kept.states.get(id) == state}
     ids = list(kept.cursors)
     place = ids.index(chance.choice([id for id in ids if id not in same] or ids))
@@ -119,13 +119,21 @@ def _pages(
     session: Session, step: Step, owner: Node | None, windows: list[dict[str, Any]], promise: tuple[str, str]
 ) -> list[Any]:
     """These parts of a list; those of a node's list in one request."""
-    picked = "{ totalCount pageInfo { hasNextPage hasPreviousPage } edges { cursor node { id } } }"
+    id = lists.ID[step["kind"]]
+    picked = f"{{ totalCount pageInfo {{ hasNextPage hasPreviousPage }} edges {{ cursor node {{ {id} }} }} }}"
     given = [arguments({**step["with"], **window}) for window in windows]
     if owner is None:
         return [ask(session, step, f"things{each} {picked}", promise) for each in given]
     fields = " ".join(f"p{number}: {step['kind']}{each} {picked}" for number, each in enumerate(given))
     got = ask(session, step, f"thing(path: {literal(session.trees.path(owner))}) {{ {fields} }}", promise)
     return list(got.values())
+
+
+def _states(trees: Trees, step: Step, owner: Node | None, found: list[Node]) -> dict[Any, Any]:
+    """By id; a revision never changes."""
+    if step["kind"] == "history":
+        return {each["id"]: None for each in found}
+    return {each["id"]: _state(trees, step, owner, each) for each in found}
 
 
 def _state(trees: Trees, step: Step, owner: Node | None, node: Node) -> Any:

@@ -28,7 +28,7 @@ def some_feed(chance: random.Random, trees: Trees) -> Step:
             step["under"] = chance.choice(inside)
     elif kind == "walk":
         step |= {
-            "kind": chance.choice(("roots", "children", "descendants", "siblings")),
+            "kind": chance.choice(("roots", "children", "descendants", "siblings", "history")),
             "size": chance.choice((1, 2, 3, 7)),
         }
         if step["kind"] != "roots":
@@ -84,20 +84,20 @@ def _feed(session: Session, step: Step) -> None:
     log = trees.logs.get(step["tree"], [])
     shown = len(session.shown)
     under = {"under": step["under"]} if "under" in step else {}
-    since = session.cursors.get(step["tree"]) if not under else None
-    for cursor, skipped in ((None, 0), since or (None, 0)):
-        given = {"hierarchy": Word("THING"), "tree": step["tree"], **under, **({"since": cursor} if cursor else {})}
+    last = session.cursors.get(step["tree"]) if not under else None
+    for cursor, skipped in ((None, 0), last or (None, 0)):
+        given = {"hierarchy": Word("THING"), "tree": step["tree"], **under, **({"after": cursor} if cursor else {})}
         expected = log[skipped:]
         got: list[Node] = []
         while True:
             text = f"changes{arguments(given)} {{ changes {{ {ENTRY} }} cursor hasMore }}"
             page = ask(session, step, text, FEED)
             got += page["changes"]
-            given["since"] = page["cursor"]
+            given["after"] = page["cursor"]
             if not page["hasMore"]:
                 break
         if under:
-            expected = _limited(expected, got, step["under"])
+            expected = _limited(expected, step["under"])
         problem = _entries_differ(expected, got)
         if problem:
             session.wrong(FEED, *problem)
@@ -106,22 +106,15 @@ def _feed(session: Session, step: Step) -> None:
     del session.shown[shown:]
 
 
-def _limited(log: list[Node], got: list[Node], under: str) -> list[Node]:
-    """The entries of a subtree.
-
-    The docs differ about those of ancestors: "Only changes of this subtree, or of its ancestors" (schema) and "limits
-    the stream to one subtree" (following-changes.md). So these may come or not, but moves and deletions, which include
-    the subtree, have to.
-    """
-    seen = [(entry["event"], entry["nodeId"], entry["revision"]) for entry in got]
+def _limited(log: list[Node], under: str) -> list[Node]:
+    """ "Only changes of this subtree … and moves and deletions of an ancestor with its subtree" (schema)."""
     found: list[Node] = []
     for entry in log:
         own = entry["path"] if isinstance(entry["path"], tuple) else (entry["path"],)
         paths = [path for path in (*own, entry["from"], entry["to"]) if path]
         inside = any(path == under or path.startswith(under + "/") for path in paths)
         above = any(under.startswith(path + "/") for path in paths)
-        shown = (entry["event"], entry["nodeId"], entry["revision"]) in seen
-        if inside or (above and (entry["withDescendants"] or shown)):
+        if inside or (above and entry["withDescendants"]):
             found.append(entry)
     return found
 
@@ -167,7 +160,9 @@ def _pages(session: Session, step: Step, whole: list[str], size: str, cursor: st
     left, seen = list(whole), 0
     given: dict[str, Any] = {**step["with"], size: step["size"]}
     ahead, behind = ("hasNextPage", "hasPreviousPage") if size == "first" else ("hasPreviousPage", "hasNextPage")
-    picked = "totalCount edges { cursor node { id } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }"
+    id = lists.ID[step["kind"]]
+    picked = f"totalCount edges {{ cursor node {{ {id} }} }} "
+    picked += "pageInfo { hasNextPage hasPreviousPage startCursor endCursor }"
     for number in range(len(whole) // step["size"] + 2):
         field = f"{'things' if step['kind'] == 'roots' else step['kind']}{arguments(given)} {{ {picked} }}"
         text = field if step["kind"] == "roots" else f"thing(path: {literal(step['path'])}) {{ page: {field} }}"

@@ -13,9 +13,10 @@ from tests.outside.model.literals import arguments
 from tests.outside.model.trees import LEVELS, Node, Trees
 
 Field = dict[str, Any]
-PLAIN = ("id", "path", "key", "name", "level", "depth", "revision", "updatedAt", "changedAt", "changedBy", "__typename")
+PLAIN = ("id", "path", "key", "name", "level", "levelName", "depth", "revision", "updatedAt", "changedBy", "__typename")
+TREE = ("id", "path", "key", "name", "levelName", "depth", "childCount", "__typename")
 REVISION = ("revision", "changedAt", "changedBy", "name", "level")
-RELATIONS = ("parent", "root", "ancestors")
+RELATIONS = ("parent", "ancestors")
 LISTS = ("children", "descendants", "siblings")
 NAMES = {"language", "text"}
 SUBFIELDS = {
@@ -53,10 +54,8 @@ def some_fields(chance: random.Random, trees: Trees, deeper: int, *, lists_too: 
             {"field": "nameLanguage", "with": {"languages": chance.choice(values.ASKED)}},
             {"field": "names"},
         ]
-    if chance.random() < 0.3:
-        found.append({"field": "pathOf", "with": {"level": Word(chance.choice(LEVELS))}})
-        paths = [trees.path(node) for node in trees.nodes.values()] or ["a"]
-        found.append({"field": "isDescendantOf", "with": {"path": chance.choice(paths)}})
+    if chance.random() < 0.2:
+        found += some_tree_fields(chance)
     if chance.random() < 0.4:
         found += [{"field": name} for name in chance.sample(sorted(values.KINDS), chance.choice((1, 3, 29)))]
         found += [{"field": "label"}] if chance.random() < 0.3 else []
@@ -80,12 +79,25 @@ def _some_lists(chance: random.Random, trees: Trees, deeper: int) -> list[Field]
             pick = some_fields(chance, trees, deeper - 1)
             found.append({"field": name, "with": given, "pick": pick, "edges": chance.random() < 0.3})
     if chance.random() < 0.1:
-        found.append({"field": "history", "pick": some_revision_fields(chance)})
+        given = {chance.choice(("first", "last")): chance.choice((0, 1, 2, 100))} if chance.random() < 0.6 else {}
+        found.append({"field": "history", "with": given, "pick": some_revision_fields(chance)})
     if chance.random() < 0.1:
         found.append(
             {"field": "atRevision", "with": {"n": chance.choice((1, 1, 2, 9))}, "pick": [{"field": "revision"}]}
         )
     return found
+
+
+def some_tree_fields(chance: random.Random) -> list[Field]:
+    """Fields of the interface of all hierarchies, `TreeNode`."""
+    found: list[Field] = [{"field": name} for name in chance.sample(TREE, chance.choice((1, 3, 8)))]
+    if chance.random() < 0.5:
+        found.append({"field": "name", "as": "treeName", "with": {"languages": chance.choice(values.ASKED)}})
+    for name in RELATIONS:
+        if chance.random() < 0.5:
+            pick = [{"field": name} for name in chance.sample(TREE, chance.choice((1, 2, 8)))]
+            found.append({"field": name, "as": f"tree{name.title()}", "pick": pick})
+    return [{**field, "on": "TreeNode"} for field in found]
 
 
 def some_revision_fields(chance: random.Random) -> list[Field]:
@@ -108,7 +120,9 @@ def text_of(selection: list[Field], suffix: str = "") -> str:
         owners = [level for level in LEVELS if field["field"] in values.ATTRIBUTES[level]]
         if field["field"] == "label":
             owners = ["BOX"]
-        if len(owners) == 1:
+        if "on" in field:
+            parts.append(f"... on {field['on']}{suffix} {{ {written} }}")
+        elif len(owners) == 1:
             inside[owners[0]].append(written)
         else:
             parts.append(written)
@@ -129,7 +143,8 @@ def _written(field: Field, suffix: str) -> str:
     if name == "atRevision":
         return f"{head} {{ {text_of(field['pick'], 'Revision')} }}"
     if name == "history":
-        return f"{head} {{ totalCount nodes {{ {text_of(field['pick'], 'Revision')} }} }}"
+        nodes = f"nodes {{ {text_of(field['pick'], 'Revision')} }}"
+        return f"{head} {{ totalCount pageInfo {{ hasNextPage hasPreviousPage }} {nodes} }}"
     if name in (*LISTS, "roots"):
         nodes = f"nodes {{ {text_of(field['pick'])} }}"
         nodes = f"edges {{ node {{ {text_of(field['pick'])} }} }}" if field.get("edges") else nodes
@@ -165,13 +180,12 @@ def _value(trees: Trees, node: Node, field: Field) -> Any:
     if name == "parent":
         above = trees.ancestors(node)
         return answer(trees, above[-1], pick) if above else None
-    if name == "root":
-        return answer(trees, trees.root(node), pick)
     if name == "ancestors":
         return [answer(trees, above, pick) for above in trees.ancestors(node)]
     if name == "history":
-        nodes = [revision_answer(node, kept, pick) for kept in reversed(node["history"])]
-        return {"totalCount": len(nodes), "nodes": nodes}
+        page, info = _page(list(reversed(node["history"])), given)
+        nodes = [revision_answer(node, kept, pick) for kept in page]
+        return {"totalCount": len(node["history"]), "pageInfo": info, "nodes": nodes}
     if name == "atRevision":
         return next(
             (revision_answer(node, kept, pick) for kept in node["history"] if kept["revision"] == given["n"]), None
@@ -183,14 +197,19 @@ def connection(trees: Trees, kind: str, node: Node | None, field: Field) -> dict
     """A list without cursors: whole, or its first or last nodes."""
     given = field.get("with", {})
     whole = lists.whole_list(trees, kind, node, given)
-    page = whole[: given["first"]] if "first" in given else whole
-    if "last" in given:
-        page = whole[max(len(whole) - given["last"], 0) :]
-    info = {"hasNextPage": "first" in given and len(page) < len(whole)}
-    info["hasPreviousPage"] = "last" in given and len(page) < len(whole)
+    page, info = _page(whole, given)
     answers = [answer(trees, each, field["pick"]) for each in page]
     shown = {"edges": [{"node": each} for each in answers]} if field.get("edges") else {"nodes": answers}
     return {"totalCount": len(whole), "pageInfo": info, **shown}
+
+
+def _page(whole: list[Node], given: Node) -> tuple[list[Node], dict[str, bool]]:
+    """The first or the last of a list, and whether there are more."""
+    page = whole[: given["first"]] if "first" in given else whole
+    if "last" in given:
+        page = whole[max(len(whole) - given["last"], 0) :]
+    is_part = len(page) < len(whole)
+    return page, {"hasNextPage": "first" in given and is_part, "hasPreviousPage": "last" in given and is_part}
 
 
 def revision_answer(node: Node, kept: Node, pick: list[Field]) -> dict[str, Any]:
@@ -231,16 +250,6 @@ def _count(trees: Trees, node: Node, given: Node, *, below: bool) -> int:
     return len([each for each in found if given.get("level") in (None, each["level"])])
 
 
-def _path_of(trees: Trees, node: Node, given: Node) -> Any:
-    """ "Path of the ancestor of this level, or of the node itself; null if there is none": of several any one."""
-    found = [each for each in [*trees.ancestors(node), node] if each["level"] == given["level"]]
-    return OneOf(trees.path(each) for each in found) if found else None
-
-
-def _is_descendant(trees: Trees, node: Node, given: Node) -> bool:
-    return trees.path(node).startswith(given["path"] + "/")
-
-
 _OWN: dict[str, Any] = {
     "id": lambda trees, node, given: node["id"],
     "path": lambda trees, node, given: trees.path(node),
@@ -249,16 +258,14 @@ _OWN: dict[str, Any] = {
     "nameLanguage": lambda trees, node, given: lists.name_in(node, given["languages"])[1],
     "names": lambda trees, node, given: by_language(node["names"]),
     "level": lambda trees, node, given: node["level"],
+    "levelName": lambda trees, node, given: node["level"],
     "depth": lambda trees, node, given: len(trees.ancestors(node)),
     "revision": lambda trees, node, given: node["revision"],
     "updatedAt": lambda trees, node, given: node["at"],
-    "changedAt": lambda trees, node, given: node["at"],
     "changedBy": lambda trees, node, given: None,
     "__typename": lambda trees, node, given: node["level"].title(),
     "childCount": lambda trees, node, given: _count(trees, node, given, below=False),
     "descendantCount": lambda trees, node, given: _count(trees, node, given, below=True),
-    "pathOf": _path_of,
-    "isDescendantOf": _is_descendant,
 }
 
 

@@ -1,4 +1,4 @@
-"""Lists as docs/lists.md and docs/querying.md say: which nodes, filtered, sorted, reversed."""
+"""Lists as docs/lists.md, docs/querying.md and the schema say: which nodes, filtered, and in which order."""
 
 import random
 import unicodedata
@@ -6,25 +6,50 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from tests.outside.known import KNOWN
 from tests.outside.model import values
-from tests.outside.model.folding import has_stroke, sort_text
+from tests.outside.model.folding import folded, has_stroke, sort_text
 from tests.outside.model.trees import LEVELS, Node, Trees
 
 Arguments = dict[str, Any]
 TEXTUAL = {"text", "title", "site"}
 ENUMS = {"state": values.STATES, "size": values.SIZES}
 ORDER_FIELDS = {
-    "NAME": "name", "KEY": "key", "LEVEL": "level", "CHILD_COUNT": "childCount", "UPDATED_AT": "updatedAt",
+    "NAME": "name", "LEVEL": "level", "CHILD_COUNT": "childCount", "UPDATED_AT": "updatedAt",
     "NOTE": "note", "TEXT": "text", "REQUIRED_FLAG": "requiredFlag", "SMALL": "small", "LARGE": "large",
     "RATIO": "ratio", "EXACT": "exact", "DAY": "day", "MOMENT": "moment", "SITE": "site", "STATE": "state",
     "SIZE": "size", "LATITUDE": "latitude", "LONGITUDE": "longitude", "TITLE": "title", "GRADE": "grade",
 }  # fmt: skip
-FIELD_KINDS = {"name": "text", "key": "text", "childCount": "int", "updatedAt": "moment", **values.KINDS}
-FILTERS = [*FIELD_KINDS, "level"]
+LAST_FIELDS = ("KEY", "PATH", "POSITION")
+FIELD_KINDS = {"name": "text", "childCount": "int", "updatedAt": "moment", **values.KINDS}
+FILTERS = [*FIELD_KINDS, "name", "key", "key", "key", "path", "path", "path"]
+EXACT = ("eq", "in", "lt", "lte", "gt", "gte", "startsWith")
+ID = {**dict.fromkeys(("roots", "children", "descendants", "siblings"), "id"), "history": "id: revision"}
+BACKWARDS = "descendants with one key are backwards under KEY DESC"
+assert BACKWARDS in KNOWN
 
 
 class Word(str):
     """A name in GraphQL, such as a value of an enum."""
+
+
+# The order of the tree
+
+Place = tuple[bytes, ...]
+
+
+def place_of(keys: list[str]) -> Place:
+    """Keys as they compare in the tree: by segments, in each by bytes, and a parent before its descendants.
+
+    "In a key, every character up to `%` is percent-encoded, and all others are unchanged … and the byte order of keys
+    is the order of the tree for any script" (decisions/keys.md).
+    """
+    return tuple("".join(f"%{ord(c):02X}" if c <= "%" else c for c in values.normal(key)).encode() for key in keys)
+
+
+def keys_of(path: str) -> list[str]:
+    """The keys of a path: "Within a key, / is escaped as %2F and % as %25" (schema)."""
+    return [part.replace("%2F", "/").replace("%25", "%") for part in path.split("/")]
 
 
 # What is in a list
@@ -44,7 +69,7 @@ def value_of(trees: Trees, node: Node, field: str, languages: list[str] | None =
     """A value that a list can be sorted or filtered by; times as times, decimals as numbers."""
     if field == "name":
         return name_in(node, languages)[0]
-    if field in ("key", "level"):
+    if field == "level":
         return node[field]
     if field == "childCount":
         return len(trees.children(node["id"]))
@@ -58,28 +83,24 @@ def value_of(trees: Trees, node: Node, field: str, languages: list[str] | None =
 
 
 def whole_list(trees: Trees, kind: str, node: Node | None, arguments: Arguments) -> list[Node]:
-    """The list before pagination; `kind` is roots, children, descendants or siblings."""
-    # Keys are normalized wherever they are written.
-    low, high = (values.normal(arguments[end]) if end in arguments else None for end in ("from", "to"))
-    found = _related(trees, kind, node, arguments)
-    if low is not None or high is not None:
-        # "`from` (inclusive) and `to` (exclusive)"; "Orders the list by key" (schema).
+    """The list before pagination; `kind` is roots, children, descendants, siblings or history."""
+    if kind == "history":
+        # "Revisions, newest first" (schema); their number stands for an id.
         assert node is not None
-        depth = len(trees.keys(node))
-        keys = {each["id"]: trees.keys(each)[depth] for each in found}
-        found = [
-            each for each in found if (low or "") <= keys[each["id"]] and (high is None or keys[each["id"]] < high)
-        ]
-        if kind == "children":
-            found.sort(key=lambda each: each["key"])
-    levels = [arguments["level"]] if "level" in arguments else arguments.get("levels")
-    found = [each for each in found if levels is None or each["level"] in levels]
-    languages = arguments.get("languages")
-    if "where" in arguments:
-        found = [each for each in found if meets(trees, each, arguments["where"], languages)]
-    for order in reversed(arguments.get("orderBy", ())):
-        found = _sorted(trees, found, order, languages)
-    return found[::-1] if arguments.get("reverse") else found
+        return [{"id": kept["revision"]} for kept in reversed(node["history"])]
+    found = _related(trees, kind, node, arguments)
+    if arguments.get("level") is not None:
+        found = [each for each in found if each["level"] in _several(arguments["level"])]
+    if arguments.get("where") is not None:
+        found = [each for each in found if meets(trees, each, arguments["where"])]
+    for order in reversed(_several(arguments.get("orderBy") or [])):
+        found = _sorted(trees, found, order)
+    return found
+
+
+def _several(given: Any) -> list[Any]:
+    """A list; GraphQL takes one value for a list of it."""
+    return given if isinstance(given, list) else [given]
 
 
 def _related(trees: Trees, kind: str, node: Node | None, arguments: Arguments) -> list[Node]:
@@ -93,19 +114,23 @@ def _related(trees: Trees, kind: str, node: Node | None, arguments: Arguments) -
     return trees.children(node["id"] if node else None)
 
 
-def _sorted(trees: Trees, nodes: list[Node], order: Arguments, languages: list[str] | None) -> list[Node]:
+def _sorted(trees: Trees, nodes: list[Node], order: Arguments) -> list[Node]:
     """ "Nodes without the value come last … Nodes with equal values stay in the order of the list." """
+    down = order.get("direction") == "DESC"
+    if order["field"] == "POSITION":
+        # The own order of siblings: "Position among the siblings, after the level" (schema).
+        return nodes[::-1] if down else nodes
+    if order["field"] in LAST_FIELDS:
+        key = {node["id"]: place_of(trees.keys(node)[-1 if order["field"] == "KEY" else 0 :]) for node in nodes}
+        return sorted(nodes, key=lambda node: key[node["id"]], reverse=down)
     field = ORDER_FIELDS[order["field"]]
-    found = {node["id"]: value_of(trees, node, field, languages) for node in nodes}
+    found = {node["id"]: value_of(trees, node, field, order.get("languages")) for node in nodes}
     with_value = [node for node in nodes if found[node["id"]] is not None]
     without = [node for node in nodes if found[node["id"]] is None]
     comparable = _comparable(field)
-    down = order.get("direction") == "DESC"
-    if down:
-        # A stable sort downwards keeps the order of equal values, too.
-        with_value = with_value[::-1]
-    with_value.sort(key=lambda node: comparable(found[node["id"]]))
-    return (with_value[::-1] if down else with_value) + without
+    # `reverse` keeps the order of equal values, too.
+    with_value.sort(key=lambda node: comparable(found[node["id"]]), reverse=down)
+    return with_value + without
 
 
 def _comparable(field: str) -> Callable[[Any], Any]:
@@ -120,32 +145,64 @@ def _comparable(field: str) -> Callable[[Any], Any]:
 
 
 def is_doubtful(trees: Trees, nodes: list[Node], arguments: Arguments) -> bool:
-    """Whether an order depends on letters with a stroke, which search and sort fold differently."""
-    languages = arguments.get("languages")
-    fields = [ORDER_FIELDS[order["field"]] for order in arguments.get("orderBy", ())] + ["name", "key", "text", "title"]
-    return any(
-        has_stroke(str(value_of(trees, node, field, languages) or "")) for node in nodes for field in fields
-    ) or has_stroke(str(arguments.get("where", "")))
+    """Whether an order or a condition depends on letters with a stroke, which search and sort fold differently."""
+    fields = {ORDER_FIELDS.get(order["field"], "") for order in _several(arguments.get("orderBy") or [])}
+    fields |= _filtered(arguments.get("where") or {})
+    for field in fields & {name for name, kind in FIELD_KINDS.items() if kind in TEXTUAL}:
+        texts = [value_of(trees, node, field) or "" for node in nodes]
+        texts += [text for node in nodes for text in node["names"].values()] if field == "name" else []
+        if any(has_stroke(text) for text in texts):
+            return True
+    return has_stroke(str(arguments.get("where", "")))
+
+
+def _filtered(where: Arguments) -> set[str]:
+    """The fields on which there are conditions."""
+    found = {name for name in where if name not in ("and", "or", "not")}
+    for inner in (*where.get("and", ()), *where.get("or", ()), *([where["not"]] if "not" in where else [])):
+        found |= _filtered(inner)
+    return found
 
 
 # Conditions
 
 
-def meets(trees: Trees, node: Node, where: Arguments, languages: list[str] | None) -> bool:
+def meets(trees: Trees, node: Node, where: Arguments) -> bool:
     """ "A node has to meet all of them; and, or and not combine conditions." """
-    return all(_meets(trees, node, name, condition, languages) for name, condition in where.items())
+    return all(_meets(trees, node, name, condition) for name, condition in where.items())
 
 
-def _meets(trees: Trees, node: Node, name: str, condition: Any, languages: list[str] | None) -> bool:
+def _meets(trees: Trees, node: Node, name: str, condition: Any) -> bool:
     if name == "and":
-        return all(meets(trees, node, each, languages) for each in condition)
+        return all(meets(trees, node, each) for each in condition)
     if name == "or":
-        return any(meets(trees, node, each, languages) for each in condition)
+        return any(meets(trees, node, each) for each in condition)
     if name == "not":
-        return not meets(trees, node, condition, languages)
-    found = value_of(trees, node, name, languages)
-    kind = FIELD_KINDS.get(name, "level")
-    return all(_operator(kind, operator, found, sent) for operator, sent in condition.items())
+        return not meets(trees, node, condition)
+    if name == "key":
+        return all(_exact(operator, [node["key"]], sent, _one_key) for operator, sent in condition.items())
+    if name == "path":
+        return all(_exact(operator, trees.keys(node), sent, keys_of) for operator, sent in condition.items())
+    found = value_of(trees, node, name, condition.get("languages"))
+    operators = ((operator, sent) for operator, sent in condition.items() if operator != "languages")
+    return all(_operator(FIELD_KINDS[name], operator, found, sent) for operator, sent in operators)
+
+
+def _one_key(text: str) -> list[str]:
+    return [text]
+
+
+def _exact(operator: str, keys: list[str], sent: Any, read: Callable[[str], list[str]]) -> bool:
+    """Conditions on keys and paths: "exact and in the order of the tree" (schema)."""
+    found, places = place_of(keys), [place_of(read(each)) for each in _several(sent)]
+    if operator in ("eq", "in"):
+        return found in places
+    if operator != "startsWith":
+        return _compare(operator, found, places[0])
+    if read is _one_key:
+        return keys[0].startswith(values.normal(sent))
+    # "This, or the path of a descendant of the node at it".
+    return found[: len(places[0])] == places[0]
 
 
 def _operator(kind: str, operator: str, found: Any, sent: Any) -> bool:
@@ -164,7 +221,7 @@ def _operator(kind: str, operator: str, found: Any, sent: Any) -> bool:
         return bool(found != values_sent[0])
     if plain in TEXTUAL:
         # "`eq`, `ne` and `in` compare texts exactly; the other operators ignore case and accents, as sorting does."
-        return _compare(operator, sort_text(found), sort_text(values_sent[0]))
+        return _compare(operator, folded(found), folded(values_sent[0]))
     return _compare(operator, found, values_sent[0])
 
 
@@ -192,39 +249,48 @@ def _compare(operator: str, found: Any, sent: Any) -> bool:
 def some_arguments(chance: random.Random, trees: Trees, kind: str, nodes: list[Node]) -> Arguments:
     """Arguments of a list, without those of pages."""
     found: Arguments = {}
-    if chance.random() < 0.2:
-        found["level"] = Word(chance.choice(LEVELS))
-    elif chance.random() < 0.1:
-        found["levels"] = [Word(level) for level in chance.sample(LEVELS, chance.choice((1, 2)))]
-    if chance.random() < 0.25:
-        found["reverse"] = chance.random() < 0.8
-    if kind == "descendants" and chance.random() < 0.3:
-        found["maxDepth"] = chance.choice((1, 2, 3, 40))
-    if kind in ("children", "descendants") and chance.random() < 0.15:
-        # A key is the same in every form of Unicode.
-        forms = values.KEYS + tuple(key for key in values.KEYS if unicodedata.normalize("NFD", key) != key) * 5
-        ends = chance.choice((("from",), ("to",), ("from", "to")))
-        found |= {end: unicodedata.normalize(chance.choice(("NFC", "NFD")), chance.choice(forms)) for end in ends}
-        if kind == "descendants":
-            # "`descendants` rejects `from` and `to` together with a level that may be deeper than the children."
-            found = {name: value for name, value in found.items() if name not in ("level", "levels")}
-    if chance.random() < 0.35:
-        found["orderBy"] = [_some_order(chance) for _ in range(chance.choice((1, 1, 2, 4)))]
-        fields = [order["field"] for order in found["orderBy"]]
-        found["orderBy"] = [order for n, order in enumerate(found["orderBy"]) if order["field"] not in fields[:n]]
+    if kind == "history":
+        return found
     if chance.random() < 0.3:
+        levels = [Word(level) for level in chance.sample(LEVELS, chance.choice((1, 1, 2)))]
+        found["level"] = levels[0] if len(levels) == 1 and chance.random() < 0.5 else levels
+    if kind == "descendants" and chance.random() < 0.3:
+        found["maxDepth"] = chance.choice((1, 1, 2, 3, 40))
+    if chance.random() < 0.5:
+        orders = _some_orders(chance, kind)
+        found["orderBy"] = orders[0] if len(orders) == 1 and chance.random() < 0.5 else orders
+    if chance.random() < 0.45:
         found["where"] = _some_where(chance, trees, nodes, 2)
-    if ("where" in found or "orderBy" in found) and chance.random() < 0.4:
-        found["languages"] = chance.choice([asked for asked in values.ASKED if asked])
     return found
 
 
-def _some_order(chance: random.Random) -> Arguments:
-    field = chance.choice([*ORDER_FIELDS, "NAME", "NAME", "KEY", "CHILD_COUNT", "NOTE", "SMALL"])
-    return {
-        "field": Word(field),
-        **({"direction": Word(chance.choice(("ASC", "DESC")))} if chance.random() < 0.6 else {}),
-    }
+def _some_orders(chance: random.Random, kind: str) -> list[Arguments]:
+    """Up to four orders; KEY, PATH and POSITION "must be the last", and POSITION is "not for descendants" (schema)."""
+    most = [*ORDER_FIELDS, *("NAME", "CHILD_COUNT", "NOTE", "SMALL") * 2]
+    fields = [chance.choice(most) for _ in range(chance.choice((0, 0, 1, 1, 2, 3)))]
+    fields = list(dict.fromkeys(fields))
+    if not fields or chance.random() < 0.3:
+        fields.append(chance.choice(LAST_FIELDS[:2] if kind == "descendants" else LAST_FIELDS))
+    orders: list[Arguments] = [{"field": Word(field)} for field in fields]
+    for order in orders:
+        if chance.random() < 0.6 and (kind, order["field"]) != ("descendants", "KEY"):  # BACKWARDS is stepped over
+            order["direction"] = Word(chance.choice(("ASC", "DESC")))
+        if order["field"] == "NAME" and chance.random() < 0.6:
+            order["languages"] = chance.choice(values.ASKED)
+    return orders
+
+
+def refused_arguments(chance: random.Random, kind: str) -> Arguments:
+    """Arguments that the schema does not allow."""
+    last = chance.choice(LAST_FIELDS)
+    wrong: list[Arguments] = [
+        {"level": []},
+        {"orderBy": [{"field": Word(last)}, {"field": Word(chance.choice([*ORDER_FIELDS, *LAST_FIELDS]))}]},
+        {"orderBy": {"field": Word(chance.choice(["LEVEL", "NOTE", *LAST_FIELDS])), "languages": ["de"]}},
+    ]
+    if kind == "descendants":
+        wrong += [{"orderBy": [{"field": Word("SMALL")}, {"field": Word("POSITION")}]}] * 2
+    return chance.choice(wrong)
 
 
 def _some_where(chance: random.Random, trees: Trees, nodes: list[Node], deeper: int) -> Arguments:
@@ -232,16 +298,48 @@ def _some_where(chance: random.Random, trees: Trees, nodes: list[Node], deeper: 
     for name in chance.sample(FILTERS, chance.choice((0, 1, 1, 1, 2))):
         if FIELD_KINDS.get(name, "").strip("[]") in ("money", "parcel", "localized"):
             continue
-        found[name] = _some_condition(chance, trees, nodes, name)
-    if deeper and chance.random() < 0.35:
+        some = _some_place if name in ("key", "path") else _some_condition
+        found[name] = some(chance, trees, nodes, name)
+    if deeper and chance.random() < 0.4:
         for name in chance.sample(("and", "or", "not"), chance.choice((1, 1, 2))):
-            parts = [_some_where(chance, trees, nodes, deeper - 1) for _ in range(chance.choice((0, 1, 2)))]
+            parts = [_some_where(chance, trees, nodes, deeper - 1) for _ in range(chance.choice((0, 1, 2, 3)))]
             found[name] = parts if name != "not" else (parts or [{"name": {"contains": "a"}}])[0]
     return found
 
 
+def _some_place(chance: random.Random, trees: Trees, nodes: list[Node], name: str) -> Arguments:
+    """A condition on keys or paths: of nodes, beside them, and of nobody, in any form of Unicode."""
+    found: Arguments = {}
+    for operator in chance.sample(EXACT, chance.choice((1, 1, 1, 2, 3))):
+        sent = [_some_key(chance, trees, nodes, name) for _ in range(chance.choice((0, 1, 2, 4)))]
+        one = (sent or ["a"])[0]
+        if name == "key" and operator == "startsWith":
+            one = unicodedata.normalize("NFC", one)[: chance.choice((0, 1, 1, 2, 9))]
+        found[operator] = sent if operator == "in" else one
+    return found
+
+
+def _some_key(chance: random.Random, trees: Trees, nodes: list[Node], name: str) -> str:
+    other = chance.choice(values.KEYS)
+    keys = trees.keys(chance.choice(nodes)) if nodes else [other]
+    if name == "key":
+        keys = keys[-1:]
+    dice = chance.random()
+    if dice < 0.3:
+        keys = [*keys[:-1], other]
+    elif dice < 0.4:
+        keys = [*keys[:-1], chance.choice((keys[-1] + "!", keys[-1] + "~", keys[-1][:1], "-"))]
+    elif name == "path" and dice < 0.7:
+        keys = chance.choice((keys[:-1] or keys, [*keys, other], keys[:1]))
+    keys = [key if len(key) <= 60 else "x" for key in keys][:6]
+    form = unicodedata.normalize(chance.choice(("NFC", "NFC", "NFD")), keys[0] if name == "key" else "\0".join(keys))
+    return (
+        form if name == "key" else "/".join(part.replace("%", "%25").replace("/", "%2F") for part in form.split("\0"))
+    )
+
+
 def _some_condition(chance: random.Random, trees: Trees, nodes: list[Node], name: str) -> Arguments:
-    kind = FIELD_KINDS.get(name, "level")
+    kind = FIELD_KINDS[name]
     if chance.random() < 0.15:
         return {"isNull": chance.random() < 0.5}
     if kind.startswith("["):
@@ -249,23 +347,25 @@ def _some_condition(chance: random.Random, trees: Trees, nodes: list[Node], name
     operators = ["eq", "ne", "in"]
     if kind == "flag":
         operators = ["eq", "ne"]
-    elif kind not in (*ENUMS, "level"):
+    elif kind not in ENUMS:
         operators += ["lt", "lte", "gt", "gte", *(("startsWith", "contains") if kind in TEXTUAL else ())]
     operator = chance.choice(operators)
     sent = [_some_sent(chance, trees, nodes, name, kind) for _ in range(2)]
+    found = {operator: sent if operator == "in" else sent[0]}
     if operator in ("startsWith", "contains"):
-        return {operator: sent[0][: chance.choice((0, 1, 2, 3, 9))]}
-    return {operator: sent if operator == "in" else sent[0]}
+        found = {operator: sent[0][: chance.choice((0, 1, 2, 3, 9))]}
+    if name == "name" and chance.random() < 0.5:
+        found["languages"] = chance.choice(values.ASKED)
+    return found
 
 
 def _some_sent(chance: random.Random, trees: Trees, nodes: list[Node], name: str, kind: str) -> Any:
     """A value, half of the time one that a node has."""
-    if kind == "level":
-        return Word(chance.choice(LEVELS))
     node = chance.choice(nodes) if nodes else None
     if name == "updatedAt":
         return node["at"] if node else "2026-10-05T12:30:00Z"
-    found = value_of(trees, node, name) if node else None
+    languages = chance.choice(values.ASKED) if name == "name" else None
+    found = value_of(trees, node, name, languages) if node else None
     if found is None or kind in ("moment", "decimal") or chance.random() < 0.5:
         found = values.some_value(chance, kind)
     return _sent(kind, found[:300] if isinstance(found, str) else found)

@@ -113,7 +113,7 @@ LARGE_MOVE: Promise = (
     "writing.md",
     "A larger move, rename or `CASCADE` is registered by one transaction and continues in the background",
 )
-WRITTEN_AT: Promise = ("reference/schema.md", "Time of the write of this revision, in UTC.")
+WRITTEN_AT: Promise = ("reference/schema.md", "Time of the last change of the content, in UTC.")
 MOMENT: Promise = (
     "consistency.md",
     "One response shows one moment (a snapshot): no part of it is older or newer than the rest.",

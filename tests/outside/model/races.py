@@ -182,13 +182,13 @@ def _quiet(servers: list[Server], own: dict[str, Node]) -> None:
 
 def _follow(server: Server, tree: str, built: dict[str, str]) -> None:
     """The paths of a tree from its feed alone, with what came from another tree read by its ids at the end."""
-    since, more, here = "", True, dict[str, str]()
+    after, more, here = "", True, dict[str, str]()
     while more:
-        given = f'hierarchy: THING, tree: "{tree}"{since}'
+        given = f'hierarchy: THING, tree: "{tree}"{after}'
         page = server.ask(f"{{ changes({given}) {{ changes {{ event nodeId path from to }} cursor hasMore }} }}").data[
             "changes"
         ]
-        since, more = f", since: {literal(page['cursor'])}", page["hasMore"]
+        after, more = f", after: {literal(page['cursor'])}", page["hasMore"]
         for change in page["changes"]:
             _apply(change, tree, here)
     top = server.ask(f'{{ thing(path: "{tree}") {{ descendants {{ nodes {{ id path }} }} }} }}').data["thing"]

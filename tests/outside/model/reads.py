@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.outside.model import lists, values
-from tests.outside.model.fields import Field, OneOf, answer, connection, difference, some_fields, text_of
+from tests.outside.model.fields import (
+    Field,
+    OneOf,
+    answer,
+    connection,
+    difference,
+    some_fields,
+    some_tree_fields,
+    text_of,
+)
 from tests.outside.model.lists import Word
 from tests.outside.model.literals import arguments, literal
 from tests.outside.model.promises import (
@@ -17,6 +26,7 @@ from tests.outside.model.promises import (
     ENTITIES,
     FILTERED,
     REDIRECT,
+    REJECTED,
     ROOTS,
     SIBLINGS,
     SORTED,
@@ -25,6 +35,8 @@ from tests.outside.model.promises import (
 from tests.outside.model.trees import LEVELS, Trees
 
 Read = dict[str, Any]
+KINDS = ("thing", "thing", "id", "level", "paths", "ids", "roots", "entities", "old", "deleted", "refused",
+         *("list",) * 4)  # fmt: skip
 
 
 @dataclass
@@ -42,15 +54,13 @@ class Expected:
 def some_read(chance: random.Random, trees: Trees, ids: dict[int, str]) -> Read:
     """A read with its arguments."""
     read: Read = {"do": "read", "server": chance.randrange(2)}
-    kind = chance.choice(
-        ("thing", "thing", "id", "level", "paths", "ids", "roots", "list", "entities", "old", "deleted")
-    )
+    kind = chance.choice(KINDS)
     paths = [trees.path(node) for node in trees.nodes.values()]
     read["read"] = kind
     if kind == "old":
         former = sorted(trees.former)
         read["paths"] = chance.sample(former, min(len(former), 5)) or ["nowhere"]
-    elif kind in ("thing", "level", "list"):
+    elif kind in ("thing", "level", "list", "refused"):
         read["path"] = chance.choice([*paths * 3, *trees.former, "nowhere"])
     elif kind in ("id", "deleted"):
         read["id"] = _some_id(chance, trees)
@@ -67,6 +77,12 @@ def some_read(chance: random.Random, trees: Trees, ids: dict[int, str]) -> Read:
         read["with"] = lists.some_arguments(chance, trees, read["kind"], list(trees.nodes.values()))
         if chance.random() < 0.4:
             read["with"][chance.choice(("first", "last"))] = chance.choice((0, 1, 2, 5, 100))
+    elif kind == "refused":
+        read["kind"] = chance.choice(("roots", "children", "descendants", "siblings"))
+        read["with"] = lists.refused_arguments(chance, read["kind"])
+    if kind in ("id", "ids") and chance.random() < 0.3:
+        read["pick"] = some_tree_fields(chance)
+        return read
     read["pick"] = some_fields(chance, trees, 0 if kind in ("old", "deleted") else 2)
     return read
 
@@ -119,6 +135,8 @@ def _id(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     id = real_id(read["id"], ids)
     node = trees.nodes.get(id)
     data = answer(trees, node, read["pick"]) if node else None
+    if all("on" in field for field in read["pick"]):
+        return Expected(f"node(id: {literal(id)}) {{ {text_of(read['pick'])} }}", data, promise=BY_ID)
     if len(read["pick"]) % 2:
         return Expected(f"thing(id: {literal(id)}) {{ {text_of(read['pick'])} }}", data, promise=BY_ID)
     return Expected(f"node(id: {literal(id)}) {{ ... on Thing {{ {text_of(read['pick'])} }} }}", data, promise=BY_ID)
@@ -145,9 +163,10 @@ def _only(read: Read) -> list[Field]:
 def _ids(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     asked = [real_id(id, ids) for id in read["ids"]]
     data = [answer(trees, trees.nodes[id], read["pick"]) if id in trees.nodes else None for id in asked]
-    return Expected(
-        f"nodes(ids: {literal(asked)}) {{ ... on Thing {{ {text_of(read['pick'])} }} }}", data, promise=BY_ID
-    )
+    picked = text_of(read["pick"])
+    if not all("on" in field for field in read["pick"]):
+        picked = f"... on Thing {{ {picked} }}"
+    return Expected(f"nodes(ids: {literal(asked)}) {{ {picked} }}", data, promise=BY_ID)
 
 
 def _roots(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
@@ -163,6 +182,19 @@ def _list(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     data, sure = _led(trees, read["path"], [one])
     promise = {"children": CHILDREN, "descendants": DESCENDANTS, "siblings": SIBLINGS}[read["kind"]]
     return _doubted(_sorted(trees, read, Expected(text, data, promise=promise)), sure)
+
+
+def _refused(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
+    """Arguments that a list does not take: an error of its field."""
+    text = f"{read['kind']}{arguments(read['with'])} {{ totalCount }}"
+    refused = frozenset({"BAD_USER_INPUT"})
+    if read["kind"] == "roots":
+        return Expected(f"things{text.removeprefix('roots')}", None, refused, REJECTED)
+    text = f"thing(path: {literal(read['path'])}) {{ {text} }}"
+    led, sure = trees.led_to(read["path"])
+    if None in led:
+        return _doubted(Expected(text, None if sure else OneOf([None, {read["kind"]: None}]), promise=BY_PATH), sure)
+    return Expected(text, {read["kind"]: None}, refused, REJECTED)
 
 
 def _sorted(trees: Trees, read: Read, found: Expected) -> Expected:
@@ -224,7 +256,7 @@ def _deleted(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
 
 _READS = {
     "thing": _thing, "id": _id, "level": _level, "paths": _old, "old": _old, "ids": _ids, "roots": _roots,
-    "list": _list, "entities": _entities, "deleted": _deleted,
+    "list": _list, "refused": _refused, "entities": _entities, "deleted": _deleted,
 }  # fmt: skip
 
 __all__ = ["Expected", "Word", "difference", "expected", "some_read"]

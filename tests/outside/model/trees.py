@@ -68,9 +68,6 @@ class Trees:
             found += [child, *self.descendants(child["id"])]
         return found
 
-    def root(self, node: Node) -> Node:
-        return [*self.ancestors(node), node][0]
-
     # Changing; each is called once the server has accepted the change
 
     def create(self, parent: str | None, id: str, step: Node, at: str) -> Node:
