@@ -60,7 +60,9 @@ def _ordering(definition: GraphQLField, kind: RelationKind, given: Sequence[Give
             raise BadInput(f"orderBy has languages for {name}, but only names have languages; omit it.")
         if name in _PLACES:
             if number < len(given) - 1:
-                raise BadInput(f"In orderBy nothing after {name} has an effect, since every node has another; omit it.")
+                raise BadInput(
+                    f"{name} must be the last of orderBy, since it decides the whole order; omit what follows."
+                )
             if name == "POSITION" and kind is RelationKind.DESCENDANTS:
                 raise BadInput("POSITION is among siblings, and descendants have many parents; use PATH or KEY.")
             return Ordering(tuple(fields), _PLACES[name], descending)

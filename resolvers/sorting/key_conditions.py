@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from store.errors import BadInput, BadPath
-from store.model.keys import encode_segment, last_segment
+from store.model.keys import MAX_SORT_KEY_BYTES, encode_segment, last_segment
 from store.model.paths import checked_segment, parse_path
 from store.model.ranges import just_after, prefix_end
 from store.model.records import Record
@@ -83,6 +83,9 @@ def _path_span(path: str, operator: str) -> tuple[str, str]:
 
 def _encoded(key: str) -> str:
     try:
-        return encode_segment(checked_segment(key))
+        encoded = encode_segment(checked_segment(key))
     except BadPath as error:
         raise BadInput(f"key in where: {error}") from None
+    if (size := len(encoded.encode())) > MAX_SORT_KEY_BYTES:
+        raise BadInput(f"A key in where takes {size:,} bytes, and no key has more than {MAX_SORT_KEY_BYTES:,}; cut it.")
+    return encoded
