@@ -101,6 +101,7 @@ def test_a_newer_python_is_preferred_to_an_old_one(checkout, path):
     assert (status, "python3.12 has no venv module" in output) == (1, True)
 
 
+@pytest.mark.thorough
 def test_of_the_tested_pythons_the_newest_is_taken(checkout, path):
     for version in ("3.11", "3.12", "3.13", "3.14"):
         interpreter(path, f"python{version}", f'case "$*" in *ensurepip*) exit 1;; esac; exec {sys.executable} "$@"')
@@ -108,6 +109,7 @@ def test_of_the_tested_pythons_the_newest_is_taken(checkout, path):
     assert (status, "python3.14 has no venv module" in output) == (1, True)
 
 
+@pytest.mark.thorough
 def test_debian_without_python3_venv_gets_the_name_of_the_package(checkout, path):
     interpreter(path, "python3", f'case "$*" in *ensurepip*) exit 1;; esac; exec {sys.executable} "$@"')
     assert start(checkout, path) == (
@@ -143,14 +145,8 @@ def test_a_read_only_directory_gets_one_message(checkout):
     )
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        "moved",
-        pytest.param("without pip", marks=pytest.mark.thorough),
-        pytest.param("on another Python", marks=pytest.mark.thorough),
-    ],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("broken", ["moved", "without pip", "on another Python"])
 def test_an_unusable_environment_is_recreated(checkout, path, broken):
     programs = checkout / ".venv/bin"
     programs.mkdir(parents=True)

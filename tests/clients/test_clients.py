@@ -92,6 +92,7 @@ def thousand(tmp_path, monkeypatch):
         yield address
 
 
+@pytest.mark.thorough
 def test_urql_walks_1000_children_page_by_page_normalised_by_id_and_shows_none_twice(thousand):
     shown = json.loads(run("node", HERE / "graphcache-pages.mjs", f"{thousand}/graphql", "All", "100"))
     assert shown == {

@@ -49,6 +49,7 @@ async def page(lines: asyncio.StreamReader) -> list[dict[str, str]]:
     return changes
 
 
+@pytest.mark.thorough
 @needs_node
 async def test_graphql_sse_loses_nothing_and_repeats_nothing_when_the_server_is_restarted(store_url, tmp_path):
     address = tmp_path / "address"

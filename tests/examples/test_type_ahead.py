@@ -345,6 +345,7 @@ def test_clade_answers_beside_the_page(url):
     assert httpx.get(f"{url}/readyz").json() == {"ready": True}
 
 
+@pytest.mark.thorough
 def test_a_page_of_another_origin_searches_where_clade_admits_it(browser, demo_store):
     async def elsewhere(request):
         return HTMLResponse(type_ahead.PAGE.replace('ENDPOINT = "graphql"', f'ENDPOINT = "{clade}/graphql"'))

@@ -165,6 +165,7 @@ async def test_repeated_with_its_key_a_mutation_is_made_once(scene: Scene) -> No
         assert body == {"data": {"createGround": {"node": {"path": key, "revision": 1, "parent": None}}}}, name
 
 
+@pytest.mark.thorough
 async def test_an_update_that_is_in_progress_is_not_made_a_second_time(scene: Scene) -> None:
     await scene.create("a")
     in_progress = refused("TransactionInProgressException")

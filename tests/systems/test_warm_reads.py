@@ -148,6 +148,7 @@ async def test_lists_below_a_list_of_roots_are_taken_from_the_cache_too(table):
         assert (reply.requests, reply.units) == (3, 3.5), "roots, the version of the hierarchy, those of their trees"
 
 
+@pytest.mark.thorough
 async def test_a_move_between_trees_is_in_the_next_response(table):
     """A path that redirects is proven by no version of one tree, and an id by that of the tree that it led to."""
     async with table() as store, table() as other:

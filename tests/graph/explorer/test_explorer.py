@@ -305,6 +305,7 @@ def test_names_are_text_wherever_they_stand(zoo, visit):
     assert page.locator("img").count() == 0
 
 
+@pytest.mark.thorough
 def test_what_others_write_is_shown_as_it_is_written(zoo, visit):
     page = visit(zoo)
     page.get_by_role("navigation", name="Hierarchies").get_by_role("link", name="categories").click()

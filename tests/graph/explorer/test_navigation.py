@@ -134,6 +134,7 @@ def test_of_the_changes_one_stands_out_and_deletion_is_apart(url, visit):
 # -- nodes -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_node_that_somebody_deletes_says_when_and_leads_to_its_parent(url, visit):
     written(
         url,

@@ -174,6 +174,7 @@ async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
 # -- several processes -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 async def test_processes_that_make_the_table_at_once_make_it_once(tmp_path: Path) -> None:
     path = tmp_path / "clade.db"
     start = time.time() + 1  # all at the same moment, however long each took to be there

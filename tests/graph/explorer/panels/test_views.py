@@ -69,6 +69,7 @@ def test_bars_have_numbers_and_are_logarithmic_over_orders(visit):
 # -- history -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_history_shows_differences_and_moves_and_restores_values(visit, data, country):
     change = "mutation ($path: Path!, $name: String!) { updateLocation(path: $path, name: $name) { node { id } } }"
     data(change, path=f"{country}/S", name=EVIL)
