@@ -90,10 +90,10 @@ def object_type(name: str, description: str, fields: Fields) -> Any:
     return strawberry.type(class_of(name, fields), name=name, description=description)
 
 
-FIRST = argument("first", int | None, "Maximum number of items, from the start of the list; by default all.")
+FIRST = argument("first", int | None, "At most so many, from the start; by default all.")
 PAGING = [
     FIRST,
-    argument("after", str | None, "Only items after this cursor, such as the `endCursor` of the previous page."),
-    argument("last", int | None, "Maximum number of items, from the end of the list."),
-    argument("before", str | None, "Only items before this cursor, such as the `startCursor` of the next page."),
+    argument("after", str | None, "After this cursor, such as an `endCursor`."),
+    argument("last", int | None, "At most so many, from the end."),
+    argument("before", str | None, "Before this cursor, such as a `startCursor`."),
 ]

@@ -90,7 +90,7 @@ class ListInputs:
         order: Any = self._order()
         condition: Any = self._condition()
         self.arguments: list[Parameter] = [
-            argument("orderBy", list[order] | None, "Order of the list: by the first field, then by the next ones."),
+            argument("orderBy", list[order] | None, "By the first field, then by the next."),
             argument("where", condition | None, "Only nodes that meet this condition."),
         ]
 

@@ -16,9 +16,9 @@ from store.model.languages import canonical_language, lookup
 from store.model.names import NAMES, checked_names
 from store.model.records import Record
 
-_LANGUAGES = 'Language tags of BCP 47 in order of preference, such as ["de-AT", "en"].'
-_NAME = "Display name, in the first of `languages` in which the node has a name, else the default name."
-_NAME_LANGUAGE = "Language of `name(languages:)` with the same argument; null if that is the default name."
+_LANGUAGES = 'Language tags of BCP 47, the best first, such as ["de-AT", "en"].'
+_NAME = "Name in the first of `languages` that the node has, else the default name."
+_NAME_LANGUAGE = "Language of `name` with the same `languages`; null for the default name."
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class LocalizedNameInput:
 
 def name_fields() -> Fields:
     """`name`, `nameLanguage` and `names`, in this order."""
-    languages = argument("languages", list[str] | None, f"{_LANGUAGES} Omitted or null for the default name.")
+    languages = argument("languages", list[str] | None, f"{_LANGUAGES} By default the default name.")
     return {
         "name": field(DisplayName(), str, _NAME, languages),
         "name_language": field(_language, str | None, _NAME_LANGUAGE, required("languages", list[str], _LANGUAGES)),
