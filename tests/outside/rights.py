@@ -174,7 +174,7 @@ def _list_parts(worlds: Worlds, caller: str, chance: random.Random) -> None:
     for path in (None, *shown):
         relations = ("children", "descendants", "siblings") if path else ("things",)
         for relation in relations:
-            arguments = (*PLACES, BACKWARDS) if relation != "descendants" else PLACES[:-1]
+            arguments = (*PLACES, BACKWARDS) if relation != "descendants" else PLACES
             for given in arguments:
                 backwards = (
                     relation == "descendants" and given == PLACES[1] and visibility(caller, path or "") == "above"

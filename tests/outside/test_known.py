@@ -95,17 +95,6 @@ def test_letters_with_a_stroke_sort_as_they_are_found(server: Server) -> None:
     held([node["name"] for node in nodes] == ["Łódź", "Zebra"])
 
 
-@known("descendants with one key are backwards under KEY DESC")
-def test_descendants_with_one_key_stay_in_the_order_of_the_list(server: Server) -> None:
-    create(server, "keys")
-    for parent in ("a", "b"):
-        create(server, parent, parent="keys")
-        create(server, "x", parent=f"keys/{parent}")
-    listed = "descendants(orderBy: {field: KEY, direction: DESC}, first: 2) { nodes { path } }"
-    nodes = server.ask(f'{{ thing(path: "keys") {{ {listed} }} }}').data["thing"]["descendants"]["nodes"]
-    held([node["path"] for node in nodes] == ["keys/a/x", "keys/b/x"])
-
-
 @known("lists of more than 10,000 nodes cannot be sorted")
 def test_lists_longer_than_a_response_can_be_sorted(server: Server) -> None:
     create(server, "long")
