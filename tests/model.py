@@ -326,8 +326,7 @@ class Model:
         else:
             found = self.families.get(record.path, [])
         if (place := place_order(given)[0]) == "KEY":
-            by_path = sorted(found, key=lambda one: one.path, reverse=place_order(given)[1])  # turned round later
-            found = sorted(by_path, key=lambda one: one.path[-1])
+            found = sorted(found, key=lambda one: (one.path[-1], one.path))
         elif place == "PATH":
             found = sorted(found, key=lambda one: one.path)
         depth = len(record.path) if record is not None else 0

@@ -33,8 +33,7 @@ from store.text import shorten
 TESTED_A_CHUNK = 5  # nodes between two points at which the event loop may run others: their texts may be long
 
 Outcome = Page | Exception
-Place = tuple[str, str]  # what decides in the direction of the order, then what decides among equal ones
-Position = tuple[list[SortValue], Place]
+Position = tuple[list[SortValue], str]  # what the list is sorted by, then the place in the list's own order
 
 
 @dataclass(frozen=True)
@@ -56,39 +55,27 @@ class ArrangedCursors:
         return encode_cursor(CursorKind.ARRANGED, self.owner, f"{values}\n{self.position(record)}")
 
     def position(self, record: Record) -> str:
-        return "".join(self.place(record))
-
-    def place(self, record: Record) -> Place:
         assert self.listed is not None  # only an empty page has none  # noqa: S101
         match self.ordering.place:
             case PlaceOrder.KEY if self.is_deep:
-                return key_position(record), self.listed.position(record)
+                return key_position(record) + self.listed.position(record)
             case PlaceOrder.KEY | PlaceOrder.PATH if not self.is_deep:
-                return key_position(record), ""
-        return self.listed.position(record), ""
-
-    def _place_of(self, position: str) -> Place:
-        """The place that a cursor holds."""
-        if self.ordering.place is PlaceOrder.KEY and self.is_deep:
-            key, end, rest = position.partition("#")
-            return key + end, rest
-        return position, ""
+                return key_position(record)
+        return self.listed.position(record)
 
     def decode(self, cursor: str) -> Position:
         """The position of a cursor; raises BadCursor for one of another list, order or condition."""
         values, _, position = decode_cursor(cursor, CursorKind.ARRANGED, self.owner).partition("\n")
         try:
-            return self.ordering.checked(msgspec.json.decode(values)), self._place_of(position)
+            return self.ordering.checked(msgspec.json.decode(values)), position
         except ValueError:  # msgspec's errors are among them
             message = f'"{shorten(cursor)}" is a cursor of another list; use a cursor of the same list and order.'
             raise BadCursor(message) from None
 
     def compare(self, one: Position, other: Position) -> int:
         """-1, 0 or 1: whether one position comes before the other."""
-        (mine, my_rest), (theirs, their_rest) = one[1], other[1]
-        sign = (mine > theirs) - (mine < theirs)
-        by_place = (-sign if self.ordering.descending else sign) or (my_rest > their_rest) - (my_rest < their_rest)
-        return self.ordering.compare(one[0], other[0]) or by_place
+        place = (one[1] > other[1]) - (one[1] < other[1])
+        return self.ordering.compare(one[0], other[0]) or (-place if self.ordering.descending else place)
 
 
 @dataclass(frozen=True)
@@ -115,7 +102,7 @@ class ArrangedList:
         return cmp_to_key(self.cursors.compare)
 
     def _key_of(self, record: Record) -> Any:
-        return self._key((self.cursors.ordering.values(record), self.cursors.place(record)))
+        return self._key((self.cursors.ordering.values(record), self.cursors.position(record)))
 
 
 async def read_arranged(
@@ -211,7 +198,7 @@ async def arrange(relation: Relation, owner: str, whole: Page) -> ArrangedList:
         records = found
     is_deep = relation.kind is RelationKind.DESCENDANTS
     cursors = ArrangedCursors(window.ordering, f"{owner}\n{relation.arrangement}", whole.cursors, is_deep)
-    return ArrangedList(await window.ordering.sorted(records, cursors.place), cursors)
+    return ArrangedList(await window.ordering.sorted(records, cursors.position), cursors)
 
 
 def whole_list_error(error: CladeError) -> CladeError:

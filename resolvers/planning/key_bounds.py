@@ -5,14 +5,14 @@ and, or and not; of what is joined to others by and, the key conditions are enou
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from resolvers.sorting.conditions import Combination, Condition
 from resolvers.sorting.key_conditions import KeyComparison
 from store.model.ranges import just_after, prefix_end
 from store.model.records import Record
-from store.model.spans import EVERYTHING, Spans, complement, intersection, union
+from store.model.spans import EVERYTHING, Spans, clipped, complement, intersection, union
 
 MAX_SPANS = 10  # of one list: each is a Query of its own; a condition of more is read as one span, and tested
 
@@ -22,11 +22,13 @@ class KeyBounds:
     """The spans of keys that a condition leaves of the lists of any node.
 
     `are_children` is whether all nodes of the list are children of its owner, so that a condition on keys leaves a part
-    of their range; `is_exact` whether every node in the spans meets the whole condition.
+    of their range; `is_many` whether it has too many spans; `is_exact` whether every node in the spans meets the whole
+    condition.
     """
 
     where: Condition
     are_children: bool
+    is_many: bool
     is_exact: bool
 
     @classmethod
@@ -34,40 +36,45 @@ class KeyBounds:
         """The bounds of a condition; None where it leaves all of a list."""
         if where is None:
             return None
-        spans, is_exact = _spans(where, lambda one: EVERYTHING if are_children or one.name == "path" else None)
-        return None if spans is None else cls(where, are_children, is_exact and _count(where) <= MAX_SPANS)
+        found = cls(where, are_children, is_many=_count(where) > MAX_SPANS, is_exact=False)
+        spans, is_exact = _spans(where, lambda one: found._place(one, EVERYTHING))
+        return None if spans is None else replace(found, is_exact=is_exact)
 
     def spans(self, owner: Record) -> list[tuple[str, str]]:
         """The parts of the sort keys below a node, in their order."""
-        root = owner.pk[owner.pk.index("#") + 1 :]
-        below: Spans = ((just_after(owner.sk), prefix_end(owner.sk)),)
+        root, lo, hi = owner.pk[owner.pk.index("#") + 1 :], just_after(owner.sk), prefix_end(owner.sk)
 
-        def in_tree(one: KeyComparison) -> Spans | None:
-            if one.name == "path":
-                of_tree = intersection(one.spans, ((root + "#", root + "$"),))
-                return tuple([(lo[len(root) :], None if hi is None else hi[len(root) :]) for lo, hi in of_tree])
-            if not self.are_children:
-                return None
-            return tuple(
-                [(owner.sk + lo, prefix_end(owner.sk) if hi is None else owner.sk + hi) for lo, hi in one.spans]
-            )
+        def below(one: KeyComparison) -> tuple[Spans | None, bool]:
+            spans = self._kept(one)
+            if one.name == "key":
+                children = [(owner.sk + start, hi if end is None else owner.sk + end) for start, end in spans]
+                return self._place(one, tuple(children))
+            cut = clipped(spans, root + lo, root + hi)
+            return self._place(one, tuple([(start[len(root) :], (end or "")[len(root) :]) for start, end in cut]))
 
-        found, _ = _spans(self.where, in_tree)
-        parts = [
-            (lo, hi or prefix_end(owner.sk)) for lo, hi in intersection(below, EVERYTHING if found is None else found)
-        ]
-        return [(parts[0][0], parts[-1][1])] if len(parts) > MAX_SPANS else parts
+        found, _ = _spans(self.where, below)
+        return [(lo, end or hi) for lo, end in clipped(EVERYTHING if found is None else found, lo, hi)]
+
+    def _kept(self, one: KeyComparison) -> Spans:
+        """The spans of a comparison; those of many conditions are one, so that a list has few ranges."""
+        spans = one.spans
+        return ((spans[0][0], spans[-1][1]),) if self.is_many and spans else spans
+
+    def _place(self, one: KeyComparison, spans: Spans) -> tuple[Spans | None, bool]:
+        """These spans of a comparison among the keys of a list, and whether they are all that it leaves."""
+        if one.name == "key" and not self.are_children:
+            return None, False
+        return spans, not self.is_many
 
 
-def _spans(where: Condition, place: Callable[[KeyComparison], Spans | None]) -> tuple[Spans | None, bool]:
+def _spans(where: Condition, place: Callable[[KeyComparison], tuple[Spans | None, bool]]) -> tuple[Spans | None, bool]:
     """The spans that a condition leaves, None for all, and whether every node in them meets it.
 
-    `place` has the spans of a comparison among the keys of a list, None where it is not a part of these.
+    `place` has the same of a comparison, None where it is no part of the keys of a list.
     """
     match where:
         case KeyComparison():
-            spans = place(where)
-            return spans, spans is not None
+            return place(where)
         case Combination():
             parts = [_spans(part, place) for part in where.parts]
         case _:

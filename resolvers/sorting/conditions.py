@@ -123,7 +123,7 @@ class ConditionParser:
         parts: list[Condition] = []
         for name, inner in given.items():
             if inner is None:
-                raise BadInput(f"{name} is null in where; omit it, or write isNull: true.")
+                raise BadInput(f"{name} is null in where; {_omit(name)}.")
             if name in ("and", "or"):
                 parts.append(self._combination(name, inner, depth))
             elif name == "not":
@@ -140,7 +140,7 @@ class ConditionParser:
 
     def _comparison(self, name: str, value: NodeValue | None, operator: str, operand: Any) -> Condition:
         if operand is None:
-            raise BadInput(f"{operator} of {name} is null in where; omit it, or write isNull: true.")
+            raise BadInput(f"{operator} of {name} is null in where; {_omit(name)}.")
         given = operand if isinstance(operand, list) else [operand]
         operands = tuple([one.name if isinstance(one, Enum) else one for one in given])
         self._characters_left -= sum([len(one) for one in operands if isinstance(one, str)])
@@ -156,6 +156,10 @@ class ConditionParser:
         if self._conditions_left < 0:
             raise BadInput(f"where has more than {MAX_CONDITIONS} conditions; omit some.")
         return condition
+
+
+def _omit(name: str) -> str:
+    return "omit it" if name in ("key", "path", "and", "or", "not") else "omit it, or write isNull: true"
 
 
 def _localized(value: NodeValue, given: Mapping[str, Any]) -> tuple[NodeValue, Mapping[str, Any]]:

@@ -82,6 +82,8 @@ def _path_span(path: str, operator: str) -> tuple[str, str]:
 
 
 def _encoded(key: str) -> str:
+    if not key:
+        raise BadInput("A key in where is empty, and no key is; omit it.")
     try:
         encoded = encode_segment(checked_segment(key))
     except BadPath as error:

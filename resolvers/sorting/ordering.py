@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
 from resolvers.sorting.node_values import Comparable, NodeValue, folded
@@ -105,14 +104,9 @@ class Ordering:
         fields = [(field.value.name, field.value.languages, field.descending) for field in self.fields]
         return fields, self.place, self.descending
 
-    async def sorted(self, records: Sequence[Record], place: Callable[[Record], tuple[str, str]]) -> list[Record]:
-        """The nodes in this order, yielding to the event loop in between.
-
-        `place` is that of a node: what decides in this direction, then what decides among equal ones.
-        """
-        placed = sorted([(*place(record), number) for number, record in enumerate(records)], key=itemgetter(1))
-        placed.sort(key=itemgetter(0), reverse=self.descending)  # sorting is stable, also backwards
-        found = [records[number] for _, _, number in placed]
+    async def sorted(self, records: Sequence[Record], place: Callable[[Record], str]) -> list[Record]:
+        """The nodes in this order, yielding to the event loop in between; `place` is that of a node."""
+        found = sorted(records, key=place, reverse=self.descending)
         for field in reversed(self.fields):  # sorting is stable
             values: list[SortValue] = []
             async for chunk in in_chunks(found, NODES_A_CHUNK):

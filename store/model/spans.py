@@ -1,6 +1,6 @@
 """Spans: sets of texts as parts of their order, such as the parts of a key range that a condition leaves."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 Span = tuple[str, str | None]  # from the first text up to the second, which is not in it; None: to the end
 Spans = tuple[Span, ...]  # in order, without a common text
@@ -43,6 +43,14 @@ def complement(spans: Spans) -> Spans:
 def intersection(*sets: Spans) -> Spans:
     """The texts that are in each of these sets; all for none."""
     return complement(union(*[complement(spans) for spans in sets]))
+
+
+def clipped(spans: Spans, lo: str, hi: str) -> Spans:
+    """The texts of a set from one text up to another."""
+    first = max(bisect_right(spans, lo, key=_lo) - 1, 0)
+    last = bisect_left(spans, hi, key=_lo)
+    parts = [(max(lo, start), hi if end is None else min(hi, end)) for start, end in spans[first:last]]
+    return tuple([(start, end) for start, end in parts if start < end])
 
 
 def prefix_span(prefix: str) -> Span:

@@ -8,10 +8,6 @@ KNOWN: dict[str, str] = {
         "The rest of a former path is looked up below where the renamed node is now, so that it leads to nothing or to "
         "a node that was never there."
     ),
-    "a granted subtree is not backwards in the lists of a node above it": (
-        "`orderBy: {field: PATH, direction: DESC}` of the descendants of a node above a caller's grants leaves the "
-        "nodes of a grant in the order of their paths."
-    ),
     "a search shares its limits with hidden nodes": (
         "A caller who may see a part of a hierarchy misses matches where nodes hidden from her fill the limits."
     ),

@@ -18,7 +18,6 @@ HIDDEN = "A hidden node **looks as if it did not exist**, in every field"
 NOT_FOUND = "it is null, absent from lists, not counted, and `NOT_FOUND` for mutations, with the"
 PART_FOUND = "A caller who may read a part of a hierarchy finds only nodes of this part, in the same order."
 PART_LISTED = "Callers with grants sort and filter what they see."
-FORWARDS = "a granted subtree is not backwards in the lists of a node above it"
 SHARED = "a search shares its limits with hidden nodes"
 PROMISES = (
     ("rights.md", HIDDEN),
@@ -176,12 +175,6 @@ def _list_parts(worlds: Worlds, caller: str, chance: random.Random) -> None:
         for relation in relations:
             arguments = (*PLACES, BACKWARDS) if relation != "descendants" else PLACES
             for given in arguments:
-                backwards = (
-                    relation == "descendants" and given == PLACES[1] and visibility(caller, path or "") == "above"
-                )
-                if backwards and FORWARDS in KNOWN:
-                    worlds.counts[f"known: {FORWARDS}"] += 1
-                    continue
                 size, number = chance.choice(("first", "last")), chance.choice((1, 3, 5))
                 one = f"{relation}{given} {{ nodes {{ path }} }}"
                 query = f'{{ list: thing(path: "{path}") {{ {one} }} }}' if path else f"{{ {one} }}"
