@@ -238,8 +238,8 @@ WRONG = [
      f'many="zoo" of {CLASS} makes the field of Query zoo, which {CLASS} makes already; {MANY}'),
     (zoo(', many="the zoos"'), ZOO_LINE,
      f'many="the zoos" of {CLASS} makes the field of Query "the zoos", which is not a valid GraphQL name; {MANY}'),
-    (zoo(title="Move"), LEVEL_LINE,
-     f"the level Move of the hierarchy zoo makes the type Move, which Clade itself makes already; {PREFIX}"),
+    (zoo(title="WritePlan"), LEVEL_LINE,
+     f"the level WritePlan of the hierarchy zoo makes the type WritePlan, which Clade itself makes already; {PREFIX}"),
     (zoo(title="Changes"), LEVEL_LINE,
      f"the level Changes of the hierarchy zoo makes the field of Query changes, which Clade itself makes already; "
      f"{PREFIX}"),
@@ -410,7 +410,7 @@ def test_a_file_of_hierarchies_may_have_any_name(tmp_path, name):
     schema = subprocess.check_output(
         [CLADE, "schema"], env={**os.environ, "CLADE_HIERARCHIES": f"{name}.py"}, cwd=tmp_path, timeout=RUN_SECONDS
     )
-    assert b"type Animal implements Zoo & Node" in schema
+    assert b"type Animal implements Zoo & TreeNode & Node" in schema
 
 
 def test_a_program_that_imports_clade_beside_a_foreign_module_learns_its_file(tmp_path):

@@ -72,6 +72,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         self._resolutions: dict[tuple[GraphQLObjectType, int], Resolution | None] = {}
         self._errors: Counter[str] = Counter()
         self._objects = 0
+        self.is_over = False  # the time slice, when it was looked at last
 
     # -- objects -------------------------------------------------------------------------------------------------------
 
@@ -190,7 +191,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         listing = _ListCompletion(
             self, item_type, field_details_list, info, path, iter(enumerate(items)), position_context
         )
-        if not listing.advance():
+        if self.is_over or not listing.advance():
             self.context_value.unfinished.add(listing)
             return listing.rest()
         return listing.gathered() if listing.waiting else listing.values
@@ -208,6 +209,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
             waiting = _WaitingValue()
             self.context_value.unfinished.add(waiting)
             await yield_to_loop()
+            self.is_over = False
         return value
 
     def is_due(self) -> bool:
@@ -215,7 +217,8 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         if self._objects < OBJECTS:
             return False
         self._objects = 0
-        return is_slice_over()
+        self.is_over = is_slice_over()
+        return self.is_over
 
     # -- errors --------------------------------------------------------------------------------------------------------
 
@@ -276,11 +279,15 @@ class _ListCompletion:
         return True
 
     async def rest(self) -> list[Any]:
-        await yield_to_loop()
+        await self._turn()
         while not self.advance():
-            await yield_to_loop()
+            await self._turn()
         self._executor.context_value.unfinished.discard(self)
         return await self.gathered()
+
+    async def _turn(self) -> None:
+        await yield_to_loop()
+        self._executor.is_over = False
 
     async def gathered(self) -> list[Any]:
         found = await gather_with_cancel(*[self.values[index] for index in self.waiting])

@@ -73,10 +73,12 @@ KINDS = {
     "by id": query('{ node(id: "location:the-Omaha") { id ... on City { name ancestors { name } } } }'),
     "by ids": query('{ nodes(ids: ["location:the-Omaha", "location:nowhere"]) { id } }'),
     "pages": query(_PAGES),
-    "counts": query('{ location(path: "US") { descendants(maxDepth: 2, from: "A", to: "Z") { totalCount } } }'),
+    "counts": query(
+        '{ location(path: "US") { descendants(maxDepth: 2, where: {path: {gte: "US/A", lt: "US/Z"}}) { totalCount } } }'
+    ),
     "roots": query("{ locations { totalCount nodes { path } } }"),
     "large": query(f'{{ location(path: "US") {{ {_LARGE} }} }}'),
-    "large, interpreted": query(f'{{ __schema {{ __typename }} location(path: "US/NE") {{ root {{ {_LARGE} }} }} }}'),
+    "large, interpreted": query(f'{{ __schema {{ __typename }} location(path: "US/NE") {{ parent {{ {_LARGE} }} }} }}'),
     "history": query('{ location(path: "US/NE") { history(first: 2) { totalCount } } }'),
     "changes": query('{ changes(hierarchy: LOCATION, tree: "US", since: null) { hasMore } }'),
     "entities": query(_ENTITIES),
@@ -88,7 +90,7 @@ KINDS = {
     "sorted": query('{ location(path: "US") { descendants(orderBy: [{field: NAME}], first: 2) { nodes { path } } } }'),
     "sorted roots": query('{ locations(where: {name: {contains: "u"}}) { totalCount nodes { path } } }'),
     "update": Kind(lambda n: updated("US/NE", n)),
-    "update, large payload": Kind(lambda n: updated("US/NE", n, f"node {{ root {{ {_LARGE} }} }}")),
+    "update, large payload": Kind(lambda n: updated("US/NE", n, f"node {{ parent {{ {_LARGE} }} }}")),
     "two mutations": Kind(lambda n: Ask(_TWO % (_LARGE, _LARGE), {"name": f"name {n}"})),
     "dry run": Kind(lambda n: updated("US/NE", n, "node { name }", dry=True)),
     "create": Kind(created),

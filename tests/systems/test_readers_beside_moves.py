@@ -90,15 +90,17 @@ async def check_all(url: str, tree: tuple[int, int, bool, bool], seed: int, aske
 
 PATHS = "A A/w A/x A/x/1 A/x/2 A/x/2/3 A/y A/y/4 A/z B B/q B/q/5 C".split()
 SMALL = Model("ground", {parse_path(path): "AREA_PART" if "q" in path else "AREA" for path in PATHS})
+BACKWARDS = {"orderBy": [{"field": Word("POSITION"), "direction": Word("DESC")}]}
 WINDOWS: list[dict[str, Any]] = [
-    {}, {"first": 1}, {"first": 2}, {"last": 2}, {"first": 2, "reverse": True}, {"first": 3, "level": Word("AREA")},
+    {}, {"first": 1}, {"first": 2}, {"last": 2}, {"first": 2, **BACKWARDS}, {"first": 3, "level": [Word("AREA")]},
 ]  # fmt: skip
 TOLD = tuple(Field(one, one) for one in "hasNextPage hasPreviousPage startCursor endCursor".split())
 PAGE = (Field("n", "nodes", {}, (Field("p", "path"),)), Field("i", "pageInfo", {}, TOLD), Field("t", "totalCount"))
 
 
 def pages(name: str) -> tuple[Field, ...]:
-    return tuple([Field(f"{name}{number}", name, window, PAGE) for number, window in enumerate(WINDOWS)])
+    windows = [one for one in WINDOWS if name != "descendants" or "orderBy" not in one]
+    return tuple([Field(f"{name}{number}", name, window, PAGE) for number, window in enumerate(windows)])
 
 
 def everything(moving: MoveInProgress) -> Iterator[list[Field]]:

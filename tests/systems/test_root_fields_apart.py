@@ -38,7 +38,7 @@ WRONG = {
     "locations": [
         "(first: -1) { totalCount }",
         '(after: "!") { totalCount nodes { id } }',
-        "(levels: []) { totalCount }",
+        "(level: []) { totalCount }",
     ],
     "categories": ["(first: -1) { totalCount }"],
     "locationsByPath": ['(paths: ["US", "a//b"]) { id }'],
