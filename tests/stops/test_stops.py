@@ -80,7 +80,7 @@ KINDS = {
     "large": query(f'{{ location(path: "US") {{ {_LARGE} }} }}'),
     "large, interpreted": query(f'{{ __schema {{ __typename }} location(path: "US/NE") {{ parent {{ {_LARGE} }} }} }}'),
     "history": query('{ location(path: "US/NE") { history(first: 2) { totalCount } } }'),
-    "changes": query('{ changes(hierarchy: LOCATION, tree: "US", since: null) { hasMore } }'),
+    "changes": query('{ changes(hierarchy: LOCATION, tree: "US", after: null) { hasMore } }'),
     "entities": query(_ENTITIES),
     "by a key": query('{ location(path: "US/NE") { name } }', key=True),
     "search": query('{ searchLocations(text: "oma") { complete nodes { path parent { path } } } }'),
