@@ -90,6 +90,39 @@ async def test_history_comes_in_pages(audits):
     assert code == "BAD_CURSOR"
 
 
+async def test_history_comes_from_its_beginning_with_last(audits):
+    page = "history(%s) { edges { cursor node { revision } } pageInfo { hasNextPage hasPreviousPage } totalCount }"
+
+    async def listed(arguments):
+        found = await audits.ask('{ audit(path: "Equipment_1/2026-10") { ' + page % arguments + " } }")
+        history = found["audit"]["history"]
+        assert history["totalCount"] == 3
+        return (
+            [edge["node"]["revision"] for edge in history["edges"]],
+            [*history["pageInfo"].values()],
+            history["edges"],
+        )
+
+    revisions, _, edges = await listed("first: 9")
+    third, second, first = [edge["cursor"] for edge in edges]
+    assert revisions == [3, 2, 1]
+    for arguments, expected, more in (
+        ("last: 1", [1], [False, True]),
+        ("last: 2", [2, 1], [False, True]),
+        ("last: 3", [3, 2, 1], [False, False]),
+        ("last: 9", [3, 2, 1], [False, False]),
+        ("last: 0", [], [False, True]),
+        (f'last: 1, before: "{first}"', [2], [True, True]),
+        (f'last: 2, before: "{first}"', [3, 2], [True, False]),
+        (f'last: 5, before: "{third}"', [], [True, False]),
+        (f'first: 1, before: "{first}"', [3], [True, False]),
+        (f'after: "{third}", before: "{first}"', [2], [True, True]),
+        (f'last: 1, after: "{second}"', [1], [False, False]),
+        (f'after: "{first}", before: "{third}"', [], [True, True]),
+    ):
+        assert (arguments, *(await listed(arguments))[:2]) == (arguments, expected, more)
+
+
 @pytest.mark.parametrize("position", ["abc", "-1", "1_0", " 1", "\u0663", "9" * 5_000])
 async def test_a_made_up_cursor_is_rejected(audits, position):
     made_up = encode_cursor(CursorKind.CHANGES, "asset#Equipment_1", position)
