@@ -182,7 +182,6 @@ def _past() -> Examples:
         "many old states of some nodes": wide(f"descendants(first: 500) {{ nodes {{ {old} }} }}"),
         "old state of all nodes": wide(f"descendants {{ nodes {{ atRevision(n: 1) {{ {OLD_LEAVES} }} }} }}"),
         "long history under many aliases": query(within(revised, many(ALIASES, "history { nodes { name } }"))),
-        "ends of a long history": query(within(revised, many(ALIASES, "history(last: 100) { nodes { name } }"))),
     }
 
 
