@@ -78,9 +78,6 @@ class HierarchyTypes:
 
     # -- construction --------------------------------------------------------------------------------------------------
 
-    def _level_argument(self) -> Parameter:
-        return argument("level", self.level | None, "Only nodes of this level.")
-
     def _level_enum(self) -> Any:
         levels = self.cls.levels.items()
         members = {cls.label: strawberry.enum_value(name, description=description(cls)) for name, cls in levels}
@@ -93,10 +90,8 @@ class HierarchyTypes:
         affects one field alone.
         """
         node: Any = self.nodes.interface
-        listing, of_level = (
-            self.nodes.connection | None,
-            argument("level", self.level | None, "Only those of this level."),
-        )
+        listing = self.nodes.connection | None
+        of_level = argument("level", self.level | None, "Only those of this level.")
         child_count = field(Count("kids"), int, "Number of children.", of_level)
         of_trees = _tree_node_fields(node, self._level_name, child_count)
         own = {

@@ -24,7 +24,7 @@ SortValue = Comparable | None
 
 
 class PlaceOrder(StrEnum):
-    """The orders by the places of nodes in the tree: all places of a list differ."""
+    """The orders by the places of nodes in the tree."""
 
     POSITION = "position"  # as editors ordered siblings: by level, then by position
     KEY = "key"
