@@ -220,14 +220,17 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         self.is_over = is_slice_over()
         return self.is_over
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether a budget is exceeded, so that nothing else has to be completed."""
+        return self._budget.refusal is not None
+
     # -- errors --------------------------------------------------------------------------------------------------------
 
     def handle_field_error(self, raw_error: Exception, return_type: Any, field_details_list: Any, path: Path) -> None:
         """Report an error with its path, the first ones of each code; the others are counted."""
         without_frames(raw_error)
-        if self._budget.refusal is not None:  # there will be no response
-            if is_non_null_type(return_type):
-                raise raw_error
+        if self.is_refused:  # whatever is null: there will be no response
             return
         if not is_non_null_type(return_type):
             code = code_of(cause_of(raw_error))
@@ -268,6 +271,8 @@ class _ListCompletion:
         executor, path, context = self._executor, self._path, self._context
         try:
             for index, item in self._items:
+                if executor.is_refused:
+                    break
                 item_path = path.add_key(index, None)
                 if executor.complete_list_item_value(item, self.values, *self._position, item_path, context):
                     self.waiting.append(index)

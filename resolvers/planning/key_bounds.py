@@ -5,7 +5,8 @@ and, or and not; of what is joined to others by and, the key conditions are enou
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Self
 
 from resolvers.sorting.conditions import Combination, Condition
@@ -23,10 +24,12 @@ class KeyBounds:
 
     `are_children` is whether all nodes of the list are children of its owner, so that a condition on keys leaves a part
     of their range; `is_many` whether it has too many spans; `is_exact` whether every node in the spans meets the whole
-    condition.
+    condition. Bounds are compared by `digest`, that of the condition, since they are a part of the cache key of each list
+    and a condition may be long.
     """
 
-    where: Condition
+    where: Condition = field(compare=False)
+    digest: str
     are_children: bool
     is_many: bool
     is_exact: bool
@@ -36,7 +39,8 @@ class KeyBounds:
         """The bounds of a condition; None where it leaves all of a list."""
         if where is None:
             return None
-        found = cls(where, are_children, is_many=_count(where) > MAX_SPANS, is_exact=False)
+        digest = blake2b(repr(where.identity).encode(), digest_size=16).hexdigest()
+        found = cls(where, digest, are_children, is_many=_count(where) > MAX_SPANS, is_exact=False)
         spans, is_exact = _spans(where, lambda one: found._place(one, EVERYTHING))
         return None if spans is None else replace(found, is_exact=is_exact)
 

@@ -92,8 +92,8 @@ class Relation:
     def arrangement(self) -> str:
         """A digest of its order and conditions, made once for all of its lists, since conditions may be long."""
         window = self.window
-        conditions = window.where, None if window.bounds is None else window.bounds.where
-        identity = window.ordering.identity, [None if one is None else one.identity for one in conditions]
+        where, bounds = window.where, window.bounds
+        identity = window.ordering.identity, where and where.identity, bounds and bounds.digest
         return blake2b(repr(identity).encode(), digest_size=16).hexdigest()
 
     @cached_property

@@ -84,6 +84,14 @@ async def test_a_response_of_one_field_too_many_is_rejected(planted, query, plan
             )
 
 
+async def test_introspection_of_too_many_fields_is_rejected(planted):
+    body = await answer(
+        planted, "{ __schema { types { name fields { name type { name } } } } }", budget(fields=50), planned=True
+    )
+    assert [error["extensions"] for error in body["errors"]] == [{"code": "BUDGET_EXCEEDED"}]
+    assert body["data"] is None
+
+
 async def answer(store: Store, query: str, limits: BudgetLimits, *, planned: bool, **variables: object) -> dict:
     plans = PlanCache(core_schema(SCHEMA), TYPES) if planned else None
     execution = Execution(

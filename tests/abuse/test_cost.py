@@ -85,8 +85,9 @@ def dynamodb(tmp_path_factory, engine):
 @pytest.mark.parametrize("name", examples())
 def test_known_requests_keep_the_bounds_on_sqlite(sqlite, name):
     sent = examples()[name]
-    measured = sqlite.measure(sent)
-    assert sqlite.over(sent, measured) == [], measured
+    for _ in range(2):  # the second time with what was cached, whose keys are compared
+        measured = sqlite.measure(sent)
+        assert sqlite.over(sent, measured) == [], measured
 
 
 @pytest.mark.thorough
