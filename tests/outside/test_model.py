@@ -42,9 +42,6 @@ def test_a_large_move_is_seen_at_one_moment(store: Place) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.skipif(not Engine.binary("extenddb"), reason="ExtendDB is missing")
-@pytest.mark.xfail(
-    strict=False, reason="on ExtendDB a list of a level is at times as before a rename; not explained yet"
-)
 def test_the_model_holds_on_an_engine_that_checks_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLADE_TEST_ENGINE", "extenddb")
     with place("dynamodb") as found:
