@@ -194,7 +194,7 @@ def _refused(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     led, sure = trees.led_to(read["path"])
     if None in led:
         return _doubted(Expected(text, None if sure else OneOf([None, {read["kind"]: None}]), promise=BY_PATH), sure)
-    return Expected(text, {read["kind"]: None}, refused, REJECTED)
+    return _doubted(Expected(text, {read["kind"]: None}, refused, REJECTED), sure)
 
 
 def _sorted(trees: Trees, read: Read, found: Expected) -> Expected:
