@@ -93,7 +93,7 @@ class Relation:
         """A digest of its order and conditions, made once for all of its lists, since conditions may be long."""
         window = self.window
         where, bounds = window.where, window.bounds
-        identity = window.ordering.identity, where and where.identity, bounds and bounds.digest
+        identity = window.ordering.identity, [where and where.identity, bounds and bounds.digest]
         return blake2b(repr(identity).encode(), digest_size=16).hexdigest()
 
     @cached_property

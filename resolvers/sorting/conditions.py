@@ -17,7 +17,7 @@ from store.errors import BadInput
 from store.model.attributes import Kind
 from store.model.records import Record
 
-MAX_CONDITIONS = 50  # of one list, and, or and not among them: each is tested for every node
+MAX_CONDITIONS = 50  # of one list: each comparison is tested for every node, and so is each empty object or list
 MAX_DEPTH = 5  # of and, or and not in each other
 MAX_CHARACTERS = 4_000  # of all texts to compare with: they are cached with the list
 
@@ -133,10 +133,14 @@ class ConditionParser:
                 if name == "name" and value is not None:
                     value, inner = _localized(value, inner)
                 parts += [self._comparison(name, value, operator, operand) for operator, operand in inner.items()]
-        return parts[0] if len(parts) == 1 else self._counted(Combination("and", tuple(parts)))
+        return parts[0] if len(parts) == 1 else self._joined("and", parts)
 
     def _combination(self, operator: str, given: Sequence[Mapping[str, Any]], depth: int) -> Condition:
-        return self._counted(Combination(operator, tuple([self.parse(one, depth + 1) for one in given])))
+        return self._joined(operator, [self.parse(one, depth + 1) for one in given])
+
+    def _joined(self, operator: str, parts: Sequence[Condition]) -> Condition:
+        joined = Combination(operator, tuple(parts))
+        return joined if parts else self._counted(joined)
 
     def _comparison(self, name: str, value: NodeValue | None, operator: str, operand: Any) -> Condition:
         if operand is None:

@@ -184,12 +184,13 @@ def digest_of(cursor: str, record: str) -> str:
 
 ORDERED_BY = "NAME NOTE LEVEL CHILD_COUNT UPDATED_AT".split()[: MAX_ORDER_FIELDS + 1]
 ORDER = ", ".join(f"{{field: {name}}}" for name in ORDERED_BY)
-MANY = ", ".join('{name: {ne: "x"}}' for _ in range(MAX_CONDITIONS))
+MANY = ", ".join('{name: {ne: "x"}}' for _ in range(MAX_CONDITIONS + 1))
 REFUSED = [
     f"orderBy: [{ORDER}]",
     "orderBy: [{field: NAME}, {field: NAME, direction: DESC}]",
     f"where: {{and: [{MANY}]}}",
     f"where: {{or: [{', '.join(['{}'] * (MAX_CONDITIONS + 1))}]}}",
+    f"where: {{or: [{', '.join(['{and: []}'] * (MAX_CONDITIONS + 1))}]}}",
     "where: " + "{not: " * MAX_DEPTH + '{key: {eq: "x"}}' + "}" * MAX_DEPTH,
     f'where: {{name: {{contains: "{"x" * (MAX_CHARACTERS + 1)}"}}}}',
     "where: {name: {eq: null}}",
@@ -221,7 +222,7 @@ async def test_as_much_as_is_taken_is_answered():
     async with open_store("sqlite://:memory:") as store:
         await store.create()
         await plant(store, Ground, NODES)
-        most = ", ".join('{name: {ne: "x"}}' for _ in range(MAX_CONDITIONS - 1))
+        most = ", ".join('{name: {ne: "x"}}' for _ in range(MAX_CONDITIONS))
         deepest = "{not: " * (MAX_DEPTH - 1) + '{key: {eq: "r"}}' + "}" * (MAX_DEPTH - 1)
         operands = ", ".join(['"r"'] * 600)
         for where in (f"{{and: [{most}]}}", deepest, f"{{key: {{in: [{operands}]}}}}"):

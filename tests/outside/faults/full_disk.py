@@ -57,10 +57,10 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
 
 @contextlib.contextmanager
 def _disk(place: Place, *, own: bool) -> Iterator[Path | None]:
-    """A file system of 32 MB, where one may be mounted."""
+    """A file system of 256 MB, where one may be mounted: more than the writers fill in their time."""
     folder = place.folder / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "clade-outside", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256m", "clade-outside", str(folder)]
     if not own or os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
         yield None
         return

@@ -38,6 +38,7 @@ WORDS = (
 )
 KEYS = ("A", "B", "M", "N", "O", "a", "b", "c", "z", "1", "2", "Omaha", "~", "日", "", "%")
 LAST = ("KEY", "PATH", "POSITION")
+MAX_CONDITIONS = 50  # "at most 50 conditions" (lists.md)
 INTEGERS = (0, 1, 2, 3, 5, -1, 2**31 - 1, -(2**31), 486_052)
 LONGS = (0, 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), -(2**53) - 1)
 FLOATS = (0.0, 0.5, -0.5, 1, 41.2587, 1e100, -1e100, 5e-100, 90)
@@ -85,7 +86,9 @@ class Values:
         if isinstance(kind, GraphQLEnumType):
             return Name(self.random.choice(list(kind.values)))
         if isinstance(kind, GraphQLInputObjectType):
-            return self._object(kind, path)
+            while conditions_in(found := self._object(kind, path)) > MAX_CONDITIONS:
+                pass
+            return found
         return self._scalar(kind.name, path)
 
     def _object(self, kind: GraphQLInputObjectType, path: tuple[str, ...]) -> dict[str, Any]:
@@ -210,6 +213,17 @@ class Values:
             key: node[key],
             **({"more": [1, {"x": None}]} if self._rare() else {}),
         }
+
+
+def conditions_in(value: Any) -> int:
+    """The number of conditions of a `where`: "each operator of a field is one, and each empty object or list"."""
+    if isinstance(value, list):
+        return sum(map(conditions_in, value)) or 1
+    if not isinstance(value, dict):
+        return 0
+    joined = [conditions_in(inner) for name, inner in value.items() if name in ("and", "or", "not")]
+    others = [inner for name, inner in value.items() if name not in ("and", "or", "not")]
+    return sum(joined) + sum(len(inner) if isinstance(inner, dict) else 1 for inner in others) or 1
 
 
 def _fits(name: str, value: Any) -> bool:
