@@ -24,8 +24,8 @@ class KeyBounds:
 
     `are_children` is whether all nodes of the list are children of its owner, so that a condition on keys leaves a part
     of their range; `is_many` whether it has too many spans; `is_exact` whether every node in the spans meets the whole
-    condition. Bounds are compared by `digest`, that of the condition: they are a part of the cache key of each list, and
-    a condition may be long.
+    condition. Bounds are compared by `digest`, that of the condition: they are in the cache key of each list, and a
+    condition may be long.
     """
 
     where: Condition = field(compare=False)
