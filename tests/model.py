@@ -289,7 +289,9 @@ class Model:
         more = size is not None and len(page) > size
         cut = page[:size] if "first" in given else page[len(page) - size if more else 0 :] if size is not None else page
         nexts, befores = (
-            (("before" in given), more) if "last" in given else (more or "before" in given, "after" in given)
+            ("before" in given, more or "after" in given)
+            if "last" in given
+            else (more or "before" in given, "after" in given)
         )
         return Listing(cut, [encode_cursor(order, owner, position(one)) for one in cut], nexts, befores, len(whole))
 

@@ -42,5 +42,5 @@ def page_of(records: list[Record], window: ConnectionArguments, total: int | Non
     more = window.size is not None and len(records) > window.size
     shown = records[: window.size]
     if window.last is not None:
-        return Page(shown[::-1], window.before is not None, more, total, cursors)
+        return Page(shown[::-1], window.before is not None, more or window.after is not None, total, cursors)
     return Page(shown, more or window.before is not None, window.after is not None, total, cursors)

@@ -73,18 +73,6 @@ def test_a_former_path_leads_to_its_node_after_nodes_above_were_renamed(server: 
     held(found == {"path": "market/archive/tv"})
 
 
-@known("hasPreviousPage is false for last with after")
-def test_last_with_after_says_that_there_are_items_before(server: Server) -> None:
-    create(server, "pages")
-    for number in range(3):
-        create(server, f"{number}", parent="pages")
-    listed = "edges { cursor } pageInfo { hasPreviousPage }"
-    first = server.ask(f'{{ thing(path: "pages") {{ children(first: 1) {{ {listed} }} }} }}').data["thing"]["children"]
-    after = first["edges"][0]["cursor"]
-    rest = server.ask(f'{{ thing(path: "pages") {{ children(after: "{after}", last: 5) {{ {listed} }} }} }}').data
-    held(rest["thing"]["children"]["pageInfo"]["hasPreviousPage"])
-
-
 @known("letters with a stroke sort after z, but are found without it")
 def test_letters_with_a_stroke_sort_as_they_are_found(server: Server) -> None:
     create(server, "strokes")

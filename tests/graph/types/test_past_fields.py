@@ -117,7 +117,7 @@ async def test_history_comes_from_its_beginning_with_last(audits):
         (f'last: 5, before: "{third}"', [], [True, False]),
         (f'first: 1, before: "{first}"', [3], [True, False]),
         (f'after: "{third}", before: "{first}"', [2], [True, True]),
-        (f'last: 1, after: "{second}"', [1], [False, False]),
+        (f'last: 1, after: "{second}"', [1], [False, True]),
         (f'after: "{first}", before: "{third}"', [], [True, True]),
     ):
         assert (arguments, *(await listed(arguments))[:2]) == (arguments, expected, more)

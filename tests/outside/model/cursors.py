@@ -80,16 +80,16 @@ def _some_window(chance: random.Random, cursors: list[str]) -> dict[str, Any]:
 
 
 def _expected(ids: list[str], cursors: list[str], given: dict[str, Any]) -> dict[str, Any]:
-    """What is between the cursors, its first or last; and whether there is more where only the size says so."""
+    """What is between the cursors, its first or last; and whether there is more, as on the other side of a cursor."""
     inside = ids[: cursors.index(given["before"])] if "before" in given else ids
     inside = inside[cursors.index(given["after"]) + 1 :] if "after" in given else inside
     found: dict[str, Any] = {"ids": inside[: given.get("first")], "totalCount": len(ids)}
     if "last" in given:
         found["ids"] = inside[max(len(inside) - given["last"], 0) :]
-    if "first" in given and "before" not in given:
-        found["hasNextPage"] = len(found["ids"]) < len(inside)
-    if "last" in given and "after" not in given:
-        found["hasPreviousPage"] = len(found["ids"]) < len(inside)
+    if "first" in given:
+        found["hasNextPage"] = "before" in given or len(found["ids"]) < len(inside)
+    if "last" in given:
+        found["hasPreviousPage"] = "after" in given or len(found["ids"]) < len(inside)
     return found
 
 

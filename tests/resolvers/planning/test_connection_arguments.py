@@ -100,6 +100,7 @@ async def test_a_forged_position_shows_only_nodes_of_the_list(client, position):
         ('first: 9, after: "{b}"', ["c", "é"], False, True),
         ('first: 1, before: "{c}"', ["a"], True, False),
         ('last: 1, before: "{c}"', ["b"], True, True),
+        ('last: 9, after: "{b}"', ["c", "é"], False, True),
         ('orderBy: {field: POSITION, direction: DESC}, before: "{b}"', ["é", "c"], True, False),
         ('orderBy: {field: POSITION, direction: DESC}, after: "{b}", first: 1', ["a"], False, True),
         ('first: 0, after: "{b}"', [], True, True),
