@@ -276,7 +276,8 @@ def _written_meanwhile(server: Server, change: Change, move: str) -> Counter[str
     """Writes while the subtree is copied: to the subtree and its new place a CONFLICT, elsewhere as usual."""
     leaf = change.before.below(change.old)[-1]
     update = f'updateThing(path: "{text(leaf)}", name: "other") {{ node {{ id }} }}'
-    refused = [update, f'moveThing(path: "{text(change.old[:1])}", to: "V") {{ node {{ id }} }}']
+    top, away = change.old[0], "V" if change.old[0] != "V" else "T"
+    refused = [update, f'moveThing(path: "{top}", to: "{away}") {{ node {{ id }} }}']
     if change.new:
         where = f'parent: "{text(change.new[:-1])}", key: "{change.new[-1]}", name: "x"'
         refused.append(f"createThing({where}, attributes: {{box: {{}}}}) {{ node {{ id }} }}")
