@@ -1,4 +1,7 @@
-"""docs/frontends.md: its programs run in Node against the demo data, with the packages of the tests."""
+"""docs/frontends.md: its programs run in Node against the demo data, with the packages of the tests.
+
+`test_recipes.py` runs the recipes.
+"""
 
 import re
 import subprocess
@@ -14,7 +17,7 @@ from tests.readme import DOCS, blocks
 from tests.serving import serving
 
 PAGE = (DOCS / "frontends.md").read_text("utf-8")
-FETCH, APOLLO, URQL, RELAY, PERSIST, DELETED = blocks("js", PAGE)
+FETCH, APOLLO, URQL, RELAY, PERSIST, DELETED = blocks("js", PAGE.partition("\n## Recipes\n")[0])
 PRINTED = {
     FETCH: "United States > Nebraska > Omaha\n",
     APOLLO: "Omaha, Lincoln, Bellevue, Grand Island, Kearney, Fremont\n",
