@@ -4,7 +4,16 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from graphql import DocumentNode, GraphQLError, OperationDefinitionNode, get_operation_ast, specified_rules, validate
+from graphql import (
+    DocumentNode,
+    FieldsOnCorrectTypeRule,
+    GraphQLError,
+    KnownArgumentNamesRule,
+    OperationDefinitionNode,
+    get_operation_ast,
+    specified_rules,
+    validate,
+)
 from strawberry import Schema
 from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
@@ -13,10 +22,12 @@ from graph.errors import NESTED_MESSAGE, VALIDATION_FAILED, request_error
 from graph.operation.document_limits import DocumentLimits, Inputs, Measured
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
+from graph.operation.hints import FieldsOnCorrectType, KnownArgumentNames
 from graph.operation.input_values import InputValues
 from store.bounded_cache import BoundedCache
 
-RULES = (*specified_rules, MaybeNullValidationRule, OneOfInputValidationRule)
+HINTING = {FieldsOnCorrectTypeRule: FieldsOnCorrectType, KnownArgumentNamesRule: KnownArgumentNames}
+RULES = (*[HINTING.get(rule, rule) for rule in specified_rules], MaybeNullValidationRule, OneOfInputValidationRule)
 
 MAX_ERRORS = 20  # of validation, each of which takes longer to find than a field takes to answer
 MAX_DOCUMENTS = 1_000  # cached

@@ -48,8 +48,10 @@ class Find(TargetField):
 
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
         path, node_id = given.get("path_"), given.get("id_")
-        if (path is None) == (node_id is None):
-            raise BadInput("Give either path or id, not both.")
+        if path is None and node_id is None:
+            raise BadInput("path and id are missing; give one of them.")
+        if path is not None and node_id is not None:
+            raise BadInput("path and id are both given; give one of them.")
         lookup = by_id([self.hierarchy], str(node_id)) if path is None else (self.hierarchy, parse_path(path))
         return [(self, lookup)]
 

@@ -188,7 +188,10 @@ def existing(read_set: ReadSet, hierarchy: Hierarchy, path: Path, expected: int 
 
 def not_found(hierarchy: str, path: Path) -> NotFound:
     """The error for an edit of a node that does not exist."""
-    return NotFound(f"There is no {hierarchy} {shorten(format_path(path))}; changes follow no redirects.")
+    return NotFound(
+        f"There is no {hierarchy} at {shorten(format_path(path))}; write the current path, since former paths are "
+        "redirected only in reads."
+    )
 
 
 def levels_above(read_set: ReadSet, hierarchy: Hierarchy, path: Path, level: str) -> list[str]:

@@ -76,7 +76,9 @@ def test_an_account_writes_only_its_own_drive(ask):
     for parent in ("a911", "b20/photos", "nobody"):
         (error,) = ask("a91", make, parent=parent)["errors"]
         assert error["extensions"]["code"] == "NOT_FOUND"
-        assert error["message"] == f"There is no drive {parent}; changes follow no redirects."
+        assert error["message"] == (
+            f"There is no drive at {parent}; write the current path, since former paths are redirected only in reads."
+        )
     move = "mutation($p: Path!, $to: Path) { moveDriveNode(path: $p, to: $to) { node { path } } }"
     assert ask("a91", move, p="a91/photos", to="a911")["errors"][0]["extensions"]["code"] == "NOT_FOUND"
     assert ask("a91", move, p="a911/diary.txt", to="a91")["errors"][0]["extensions"]["code"] == "NOT_FOUND"
