@@ -241,7 +241,8 @@ WRONG = [
     (zoo(title="WritePlan"), LEVEL_LINE,
      f"the level WritePlan of the hierarchy zoo makes the type WritePlan, which Clade itself makes already; {PREFIX}"),
     (zoo(title="UserError"), LEVEL_LINE,
-     f"the level UserError of the hierarchy zoo makes the type UserError, which Clade itself keeps for later; {PREFIX}"),
+     "the level UserError of the hierarchy zoo makes the type UserError, which Clade itself keeps for later; "
+     f"{PREFIX}"),
     (zoo(title="MoveZooInput"), LEVEL_LINE,
      f"the level MoveZooInput of the hierarchy zoo makes the type MoveZooInput, which {CLASS} keeps for later; "
      f"{PREFIX}"),
