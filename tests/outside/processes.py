@@ -1,6 +1,7 @@
 """Processes that users start: the command `clade`, its server, and a DynamoDB engine. All end by their process ids."""
 
 import contextlib
+import http.client
 import itertools
 import json
 import os
@@ -210,17 +211,24 @@ class Server(Process):
     def post(self, body: bytes, headers: dict[str, str]) -> Answer:
         request = urllib.request.Request(f"{self.url}/graphql", body, headers, method="POST")
         try:
-            with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
-                return Answer(answer.status, _lower(answer.headers), answer.read())
-        except urllib.error.HTTPError as refused:
-            with refused:
-                return Answer(refused.code, _lower(refused.headers), refused.read())
+            return _answer(request)
+        except http.client.HTTPException as error:
+            raise ConnectionResetError("the response ended in its middle") from error
 
     def __enter__(self) -> "Server":
         return self if self.is_alive else self.start()
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _answer(request: urllib.request.Request) -> Answer:
+    try:
+        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
+            return Answer(answer.status, _lower(answer.headers), answer.read())
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return Answer(refused.code, _lower(refused.headers), refused.read())
 
 
 def _lower(headers: Any) -> dict[str, str]:
