@@ -21,7 +21,10 @@ async def find_move(request: Request, move_id: str) -> Move | None:
     key = move_key(move_id)
     item = (await request.state.strong_items([key]))[key]
     move = None if item is None else Move.of(item)
-    return move if move is not None and _is_visible(request, move) else None
+    if move is None or not _is_visible(request, move):
+        return None
+    request.state.show_moves([move])
+    return move
 
 
 async def list_moves(request: Request, hierarchy: str, window: ConnectionArguments) -> list[Move]:
@@ -29,6 +32,7 @@ async def list_moves(request: Request, hierarchy: str, window: ConnectionArgumen
     moves = await recent_moves(request.store, request.reads, hierarchy)
     shown = [move for move in moves if _is_visible(request, move)][: window.size]
     request.budget.spend_nodes(len(shown))
+    request.state.show_moves(shown)
     return shown
 
 

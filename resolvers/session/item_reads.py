@@ -22,6 +22,7 @@ from resolvers.session.shared_reads import Items, SharedReads
 from store.engine.protocol import Store
 from store.engine.usage import LEAST_UNITS, PAGE_UNITS, ReadUsage
 from store.errors import CladeError
+from store.metadata.move_record import Move
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.items import Item
 from store.model.keys import Key, tree_version_key
@@ -85,6 +86,16 @@ class ItemReads:
     async def are_moves_unchanged(self) -> bool:
         """Whether everything that was read is of one side of each running move's flip; else it has to be discarded."""
         return self.moves is None or await self.moves.are_unchanged()
+
+    def show_moves(self, moves: Iterable[Move]) -> None:
+        """Have the response be of those sides of running moves that their states say, since it shows them."""
+        if running := {move.id: move.has_flipped for move in moves if move.ended_at is None}:
+            self._running_moves().shown.update(running)
+
+    def _running_moves(self) -> RunningMoves:
+        if self.moves is None:
+            self.moves = RunningMoves(self.strong_items, self._use_moves)
+        return self.moves
 
     # -- what is cached ------------------------------------------------------------------------------------------------
 
@@ -203,9 +214,7 @@ class ItemReads:
         """
         found = await self._items_once(keys, trees, cached=cached, current=current)
         if moves := self._moves_of(trees):
-            if self.moves is None:
-                self.moves = RunningMoves(self.strong_items, self._use_moves)
-            await self.moves.load(moves)
+            await self._running_moves().load(moves)
             # Items that came with the tree versions were read before the states of their moves.
             moving = [key for key in keys if self._is_moving(key)]
             found |= await self._items_once(moving, [], cached=cached, current=current)

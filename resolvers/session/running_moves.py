@@ -25,7 +25,8 @@ ReadStrong = Callable[[Sequence[Key]], Awaitable[Mapping[Key, Item | None]]]
 class RunningMoves:
     """The loaded moves. `read_strong` reads items with strong consistency; `on_load` is called after each load.
 
-    `flipped` has the side of each move by its id, `trees` the trees of their ends. `ancestors` are the nodes above all
+    `flipped` has the side of each move by its id, `trees` the trees of their ends, and `shown` the sides of those whose
+    states are in the response, which need not be loaded. `ancestors` are the nodes above all
     ends with their counts, and `tree_versions` the versions that flips change, both as of the side that is seen.
     `hidden` and `moved` are those of a VisibilityFilter.
     """
@@ -33,6 +34,7 @@ class RunningMoves:
     read_strong: ReadStrong
     on_load: "Callable[[RunningMoves], None]"
     flipped: dict[str, bool] = field(default_factory=dict)
+    shown: dict[str, bool] = field(default_factory=dict)
     trees: set[str] = field(default_factory=set)
     ancestors: dict[Key, Record] = field(default_factory=dict)
     tree_versions: dict[str, TreeVersion] = field(default_factory=dict)
@@ -74,8 +76,9 @@ class RunningMoves:
         return {key.sk: Move.of(item).has_flipped for key, item in items.items() if item is not None}
 
     async def are_unchanged(self) -> bool:
-        """Whether no move has flipped since it was loaded."""
-        return await self._flipped(self.flipped) == self.flipped
+        """Whether no move has flipped since it was loaded, or since its state was read that is shown."""
+        seen = self.shown | self.flipped
+        return all(seen[move_id] is side for move_id, side in self.shown.items()) and await self._flipped(seen) == seen
 
     def with_current_counts(self, record: Record) -> Record:
         """A record with the counts of the side that is seen; those from an index may be older."""

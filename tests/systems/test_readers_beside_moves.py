@@ -6,6 +6,7 @@ The long form: pytest --examples 2000 tests/systems/test_readers_beside_moves.py
 import asyncio
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -157,6 +158,39 @@ async def test_a_move_is_told_to_those_who_may_read_both_ends(store, tops, is_se
     }  # fmt: skip
     expected = {"move": told, "moves": [{"id": MOVE}]} if is_seen else {"move": None, "moves": []}
     assert answer.body["data"] == expected
+
+
+def asked_of(store: Any) -> Context:
+    return Context(Request(store, DEFINITIONS), SCHEMA_TYPES)
+
+
+BESIDE = {
+    "move(id: $id) { state }": ("COPYING", "SWEEPING"),
+    "move: moves(hierarchy: GROUND) { state }": ("COPYING", "SWEEPING"),
+}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("field", BESIDE)
+async def test_the_state_of_a_move_is_of_the_same_side_as_what_is_beside_it(engine, field, is_first):
+    moving = MoveInProgress(SMALL, ("A", "x"), ("B", "x"))
+    fields = [field, 'node: ground(path: "A/x/2") { path parent { childCount } }']
+    query = f"query($id: ID) {{ {' '.join(fields if is_first else fields[::-1])} }}".replace("ID)", "ID!)")
+    async with open_store(engine.address(f"told-{uuid.uuid4().hex}")) as store:
+        await plant(store, moving)
+        seen = set()
+        for reads in range(NEVER):
+            await flip_back(store, moving)
+            flipping: Any = FlippingStore(store, moving, reads)
+            execution = Execution(SCHEMA, partial(asked_of, flipping), limits=WIDE)
+            variables = {"id": MOVE} if "$id" in field else {}
+            text = query if variables else query.removeprefix("query($id: ID!) ")
+            data = (await execution.execute(text, variables, allow_mutations=False)).body["data"]
+            (move,) = data["move"] if isinstance(data["move"], list) else [data["move"]]
+            seen.add((move["state"], data["node"]["path"]))
+            if not flipping.has_flipped:
+                break
+        assert seen == {("COPYING", "A/x/2"), ("SWEEPING", "B/x/2")}
 
 
 async def test_a_move_of_a_hierarchy_that_is_not_served_is_none(store):
