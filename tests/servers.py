@@ -27,8 +27,12 @@ _FORKS.set_forkserver_preload(["pytest", "tests.servers"])  # pytest: a child lo
 
 
 def fork(said: Path, settings: dict[str, str], call: Callable[..., None], *arguments: Any) -> ForkServerProcess:
-    """A process that makes a call with these settings in its environment; its output is appended to a file."""
-    process = _FORKS.Process(target=_run, args=(str(said), settings, call, arguments), daemon=True)
+    """A process that makes a call with these settings in its environment; its output is appended to a file.
+
+    The process from which it is forked may have started before an engine set the credentials that it checks.
+    """
+    credentials = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    process = _FORKS.Process(target=_run, args=(str(said), credentials | settings, call, arguments), daemon=True)
     process.start()
     return process
 
