@@ -91,10 +91,13 @@ async def test_a_large_move_or_cascade_continues_after_its_server_was_killed(tmp
         with contextlib.suppress(httpx.TransportError):
             await server.ask(MOVE)
         assert await server.died()
-        await server.start(bound)
-        (move,) = (await server.ask(MOVES))["data"]["moves"]
+        reading = Server(tmp_path, "reading", store=f"sqlite:///{path}")  # continues no move
+        await reading.start()
+        (move,) = (await reading.ask(MOVES))["data"]["moves"]
         assert 0 < move["written"] < NODES
-        assert await counts(server) == [NODES, 0]
+        assert await counts(reading) == [NODES, 0]
+        await reading.close()
+        await server.start(bound)
         await ended(server, move["id"])
         assert await counts(server) == [0, NODES]
         gone = (await server.ask(DELETE))["data"]["deleteCategoryNode"]["move"]
