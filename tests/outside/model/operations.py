@@ -70,7 +70,9 @@ def _some_path(chance: random.Random, trees: Trees, paths: list[str]) -> str:
     """Mostly the path of a node, else a former one or one of nothing."""
     if chance.random() < 0.06:
         gone = sorted(trees.former) or ["nowhere"]
-        return chance.choice(("nowhere", f"{chance.choice(paths)}/nowhere", chance.choice(gone)))
+        below = f"{chance.choice(paths)}/nowhere"
+        fits = values.sort_bytes(below.split("/")) <= SAFE_BYTES  # else it is no path, which is another error
+        return chance.choice(("nowhere", below if fits else "nowhere", chance.choice(gone)))
     return chance.choice(paths)
 
 
