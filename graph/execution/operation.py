@@ -207,7 +207,7 @@ class Execution:
             try:
                 return await self._attempt(call, context)
             except MoveCommitted:
-                context.forget()
+                await context.forget()
         return moved_meanwhile()
 
     async def _attempt(self, call: Call, context: Any) -> OperationResponse:

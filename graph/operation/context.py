@@ -82,11 +82,13 @@ class Context:
         self.begin_again()
         self.request.read_from(store)
 
-    def forget(self) -> None:
-        """Reset everything, and read again."""
+    async def forget(self) -> None:
+        """Reset everything, and read again, first the running moves that are known by now."""
+        moves = self.request.state.moves
         self.renew()
         self.begin_again()
         self.request.discard_reads()
+        await self.request.state.find_moves(() if moves is None else moves.trees)
 
     async def is_steady(self) -> bool:
         """Whether no running move among the nodes read has flipped since."""

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, cast
 
 from resolvers.access.grants import Grants
+from resolvers.access.redacted_node import RedactedNode
 from resolvers.access.visibility import VisibilityFilter
 from resolvers.session.large_read_limit import Slot
 from resolvers.session.outcomes import raise_first_error
@@ -86,6 +87,11 @@ class ItemReads:
     async def are_moves_unchanged(self) -> bool:
         """Whether everything that was read is of one side of each running move's flip; else it has to be discarded."""
         return self.moves is None or await self.moves.are_unchanged()
+
+    async def find_moves(self, trees: Iterable[str]) -> None:
+        """Find the moves that run in these trees; to be called before anything is read."""
+        if trees:
+            await self.versions_of(trees)
 
     def show_moves(self, moves: Iterable[Move]) -> None:
         """Have the response be of those sides of running moves that their states say, since it shows them."""
@@ -279,8 +285,19 @@ class ItemReads:
         """Hide what running moves hide, and forget the items that were read before the states of the moves."""
         self.filter = VisibilityFilter(self.grants, moves.hidden, moves.moved)
         self.tree_versions.update({key: one for key, one in moves.tree_versions.items() if key in self.tree_versions})
-        self.records_read.nodes.update(moves.ancestors)
+        nodes = self.records_read.nodes
+        moves.is_torn |= any(_has_other_counts(nodes.get(key), one) for key, one in moves.ancestors.items())
+        nodes.update(moves.ancestors)
         self.records_read.strong_nodes.update(moves.ancestors)
         self._reads.forget_items(self._is_moving)
         self.pages.has_lookups = False
         self.pages.drop(moves.trees)
+
+
+def _has_other_counts(read: Record | None, current: Record) -> bool:
+    """Whether a node was read with other counts than it has; a root that was read in a list has those of its children
+    alone.
+    """
+    if read is None or (read.kids == current.kids and read.below in (None, current.below)):
+        return False
+    return not isinstance(read, RedactedNode)

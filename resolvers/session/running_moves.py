@@ -3,7 +3,9 @@
 A move flips by one transaction: its subtree is at its old place before, at its new one after. A request uses one side
 for all of its reads. It reads the state of a move first, and only then what the flip changes: the counts of all
 ancestors of both ends, and the tree versions. So a request that sees the flip has read nothing older than the flip. A
-request that does not see it reads the states again at its end, and starts again if a move has flipped meanwhile.
+request that does not see it reads the states again at its end, and starts again if a move has flipped meanwhile. So
+does one that had an ancestor with other counts before it knew of the move, as in a list of roots: it begins with the
+moves that it knows by then.
 """
 
 import asyncio
@@ -28,7 +30,7 @@ class RunningMoves:
     `flipped` has the side of each move by its id, `trees` the trees of their ends, and `shown` the sides of those whose
     states are in the response, which need not be loaded. `ancestors` are the nodes above all
     ends with their counts, and `tree_versions` the versions that flips change, both as of the side that is seen.
-    `hidden` and `moved` are those of a VisibilityFilter.
+    `hidden` and `moved` are those of a VisibilityFilter. `is_torn` is whether an ancestor was read with other counts.
     """
 
     read_strong: ReadStrong
@@ -40,6 +42,7 @@ class RunningMoves:
     tree_versions: dict[str, TreeVersion] = field(default_factory=dict)
     hidden: tuple[Key, ...] = ()
     moved: tuple[tuple[Key, Key], ...] = ()
+    is_torn: bool = False
     _loads: dict[str, asyncio.Future[None]] = field(default_factory=dict)
 
     async def load(self, moves: Iterable[ActiveMoveRef]) -> None:
@@ -78,7 +81,11 @@ class RunningMoves:
     async def are_unchanged(self) -> bool:
         """Whether no move has flipped since it was loaded, or since its state was read that is shown."""
         seen = self.shown | self.flipped
-        return all(seen[move_id] is side for move_id, side in self.shown.items()) and await self._flipped(seen) == seen
+        return (
+            not self.is_torn
+            and all(seen[move_id] is side for move_id, side in self.shown.items())
+            and await self._flipped(seen) == seen
+        )
 
     def with_current_counts(self, record: Record) -> Record:
         """A record with the counts of the side that is seen; those from an index may be older."""

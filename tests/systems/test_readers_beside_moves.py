@@ -23,7 +23,10 @@ from resolvers.access.grants import Grants
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store
+from store.engine.usage import ReadUsage
 from store.model.paths import format_path, parse_path
+from store.model.ranges import KeyRange, siblings
+from store.model.records import Record
 from tests.graph.compiler.test_operation_plan import wire
 from tests.model import AT, Field, GraphText, Model, Word, failures, without_failures
 from tests.move_in_progress import MOVE, FlippingStore, MoveInProgress, any_move, flip_back, plant
@@ -191,6 +194,39 @@ async def test_the_state_of_a_move_is_of_the_same_side_as_what_is_beside_it(engi
             if not flipping.has_flipped:
                 break
         assert seen == {("COPYING", "A/x/2"), ("SWEEPING", "B/x/2")}
+
+
+class LateRoots(FlippingStore):
+    """A store whose index of roots still has the counts of before."""
+
+    before: list[Record]
+
+    async def nodes(self, span: KeyRange, reads: ReadUsage, **how: Any) -> list[Record]:
+        found = await super().nodes(span, reads, **how)
+        return self.before if span.partition == "ground" else found
+
+
+@pytest.mark.parametrize("kind", [FlippingStore, LateRoots])
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_the_counts_of_listed_roots_are_of_the_same_side_as_what_is_beside_them(engine, is_first, kind):
+    moving = MoveInProgress(SMALL, ("A", "x"), ("B", "x"))
+    node_id = moving.before.nodes["A", "x", "2"].id
+    fields = ["roots: grounds { nodes { path childCount } }", f'node: ground(id: "{node_id}") {{ path }}']
+    query = f"{{ {' '.join(fields if is_first else fields[::-1])} }}"
+    async with open_store(engine.address(f"counts-{uuid.uuid4().hex}")) as store:
+        await plant(store, moving)
+        seen = set()
+        for reads in range(NEVER):
+            await flip_back(store, moving)
+            flipping: Any = kind(store, moving, reads)
+            flipping.before = await store.nodes(siblings("ground"), ReadUsage())
+            execution = Execution(SCHEMA, partial(asked_of, flipping), limits=WIDE)
+            data = (await execution.execute(query, {}, allow_mutations=False)).body["data"]
+            counts = [node["childCount"] for node in data["roots"]["nodes"]]
+            seen.add((*counts, data["node"]["path"]))
+            if not flipping.has_flipped:
+                break
+        assert seen == {(4, 1, 0, "A/x/2"), (3, 2, 0, "B/x/2")}
 
 
 async def test_a_move_of_a_hierarchy_that_is_not_served_is_none(store):
