@@ -26,11 +26,12 @@ make_venv() {
 # An environment cannot be moved, since its programs name the directory that it was made in; pip comes into it last.
 is_usable() { grep -qsF "$PWD/.venv" .venv/pyvenv.cfg && [ -x .venv/bin/pip ] && is_new_enough .venv/bin/python; }
 
-# install EXTRA...: the checkout with these extras, unless .venv has them as pyproject.toml asks for them now.
+# install EXTRA...: the checkout with these extras, in the versions of constraints.txt, unless .venv has them already.
+# What builds the checkout is installed first, from the same file: an isolated build would take the newest setuptools.
 install() {
     [ -w . ] || fail "$PWD cannot be written to, and .venv and clade.db are kept there: use a checkout of your own."
     is_usable || make_venv
-    wanted=$(cksum <pyproject.toml)
+    wanted=$(cat pyproject.toml constraints.txt | cksum)
     stale=
     for extra in "$@"; do
         [ "$(cat ".venv/installed-$extra" 2>/dev/null)" = "$wanted" ] || stale=yes
@@ -39,7 +40,10 @@ install() {
 
     say "Installing into .venv; the first time takes a minute or two."
     extras=$(printf ',%s' "$@")
-    .venv/bin/python -m pip install --editable ".[${extras#,}]" >.venv/install.log 2>&1 ||
+    {
+        .venv/bin/python -m pip install --constraint constraints.txt setuptools &&
+            .venv/bin/python -m pip install --constraint constraints.txt --no-build-isolation --editable ".[${extras#,}]"
+    } >.venv/install.log 2>&1 ||
         fail "What Clade needs could not be installed (is there a network?); pip's own words are in $PWD/.venv/install.log."
     for extra in "$@"; do printf '%s\n' "$wanted" >".venv/installed-$extra"; done
 }
