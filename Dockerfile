@@ -5,11 +5,9 @@
 FROM python:3.13.12-slim-trixie AS build
 WORKDIR /src
 RUN python -m venv /opt/clade
-# constraints-aioboto3.txt for aioboto3, which requires an older botocore.
-ARG CONSTRAINTS=constraints-aiobotocore.txt
-COPY constraints-*.txt ./
+COPY constraints-build.txt constraints-image.txt ./
 RUN python -m pip install --no-cache-dir --require-hashes -r constraints-build.txt \
-    && /opt/clade/bin/pip install --no-cache-dir --require-hashes -r "$CONSTRAINTS"
+    && /opt/clade/bin/pip install --no-cache-dir --require-hashes -r constraints-image.txt
 COPY . .
 RUN python -m build --no-isolation --wheel && /opt/clade/bin/pip install --no-cache-dir --no-deps dist/*.whl
 

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 
 import typer
 
+from commands.interrupt import interruptible
 from commands.options import (
     OptionalHierarchy,
     StoreUrl,
     hierarchy_named,
-    interruptible,
     served_hierarchies,
     store_url,
     with_store,

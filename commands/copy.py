@@ -1,12 +1,12 @@
 """`clade copy`: a whole store into a new one."""
 
-import asyncio
 import time
 from typing import Annotated
 
 import typer
 
-from commands.options import interruptible
+from commands import interrupt
+from commands.interrupt import interruptible
 from commands.progress import progress
 from store.connect import opened
 from store.errors import BadInput, NoTable
@@ -34,7 +34,7 @@ def copy_store(source: Source, target: Target) -> None:
     """
     started = time.monotonic()
     with interruptible(lambda: "Stopped: the copy is incomplete; run the same command to complete it."):
-        copy = asyncio.run(_copy(source, target))
+        copy = interrupt.run(_copy(source, target))
     seconds = time.monotonic() - started
     typer.echo(f"Copied {quantity(copy.items, 'item')}, {quantity(copy.nodes, 'node')} among them, in {seconds:.1f} s.")
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from commands.options import StoreUrl, interruptible, served_hierarchies, store_url, with_store
+from commands.interrupt import interruptible
+from commands.options import StoreUrl, served_hierarchies, store_url, with_store
 from store.connect import open_store, opened
 from store.engine.patience import REQUEST_PATIENCE
 from store.engine.protocol import Store

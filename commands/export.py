@@ -8,7 +8,8 @@ from typing import Annotated, BinaryIO, Literal
 
 import typer
 
-from commands.options import HierarchyName, StoreUrl, hierarchy_named, interruptible, store_url, with_store
+from commands.interrupt import interruptible
+from commands.options import HierarchyName, StoreUrl, hierarchy_named, store_url, with_store
 from commands.output_file import output_file
 from commands.progress import progress
 from store.connect import opened

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from commands import interrupt
 from store.errors import CladeError
 
 
@@ -103,8 +104,21 @@ def _warn_of_ignored_variables() -> None:
         print(f"clade: {variable} is not a setting and is ignored; see docs/reference/settings.md.", file=sys.stderr)
 
 
+def run_process() -> None:
+    """The command line as a process of its own, which Ctrl-C ends with a sentence."""
+    interrupt.catch()
+    try:
+        run()
+    except interrupt.Interrupted:  # which no command has said more about
+        interrupt.ignore()
+        print("clade: Stopped.", file=sys.stderr)
+        sys.exit(interrupt.EXIT_INTERRUPTED)
+    finally:
+        interrupt.ignore()  # while Python ends
+
+
 def run() -> None:
-    """The entry point. An error of Clade or of the system is one line on standard error and exit status 1."""
+    """Run the command of the arguments. An error of Clade or of the system is one line and the exit status 1."""
     _warn_of_ignored_variables()
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
     try:  # a command starts faster without the modules of the others

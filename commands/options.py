@@ -1,19 +1,18 @@
-"""Shared parts of commands: arguments and options, a call with the store, and the handling of Ctrl-C."""
+"""Shared parts of commands: arguments and options, and a call with the store."""
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from store.errors import BadInput, Uncertain
+from commands import interrupt
+from store.errors import BadInput
 from store.text import shorten, suggestion
 
 if TYPE_CHECKING:  # the help of a command does without the store
     from store.engine.protocol import Store
     from store.model.hierarchy import Hierarchy
-
-EXIT_INTERRUPTED = 130
 
 S = TypeVar("S", bound="Store")
 T = TypeVar("T")
@@ -62,22 +61,4 @@ def with_store(opening: AbstractAsyncContextManager[S], work: Callable[[S], Awai
         async with opening as store:
             return await work(store)
 
-    import asyncio  # which the help of a command does without
-
-    return asyncio.run(run())
-
-
-@contextmanager
-def interruptible(message: Callable[[], str]) -> Iterator[None]:
-    """End the command on Ctrl-C within the block; `message` says how far it came and how to continue.
-
-    It is printed as well where the store was lost while it made a change.
-    """
-    try:
-        yield
-    except Uncertain:
-        typer.echo(message(), err=True)
-        raise
-    except KeyboardInterrupt:
-        typer.echo(message(), err=True)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+    return interrupt.run(run())

@@ -46,9 +46,10 @@ def environment(version: str) -> Path:
     with tempfile.TemporaryDirectory() as made:
         if not python.exists():
             _run([_interpreters()[version], "-m", "venv", "--clear", str(folder)])
-        _run([*pip, "wheel", "--no-deps", "--wheel-dir", made, str(ROOT)])
+        _run([*pip, "install", "--constraint", str(ROOT / "constraints.txt"), "setuptools"])
+        _run([*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", made, str(ROOT)])
         (wheel,) = Path(made).glob("*.whl")
-        _run([*pip, "install", str(wheel)])
+        _run([*pip, "install", "--constraint", str(ROOT / "constraints.txt"), str(wheel)])
         _run([*pip, "install", "--no-deps", "--force-reinstall", str(wheel)])
     return folder / "bin"
 

@@ -1,22 +1,14 @@
 """Misuse of the command line: each mistake gets one clear message, and no data is lost."""
 
-import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from commands.main import run
-from store.connect import open_store
-from store.engine.usage import ReadUsage
-from store.errors import NoTable
-from store.metadata.tree_version import TreeVersion
-from store.model.keys import tree_version_key
 from tests.conftest import CLADE
 
 RUN_SECONDS = 120
@@ -96,63 +88,6 @@ def test_an_unusable_file_gets_one_message(clade, tmp_path, file, content, optio
     assert status == 1
     assert said.startswith(f"clade: {sentence}")
     assert said.count("\n") == 1
-
-
-# -- Ctrl-C ------------------------------------------------------------------------------------------------------------
-
-STATES, CITIES = 20, 2_000
-
-
-@pytest.mark.thorough
-def test_an_interrupted_import_is_finished_by_the_same_command(clade, tmp_path):
-    rows = [{"path": ["US"], "level": "COUNTRY"}]
-    for state in range(STATES):
-        rows.append({"path": ["US", f"{state:02}"], "level": "STATE"})
-        rows += [{"path": ["US", f"{state:02}", str(city)], "level": "CITY"} for city in range(CITIES)]
-    (tmp_path / "places.jsonl").write_text("\n".join(map(json.dumps, rows)))
-
-    assert stop(tmp_path, behind=0) == 130
-    partly = written(tmp_path)
-    assert 0 < partly < len(rows)
-    assert stop(tmp_path, behind=partly) == 130
-    assert partly < written(tmp_path) < len(rows)
-
-    status, said = clade("import", "location", "places.jsonl")
-    assert status == 0, said
-    assert clade("tree", "location", "--depth", "0") == (0, f"US COUNTRY ({STATES} STATE, {STATES * CITIES:,} CITY)\n")
-    assert "Nothing changed." in clade("import", "location", "places.jsonl")[1]
-
-
-def stop(folder: Path, *, behind: int) -> int:
-    """Send Ctrl-C twice as soon as an import has written more nodes; its status."""
-    command = [CLADE, "import", "location", "places.jsonl"]
-    with (folder / "said.txt").open("w") as said:
-        process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
-        end = time.monotonic() + RUN_SECONDS
-        while written(folder) <= behind and time.monotonic() < end and process.poll() is None:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        process.send_signal(signal.SIGINT)
-        process.wait(RUN_SECONDS)
-    text = (folder / "said.txt").read_text()
-    assert "Stopped: " in text
-    assert "Run the same command to continue." in text
-    assert "Traceback" not in text
-    return process.returncode
-
-
-def written(folder: Path) -> int:
-    """The number of nodes in the tree, from its version item."""
-
-    async def read() -> int:
-        async with open_store(f"sqlite:///{folder / 'clade.db'}") as store:
-            (item,) = await store.get([tree_version_key("location#US")], ReadUsage(), strong=True)
-        return sum(TreeVersion.of("location#US", item).shape.values())
-
-    try:
-        return asyncio.run(read())
-    except NoTable:
-        return 0
 
 
 # -- places and settings -----------------------------------------------------------------------------------------------

@@ -167,9 +167,11 @@ def prepared(checkout, path):
     programs.mkdir(parents=True)
     (checkout / ".venv/pyvenv.cfg").write_text(f"command = python3 -m venv {checkout}/.venv\n")
     clade = 'echo "clade $*${CLADE_WRITES:+ writes $CLADE_WRITES}"'
-    for name, script in {"python": f'exec {sys.executable} "$@"', "pip": "exit 0", "clade": clade}.items():
+    python = f'case "$*" in *"-m pip"*) exit 1;; esac; exec {sys.executable} "$@"'  # not into this environment
+    for name, script in {"python": python, "pip": "exit 0", "clade": clade}.items():
         interpreter(programs, name, script)
-    checksum = subprocess.check_output(["cksum"], input=(checkout / "pyproject.toml").read_bytes())
+    pins = b"".join((checkout / name).read_bytes() for name in ("pyproject.toml", "constraints.txt"))
+    checksum = subprocess.check_output(["cksum"], input=pins)
     (checkout / ".venv/installed-demo").write_bytes(checksum)
     return checkout
 

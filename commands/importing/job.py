@@ -1,6 +1,5 @@
 """Import job: reads a file, moves existing nodes, writes the differences to the store, and reports them."""
 
-import asyncio
 import gc
 import os
 import time
@@ -10,8 +9,9 @@ from pathlib import Path
 
 import typer
 
+from commands import interrupt
 from commands.importing.source import Source
-from commands.options import interruptible
+from commands.interrupt import interruptible
 from commands.output_file import output_file
 from commands.progress import progress
 from store.connect import opened
@@ -64,7 +64,7 @@ class ImportJob:
                 gc.set_threshold(GC_THRESHOLD)
                 self._read()
                 gc.freeze()
-                asyncio.run(self._write())
+                interrupt.run(self._write())
         except CladeError as error:
             # A lost store may hide that another transaction was under way.
             if (self.outcome.written or isinstance(error, Unavailable)) and not isinstance(error, Uncertain):

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from commands.options import HierarchyName, StoreUrl, hierarchy_named, interruptible, store_url, with_store
+from commands.interrupt import interruptible
+from commands.options import HierarchyName, StoreUrl, hierarchy_named, store_url, with_store
 from commands.progress import progress
 from store.connect import opened
 from store.engine.protocol import Store

@@ -1,6 +1,5 @@
 """Sources of imports: a file, the standard input as `-`, or a web address, which are first copied to a file."""
 
-import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import typer
 
+from commands import interrupt
 from store.errors import BadInput
 from store.text import shorten, shown_address
 from store.transfer.formats.source import BLOCK_BYTES, content_name
@@ -57,7 +57,7 @@ def source_at(address: str) -> Iterator[Source]:
 
                 shown = shown_address(address)
                 try:
-                    asyncio.run(download_to(address, target, seconds=DOWNLOAD_SECONDS, max_bytes=MAX_BYTES))
+                    interrupt.run(download_to(address, target, seconds=DOWNLOAD_SECONDS, max_bytes=MAX_BYTES))
                 except TimeoutError:
                     raise BadInput(f"{shown} was not received within {DOWNLOAD_SECONDS:,.0f} seconds.") from None
                 except OSError as error:

@@ -1,6 +1,5 @@
 """`clade import` of DynamoDB tables and of their exports to S3."""
 
-import asyncio
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from commands import interrupt
 from commands.importing.columns import columns
 from commands.importing.source import Source
-from commands.options import EXIT_INTERRUPTED, interruptible
+from commands.interrupt import EXIT_INTERRUPTED, interruptible
 from commands.progress import progress
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
@@ -86,7 +86,7 @@ def _first_page(url: DynamoDBUrl) -> Iterator[tuple[Export, Sequence[str]]]:
     with TemporaryDirectory(prefix="clade-") as folder:
         file = Path(folder) / url.table
         with interruptible(lambda: "Stopped: nothing was written."):
-            info = asyncio.run(_scan_page(url, file))
+            info = interrupt.run(_scan_page(url, file))
         yield Export([(file, None)], url.table), info.keys
 
 
@@ -98,7 +98,7 @@ def _scanned(url: DynamoDBUrl, address: str, options: TableOptions) -> Iterator[
             sentence = f"Continuing the scan in {files.folder} after {quantity(files.items, 'item')}"
             typer.echo(f"{sentence}; delete this folder to read the table anew.", err=True)
         with interruptible(lambda: "Stopped: nothing was imported. The same command continues the scan."):
-            info = asyncio.run(_scan(url, files, options))
+            info = interrupt.run(_scan(url, files, options))
         try:
             yield Export([(segment.path, None) for segment in files.segments], url.table), info.keys
         except typer.Exit as ended:

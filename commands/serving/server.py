@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import uvicorn
 
+from commands import interrupt
 from commands.serving.http_protocol import MAX_CONNECTIONS, ServerConfig
 from commands.serving.workers import Workers
 from graph.auth.authentication import tokens_of
@@ -49,8 +50,8 @@ def start(host: str, port: int, workers: int) -> None:
     if settings.demo:
         from commands.demo import prepare_demo  # with the modules of imports, which a server does without
 
-        asyncio.run(prepare_demo(settings.store))
-    samples = asyncio.run(_check_store(settings.store, classes, writes=settings.writes != "off"))
+        interrupt.run(prepare_demo(settings.store))
+    samples = interrupt.run(_check_store(settings.store, classes, writes=settings.writes != "off"))
     _print_examples(settings, host, port, example_queries(classes, samples))
     _raise_file_limit()
     with exported(settings.metrics, workers):
@@ -80,7 +81,7 @@ def _run(config: uvicorn.Config, drain_seconds: float) -> None:
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # Connections inherit the option: those whose client acknowledges nothing are closed, and their memory is freed.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, MAX_UNACKNOWLEDGED_MILLISECONDS)
-    with contextlib.suppress(KeyboardInterrupt):
+    with contextlib.suppress(interrupt.Interrupted, KeyboardInterrupt):
         if config.workers > 1:
             Workers(config, [listener], drain_seconds).run()
         else:

@@ -1,5 +1,6 @@
 """Backup files: written under a temporary name and renamed when they are complete."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from pathlib import Path
 from store.errors import BadInput
 from store.sqlite.database_file import LOGS
 
-PAGES = 1000  # copied between two checks for Ctrl-C
+PAGES = 1000  # copied between two looks at whether the task is cancelled
 
 
 @contextmanager
@@ -34,5 +35,7 @@ def check_other(file: Path, path: str) -> None:
         raise BadInput(f"{file} is the store itself; use another file.")
 
 
-def allow_interrupt(*_: int) -> None:
-    """A progress callback that does nothing: Python raises KeyboardInterrupt when SQLite calls it."""
+def stop_if_cancelled(*_: int) -> None:
+    """A progress callback, which ends SQLite's copy where the task is cancelled meanwhile."""
+    if (task := asyncio.current_task()) is not None and task.cancelling():
+        raise asyncio.CancelledError

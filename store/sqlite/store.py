@@ -23,7 +23,7 @@ from store.model.items import ABSENT, Change, Delete, Item, Put, condition_holds
 from store.model.keys import Key
 from store.model.ranges import KeyRange, just_after
 from store.model.records import Record
-from store.sqlite.backup import PAGES, allow_interrupt, atomic_file, check_other
+from store.sqlite.backup import PAGES, atomic_file, check_other, stop_if_cancelled
 from store.sqlite.connection import Connection, Database, IntegrityError, Snapshot
 from store.sqlite.rows import decode, decode_at, decode_record, row_of, total_size
 from store.sqlite.sql import DELETE, EXPIRED, INSERT, PUT, SCAN, count_page, where
@@ -269,7 +269,7 @@ class SQLiteStore:
                 async with SQLiteStore(str(part)) as copy:
                     with copy.database.translated():
                         written = copy.database.connection("rwc")
-                        snapshot.database.connection().backup(written, pages=PAGES, progress=allow_interrupt)
+                        snapshot.database.connection().backup(written, pages=PAGES, progress=stop_if_cancelled)
 
     async def put_back(self, source: Path) -> None:
         """Replace the content by a backup, in one transaction; the file is made where it does not exist.
@@ -285,7 +285,8 @@ class SQLiteStore:
             table.check_version()
             await self.create()
             with self.database.translated():
-                backup.database.connection().backup(self.database.connection())
+                target = self.database.connection()
+                backup.database.connection().backup(target, pages=PAGES, progress=stop_if_cancelled)
 
 
 class _LargeCommit(SQLiteStore):

@@ -1,21 +1,14 @@
-"""AWS client of DynamoDB, made by aioboto3, or by aiobotocore if aioboto3 is not installed. A client of aioboto3 is a
-client of aiobotocore, whose version it pins (`docs/decisions/aiobotocore.md`).
-"""
+"""AWS client of DynamoDB by aioboto3: one of aiobotocore, whose version it pins (`docs/decisions/aioboto3.md`)."""
 
 from functools import cache
 from typing import Any, cast
 
+import aioboto3
 from botocore.loaders import Loader
 from botocore.session import Session as BotocoreSession
 
 from store.dynamodb.aws.credentials import SessionCredentials
 from store.dynamodb.aws.tls import VerifiedSession
-
-aioboto3: Any
-try:
-    import aioboto3
-except ImportError:
-    aioboto3 = None
 
 
 @cache
@@ -38,6 +31,4 @@ def make_client(session: VerifiedSession, endpoint: str | None, **settings: Any)
     settings["endpoint_url"] = endpoint
     if endpoint and endpoint.lower().startswith("http://"):
         settings["verify"] = False
-    if aioboto3 is None:
-        return session.create_client("dynamodb", **settings)
     return aioboto3.Session(botocore_session=session).client("dynamodb", **settings)

@@ -293,20 +293,6 @@ async def test_a_killed_import_is_consistent_and_the_same_command_completes_it(
     assert len(await invariants.nodes(store, "location")) == total
 
 
-async def test_ctrl_c_prints_the_progress_and_how_to_continue(store: Store, store_url: str, tmp_path: Path) -> None:
-    many(tmp_path / "cities.jsonl", store.max_changes * 6)
-    process = started(store_url, tmp_path / "cities.jsonl")
-    await half_way(store, process, 1)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=KILL_SECONDS)
-    assert process.returncode == 130, errors
-    assert errors.startswith("Stopped: ")
-    assert errors.endswith(" nodes written. Run the same command to continue.\n")
-    count = int(errors.removeprefix("Stopped: ").split()[0].replace(",", ""))
-    assert count <= len(await invariants.nodes(store, "location"))
-    await invariants.check(store)
-
-
 # -- files that are somebody else's ------------------------------------------------------------------------------------
 
 
