@@ -1,6 +1,7 @@
 """Fixtures of all tests: the engine, and `store`, which runs a test on both stores."""
 
 import fcntl
+import gc
 import os
 import shutil
 import subprocess
@@ -39,6 +40,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     selection.select(config, items)
+
+
+def pytest_collection_finish() -> None:
+    """Leave all modules and tests out of each later collection of garbage, and collect less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def collector() -> Iterator[None]:
+    """Garbage is collected, whatever `clade import` and `clade check` set for a process that ends with them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "freeze", lambda: None)
+        patch.setattr(gc, "set_threshold", lambda *_: None)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -46,13 +46,16 @@ function WriteDialog({ options, onClose }) {
   useEffect(() => find("[aria-invalid=true]")?.focus(), [session.errors]);
   useEffect(() => find(".write-plan")?.scrollIntoView({ block: "nearest" }), [session.plan]);
   const [isAsking, setAsking] = useState(false);
-  const leave = () => (session.isTyped ? setAsking(!isAsking) : session.leave());
+  const leave = () => (session.isTyped ? setAsking(true) : session.leave());
   const onCancel = (/** @type {Event} */ event) => {
     event.preventDefault();
     leave();
   };
   // A browser may close a dialog at a second Escape, whatever its cancel event was answered.
-  const onClosed = () => (session.step === "busy" || session.isTyped ? dialog.current?.showModal() : session.leave());
+  const onClosed = () => {
+    if (session.step === "busy" || session.isTyped) dialog.current?.showModal();
+    leave();
+  };
   useEffect(() => {
     const place = location.href;
     const stay = () => {
