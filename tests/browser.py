@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium")
-TIMEOUT_MS = 10_000
+TIMEOUT_MS = 60_000
 
 
 @contextmanager
@@ -21,6 +21,7 @@ def chromium() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("chromium is missing")
     with sync_playwright() as playwright:
+        expect.set_options(timeout=TIMEOUT_MS)
         browser = playwright.chromium.launch(executable_path=CHROMIUM)
         yield browser
         browser.close()

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Browser
 
@@ -24,6 +25,7 @@ from tests.cached_records import changed_records
 from tests.schemas import shared_schema
 from tests.serving import serving
 
+PATIENCE_SECONDS = 60.0
 CLADE = Path(sysconfig.get_path("scripts")) / "clade"
 
 
@@ -40,6 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     selection.select(config, items)
+
+
+def pytest_sessionstart() -> None:
+    """Let requests of tests wait as long as a busy machine needs: the 5 s of httpx say nothing of Clade."""
+    for one in (httpx.Client.__init__, httpx.AsyncClient.__init__, httpx.get, httpx.post, httpx.request):
+        one.__kwdefaults__["timeout"] = httpx.Timeout(PATIENCE_SECONDS)
 
 
 def pytest_collection_finish() -> None:

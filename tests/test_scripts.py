@@ -20,22 +20,28 @@ from tests.engines import Engine, free_port
 ROOT = Path(__file__).parents[1]
 TOOLS = "cat cksum dirname env grep sh".split()  # what the scripts need beside Python
 START_SECONDS = 60
+PINS = ("pyproject.toml", "constraints.txt")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("CLADE_")}
 
 
 @pytest.fixture
 def checkout():
-    """A copy of the checkout that every user may read."""
+    """The scripts and what they read, in a directory that every user may read."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o755)
-        yield copied(Path(directory) / "clade")
+        yield copied(Path(directory) / "clade", "scripts", *PINS)
 
 
-def copied(to: Path) -> Path:
-    made = shutil.ignore_patterns(
-        ".git", ".venv", ".*_cache", "__pycache__", ".hypothesis", "*.egg-info", "build", "node_modules", "*.db*"
+def copied(to: Path, *names: str) -> Path:
+    """A copy of these files of the checkout, or of all."""
+    listed = subprocess.check_output(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *names], cwd=ROOT
     )
-    return shutil.copytree(ROOT, to, ignore=made)
+    for name in filter(None, listed.decode().split("\0")):
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, to / name)
+    return to
 
 
 @pytest.fixture
@@ -170,8 +176,7 @@ def prepared(checkout, path):
     python = f'case "$*" in *"-m pip"*) exit 1;; esac; exec {sys.executable} "$@"'  # not into this environment
     for name, script in {"python": python, "pip": "exit 0", "clade": clade}.items():
         interpreter(programs, name, script)
-    pins = b"".join((checkout / name).read_bytes() for name in ("pyproject.toml", "constraints.txt"))
-    checksum = subprocess.check_output(["cksum"], input=pins)
+    checksum = subprocess.check_output(["cksum"], input=b"".join((checkout / name).read_bytes() for name in PINS))
     (checkout / ".venv/installed-demo").write_bytes(checksum)
     return checkout
 
