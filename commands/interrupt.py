@@ -8,14 +8,11 @@ import signal
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import typer
 
 from store.errors import Uncertain
-
-if TYPE_CHECKING:  # many commands do without the event loop
-    pass
 
 EXIT_INTERRUPTED = 130  # 128 and the number of SIGINT
 
@@ -63,7 +60,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
     Ctrl-C cancels it once, and is ignored while it ends and while the event loop is closed.
     """
-    import asyncio
+    import asyncio  # which many commands do without
 
     task: asyncio.Task[T] | None = None
     is_interrupted = False
