@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import sys
+import time
 
 import httpx
 import pytest
@@ -20,6 +21,7 @@ from store.connect import open_store
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 
+WAIT_SECONDS = 60
 SECRET = "a-secret-that-is-in-the-variables"
 QUERY = "query Greeting($name: String!) { hello(name: $name) }"
 
@@ -33,9 +35,17 @@ def client():
 
 @pytest.fixture
 def lines(caplog):
-    """What was logged so far, as the server writes it."""
+    """So many lines of the log, as the server writes them: a client may have its response before its line is there."""
     caplog.set_level("INFO", "clade")
-    return lambda: [json.loads(json_line(record)) for record in caplog.records if record.name.startswith("clade")]
+
+    def lines(number=1):
+        end = time.monotonic() + WAIT_SECONDS
+        while len(found := [one for one in caplog.records if one.name.startswith("clade")]) < number:
+            assert time.monotonic() < end, f"There are {len(found)} lines."
+            time.sleep(0.01)
+        return [json.loads(json_line(record)) for record in found]
+
+    return lines
 
 
 def plain(line):
@@ -78,7 +88,7 @@ def test_a_line_names_the_caller_and_no_secret(tmp_path, lines):
         for sent in (text, f"{text[:-43]}{'A' * 43}", None):
             headers = {} if sent is None else {"authorization": f"Bearer {sent}"}
             httpx.post(f"{base}/graphql", json={"query": "{ hello }"}, headers=headers)
-    told = lines()
+    told = lines(3)
     assert [(line["status"], line.get("caller"), line.get("credential")) for line in told] == [
         (200, "shop", f"key:{key.id}"), (401, None, None), (200, None, None),
     ]  # fmt: skip
@@ -110,7 +120,7 @@ def test_a_slow_request_is_a_warning(lines):
 def test_other_paths_are_logged_and_probes_are_not(client, lines):
     for path in ("/nothing", "/healthz", "/readyz", "/"):
         client.get(path)
-    assert [(line["path"], line["status"]) for line in lines()] == [("/nothing", 404), ("/", 200)]
+    assert [(line["path"], line["status"]) for line in lines(2)] == [("/nothing", 404), ("/", 200)]
 
 
 def test_documents_are_logged_at_debug_only_and_shortened(client, lines, caplog):
@@ -118,7 +128,7 @@ def test_documents_are_logged_at_debug_only_and_shortened(client, lines, caplog)
     client.post("/graphql", json={"query": long})
     caplog.set_level("DEBUG", "clade")
     client.post("/graphql", json={"query": long})
-    without, with_query = lines()
+    without, with_query = lines(2)
     assert "document" not in without
     assert with_query["document"] == long[:2_000]
 
@@ -197,7 +207,7 @@ def test_long_names_are_shortened(client, lines):
     client.post("/graphql", json={"query": f"query {name} {{ hello }}"})
     client.get(f"/{'p' * 30_000}")
     client.post("/graphql", json={"query": "{ hello }"}, headers={"x-forwarded-for": "f" * 30_000})
-    named, elsewhere, forwarded = lines()
+    named, elsewhere, forwarded = lines(3)
     assert named["operation"] == f"{name[:200]}…"
     assert {len(json.dumps(line)) < 1_000 for line in (named, elsewhere, forwarded)} == {True}
     assert len(json_line(record("m" * 30_000))) < 3_000
