@@ -11,8 +11,8 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-START_SECONDS = 20
-STOP_SECONDS = 20
+START_SECONDS = 60
+STOP_SECONDS = 60
 
 
 @contextmanager
