@@ -19,7 +19,7 @@ from graph.app import create_app
 from graph.settings import ignored_variables
 from store.connect import open_store
 from store.engine.protocol import Store
-from tests import engines, selection
+from tests import engines, environment, selection
 from tests.browser import chromium
 from tests.cached_records import changed_records
 from tests.schemas import shared_schema
@@ -27,6 +27,7 @@ from tests.serving import serving
 
 PATIENCE_SECONDS = 60.0
 CLADE = Path(sysconfig.get_path("scripts")) / "clade"
+ANSWER_SECONDS = 60.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,10 +35,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Reject unknown variables: with a misspelt name, a long form would run as a short one."""
+    """Reject unknown variables, with which a long form would run as a short one, and forget those of the machine."""
     selection.configure(config)
     if strange := ignored_variables():
         raise pytest.UsageError(f"no test reads {', '.join(strange)}; variables of tests begin with CLADE_TEST_")
+    environment.make_the_same_everywhere()
+    wait_for_slow_answers()
+
+
+def wait_for_slow_answers() -> None:
+    """Give httpx another default than 5 seconds, which a busy machine may need: all its functions have this object."""
+    default = httpx._config.DEFAULT_TIMEOUT_CONFIG
+    default.connect = default.read = default.write = default.pool = ANSWER_SECONDS
+    assert httpx.Client().timeout == httpx.Timeout(ANSWER_SECONDS)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -92,10 +102,7 @@ def extenddb() -> Iterator[engines.Engine]:
     """ExtendDB for the whole run; without it its tests are skipped. Its key pair is set for each test."""
     try:
         found = engines.extenddb(index_delay_ms=0)
-        with pytest.MonkeyPatch.context() as patch:
-            for name in engines.KEY_PAIR:
-                patch.delenv(name, raising=False)
-            found.start()
+        found.start()
     except engines.NoEngine as missing:
         pytest.skip(str(missing))
     yield found

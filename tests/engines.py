@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-START_SECONDS = 30.0
-STOP_SECONDS = 10.0
+from tests.ports import free_port
+
+START_SECONDS = 60.0
+STOP_SECONDS = 60.0
 
 INDEX_DELAY_MS = "400"
 
@@ -108,7 +110,6 @@ class ExtendDB(Engine):
 
     def start(self) -> None:
         super().start()
-        os.environ.update(KEY_PAIR)
         self._set("control_plane_delay_seconds", "0")
         self._set("index_propagation_delay_ms", str(self.index_delay_ms))
 
@@ -121,12 +122,6 @@ class ExtendDB(Engine):
             time.sleep(0.1)  # its database is locked, or not there yet
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 def find(db_path: Path | None = None) -> Engine:
     """The best engine that is available, not started; with `db_path` it stores its tables there (only dynoxide).
 
@@ -136,6 +131,7 @@ def find(db_path: Path | None = None) -> Engine:
         return Engine("CLADE_TEST_DYNAMODB", url, exact=True)
     match os.environ.get("CLADE_TEST_ENGINE", ""):
         case "extenddb":
+            os.environ.update(KEY_PAIR)  # it is the engine of the whole run, and checks them
             return extenddb(db_path, int(os.environ.get("CLADE_TEST_INDEX_DELAY_MS", INDEX_DELAY_MS)))
         case "dynoxide" | "":
             return dynoxide(db_path) or moto()

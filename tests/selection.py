@@ -9,7 +9,8 @@ in a thorough run.
 import time
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 FEW, MANY = 20, 100  # random examples of a property that does not say how many
 
@@ -32,8 +33,23 @@ def configure(config: pytest.Config) -> None:
     _python = config.getoption("--python")
     _examples = config.getoption("--examples")
     searching = _thorough or _examples is not None
-    settings.register_profile("clade", deadline=None, max_examples=examples(FEW, MANY), derandomize=not searching)
+    settings.register_profile(
+        "clade",
+        deadline=None,
+        max_examples=examples(FEW, MANY),
+        derandomize=not searching,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     settings.load_profile("clade")
+    if not searching:
+        _fix_examples()
+
+
+def _fix_examples() -> None:
+    """Have Hypothesis draw no constants of the modules that are loaded: they depend on what was run before."""
+    assert hasattr(providers, "_get_local_constants"), "Hypothesis has another name for the constants of modules."
+    none = providers.Constants()
+    providers._get_local_constants = lambda: none
 
 
 def thorough() -> bool:

@@ -16,10 +16,10 @@ import httpx
 
 import graph.app  # noqa: F401 - both are loaded here so that no server has to
 from commands.serving.command import serve
-from tests.engines import free_port
+from tests.ports import free_port
 
 START_SECONDS = 60.0
-STOP_SECONDS = 20.0
+STOP_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
 
 _FORKS = multiprocessing.get_context("forkserver")
@@ -29,19 +29,23 @@ _FORKS.set_forkserver_preload(["pytest", "tests.servers"])  # pytest: a child lo
 def fork(said: Path, settings: dict[str, str], call: Callable[..., None], *arguments: Any) -> ForkServerProcess:
     """A process that makes a call with these settings in its environment; its output is appended to a file.
 
-    The process from which it is forked may have started before an engine set the credentials that it checks.
+    Directory and environment are those of now, not those in which the process started from which it is forked.
     """
-    credentials = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
-    process = _FORKS.Process(target=_run, args=(str(said), credentials | settings, call, arguments), daemon=True)
+    environment = {**os.environ, **settings}
+    process = _FORKS.Process(target=_run, args=(str(said), os.getcwd(), environment, call, arguments), daemon=True)
     process.start()
     return process
 
 
-def _run(said: str, settings: dict[str, str], call: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+def _run(
+    said: str, directory: str, environment: dict[str, str], call: Callable[..., None], arguments: tuple[Any, ...]
+) -> None:
     output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    os.environ.update(settings)
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(environment)
     call(*arguments)
 
 

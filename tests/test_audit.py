@@ -75,8 +75,9 @@ def registry() -> Iterator[Registry]:
 
 def audit(registry: Registry, folder: Path) -> tuple[int, str]:
     """The exit status of the script, and all that it wrote."""
-    environment = os.environ | {"npm_config_registry": registry.url, "npm_config_cache": str(folder)}
-    environment |= {"npm_config_fetch_retries": "0"}
+    settings = {"registry": registry.url, "cache": str(folder), "fetch_retries": "0"}
+    settings |= {"userconfig": os.devnull, "noproxy": "127.0.0.1"}  # somebody's own may name a proxy, or credentials
+    environment = os.environ | {f"npm_config_{name}": value for name, value in settings.items()}
     ended = subprocess.run(
         [sys.executable, SCRIPTS / "audit-javascript"], env=environment, capture_output=True, text=True, timeout=120
     )

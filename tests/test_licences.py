@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+from tests.pinned import check_versions
 from tests.readme import README
 
 ROOT = README.parent
@@ -15,6 +16,7 @@ ROWS = [row for row in FOUND if row[0] not in {"package", "---"}]
 
 
 def test_the_page_lists_the_installed_packages():
+    check_versions(*dict(ROWS))
     written = subprocess.check_output([sys.executable, ROOT / "scripts" / "licences"], text=True, timeout=60)
     assert written == PAGE, "scripts/licences > docs/licences.md"
 

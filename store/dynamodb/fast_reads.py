@@ -51,7 +51,8 @@ class FastReads(VerifiedHTTPSession):
         connect_seconds, read_seconds = settings["timeout"]
         whole = connect_seconds + read_seconds  # else a response of a byte now and then would never time out
         self._timeout = aiohttp.ClientTimeout(whole, sock_connect=connect_seconds, sock_read=read_seconds)
-        self._makes_templates = not settings["proxies"] and not settings["client_cert"]
+        proxies = set(settings["proxies"] or ()) - {"no"}  # NO_PROXY alone is no proxy
+        self._makes_templates = not proxies and not settings["client_cert"]
         self._templates: dict[str, RequestTemplate] = {}
         self._pool = Pool(
             settings["max_pool_connections"], connect_seconds, read_seconds, make_tls=self._get_ssl_context

