@@ -66,7 +66,7 @@ class Faulty:
 
     def __init__(self, proxy: Proxy, through: str, past: str) -> None:
         self.proxy = proxy
-        self.through = open_store(through, patience=replace(REQUEST_PATIENCE, attempts=2))  # whose delays are long
+        self.through = open_store(through, patience=replace(REQUEST_PATIENCE, attempts=2))
         self.past = open_store(past)
         self.planted: dict[str, Record] = {}
 
@@ -78,6 +78,7 @@ class Faulty:
 @pytest.fixture
 async def faulty(engine, monkeypatch) -> AsyncIterator[Faulty]:
     monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
+    monkeypatch.setattr("botocore.retryhandler.delay_exponential", lambda **_: 0.0)
     past = engine.address(f"faults-{uuid4().hex}")
     async with Proxy(engine.url) as proxy:
         made = Faulty(proxy, past.replace(engine.url, proxy.url), past)
