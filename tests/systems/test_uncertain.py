@@ -5,7 +5,7 @@ import contextlib
 import logging
 import sqlite3
 import uuid
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from store.retry import RetryPolicy
 from tests.engines import Engine
 from tests.proxy import Call, Fault, Forward, Proxy, cancelled, dropped, refused, status, throttled
 from tests.serving import serving
+from tests.time_limits import Held, TimeLimits
 
 WRITES, READS, ALL = "TransactWriteItems", "BatchGetItem", 1000
 CREATE = """mutation($key: String!, $once: String, $parent: Path) {
@@ -77,6 +78,11 @@ async def served(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[htt
             yield client
     finally:
         await asyncio.to_thread(server.__exit__, None, None, None)
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> TimeLimits:
+    return TimeLimits(monkeypatch)
 
 
 @pytest.fixture
@@ -193,57 +199,15 @@ async def test_an_error_below_the_mutation_is_of_reading_what_was_made(scene: Sc
     assert error["extensions"] == {"code": "UNAVAILABLE"}
 
 
-class Limits:
-    """The time limits of requests, which run out when a test says so."""
-
-    def __init__(self) -> None:
-        self._running: list[tuple[asyncio.AbstractEventLoop, asyncio.Timeout]] = []
-
-    async def within(self, seconds: float, work: Coroutine[Any, Any, Any]) -> Any:
-        async with asyncio.timeout(None) as limit:
-            running = asyncio.get_running_loop(), limit
-            self._running.append(running)
-            try:
-                return await work
-            finally:
-                self._running.remove(running)
-
-    async def run_out(self) -> None:
-        """End the request that runs, which may have to begin."""
-        async with asyncio.timeout(60):
-            while not self._running:  # noqa: ASYNC110 - in the thread of the server
-                await asyncio.sleep(0.01)
-        ((loop, limit),) = self._running
-        loop.call_soon_threadsafe(limit.reschedule, 0.0)
-
-
-@pytest.fixture
-def limits(monkeypatch: pytest.MonkeyPatch) -> Limits:
-    limits = Limits()
-    monkeypatch.setattr("graph.execution.operation.within", limits.within)
-    return limits
-
-
-def held(arrived: asyncio.Event, may_go: asyncio.Event) -> Fault:
-    """The call waits, and is made in the end."""
-
-    async def fault(call: Call, forward: Forward) -> web.Response:
-        arrived.set()
-        await may_go.wait()
-        return await forward(call.body)
-
-    return fault
-
-
-async def test_a_mutation_that_is_ended_may_have_been_made(scene: Scene, limits: Limits) -> None:
-    arrived, may_go = asyncio.Event(), asyncio.Event()
-    scene.proxy.spoil(WRITES, held(arrived, may_go))
+async def test_a_mutation_that_is_ended_may_have_been_made(scene: Scene, limits: TimeLimits) -> None:
+    held = Held()
+    scene.proxy.spoil(WRITES, held)
     first = asyncio.create_task(scene.create("a", "once"))
-    await asyncio.wait_for(arrived.wait(), 60)
+    await held.arrived()
     await limits.run_out()
     check_ended(await first)
     again = asyncio.create_task(scene.create("a", "once"))  # it waits for the first
-    may_go.set()
+    held.may_go.set()
     assert (await again)["data"]["createGround"]["node"]["revision"] == 1
 
 
@@ -254,7 +218,7 @@ def check_ended(body: dict[str, Any]) -> None:
 
 
 async def test_on_sqlite_a_mutation_that_is_ended_may_have_been_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: TimeLimits
 ) -> None:
     file = tmp_path / "clade.db"
     async with open_store(f"sqlite:///{file}") as store:
@@ -272,12 +236,12 @@ async def test_on_sqlite_a_mutation_that_is_ended_may_have_been_made(
             assert (await scene.create("a", "once"))["data"]["createGround"]["node"]["revision"] == 1
 
 
-async def test_a_query_that_is_ended_is_certain(scene: Scene, limits: Limits) -> None:
-    arrived, may_go = asyncio.Event(), asyncio.Event()
-    scene.proxy.spoil(READS, held(arrived, may_go))
+async def test_a_query_that_is_ended_is_certain(scene: Scene, limits: TimeLimits) -> None:
+    held = Held()
+    scene.proxy.spoil(READS, held)
     query = {"query": '{ ground(path: "a") { name } }'}
     asked = asyncio.create_task(scene.client.post("/graphql", json=query))
-    await asyncio.wait_for(arrived.wait(), 60)
+    await held.arrived()
     await limits.run_out()
     assert [error["extensions"] for error in (await asked).json()["errors"]] == [{"code": "TIMEOUT"}]
-    may_go.set()
+    held.may_go.set()
