@@ -2,19 +2,21 @@
 
 import asyncio
 import contextlib
-import resource
+import select
 import socket
 import struct
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import orjson
 import pytest
 
-from commands.serving.http_protocol import MAX_CONNECTIONS
+from commands.serving import http_protocol
+from graph.observability.access_log import SLOW_SECONDS
 from store.api_keys import add_key, new_key
 from store.connect import open_store
 from tests.servers import Server
@@ -22,8 +24,13 @@ from tests.servers import Server
 BODY = orjson.dumps({"query": "{ __typename }"})
 ANSWER = {"data": {"__typename": "Query"}}
 GET = b"GET /graphql?query=%7B__typename%7D HTTP/1.1\r\nhost: localhost\r\n"
-SECONDS = 1.0
-PATIENCE = 20.0
+PATIENCE = 60.0
+
+
+def limited(**limits):
+    """Give a server other limits."""
+    for name, value in limits.items():
+        setattr(http_protocol, name, value)
 
 
 @pytest.fixture
@@ -34,9 +41,9 @@ async def start(tmp_path):
     async with open_store(address) as store:
         await store.create()
 
-    async def begin(**settings):
-        server = Server(tmp_path, "server", **{"store": address, "request_seconds": str(SECONDS), **settings})
-        await server.start()
+    async def begin(limits=None, **settings):
+        server = Server(tmp_path, "server", **{"store": address, "request_seconds": "60", **settings})
+        await server.start(partial(limited, **limits or {}))
         servers.append(server)
         return server
 
@@ -142,7 +149,7 @@ async def test_invalid_http_is_rejected_as_json_without_a_warning(start, sent):
     server = await start()
     assert "HTTP" in refused(server, sent, 400)
     server.kill()
-    assert not [one for one in lines(server) if one["level"] in ("warning", "error")]
+    assert not warnings(server)
 
 
 async def test_a_rejection_is_never_sent_as_the_response_to_an_earlier_request(start):
@@ -192,12 +199,12 @@ async def test_a_large_body_in_the_same_packet_does_not_count_for_the_head(start
 
 @pytest.mark.parametrize("drips", [b"", GET, b"GET /"])
 async def test_a_slow_head_closes_the_connection(start, drips):
-    server = await start()
+    server = await start(request_seconds="1")
     with connected(server) as connection:
         connection.settimeout(0.2)
         began, text, ended = time.monotonic(), b"", False
         connection.sendall(drips)
-        while not ended and time.monotonic() - began < 5 * SECONDS:
+        while not ended and time.monotonic() - began < PATIENCE:
             with contextlib.suppress(ConnectionError):
                 connection.sendall(b"x" if drips else b"")
             try:
@@ -212,25 +219,25 @@ async def test_a_slow_head_closes_the_connection(start, drips):
 
 
 async def test_a_body_that_continues_after_the_response_closes_the_connection(start):
-    server = await start()
+    server = await start(request_seconds="1")
     with connected(server) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9000000\r\n\r\n")
         assert connection.recv(12) == b"HTTP/1.1 200"
         began = time.monotonic()
         with contextlib.suppress(ConnectionError):
-            while time.monotonic() - began < 5 * SECONDS:
+            while time.monotonic() - began < PATIENCE:
                 connection.sendall(b"x")
                 await asyncio.sleep(0.1)
             pytest.fail("the connection is still open")
 
 
 async def test_a_connection_with_occasional_requests_stays_open(start):
-    server = await start()
+    server = await start(request_seconds="1")
     with connected(server) as connection:
-        for _ in range(3):
+        for seconds in (0, 1.2):
+            await asyncio.sleep(seconds)
             connection.sendall(post())
             assert answer(connection) == (200, ANSWER)
-            await asyncio.sleep(1.2 * SECONDS)
 
 
 # -- many --------------------------------------------------------------------------------------------------------------
@@ -241,9 +248,28 @@ def resident_bytes(pid):
     return int(line.split()[1]) * 1024
 
 
+async def test_above_the_limit_of_incomplete_bytes_the_oldest_requests_are_refused(start):
+    server = await start(limits={"MAX_INCOMPLETE_BYTES": 500_000})
+    sent = post(b'{"query": "{ __typename }"' + b" " * 220_000 + b"}")
+    with ExitStack() as uploads:
+        waiting = [uploads.enter_context(connected(server)) for _ in range(6)]
+        for upload in waiting:
+            upload.sendall(sent[:200_000])
+        while len(waiting) > 2:
+            refusals, _, _ = select.select(waiting, [], [], PATIENCE)
+            assert refusals
+            assert all(told(one).startswith(b"HTTP/1.1 503 ") for one in refusals)
+            waiting = [one for one in waiting if one not in refusals]
+        assert waiting
+        for upload in waiting:
+            upload.sendall(sent[200_000:])
+            assert answer(upload) == (200, ANSWER)
+
+
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="Memory is read from /proc.")
 async def test_incomplete_bodies_take_bounded_memory_and_others_are_answered(start):
-    server = await start(request_seconds="60")
+    server = await start()
     assert asked(server, post()) == (200, ANSWER)
     before, part = resident_bytes(server.pid), b'{"query": "' + b" " * 240_000
     with ExitStack() as uploads:
@@ -262,21 +288,12 @@ async def test_incomplete_bodies_take_bounded_memory_and_others_are_answered(sta
             assert answer(late) == (200, ANSWER)
 
 
-@pytest.fixture
-def many_files():
-    """A limit of open files that lets this process, and the servers that it starts, have all connections."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (2 * MAX_CONNECTIONS, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-
-
-async def test_above_the_limit_the_longest_idle_connections_are_closed(start, many_files):
-    server = await start(request_seconds="60")
+async def test_above_the_limit_the_longest_idle_connections_are_closed(start):
+    server = await start(limits={"MAX_CONNECTIONS": 64})
     with ExitStack() as opened:
-        many = [opened.enter_context(connected(server)) for _ in range(MAX_CONNECTIONS)]
+        many = [opened.enter_context(connected(server)) for _ in range(64)]
         assert asked(server, post()) == (200, ANSWER)
-        assert sum(is_open(one) for one in many) <= MAX_CONNECTIONS - MAX_CONNECTIONS // 16
+        assert sum(is_open(one) for one in many) <= 64 - 64 // 16
         assert is_open(many[-1])
         assert not is_open(many[0])
 
@@ -311,6 +328,14 @@ def lines(server):
     return [orjson.loads(line) for line in server.said.read_bytes().splitlines() if line.startswith(b"{")]
 
 
+def warnings(server):
+    """The lines of faults; that a request took long is no fault on a busy machine."""
+    strange = [one for one in lines(server) if one["level"] in ("warning", "error")]
+    return [
+        one for one in strange if "codes" in one or one.get("status", 500) >= 500 or one["ms"] < SLOW_SECONDS * 1000
+    ]
+
+
 async def test_a_disconnect_at_any_moment_is_no_error(start):
     server = await start()
     sents = [post(), GET + b"\r\n", b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n", (GET + b"\r\n") * 8]
@@ -325,4 +350,4 @@ async def test_a_disconnect_at_any_moment_is_no_error(start):
     assert asked(server, post()) == (200, ANSWER)
     await asyncio.sleep(0.3)
     server.kill()
-    assert not [one for one in lines(server) if one["level"] in ("warning", "error")]
+    assert not warnings(server)

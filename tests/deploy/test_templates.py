@@ -177,7 +177,7 @@ def test_the_health_check_runs_without_python(number: int, demo_server: str, unu
         command = [word.replace("/8000", f"/{port}") for word in health_check_commands()[number]]
         assert command[0] == "bash"
         environment: dict[str, Any] = {"PATH": "/usr/bin:/bin"}
-        return subprocess.run(command, env=environment, capture_output=True, timeout=10).returncode
+        return subprocess.run(command, env=environment, capture_output=True, timeout=60).returncode
 
     assert status(demo_server.rpartition(":")[2]) == 0
     assert status(unused_port) != 0
@@ -186,4 +186,4 @@ def test_the_health_check_runs_without_python(number: int, demo_server: str, unu
 def test_the_health_check_fails_for_another_status(stopping_server: int) -> None:
     for command in health_check_commands():
         local = [word.replace("/8000", f"/{stopping_server}") for word in command]
-        assert subprocess.run(local, capture_output=True, timeout=10).returncode == 1
+        assert subprocess.run(local, capture_output=True, timeout=60).returncode == 1

@@ -1,4 +1,4 @@
-"""Faults in a short form, with fixed seeds."""
+"""Faults in a short form, with fixed seeds. In a plain run tests/writing has kills and faults of engines."""
 
 import time
 
@@ -9,15 +9,15 @@ from tests.outside.processes import Engine, place
 
 SEEDS = {"faults/large-move": 3, "faults/kills": 3, "faults/full-disk": 2, "faults/engine": 3}
 ONE_KIND = {"faults/full-disk": "sqlite", "faults/files": "sqlite", "faults/engine": "dynamodb"}
-SHORT = ("faults/kills", "sqlite")
 TRIED = [
-    pytest.param(part, kind, id=f"{part.name}-{kind}", marks=[] if (part.name, kind) == SHORT else pytest.mark.thorough)
+    pytest.param(part, kind, id=f"{part.name}-{kind}")
     for part in PARTS
     for kind in ("sqlite", "dynamodb")
     if ONE_KIND.get(part.name, kind) == kind
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("part", "kind"), TRIED)
 def test_what_the_docs_say_of_faults_holds(part, kind):
     if kind == "dynamodb" and Engine.binary() is None:

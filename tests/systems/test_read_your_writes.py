@@ -23,11 +23,12 @@ from store.model.keys import node_key
 from store.model.records import derived_id
 from store.writer.writer import Writer
 from tests.late_indexes import late_stores
+from tests.selection import thorough
 from tests.systems.asking import plant
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES
 
-LAG = 0.6
-TIMES = 3
+LAG = 0.3
+TIMES = 3 if thorough() else 2
 
 _ATTRIBUTES = "attributes: { category: true }"
 CREATE = f"""mutation($parent: Path, $key: String!) {{
@@ -76,7 +77,7 @@ async def servers() -> AsyncIterator[list[Server]]:
 
 
 async def until_kept(server: Server, query: str, **variables: Any) -> None:
-    for _ in range(300):
+    for _ in range(600):
         if (await server.told(query, **variables))[1]["cached"]:
             return
         await asyncio.sleep(0.1)

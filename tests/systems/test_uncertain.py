@@ -23,8 +23,9 @@ from store.model.keys import node_key
 from store.model.paths import parse_path
 from store.retry import RetryPolicy
 from tests.engines import Engine
-from tests.proxy import Call, Fault, Forward, Proxy, cancelled, delayed, dropped, refused, status, throttled
+from tests.proxy import Call, Fault, Forward, Proxy, cancelled, dropped, refused, status, throttled
 from tests.serving import serving
+from tests.time_limits import Held, TimeLimits
 
 WRITES, READS, ALL = "TransactWriteItems", "BatchGetItem", 1000
 CREATE = """mutation($key: String!, $once: String, $parent: Path) {
@@ -67,8 +68,8 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def served(url: str, monkeypatch: pytest.MonkeyPatch, **settings: str) -> AsyncIterator[httpx.AsyncClient]:
-    for name, value in {"STORE": url, "HIERARCHIES": "tests.model", "WRITES": "on", **settings}.items():
+async def served(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
+    for name, value in {"STORE": url, "HIERARCHIES": "tests.model", "WRITES": "on"}.items():
         monkeypatch.setenv(f"CLADE_{name}", value)
     server = serving(create_app())
     base = await asyncio.to_thread(server.__enter__)
@@ -80,8 +81,14 @@ async def served(url: str, monkeypatch: pytest.MonkeyPatch, **settings: str) -> 
 
 
 @pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> TimeLimits:
+    return TimeLimits(monkeypatch)
+
+
+@pytest.fixture
 async def scene(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
-    monkeypatch.setattr("graph.app.REQUEST_PATIENCE", replace(REQUEST_PATIENCE, attempts=2))  # whose delays are long
+    monkeypatch.setattr("graph.app.REQUEST_PATIENCE", replace(REQUEST_PATIENCE, read_seconds=60.0, attempts=2))
+    monkeypatch.setattr("botocore.retryhandler.delay_exponential", lambda **_: 0.0)
     monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=3))
     monkeypatch.setattr("store.writer.group_commit.RETRIES", RetryPolicy(0.01, 0.01, attempts=2))
     past = engine.address(f"uncertain-{uuid.uuid4().hex}")
@@ -109,7 +116,9 @@ CASES = [
 ]
 
 
-async def test_what_a_client_is_told_of_a_mutation_is_true(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_a_client_is_told_of_a_mutation_is_true_and_with_its_key_it_is_made_once(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
     wrong = []
     for number, (name, hidden, reads, has_key) in enumerate(CASES):
         key, fault = f"k{number}", FAULTS[name]
@@ -127,7 +136,11 @@ async def test_what_a_client_is_told_of_a_mutation_is_true(scene: Scene, caplog:
         if (told, logged) != (expected, expected.endswith("?")):
             wrong.append((name, "made" if hidden else "not made", reads, has_key, told, logged))
         scene.proxy.mend()
-        assert told_by(await scene.create(f"{key}-")) == "made"  # which also closes the circuit
+        if has_key:
+            body = await scene.create(key, key)
+            assert body == {"data": {"createGround": {"node": {"path": key, "revision": 1, "parent": None}}}}, name
+        else:
+            assert told_by(await scene.create(f"{key}-")) == "made"  # which also closes the circuit
     assert wrong == []
 
 
@@ -152,17 +165,6 @@ def told_by(body: dict[str, Any]) -> str:
     assert not uncertain or "idempotencyKey" in error["message"]
     assert "uncertain-" not in error["message"]  # the name of the table
     return error["extensions"]["code"] + "?" * uncertain
-
-
-async def test_repeated_with_its_key_a_mutation_is_made_once(scene: Scene) -> None:
-    for number, (name, hidden, reads, _) in enumerate([case for case in CASES if case[-1]]):
-        key, fault = f"k{number}", FAULTS[name]
-        first = made(dropped) if hidden else fault
-        scene.proxy.spoil(WRITES, before(first, scene.proxy, READS, 0 if reads else ALL), *[fault] * ALL)
-        await scene.create(key, key)
-        scene.proxy.mend()
-        body = await scene.create(key, key)
-        assert body == {"data": {"createGround": {"node": {"path": key, "revision": 1, "parent": None}}}}, name
 
 
 @pytest.mark.thorough
@@ -197,20 +199,16 @@ async def test_an_error_below_the_mutation_is_of_reading_what_was_made(scene: Sc
     assert error["extensions"] == {"code": "UNAVAILABLE"}
 
 
-async def test_a_mutation_that_is_ended_may_have_been_made(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    past = engine.address(f"uncertain-{uuid.uuid4().hex}")
-    async with Proxy(engine.url) as proxy, open_store(past) as store:
-        await store.create()
-        url = past.replace(engine.url, proxy.url)
-        async with served(url, monkeypatch, REQUEST_SECONDS="0.3") as client:
-            scene = Scene(client, proxy, store)
-            proxy.spoil(WRITES, delayed(1))
-            check_ended(await scene.create("a", "once"))
-            body = await scene.create("a", "once")
-            while "errors" in body:  # it waits for the first
-                check_ended(body)
-                body = await scene.create("a", "once")
-            assert body["data"]["createGround"]["node"]["revision"] == 1
+async def test_a_mutation_that_is_ended_may_have_been_made(scene: Scene, limits: TimeLimits) -> None:
+    held = Held()
+    scene.proxy.spoil(WRITES, held)
+    first = asyncio.create_task(scene.create("a", "once"))
+    await held.arrived()
+    await limits.run_out()
+    check_ended(await first)
+    again = asyncio.create_task(scene.create("a", "once"))  # it waits for the first
+    held.may_go.set()
+    assert (await again)["data"]["createGround"]["node"]["revision"] == 1
 
 
 def check_ended(body: dict[str, Any]) -> None:
@@ -220,29 +218,30 @@ def check_ended(body: dict[str, Any]) -> None:
 
 
 async def test_on_sqlite_a_mutation_that_is_ended_may_have_been_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: TimeLimits
 ) -> None:
     file = tmp_path / "clade.db"
     async with open_store(f"sqlite:///{file}") as store:
         await store.create()
-        async with served(f"sqlite:///{file}", monkeypatch, REQUEST_SECONDS="0.3") as client:
+        async with served(f"sqlite:///{file}", monkeypatch) as client:
             other = sqlite3.connect(file, isolation_level=None)
             other.execute("BEGIN IMMEDIATE")
             scene = Scene(client, None, store)  # type: ignore[arg-type]
-            check_ended(await scene.create("a", "once"))
+            first = asyncio.create_task(scene.create("a", "once"))
+            await limits.run_out()
+            check_ended(await first)
             assert not await scene.is_made("a")
             other.execute("ROLLBACK")
             other.close()
             assert (await scene.create("a", "once"))["data"]["createGround"]["node"]["revision"] == 1
 
 
-async def test_a_query_that_is_ended_is_certain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine
-) -> None:
-    past = engine.address(f"uncertain-{uuid.uuid4().hex}")
-    async with Proxy(engine.url) as proxy, open_store(past) as store:
-        await store.create()
-        async with served(past.replace(engine.url, proxy.url), monkeypatch, REQUEST_SECONDS="0.3") as client:
-            proxy.spoil(READS, delayed(1))
-            body = (await client.post("/graphql", json={"query": '{ ground(path: "a") { name } }'})).json()
-    assert [error["extensions"] for error in body["errors"]] == [{"code": "TIMEOUT"}]
+async def test_a_query_that_is_ended_is_certain(scene: Scene, limits: TimeLimits) -> None:
+    held = Held()
+    scene.proxy.spoil(READS, held)
+    query = {"query": '{ ground(path: "a") { name } }'}
+    asked = asyncio.create_task(scene.client.post("/graphql", json=query))
+    await held.arrived()
+    await limits.run_out()
+    assert [error["extensions"] for error in (await asked).json()["errors"]] == [{"code": "TIMEOUT"}]
+    held.may_go.set()

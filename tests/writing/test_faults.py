@@ -45,6 +45,7 @@ from tests.store.background_moves import journaled
 from tests.systems.writing import Clients
 
 WRITES, ALL = "TransactWriteItems", 1000  # calls: more than anybody makes
+WAIT_SECONDS = 120.0  # at most, on a busy machine
 MOST_CALLS = 16  # that one edit makes: 8, each sent twice
 PASSING = [throttled, refused("InternalServerError", 500), status(503), dropped, answer_dropped, delayed(0.2),
            cancelled("TransactionConflict")]  # fmt: skip
@@ -65,7 +66,7 @@ class Faulty:
 
     def __init__(self, proxy: Proxy, through: str, past: str) -> None:
         self.proxy = proxy
-        self.through = open_store(through, patience=replace(REQUEST_PATIENCE, attempts=2))  # whose delays are long
+        self.through = open_store(through, patience=replace(REQUEST_PATIENCE, attempts=2))
         self.past = open_store(past)
         self.planted: dict[str, Record] = {}
 
@@ -77,6 +78,7 @@ class Faulty:
 @pytest.fixture
 async def faulty(engine, monkeypatch) -> AsyncIterator[Faulty]:
     monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
+    monkeypatch.setattr("botocore.retryhandler.delay_exponential", lambda **_: 0.0)
     past = engine.address(f"faults-{uuid4().hex}")
     async with Proxy(engine.url) as proxy:
         made = Faulty(proxy, past.replace(engine.url, proxy.url), past)
@@ -236,7 +238,7 @@ async def test_a_background_move_continues_through_every_kind_of_fault(faulty: F
     faulty.proxy.spoil("BatchGetItem", *apart(READS))
     faulty.proxy.spoil("Query", *apart(READS[2:]))
     await writer.write(journaled.move("r/a", "o/p/a"), ReadUsage(), EditOptions(key="once"))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(WAIT_SECONDS):
         await writer.move_worker.finished()
     await journaled.has_ended(faulty.past)
     assert await journaled.paths(faulty.past) == {*journaled.OTHERS, *journaled.at("r/a", "o/p/a"), "o/p/a/x"}
@@ -250,7 +252,7 @@ async def test_a_background_move_without_an_answer_to_its_begin_continues(faulty
     faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=True, calls=2))
     with contextlib.nullcontext() if terms.key else pytest.raises(Uncertain):
         await writer.write(journaled.move("r/a", "o/p/a"), ReadUsage(), terms)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WAIT_SECONDS):
         await writer.move_worker.finished()
     await journaled.has_ended(faulty.past)
 
@@ -264,7 +266,7 @@ async def test_a_background_move_that_was_never_begun_is_not_worked_on(faulty: F
     with pytest.raises(Unavailable):
         await writer.write(journaled.move("r/a", "o/p/a"), ReadUsage())
     faulty.proxy.mend()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WAIT_SECONDS):
         await writer.move_worker.finished()
     assert await faulty.items() == before
 

@@ -1,16 +1,34 @@
 """Request observer: request ids, the concurrency limit and graceful shutdown."""
 
 import asyncio
+import threading
 
 import httpx
 import pytest
+import strawberry
 
+from graph.execution.operation import Execution
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.graceful_shutdown import GracefulShutdown
-from tests.graph.small_app import SmallStore, small_app
+from tests.graph.small_app import Context, SmallStore, small_app
 from tests.serving import serving
 
 SLOW = {"query": "{ slow }"}
+may_go = threading.Event()
+
+
+@strawberry.type
+class Held:
+    """Fields of which one waits until the test lets it go."""
+
+    @strawberry.field
+    async def slow(self) -> str:
+        await asyncio.to_thread(may_go.wait, 60)
+        return "at last"
+
+    @strawberry.field
+    def hello(self) -> str:
+        return "Hello world!"
 
 
 class Seen(list):
@@ -22,19 +40,22 @@ class Seen(list):
 
 def test_requests_above_the_limit_are_503_with_retry_after():
     seen, gate = Seen(), ConcurrencyLimiter(2)
-    with serving(small_app(SmallStore(), limiter=gate, observers=[seen])) as url:
-        statuses = asyncio.run(ask_at_once(url, 5))
+    execution = Execution(strawberry.Schema(Held), Context)
+    with serving(small_app(SmallStore(), execution=execution, limiter=gate, observers=[seen])) as url:
+        statuses = asyncio.run(ask_at_once(url, 5, refusals=3))
         assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 200
     assert sorted(statuses) == [200, 200, 503, 503, 503]
     assert sorted(seen) == [(200, []), (200, []), (200, []), *[(503, ["OVERLOADED"])] * 3]
     assert gate.running == 0
 
 
-async def ask_at_once(url, count):
-    """The statuses of requests that are all sent before the first is answered."""
-    async with httpx.AsyncClient(base_url=url) as client:
-        answers = await asyncio.gather(*[client.post("/graphql", json=SLOW) for _ in range(count)])
-    refused = [answer for answer in answers if answer.status_code == 503]
+async def ask_at_once(url, count, refusals):
+    """The statuses of requests of which none is answered but by these refusals until those have come."""
+    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+        coming = asyncio.as_completed([client.post("/graphql", json=SLOW) for _ in range(count)])
+        refused = [await next(coming) for _ in range(refusals)]
+        may_go.set()
+        answers = [*refused, *[await one for one in coming]]
     assert all(answer.headers["retry-after"] == "1" for answer in refused)
     assert all(answer.json()["errors"][0]["extensions"] == {"code": "OVERLOADED"} for answer in refused)
     return [answer.status_code for answer in answers]

@@ -18,7 +18,7 @@ from store.edits import move as moves
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadPath, Unavailable
-from store.metadata.move_record import MoveState
+from store.metadata.move_record import LEASE_SECONDS, Move, MoveState
 from store.model.items import Change, Put
 from store.model.keys import tree_version_key
 from store.writer.writer import Writer
@@ -113,17 +113,35 @@ async def test_a_worker_that_stops_releases_its_lease(store: Store) -> None:
     await journaled.has_ended(store)
 
 
-async def test_a_lease_is_renewed_during_long_waits(store: Store) -> None:
+class Clock:
+    """The time of a lease and of another worker, which only waits move on; the other one looks at the end of each."""
+
+    def __init__(self, store: Store, timing: MoveTiming) -> None:
+        self.now = self.began = time.time()
+        self.taken: list[Move] = []
+        self._other = MoveWorker(store, timing)
+
+    def time(self) -> float:
+        return self.now
+
+    monotonic = time
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.taken += await self._other.resume()
+
+
+async def test_a_lease_is_renewed_during_long_waits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     await journaled.plant(store)
-    writer = Writer(store, MoveTiming(0.4, 0.0, 5.0, 0.15))
-    task = asyncio.create_task(writer.write(move("r/a", "o/p/a"), ReadUsage()))
-    taken = []
-    while not task.done():
-        taken += await MoveWorker(store, MoveTiming(0.0, 0.0, 0.0, 0.15)).resume()
-        await asyncio.sleep(0.02)
-    await task
+    timing = MoveTiming(grace_seconds=3 * LEASE_SECONDS, settle_seconds=0.0, wait_seconds=60.0)
+    clock = Clock(store, timing)
+    for name in ("lease.time", "lease.asyncio", "worker.time"):
+        monkeypatch.setattr(f"store.background_moves.{name}", clock)
+    writer = Writer(store, timing)
+    await writer.write(move("r/a", "o/p/a"), ReadUsage())
     await writer.move_worker.finished()
-    assert taken == []
+    assert clock.now >= clock.began + timing.grace_seconds
+    assert clock.taken == []
     await journaled.has_ended(store)
 
 
@@ -241,7 +259,10 @@ async def test_a_worker_with_a_clock_a_day_ahead_keeps_its_move_while_it_works(s
     await journaled.has_ended(store)
 
 
-async def test_versions_and_records_that_do_not_refer_to_each_other_are_found_and_repaired(store: Store) -> None:
+async def test_versions_and_records_that_do_not_refer_to_each_other_are_found_and_repaired(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.checking.check.SETTLE_SECONDS", 0.0)
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "a"), 1)
     found = await journaled.only_move(store)
