@@ -1,15 +1,21 @@
 """Chromium for tests of pages: its start, and pages that note what they asked for and what went wrong."""
 
+import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium")
-TIMEOUT_MS = 10_000
+TIMEOUT_MS = 60_000  # so that nothing hangs for ever; a busy machine takes seconds for what usually takes none
+# The browser's own words, such as those about a wrong value, follow the language of the machine otherwise.
+LOCALE = {"LANG": "en_US.UTF-8", "LC_ALL": "en_US.UTF-8", "LANGUAGE": "en", "TZ": "UTC"}
+
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 @contextmanager
@@ -21,9 +27,19 @@ def chromium() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("chromium is missing")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--lang=en-US"], env={**os.environ, **LOCALE}, timeout=TIMEOUT_MS
+        )
         yield browser
         browser.close()
+
+
+def wait_until(page: Page, is_so: Callable[[], bool]) -> None:
+    """Handle the events of a page until something is so."""
+    deadline = time.monotonic() + TIMEOUT_MS / 1000
+    while not is_so():
+        assert time.monotonic() < deadline, "What the test waits for does not come."
+        page.wait_for_timeout(20)
 
 
 class Visit:
