@@ -1,15 +1,25 @@
 """Chromium for tests of pages: its start, and pages that note what they asked for and what went wrong."""
 
+import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium")
-TIMEOUT_MS = 60_000
+TIMEOUT_MS = 60_000  # so that nothing hangs for ever; a busy machine takes seconds for what usually takes none
+# The browser's own words, such as those about a wrong value, follow the language of the machine otherwise.
+LOCALE = {"LANG": "en_US.UTF-8", "LC_ALL": "en_US.UTF-8", "LANGUAGE": "en", "TZ": "UTC"}
+
+ColorScheme = Literal["light", "dark"]
+
+_contexts: dict[str, BrowserContext] = {}  # of the browser that runs
+
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 @contextmanager
@@ -21,10 +31,43 @@ def chromium() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("chromium is missing")
     with sync_playwright() as playwright:
-        expect.set_options(timeout=TIMEOUT_MS)
-        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--lang=en-US", "--process-per-site"],
+            env={**os.environ, **LOCALE},
+            timeout=TIMEOUT_MS,
+        )
         yield browser
+        _contexts.clear()
         browser.close()
+
+
+def new_page(
+    browser: Browser, viewport: ViewportSize | None = None, color_scheme: ColorScheme = "light", **options: Any
+) -> Page:
+    """A new page. Pages of a browser with the same options share a cache and a process: it is started in a second.
+
+    What a page writes into its storage is there for the next one.
+    """
+    name = repr(sorted(options.items()))
+    if name not in _contexts:
+        _contexts[name] = browser.new_context(**options)
+        lasting = _contexts[name].new_page()  # without a page of the site its process would end
+        lasting.route("**", lambda route: route.fulfill(body=""))
+        lasting.goto("http://127.0.0.1/")
+    page = _contexts[name].new_page()
+    page.set_default_timeout(TIMEOUT_MS)
+    page.emulate_media(color_scheme=color_scheme)
+    page.set_viewport_size(viewport or {"width": 1280, "height": 720})
+    return page
+
+
+def wait_until(page: Page, is_so: Callable[[], bool]) -> None:
+    """Handle the events of a page until something is so."""
+    deadline = time.monotonic() + TIMEOUT_MS / 1000
+    while not is_so():
+        assert time.monotonic() < deadline, "What the test waits for does not come."
+        page.wait_for_timeout(20)
 
 
 class Visit:
@@ -38,12 +81,11 @@ class Visit:
 
     def page(self, **options: Any) -> Page:
         """A new page."""
-        page = self._browser.new_page(**options)
+        page = new_page(self._browser, **options)
         page.on("request", lambda request: self.asked.append(request.url))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
         page.add_init_script("addEventListener('securitypolicyviolation', e => console.error(e.violatedDirective))")
-        page.set_default_timeout(TIMEOUT_MS)
         self._pages.append(page)
         return page
 

@@ -25,7 +25,6 @@ from tests.cached_records import changed_records
 from tests.schemas import shared_schema
 from tests.serving import serving
 
-PATIENCE_SECONDS = 60.0
 CLADE = Path(sysconfig.get_path("scripts")) / "clade"
 ANSWER_SECONDS = 60.0
 
@@ -52,12 +51,6 @@ def wait_for_slow_answers() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     selection.select(config, items)
-
-
-def pytest_sessionstart() -> None:
-    """Let requests of tests wait as long as a busy machine needs: the 5 s of httpx say nothing of Clade."""
-    for one in (httpx.Client.__init__, httpx.AsyncClient.__init__, httpx.get, httpx.post, httpx.request):
-        one.__kwdefaults__["timeout"] = httpx.Timeout(PATIENCE_SECONDS)
 
 
 def pytest_collection_finish() -> None:

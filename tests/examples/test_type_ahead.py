@@ -1,12 +1,11 @@
 """The type-ahead page in a real browser, over the demo data, under its strict policy."""
 
-import contextlib
-import json
 import logging
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
-from playwright.sync_api import Error, Page, expect
+from playwright.sync_api import Page, expect
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
@@ -14,15 +13,21 @@ from starlette.routing import Route
 from clade import Settings, create_app
 from clade.examples import type_ahead
 from clade.examples.type_ahead import make_app
-from tests.browser import Visit
+from graph.observability.access_log import RequestLog
+from tests.browser import TIMEOUT_MS, Visit, wait_until
 from tests.serving import serving
 
 HITS = "#hits [role=option]"
+TOMORROW = datetime.now(UTC) + timedelta(days=1)  # a page's clock stops at a later time than its own
 
 
 @pytest.fixture(scope="module")
 def url(demo_store):
-    with serving(make_app(Settings(store=demo_store))) as url:
+    with pytest.MonkeyPatch.context() as patch:
+        # A slow request is a warning, and a busy machine is slow.
+        patch.setattr("graph.app.RequestLog", lambda: RequestLog(slow_seconds=600))
+        app = make_app(Settings(store=demo_store))
+    with serving(app) as url:
         yield url
 
 
@@ -59,10 +64,14 @@ def status(page):
 
 
 def search(page, text):
-    """Type a text, and wait for its hits."""
-    with page.expect_response("**/graphql"):
-        field(page).press_sequentially(text)
+    """Write a text, and wait for its hits."""
+    field(page).fill(text)
     page.locator(HITS).first.wait_for()
+
+
+def text_of(request):
+    """What a request of the page searches."""
+    return request.post_data_json["variables"]["text"]
 
 
 def active(page):
@@ -77,41 +86,38 @@ def active(page):
 
 
 class Held:
-    """Requests of the page that wait, so that they can be answered in any order."""
+    """Requests of the page by their texts, which wait, so that they can be answered in any order."""
 
     def __init__(self, page):
-        self.page, self.routes = page, []
-        page.route("**/graphql", lambda route: self.routes.append(route))
+        self.page, self.routes = page, {}
+        page.route("**/graphql", lambda route: self.routes.update({text_of(route.request): route}))
 
     def search(self, text):
-        """Type a text, and wait for the request for all that stands in the field then."""
-        number = len(self.routes)
-        field(self.page).press_sequentially(text)
-        while len(self.routes) == number:
-            self.page.wait_for_timeout(20)
-        return json.loads(self.routes[-1].request.post_data)["variables"]["text"]
+        """Write a text, and wait for its request."""
+        field(self.page).fill(text)
+        wait_until(self.page, lambda: text in self.routes)
 
-    def answer(self, place, *names):
-        nodes = [
-            {"id": name, "path": name, "key": name, "level": "CITY", "name": name, "nameLanguage": None, "names": [],
-             "ancestors": []}
-            for name in names
-        ]  # fmt: skip
-        body = {"data": {"searchLocations": {"complete": True, "nodes": nodes}}}
-        with contextlib.suppress(Error):  # of Playwright, where the page has aborted the request
-            self.routes[place].fulfill(json=body)
-        self.page.wait_for_timeout(100)
+    def answer(self, text, name):
+        node = {"id": name, "path": name, "key": name, "level": "CITY", "name": name, "nameLanguage": None, "names": [],
+                "ancestors": []}  # fmt: skip
+        self.routes[text].fulfill(json={"data": {"searchLocations": {"complete": True, "nodes": [node]}}})
 
 
 def test_three_letters_show_hits_with_their_breadcrumbs_by_one_request(page):
     sent = []
-    page.on("request", lambda request: sent.append(request.method))
-    search(page, "oma")
+    page.on("request", lambda request: sent.append(text_of(request)))
+    page.clock.install()
+    page.clock.pause_at(TOMORROW)
+    for letter in "oma":  # typed in a row
+        field(page).press(letter)
+        page.clock.run_for(100)
+    page.clock.run_for(100)
     omaha = page.locator(HITS, has_text="Nebraska")
+    expect(omaha).to_be_visible()
     assert omaha.inner_text() == "Omaha city\nUnited States › Nebraska"
     assert omaha.locator("mark").all_inner_texts() == ["Oma"]
     expect(status(page)).to_have_text("The first 8 places.")
-    assert sent == ["POST"]  # three letters in a row are one request
+    assert sent == ["oma"]
 
 
 def test_roles_and_states_are_those_of_a_combobox(page):
@@ -171,10 +177,11 @@ def test_a_pointer_chooses_and_leaving_closes(page):
 
 def test_one_letter_is_no_search_but_one_character_of_a_script_without_spaces_is(page):
     sent = []
-    page.on("request", lambda request: sent.append(json.loads(request.post_data)["variables"]["text"]))
-    field(page).press_sequentially("o")
+    page.on("request", lambda request: sent.append(text_of(request)))
+    page.clock.install()
+    field(page).fill("o")
     expect(status(page)).to_have_text("Type one letter more.")
-    page.wait_for_timeout(400)
+    page.clock.run_for(10_000)
     field(page).fill("日")
     expect(page.locator(HITS).first).to_have_text("Japan countryfound as 日本")
     assert sent == ["日"]
@@ -224,40 +231,63 @@ def test_options_show_the_name_in_the_readers_language_and_the_name_that_matched
 def test_the_matched_part_is_marked_and_every_name_is_text(page, name, text, marked):
     held = Held(page)
     held.search(text)
-    held.answer(0, name)
+    held.answer(text, name)
     shown = page.locator(f"{HITS} span").first
+    expect(shown).to_be_visible()
     assert shown.text_content() == name
     assert shown.locator("mark").all_text_contents() == marked
     assert shown.locator("b").count() == 0
 
 
-def test_a_late_response_of_an_earlier_request_is_dropped(page):
+def test_an_earlier_request_is_aborted(page):
     held = Held(page)
-    assert [held.search("om"), held.search("a")] == ["om", "oma"]
-    held.answer(1, "Omaha")
-    assert page.locator(HITS).all_inner_texts() == ["Omaha city"]
-    held.answer(0, "Ommen")
-    assert page.locator(HITS).all_inner_texts() == ["Omaha city"]
+    held.search("om")
+    with page.expect_event("requestfailed") as failed:
+        held.search("oma")
+    assert text_of(failed.value) == "om"
+
+
+# Requests that cannot be aborted, and the number of responses that the page has handled.
+WITHOUT_ABORTS = """() => {
+  const real = fetch;
+  window.handled = 0;
+  window.fetch = async (url, {signal, ...rest}) => {
+    const response = await real(url, rest);
+    return { ok: response.ok, status: response.status, json: () => {
+      const body = response.json();
+      body.then(() => setTimeout(() => window.handled++));
+      return body;
+    } };
+  };
+}"""
+
+
+def handled(page, number):
+    wait_until(page, lambda: page.evaluate("handled") == number)
+
+
+def test_a_late_response_of_an_earlier_request_is_dropped(page):
+    """The order alone decides: an abort that comes after the response changes nothing."""
+    page.evaluate(WITHOUT_ABORTS)
+    held = Held(page)
+    held.search("om")
+    held.search("oma")
+    held.answer("oma", "Omaha")
+    expect(page.locator(HITS)).to_have_text(["Omaha city"])
+    held.answer("om", "Ommen")
+    handled(page, 2)
+    expect(page.locator(HITS)).to_have_text(["Omaha city"])
 
 
 def test_a_response_that_comes_after_the_text_was_cleared_is_dropped(page):
+    page.evaluate(WITHOUT_ABORTS)
     held = Held(page)
     held.search("oma")
     page.keyboard.press("Escape")
-    held.answer(0, "Omaha")
+    held.answer("oma", "Omaha")
+    handled(page, 1)
     expect(page.get_by_role("listbox")).to_be_hidden()
     expect(field(page)).to_have_value("")
-
-
-def test_a_late_response_is_dropped_where_requests_cannot_be_aborted(page):
-    """The order alone decides: an abort that comes after the response changes nothing."""
-    page.evaluate("() => { const real = fetch; window.fetch = (url, {signal, ...rest}) => real(url, rest); }")
-    held = Held(page)
-    held.search("om")
-    held.search("a")
-    held.answer(1, "Omaha")
-    held.answer(0, "Ommen")
-    assert page.locator(HITS).all_inner_texts() == ["Omaha city"]
 
 
 def test_errors_are_said_and_enter_tries_again(new_page, page):
@@ -357,6 +387,7 @@ def test_a_page_of_another_origin_searches_where_clade_admits_it(browser, demo_s
         ]:
             with serving(create_app(Settings(store=demo_store, cors_origins=admitted))) as clade:
                 page = browser.new_page(locale="en-US")
+                page.set_default_timeout(TIMEOUT_MS)
                 page.goto(origin)
                 field(page).fill("oma")
                 expect(status(page)).to_contain_text(said)

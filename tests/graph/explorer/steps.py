@@ -1,5 +1,8 @@
 """Steps of tests of the explorer's page: what a user looks at and does."""
 
+from tests.clients.programs import PROGRAMS
+
+AXE = PROGRAMS.parent / "axe-core" / "axe.min.js"
 DEVICES = {
     "light": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"},
@@ -27,3 +30,12 @@ def cost(page):
 def use_key(page, text):
     page.get_by_label("API key or token").fill(text)
     page.get_by_role("button", name="Use it").click()
+
+
+def violations(page):
+    """What axe finds on a page, in words."""
+    if not page.evaluate("'axe' in globalThis"):
+        page.evaluate(AXE.read_text())
+    options = "{resultTypes: ['violations'], preload: false}"
+    found = page.evaluate(f"axe.run(document, {options}).then((result) => result.violations)")
+    return [f"{one['id']}: {[node['html'][:200] for node in one['nodes'][:3]]}" for one in found]

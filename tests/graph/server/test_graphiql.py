@@ -10,7 +10,7 @@ from graph.auth.authentication import Authenticator
 from graph.hierarchies.example_queries import Example
 from graph.server import graphiql
 from resolvers.access.caller import ANYONE
-from tests.browser import Visit
+from tests.browser import Visit, wait_until
 from tests.graph.asset_pages import check_page, check_sums
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
@@ -54,6 +54,7 @@ def page(browser, url, viewport):
     """GraphiQL, opened; at the end nothing was asked of another host, and nothing was refused by the policy."""
     visit = Visit(browser)
     page = visit.page(viewport=viewport)
+    page.add_init_script("localStorage.clear()")  # the tabs of the test before
     with page.expect_response(lambda answer: answer.request.method == "POST"):  # the schema
         page.goto(f"{url}/graphql")
     page.wait_for_selector(EDITOR)
@@ -63,12 +64,19 @@ def page(browser, url, viewport):
     assert visit.complaints == []
 
 
-def write_query(page, text):
-    """Types a query whose first operation is `query A`, until GraphiQL, which waits for a pause, has noticed."""
+def write_query(page, text, *operations):
+    """Types a query, until GraphiQL, which waits for a pause, has noticed its operations."""
     page.locator(EDITOR).click()
     page.keyboard.press("Control+A")
     page.keyboard.type(text)
-    page.locator('.graphiql-tab-button[title="A"]').wait_for()
+    notice(page, text, *(operations or ["A"]))
+
+
+def notice(page, text, *operations):
+    """Waits until GraphiQL knows the operations in its editor."""
+    editor = f"document.querySelector('{EDITOR}').CodeMirror"
+    names = f"{editor}.getValue().startsWith({text!r}) && {editor}.operations?.map((one) => one.name.value)"
+    wait_until(page, lambda: page.evaluate(names) == list(operations))
 
 
 def response(page):
@@ -86,7 +94,7 @@ def test_a_query_is_typed_with_completion_run_and_answered(page):
 
 def test_the_answer_and_the_footer_show_what_it_cost(page):
     footer = page.get_by_role("status")
-    assert footer.inner_text() == "Reads: none yet"
+    expect(footer).to_have_text("Reads: none yet")
     write_query(page, "query A { hello }")
     page.keyboard.press("Control+Enter")
     response(page).get_by_text('"reads"').wait_for()
@@ -130,25 +138,20 @@ def test_it_opens_with_a_tab_for_each_example(page):
     assert page.locator(".graphiql-tab-button").all_inner_texts() == ["Boxes", "Hello"]
     page.get_by_role("button", name="Hello", exact=True).click()
     page.locator(VARIABLES, has_text='"name": "tab"').wait_for()
-    answer = response(page).get_by_text('"Hello tab!"')
-    while not answer.is_visible():  # it notices after a pause which operation the tab holds
-        page.wait_for_timeout(500)
-        page.get_by_label("Execute query (Ctrl-Enter)").click()
-        page.wait_for_timeout(500)
+    notice(page, "query Hello", "Hello")
+    page.get_by_label("Execute query (Ctrl-Enter)").click()
+    response(page).get_by_text('"Hello tab!"').wait_for()
 
 
 def test_every_dialog_and_menu_opens_under_the_policy(page):
     for dialog in ("Open settings dialog", "Open short keys dialog"):
         page.get_by_label(dialog).click()
-        page.get_by_role("dialog").wait_for()
+        page.locator("[role=dialog]:focus-within").wait_for()  # since then it listens to keys
         page.keyboard.press("Escape")
         page.get_by_role("dialog").wait_for(state="detached")
-    write_query(page, "query A { hello } query B { hello }")
-    menu = page.get_by_role("menuitem", name="B")
-    while not menu.is_visible():  # until it has read both operations, it runs at once
-        page.get_by_label("Execute query (Ctrl-Enter)").click()
-        page.wait_for_timeout(500)
-    menu.click()
+    write_query(page, "query A { hello } query B { hello }", "A", "B")
+    page.locator("[aria-label='Execute query (Ctrl-Enter)'][aria-haspopup]").click()
+    page.get_by_role("menuitem", name="B").click()
     response(page).get_by_text('"Hello world!"').wait_for()
 
 

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page
 
 from clade import Settings
+from tests.browser import new_page
 from tests.graph.explorer.panels.app import make_app
 from tests.graph.explorer.panels.steps import SERVED, ask, created
 from tests.serving import serving
@@ -40,13 +41,12 @@ def visit(browser, url):
     def open_panel(
         panel: str, path: str = "", *, at: str = url, more: str = "", script: str = "", **options: object
     ) -> Page:
-        page = browser.new_page(**{"viewport": {"width": 1000, "height": 900}, "locale": "en-US", **options})
+        page = new_page(browser, **{"viewport": {"width": 1000, "height": 900}, "locale": "en-US", **options})
         pages.append(page)
         page.on("request", lambda request: None if request.url.startswith(at) else complaints.append(request.url))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))
         page.add_init_script(REPORT_VIOLATIONS + script)
-        page.set_default_timeout(10_000)
         page.goto(f"{at}/panels?panel={panel}&path={path}{more}")
         page.wait_for_selector("body[data-ready]")
         return page

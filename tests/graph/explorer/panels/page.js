@@ -18,7 +18,7 @@ async function show(path) {
   const hierarchy = hierarchies.find((one) => one.name === (given.get("hierarchy") ?? "LOCATION"));
   const document_ = `query ($path: Path!) { node: ${hierarchy.field}(path: $path) { id path level revision } }`;
   const node = path ? (await api.ask(document_, { path })).data.node : null;
-  const onDone = (to) => (reported.push(to), show(to));
+  const onDone = (to) => (reported.push(to), (globalThis.shown = show(to)));
   const props = { api, hierarchy, node };
   const parts = {
     write: () => html`<p id="path">${node?.path}</p><${WriteMenu} ...${props} onDone=${onDone} />`,
@@ -33,4 +33,4 @@ async function show(path) {
 }
 
 const { hierarchies } = (await api.ask(HIERARCHIES)).data;
-await show(given.get("path"));
+await (globalThis.shown = show(given.get("path")));

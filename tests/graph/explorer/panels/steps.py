@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
-import pytest
 from playwright.sync_api import Page, expect
 
 from graph.hierarchies.locations import Location
 from store.connect import open_store
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from tests.clients.programs import PROGRAMS
 
-AXE = PROGRAMS.parent / "axe-core" / "axe.min.js"
 SERVED = "graph.hierarchies.locations,tests.classes.shops"
 EVIL = '<img src=x onerror="alert(1)">'
 
@@ -60,19 +57,10 @@ def preview(page: Page) -> str:
     return page.inner_text(".write-plan")
 
 
-def ended(page: Page, seconds: float = 10) -> object:
-    """What the panel reported when its dialog closed."""
-    expect(page.get_by_role("dialog")).to_have_count(0, timeout=1000 * seconds)
-    return page.evaluate("reported.at(-1)")
-
-
-def violations(page: Page) -> list[str]:
-    """What axe finds, each with the first element that it concerns."""
-    if not AXE.exists():
-        pytest.skip("the packages of tests/package.json are missing")
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run()")
-    return [f"{one['id']}: {one['nodes'][0]['html']}" for one in found["violations"]]
+def ended(page: Page) -> object:
+    """What the panel reported when its dialog closed; the panel shows it."""
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    return page.evaluate("shown.then(() => reported.at(-1))")
 
 
 def points(*places: tuple[str, float, float]) -> str:

@@ -2,7 +2,8 @@
 
 from playwright.sync_api import expect
 
-from tests.graph.explorer.panels.steps import opened, press, preview, violations
+from tests.graph.explorer.panels.steps import opened, press, preview
+from tests.graph.explorer.steps import line, violations
 
 
 def test_a_node_that_is_dropped_on_another_moves_after_its_preview(visit, data, country):
@@ -13,6 +14,7 @@ def test_a_node_that_is_dropped_on_another_moves_after_its_preview(visit, data, 
     )
     page = visit("write", country)
     page.goto(f"{page.url.partition('/panels')[0]}/#location/{country}/S/City")
+    expect(line(page, "City")).to_have_attribute("aria-selected", "true")  # no line moves any more
     page.locator(".tree .name", has_text="State").drag_to(page.locator(".tree .name", has_text="Target"))
     page.wait_for_selector(".write-plan")
     assert f"{country}/S → Z{country}/S, with 1 descendant" in page.inner_text(".write-plan")

@@ -7,7 +7,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.graph.explorer.panels.app import ASSETS
-from tests.graph.explorer.panels.steps import EVIL, ended, opened, points, press, preview, violations
+from tests.graph.explorer.panels.steps import EVIL, ended, opened, points, press, preview
+from tests.graph.explorer.steps import violations
 
 
 def test_points_of_a_map_open_by_pointer_and_keys(visit):
@@ -19,6 +20,7 @@ def test_points_of_a_map_open_by_pointer_and_keys(visit):
     expect(page.locator("circle:focus")).to_have_attribute("aria-label", EVIL)
     page.keyboard.press("Enter")
     page.keyboard.press("End")
+    expect(page.locator("circle:focus")).to_have_attribute("aria-label", "Kearney")
     page.keyboard.press("Enter")
     assert page.evaluate("reported") == ["X/Kearney", f"X/{EVIL}", "X/Kearney"]
     assert page.locator("circle[tabindex='0']").count() == 1
