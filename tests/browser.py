@@ -43,13 +43,18 @@ def chromium() -> Iterator[Browser]:
 
 
 def new_page(
-    browser: Browser, viewport: ViewportSize | None = None, color_scheme: ColorScheme = "light", **options: Any
+    browser: Browser,
+    viewport: ViewportSize | None = None,
+    color_scheme: ColorScheme = "light",
+    *,
+    apart: bool = False,
+    **options: Any,
 ) -> Page:
-    """A new page. Pages of a browser with the same options share a cache and a process: it is started in a second.
+    """A new page. Pages with the same options share a process, which takes a second to start, a cache, and storage.
 
-    What a page writes into its storage is there for the next one.
+    They would also share the clock that a test sets: its page is `apart`.
     """
-    name = repr(sorted(options.items()))
+    name = f"{apart and len(_contexts)}{sorted(options.items())}"
     if name not in _contexts:
         _contexts[name] = browser.new_context(**options)
         lasting = _contexts[name].new_page()  # without a page of the site its process would end
