@@ -45,14 +45,11 @@ def chromium() -> Iterator[Browser]:
 def new_page(
     browser: Browser, viewport: ViewportSize | None = None, color_scheme: ColorScheme = "light", **options: Any
 ) -> Page:
-    """A new page. Pages of a browser with the same options share a cache and a process: it is started in a second.
-
-    What a page writes into its storage is there for the next one.
-    """
+    """A new page. Pages with the same options share a process, which takes a second to start, a cache, and storage."""
     name = repr(sorted(options.items()))
     if name not in _contexts:
         _contexts[name] = browser.new_context(**options)
-        lasting = _contexts[name].new_page()  # without a page of the site its process would end
+        lasting = _contexts[name].new_page()  # the process of a site ends with its last page
         lasting.route("**", lambda route: route.fulfill(body=""))
         lasting.goto("http://127.0.0.1/")
     page = _contexts[name].new_page()
