@@ -2,14 +2,14 @@
 
 import html
 import re
-import shutil
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser import Visit
 
 FIRST = 3
-WAIT_MS = 15_000
 TASKS = {
     "paginate": ("lists.html", "children(first: 3)"),
     "sort by population": ("lists.html", "orderBy: [{field: POPULATION, direction: DESC}"),
@@ -40,22 +40,15 @@ TASKS = {
 
 
 @pytest.fixture(scope="module")
-def hits(address: str) -> dict[str, list[str]]:
+def hits(browser: Browser, address: str) -> dict[str, list[str]]:
     """The pages of the first hits of each search, in their order."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("Chromium is missing")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium)
-        page = browser.new_page()
-        page.set_default_timeout(WAIT_MS)
-        requested: list[str] = []
-        page.on("request", lambda request: requested.append(request.url))
-        page.goto(f"{address}/index.html")
-        page.locator(".md-search__button").click()
-        found = {typed: first_hits(page, typed) for typed in TASKS}
-        browser.close()
-    assert all(url.startswith((address, "data:", "blob:")) for url in requested)
+    visit = Visit(browser)
+    page = visit.page()
+    page.goto(f"{address}/index.html")
+    page.locator(".md-search__button").click()
+    found = {typed: first_hits(page, typed) for typed in TASKS}
+    visit.close()
+    assert all(url.startswith((address, "data:", "blob:")) for url in visit.asked)
     return found
 
 

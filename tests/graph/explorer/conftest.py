@@ -10,16 +10,21 @@ from tests.graph.explorer.steps import DEVICES
 def visit(browser):
     """Opens pages of a server; at the end nothing was asked of another one, and nothing was refused by the policy.
 
-    Complaints that begin with a text in `expected` are left out.
+    With `is_live` the page is opened when it is told of changes. Complaints that begin with a text in `expected` are
+    left out.
 
     Tests name the fixture of their server first: it ends last, for it waits for the event streams of pages.
     """
     visit, servers = Visit(browser), []
 
-    def open_page(url, address="", device="light", prepare=lambda page: None):
+    def open_page(url, address="", device="light", prepare=lambda page: None, is_live=False):
         page = visit.page(**DEVICES[device], locale="en-GB", timezone_id="UTC")
         prepare(page)
-        page.goto(f"{url}/{address}")
+        if is_live:
+            with page.expect_response(lambda answer: "event-stream" in answer.headers.get("content-type", "")):
+                page.goto(f"{url}/{address}")
+        else:
+            page.goto(f"{url}/{address}")
         servers.append(url)
         return page
 

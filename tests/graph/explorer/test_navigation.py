@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from clade import Settings, create_app
 from graph.hierarchies.locations import Location
+from tests.browser import wait_until
 from tests.classes.shops import Place
 from tests.graph.explorer.data import planted
 from tests.graph.explorer.steps import heading, line
@@ -67,6 +68,7 @@ def test_the_former_node_cannot_be_changed_while_the_next_one_loads(url, visit):
     )
     line(page, "United States").click()
     expect(page.locator("[inert] .write-menu")).to_have_count(1)
+    wait_until(page, lambda: held)
     held[0].continue_()
     expect(heading(page)).to_have_text("United States")
     expect(page.locator("[inert]")).to_have_count(0)
@@ -88,7 +90,7 @@ def test_back_closes_a_dialog_unless_something_was_typed(url, visit):
     page.get_by_label("Population").fill("7")
     page.go_back()
     expect(page.get_by_role("alertdialog")).to_contain_text("Discard what you typed?")
-    assert page.url.endswith("#location/US/NE")
+    expect(page).to_have_url(re.compile("#location/US/NE$"))
     page.get_by_role("button", name="Keep editing").click()
     expect(page.get_by_label("Population")).to_have_value("7")
     expect(page.locator("h1")).to_have_text(["Locations", "Nebraska"])
@@ -140,9 +142,7 @@ def test_a_node_that_somebody_deletes_says_when_and_leads_to_its_parent(url, vis
         url,
         'mutation { createLocation(parent: "US", key: "Gone", name: "G", attributes: { city: {} }) { node { id } } }',
     )
-    page = visit(url, "#location/US/Gone")
-    with page.expect_response(lambda answer: "event-stream" in answer.headers["content-type"]):
-        page.reload()
+    page = visit(url, "#location/US/Gone", is_live=True)
     expect(heading(page)).to_have_text("G")
     written(url, 'mutation { deleteLocation(path: "US/Gone") { node { id } } }')
     alert = page.get_by_role("alert")

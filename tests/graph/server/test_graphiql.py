@@ -108,6 +108,7 @@ def test_the_footer_lists_the_calls_when_it_is_opened(page):
     calls = page.get_by_role("list", name="Calls of the store")
     summary = page.get_by_text("10 calls; from the cache: 4 pages, 9 records")
     summary.wait_for()
+    response(page).get_by_text('"reads"').wait_for()
     expect(calls).to_be_hidden()
     assert "calls" not in response(page).inner_text()
     summary.click()
