@@ -18,7 +18,7 @@ from tests.outside.model.values import ATTRIBUTES
 from tests.outside.processes import Answer, Place, Server
 
 Step = dict[str, Any]
-CLOCK = timedelta(seconds=30)
+CLOCK = timedelta(seconds=300)
 MOVE_SECONDS = 90.0
 WRITTEN = [
     {"field": name}
