@@ -30,11 +30,13 @@ async def filled(folder: Path, sizes: Sizes = Sizes(), engine: engines.Engine | 
 
 
 @contextlib.asynccontextmanager
-async def measuring(folder: Path, store: str, client_seconds: float = CLIENT_SECONDS) -> AsyncIterator[Meter]:
-    """A meter on a new store."""
+async def measuring(
+    folder: Path, store: str, client_seconds: float = CLIENT_SECONDS, **more: str
+) -> AsyncIterator[Meter]:
+    """A meter on a new store, of a server with default settings or `more`."""
     trusted = folder / "trusted.json"
     trusted.write_text(json.dumps(TRUSTED))
-    settings = {"trusted_documents": str(trusted), "trusted_mode": "prefer"}
+    settings = {"trusted_documents": str(trusted), "trusted_mode": "prefer", **more}
     meter = Meter(folder, store, client_seconds=client_seconds, **settings)
     try:
         await meter.start()
