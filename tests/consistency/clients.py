@@ -78,11 +78,12 @@ class Clients:
 
     async def run(self, until: Callable[[], bool], clients: int) -> None:
         """Have so many clients write and read until this is true."""
+        pause = 0.01 if clients > 1 else 0.0
         async with asyncio.TaskGroup() as group:
             for number in range(clients):
-                group.create_task(self._run(until, number))
+                group.create_task(self._run(until, number, pause))
 
-    async def _run(self, until: Callable[[], bool], number: int) -> None:
+    async def _run(self, until: Callable[[], bool], number: int, pause: float) -> None:
         asked: deque[Question] = deque(maxlen=4)
         while not until():
             tree = self._random.choice(self._trees)
@@ -93,7 +94,7 @@ class Clients:
             else:
                 asked.append(self._question(tree))
                 await self._read(asked[-1], number)
-            await asyncio.sleep(self._random.uniform(0.0, 0.01))
+            await asyncio.sleep(self._random.uniform(0.0, pause))
 
     # -- writes --------------------------------------------------------------------------------------------------------
 
