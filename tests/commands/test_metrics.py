@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.commands.serving.test_stop import served
 from tests.conftest import CLADE
-from tests.engines import free_port
+from tests.ports import closed_port, free_port
 
 CITY = '{ city(path: "US/NE/Omaha") { name } }'
 SECONDS = 20
@@ -69,7 +69,7 @@ def test_requests_errors_and_reads_are_counted_exactly(tmp_path, demo_store, wor
 @pytest.mark.thorough
 def test_calls_to_dynamodb_and_missing_responses_are_counted(tmp_path):
     address = f"127.0.0.1:{free_port()}"
-    store = f"dynamodb://clade?region=eu-west-1&endpoint=http://127.0.0.1:{free_port()}"
+    store = f"dynamodb://clade?region=eu-west-1&endpoint=http://127.0.0.1:{closed_port()}"
     with served(tmp_path, store, CLADE_METRICS=address) as (url, _):
         for _ in range(6):
             assert httpx.get(f"{url}/readyz").status_code == 503

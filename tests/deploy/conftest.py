@@ -6,13 +6,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.engines import free_port
+from tests.ports import closed_port
 from tests.serving import handling
 
 
 @pytest.fixture
 def unused_port() -> int:
-    return free_port()
+    return closed_port()
 
 
 class _Unavailable(BaseHTTPRequestHandler):

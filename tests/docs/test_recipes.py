@@ -19,7 +19,7 @@ from store.engine.usage import ReadUsage
 from store.model.items import Put
 from tests.clients.programs import needs_node, run
 from tests.commands.serving.test_stop import served
-from tests.engines import free_port
+from tests.ports import closed_port, free_port
 from tests.readme import DOCS, section
 from tests.systems.asking import Client
 
@@ -282,7 +282,7 @@ def test_a_new_node_at_a_former_path_has_its_page(shop, clade):
 
 
 def test_a_page_without_clade_is_a_bad_gateway(tmp_path):
-    with pages(files(tmp_path, f"http://127.0.0.1:{free_port()}")) as url:
+    with pages(files(tmp_path, f"http://127.0.0.1:{closed_port()}")) as url:
         assert httpx.get(f"{url}/shop/Electronics").status_code == 502
         assert httpx.get(f"{url}/elsewhere").status_code == 404
 

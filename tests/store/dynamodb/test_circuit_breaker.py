@@ -7,7 +7,7 @@ from store.dynamodb.circuit_breaker import CircuitBreaker
 from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 from store.model.keys import Key
-from tests.engines import free_port
+from tests.ports import closed_port
 from tests.proxy import Proxy, dropped, throttled
 
 
@@ -69,7 +69,7 @@ async def health_of(store):
 
 
 async def test_an_engine_that_is_down_is_not_asked_again_by_every_request():
-    endpoint = f"http://127.0.0.1:{free_port()}"
+    endpoint = f"http://127.0.0.1:{closed_port()}"
     async with open_store(f"dynamodb://clade?region=eu-west-1&endpoint={endpoint}") as store:
         told = [await health_of(store) for _ in range(20)]
     silent = f"DynamoDB does not respond at {endpoint} (EndpointConnectionError); try again."

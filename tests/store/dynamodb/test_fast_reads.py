@@ -12,6 +12,7 @@ from store.model.items import Item, Put
 from store.model.keys import Key
 from store.model.ranges import subtree
 from tests import engines
+from tests.ports import closed_port
 from tests.proxy import Call, Proxy, delayed, dropped, garbled, miscounted, refused, status, throttled
 
 ITEMS: list[Item] = [{"pk": "t", "sk": f"#{name}#", "name": name} for name in ("a", "b", "ø")]
@@ -105,7 +106,7 @@ async def test_behind_a_proxy_every_call_goes_by_the_library(
     engine: engines.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Proxy(engine.url) as proxy:
-        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{closed_port()}")
         monkeypatch.setenv("NO_PROXY", "")
         async with DynamoDBStore("clade", region="eu-west-1", endpoint=proxy.url) as store:
             with pytest.raises(Unavailable):

@@ -11,6 +11,7 @@ import pytest
 
 from store.dynamodb import http_connection
 from store.dynamodb.http_connection import Pool
+from tests.ports import closed_port
 
 Answers = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -184,4 +185,4 @@ async def test_nobody_waits_for_ever() -> None:
 
 async def test_a_port_where_nobody_listens_is_an_error_of_the_system() -> None:
     with pytest.raises(OSError):  # noqa: PT011 - which one depends on the system
-        await pool().post(urlsplit("http://127.0.0.1:9/"), b"asked")
+        await pool().post(urlsplit(f"http://127.0.0.1:{closed_port()}/"), b"asked")
