@@ -1,13 +1,15 @@
 """Servers on a real socket, for tests over HTTP: of an application, and of a handler of the standard library."""
 
 import functools
+import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
+import httpx
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -32,6 +34,17 @@ def serving(app: ASGIApp) -> Iterator[str]:
         server.should_exit = True
         thread.join(STOP_SECONDS)
         assert not thread.is_alive(), "The server does not end; which request does it wait for?"
+
+
+def await_ready(url: str, process: subprocess.Popen | None = None, seconds: float = START_SECONDS) -> None:
+    """Wait until a server says that it is ready, or its process has ended; before that it may say that it is not yet."""
+    end = time.monotonic() + seconds
+    while process is None or process.poll() is None:
+        with suppress(httpx.TransportError):
+            if httpx.get(url).status_code == 200:
+                return
+        assert time.monotonic() < end, f"There is nothing ready at {url}."
+        time.sleep(0.05)
 
 
 @contextmanager

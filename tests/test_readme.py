@@ -1,12 +1,10 @@
 """The README: its commands and queries are run as they are written."""
 
-import contextlib
 import os
 import re
 import shlex
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from tests import engines
 from tests.conftest import CLADE
 from tests.engines import Engine, free_port
 from tests.readme import README, ROOT, blocks, section
+from tests.serving import await_ready
 
 START_SECONDS = 120
 MAX_LINES = 220
@@ -91,15 +90,6 @@ def run(commands: str, folder: Path, seconds: float = START_SECONDS, **environme
     text = file.read_text()
     assert f"http://127.0.0.1:{port}/graphql" in text, text
     return text
-
-
-def await_ready(url: str, process: subprocess.Popen, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while process.poll() is None and time.monotonic() < end:
-        with contextlib.suppress(httpx.TransportError):
-            assert httpx.get(url).status_code == 200
-            return
-        time.sleep(0.05)
 
 
 @pytest.fixture

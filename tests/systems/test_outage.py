@@ -8,7 +8,7 @@ import pytest
 from graph.app import create_app
 from store.connect import open_store
 from tests.graph.execution.test_response_cache import plant
-from tests.serving import serving
+from tests.serving import await_ready, serving
 
 QUERY = {"query": '{ __typename area(path: "a") { key children { nodes { key } } } }'}
 
@@ -39,7 +39,7 @@ def test_an_outage_is_told_and_ends_without_a_restart(engine, monkeypatch):
         assert "127.0.0.1" not in broken["errors"][0]["message"]
 
         engine.start()
-        assert client.get("/readyz").status_code == 200
+        await_ready(f"{base}/readyz")
         assert client.post("/graphql", json=QUERY).json() == fine
 
 

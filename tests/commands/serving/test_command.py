@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from tests.conftest import CLADE
-from tests.engines import free_port
+from tests.ports import free_port
+from tests.serving import await_ready
 
 START_SECONDS = 60
 OMAHA = '{ city(path: "US/NE/Omaha") { name } }'
@@ -79,7 +80,7 @@ def test_an_unavailable_store_is_a_warning_and_is_used_later(tmp_path):
         assert answer["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
 
         subprocess.run([CLADE, "table", "create", "--store", store], check=True, stdout=subprocess.DEVNULL, timeout=60)
-        assert httpx.get(f"{url}/readyz").status_code == 200
+        await_ready(f"{url}/readyz")
         assert httpx.post(f"{url}/graphql", json={"query": OMAHA}).json() == {"data": {"city": None}}
 
 
@@ -107,14 +108,8 @@ def test_the_printed_address_of_any_free_port_is_that_of_the_server(tmp_path, ho
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             (url,) = re.findall(r"Explorer: (\S+)/", process.stdout.readline())
-            for _ in range(200):
-                try:
-                    assert httpx.get(f"{url}/healthz").text == "ok"
-                    break
-                except httpx.TransportError:
-                    time.sleep(0.1)
-            else:
-                pytest.fail("the server does not answer at the address that it has printed")
+            await_ready(f"{url}/healthz", process)
+            assert httpx.get(f"{url}/healthz").text == "ok"
         finally:
             process.kill()
 
