@@ -37,7 +37,7 @@ def serving(app: ASGIApp) -> Iterator[str]:
 
 
 def await_ready(url: str, process: subprocess.Popen | None = None, seconds: float = START_SECONDS) -> None:
-    """Wait until a server says that it is ready, or its process has ended; before that it may say that it is not yet."""
+    """Wait until a server says that it is ready, or its process has ended; before that it may say that it is not."""
     end = time.monotonic() + seconds
     while process is None or process.poll() is None:
         with suppress(httpx.TransportError):
