@@ -51,8 +51,9 @@ class FastReads(VerifiedHTTPSession):
         connect_seconds, read_seconds = settings["timeout"]
         whole = connect_seconds + read_seconds  # else a response of a byte now and then would never time out
         self._timeout = aiohttp.ClientTimeout(whole, sock_connect=connect_seconds, sock_read=read_seconds)
-        proxies = set(settings["proxies"] or ()) - {"no"}  # NO_PROXY alone is no proxy
-        self._makes_templates = not proxies and not settings["client_cert"]
+        # Its other names are NO_PROXY's, and those of variables of other programs that end in the same way.
+        has_proxy = not {"http", "https"}.isdisjoint(settings["proxies"] or ())
+        self._makes_templates = not has_proxy and not settings["client_cert"]
         self._templates: dict[str, RequestTemplate] = {}
         self._pool = Pool(
             settings["max_pool_connections"], connect_seconds, read_seconds, make_tls=self._get_ssl_context

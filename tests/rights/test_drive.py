@@ -1,6 +1,8 @@
 """Drives as `clade/examples/drive.py` has them, each for one account: over HTTP, with keys of `clade key create`."""
 
 import asyncio
+import os
+import shutil
 import subprocess
 
 import httpx
@@ -8,11 +10,13 @@ import pytest
 
 from clade.examples.drive import DriveNode
 from graph.app import create_app
+from graph.settings import Settings
 from store.connect import open_store
 from tests.conftest import CLADE
 from tests.serving import serving
 from tests.systems.asking import plant
 
+HIERARCHIES = "clade.examples.drive"
 FILES = [
     ("a91", "DRIVE"), ("a91/photos", "FOLDER"), ("a91/photos/beach.jpg", "FILE"),
     ("a91/docs", "FOLDER"), ("a91/docs/taxes.pdf", "FILE"),
@@ -21,16 +25,11 @@ FILES = [
 LISTING = "{ drives { nodes { path descendants { nodes { path } } siblings { nodes { path } } } } }"
 
 
-@pytest.fixture
-def ask(tmp_path, monkeypatch):
-    """Asks a server of drives as an account, or as nobody."""
-    address = f"sqlite:///{tmp_path / 'clade.db'}"
-    environment = {
-        "CLADE_STORE": address, "CLADE_HIERARCHIES": "clade.examples.drive", "CLADE_READS": "granted",
-        "CLADE_WRITES": "granted",
-    }  # fmt: skip
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A file with the drives, and the keys of two accounts."""
+    file = tmp_path_factory.mktemp("drives") / "clade.db"
+    address = f"sqlite:///{file}"
 
     async def fill():
         async with open_store(address) as store:
@@ -38,13 +37,24 @@ def ask(tmp_path, monkeypatch):
             await plant(store, DriveNode, [(tuple(path.split("/")), level) for path, level in FILES])
 
     asyncio.run(fill())
+    command = [CLADE, "key", "create", "--store", address]
+    environment = {**os.environ, "CLADE_HIERARCHIES": HIERARCHIES}
     keys = {
         account: subprocess.check_output(
-            [CLADE, "key", "create", "--name", account, "--grant", f"write:drive/{account}"], text=True, timeout=60
+            [*command, "--name", account, "--grant", f"write:drive/{account}"], env=environment, text=True, timeout=60
         ).strip()
         for account in ("a91", "a911")
     }
-    with serving(create_app()) as url, httpx.Client() as client:
+    return file, keys
+
+
+@pytest.fixture
+def ask(made, tmp_path):
+    """Asks a server of drives as an account, or as nobody."""
+    file, keys = made
+    store = f"sqlite:///{shutil.copy(file, tmp_path)}"
+    app = create_app(Settings(store=store, hierarchies=HIERARCHIES, reads="granted", writes="granted"))
+    with serving(app) as url, httpx.Client() as client:
 
         def post(account, query, **variables):
             headers = {"authorization": f"Bearer {keys[account]}"} if account else {}

@@ -122,13 +122,15 @@ async def asked(store, query, it, before):
 
 async def differences(store, queries, pairs):
     """The asks whose reads or answers tell what is hidden, as names of queries with what is hidden."""
-    told = {}
+    told, of_absent = {}, {}
     for (name, query), (hidden, absent), before in product(queries.items(), pairs, (None, queries["location"])):
         if before and query.startswith("mutation"):  # what is kept is not for those who write
             continue
-        found = [await asked(store, query, it, before) for it in (hidden, absent)]
-        if found[0] != found[1]:
-            told[name, hidden, "asked before" if before else "not asked before"] = found
+        if (asks := (name, absent, before)) not in of_absent:
+            of_absent[asks] = await asked(store, query, absent, before)
+        found = await asked(store, query, hidden, before)
+        if found != of_absent[asks]:
+            told[name, hidden, "asked before" if before else "not asked before"] = found, of_absent[asks]
     return told
 
 
