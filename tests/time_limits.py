@@ -16,24 +16,24 @@ class TimeLimits:
     """The time limits of all requests of this process, none of which runs out by itself."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._running: list[tuple[asyncio.AbstractEventLoop, asyncio.Timeout]] = []
+        self.running: list[tuple[asyncio.AbstractEventLoop, asyncio.Timeout]] = []
         monkeypatch.setattr("graph.execution.operation.within", self._within)
 
     async def _within(self, seconds: float, work: Coroutine[Any, Any, Any]) -> Any:
         async with asyncio.timeout(None) as limit:
             running = asyncio.get_running_loop(), limit
-            self._running.append(running)
+            self.running.append(running)
             try:
                 return await work
             finally:
-                self._running.remove(running)
+                self.running.remove(running)
 
     async def run_out(self) -> None:
         """End the only request that runs, which may have to begin."""
         async with asyncio.timeout(SECONDS):
-            while not self._running:  # noqa: ASYNC110 - in the thread of the server
+            while not self.running:  # noqa: ASYNC110 - in the thread of the server
                 await asyncio.sleep(0.01)
-        ((loop, limit),) = self._running
+        ((loop, limit),) = self.running
         loop.call_soon_threadsafe(limit.reschedule, 0.0)
 
 

@@ -67,6 +67,7 @@ def peak_bytes(pid: int) -> int:
     return int(line.split()[1]) * 1024
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="Memory is read from /proc.")
 async def test_many_slow_readers_take_bounded_memory_and_others_are_answered(server):
     assert len((await server.ask(QUERY))["data"]["category"]["children"]["nodes"]) == NODES

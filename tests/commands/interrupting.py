@@ -1,6 +1,7 @@
 """The command line as a process that presses Ctrl-C by itself: python interrupting.py MOMENT,MOMENT... COMMAND...
 
-A moment is `module:function`, with `*N` the Nth call of it, or `import:NAME`, the import of one. Each presses once.
+A moment is `module:function`, with `*N` the Nth call of it, or `import:NAME`, the import of one. Each presses once, or
+kills the process where it ends with `!`.
 """
 
 import importlib
@@ -10,21 +11,21 @@ import sys
 from pathlib import Path
 
 
-def press() -> None:
-    os.kill(os.getpid(), signal.SIGINT)
+def send(number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
 
 
-def at_import(name: str) -> None:
+def at_import(name: str, sent: signal.Signals) -> None:
     class Finder:
         def find_spec(self, found: str, *_: object) -> None:
             if found == name:
                 sys.meta_path.remove(self)
-                press()
+                send(sent)
 
     sys.meta_path.insert(0, Finder())
 
 
-def at_call(module: str, path: str, number: int) -> None:
+def at_call(module: str, path: str, number: int, sent: signal.Signals) -> None:
     *names, name = path.split(".")
     owner = importlib.import_module(module)
     for one in names:
@@ -35,7 +36,7 @@ def at_call(module: str, path: str, number: int) -> None:
         nonlocal calls
         calls += 1
         if calls == number:
-            press()
+            send(sent)
         return function(*arguments, **named)
 
     setattr(owner, name, pressing)
@@ -46,11 +47,12 @@ def main() -> None:
     moments, sys.argv = sys.argv[1].split(","), ["clade", *sys.argv[2:]]
     for moment in moments:
         module, _, place = moment.partition(":")
-        path, _, number = place.partition("*")
+        sent = signal.SIGKILL if place.endswith("!") else signal.SIGINT
+        path, _, number = place.removesuffix("!").partition("*")
         if module == "import":
-            at_import(place)
+            at_import(path, sent)
         else:
-            at_call(module, path, int(number or 1))
+            at_call(module, path, int(number or 1), sent)
     import clade_graphql
 
     clade_graphql.run()

@@ -4,11 +4,9 @@ import asyncio
 import json
 import os
 import re
-import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,11 +16,10 @@ from typer.testing import CliRunner
 from commands.main import app_of
 from store.connect import open_store
 from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
 from store.errors import BadInput, NoTable
-from store.metadata.tree_version import TreeVersion
-from store.model.keys import tree_version_key
 from tests import invariants
+from tests.commands.importing.killing import RUN_SECONDS, before_commit, killed
+from tests.conftest import CLADE
 
 pytestmark = pytest.mark.extenddb
 
@@ -35,7 +32,6 @@ SG,,Singapore,3,East,5 Bugis
 """
 LEVELS = ["--level", "country=Country", "--level", "state=State", "--level", "city=City", "--level", "store=Shop"]
 OPTIONS = [*LEVELS, "--name", "store=Name", "--attr", "store.street=Street", "--fold-case", "city"]
-KILL_SECONDS = 60.0  # the longest wait for a process to have written something
 
 
 @pytest.fixture
@@ -252,43 +248,18 @@ def many(file: Path, count: int) -> int:
     return len(rows)
 
 
-def started(url: str, file: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from commands.main import run; run()", "import", "location", str(file)]
-    environment = {**os.environ, "CLADE_STORE": url}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-
-
-async def commits(store: Store) -> int:
-    stamps = await store.get([tree_version_key(f"location#C{n}") for n in range(6)], ReadUsage(), strong=True)
-    return sum(TreeVersion.of("", stamp).number for stamp in stamps)
-
-
-async def half_way(store: Store, process: subprocess.Popen[str], more: int) -> None:
-    """Wait until a process has made some commits more."""
-    end = time.monotonic() + KILL_SECONDS
-    target = await commits(store) + more
-    while await commits(store) < target and process.poll() is None:
-        assert time.monotonic() < end, "The import writes nothing."
-        await asyncio.sleep(0.002)
-
-
 @pytest.mark.thorough
 async def test_a_killed_import_is_consistent_and_the_same_command_completes_it(
     store: Store, store_url: str, tmp_path: Path
 ) -> None:
     total = many(tmp_path / "cities.jsonl", store.max_changes * 6)
-    killed = 0
-    for more in (1, 2, 3):
-        process = started(store_url, tmp_path / "cities.jsonl")
-        await half_way(store, process, more)
-        process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=KILL_SECONDS)
-        killed += process.returncode == -signal.SIGKILL
+    words = ("import", "location", tmp_path / "cities.jsonl")
+    for number in (2, 1, 3):
+        await asyncio.to_thread(killed, store_url, before_commit(store_url, number), *words)
         await invariants.check(store)
-    assert killed, "No import was killed in time."
-    process = started(store_url, tmp_path / "cities.jsonl")
-    output, errors = process.communicate(timeout=KILL_SECONDS)
-    assert process.returncode == 0, output + errors
+    run = partial(subprocess.run, capture_output=True, text=True, timeout=RUN_SECONDS)
+    ended = await asyncio.to_thread(run, [CLADE, *words], env={**os.environ, "CLADE_STORE": store_url})
+    assert ended.returncode == 0, ended
     await invariants.check(store)
     assert len(await invariants.nodes(store, "location")) == total
 

@@ -5,11 +5,6 @@ import base64
 import gzip
 import hashlib
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,16 +13,12 @@ import pytest
 from boto3.dynamodb.types import TypeSerializer
 
 from store.connect import open_store
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
 from store.errors import BadInput
-from store.metadata.tree_version import TreeVersion
-from store.model.keys import tree_version_key
 from tests import invariants
+from tests.commands.importing.killing import before_commit, killed
 from tests.commands.importing.test_tables import PRODUCTS, _history, clade, consistent, exported, imported
 
 OPTIONS = ["--key", "CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]", "--name", "product=productName"]
-WAIT_SECONDS = 60.0
 __all__ = ["clade"]
 
 
@@ -161,9 +152,9 @@ def test_a_damaged_export_stops_before_anything_is_written(
 # -- killed -----------------------------------------------------------------------------------------------------------
 
 
-async def commits(store: Store, count: int) -> int:
-    keys = [tree_version_key(f"asset#Equipment_{number}") for number in range(count)]
-    return sum(TreeVersion.of("", item).number for item in await store.get(keys, ReadUsage(), strong=True) if item)
+async def checked(store_url: str) -> None:
+    async with open_store(store_url) as store:
+        await invariants.check(store)
 
 
 def test_an_import_that_is_killed_anywhere_goes_on_with_the_same_command(
@@ -177,25 +168,9 @@ def test_an_import_that_is_killed_anywhere_goes_on_with_the_same_command(
     audits += [{**audits[3 * number + 2], "SK": "v0_Audit"} for number in range(count)]
     top = export(tmp_path, [items(*audits)])
     words = ["import", "asset", str(top), "--key", "{equipment} / v{version}_{audit}", "--keys", "PK,SK"]
-    command = [sys.executable, "-c", "from commands.main import run; run()", *words]
-    environment = {**os.environ, "CLADE_STORE": store_url}
-
-    def started() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    async def killed(process: subprocess.Popen[bytes], more: int) -> bool:
-        async with open_store(store_url) as store:
-            target, end = await commits(store, count) + more, time.monotonic() + WAIT_SECONDS
-            while await commits(store, count) < target and process.poll() is None:
-                assert time.monotonic() < end, "The import writes nothing."
-                await asyncio.sleep(0.002)
-            process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=WAIT_SECONDS)
-            await invariants.check(store)
-            return process.returncode == -signal.SIGKILL
-
-    kills = [asyncio.run(killed(started(), more)) for more in (1, 14, 30)]
-    assert any(kills), "no import was killed in time"
+    for number in (2, 1, 2):  # the first commit of the second process is not made, either
+        killed(store_url, before_commit(store_url, number), *words)
+        asyncio.run(checked(store_url))
     imported(clade(*words))
     assert "Nothing changed." in imported(clade(*words))
     nodes = exported(clade, "asset")

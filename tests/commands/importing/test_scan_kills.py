@@ -11,6 +11,7 @@ import pytest
 
 from store.connect import open_store
 from tests import engines
+from tests.commands.importing.killing import killed
 from tests.commands.importing.test_tables import fill
 from tests.conftest import CLADE
 from tests.proxy import Proxy
@@ -20,17 +21,14 @@ ITEMS = [{"PK": "CATEGORY#A", "SK": f"PRODUCT#{n:03}", "brand": "x" * 8_000} for
 ]
 KEY = ["--key", "CATEGORY#{category} / PRODUCT#{product}"]
 SECONDS = 60
-
-
-async def clade(folder: Path, *words: str) -> asyncio.subprocess.Process:
-    environment = {**os.environ, "CLADE_STORE": f"sqlite:///{folder / 'clade.db'}"}
-    return await asyncio.create_subprocess_exec(
-        CLADE, *words, cwd=folder, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-    )
+PAGE_4 = "store.transfer.tables.scan_files:SegmentFile.append*4"
 
 
 async def finished(folder: Path, *words: str) -> tuple[str, str]:
-    process = await clade(folder, *words)
+    environment = {**os.environ, "CLADE_STORE": f"sqlite:///{folder / 'clade.db'}"}
+    process = await asyncio.create_subprocess_exec(
+        CLADE, *words, cwd=folder, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
     output, errors = await asyncio.wait_for(process.communicate(), SECONDS)
     assert process.returncode == 0, errors.decode()
     return output.decode(), errors.decode()
@@ -52,16 +50,12 @@ async def test_a_scan_that_is_killed_goes_on_where_it_stopped(
         await store.create()
     async with Proxy(engine.url) as proxy:
         command = ["import", "category", f"dynamodb://{name}?region=eu-west-1&endpoint={proxy.url}", *KEY]
-        process = await clade(tmp_path, *command, "--segments", "2", "--read-units", "10")
-        async with asyncio.timeout(SECONDS):
-            while sum(position["items"] for position in positions(tmp_path).values()) < 20:
-                assert process.returncode is None, await process.communicate()
-                await asyncio.sleep(0.05)
-        process.kill()
-        await process.communicate()
+        store_url = f"sqlite:///{tmp_path / 'clade.db'}"
+        words = (*command, "--segments", "2", "--read-units", "10")
+        await asyncio.to_thread(killed, store_url, PAGE_4, *words, folder=tmp_path)
         reached = positions(tmp_path)
         before = sum(position["items"] for position in reached.values())
-        assert before < len(ITEMS)
+        assert 0 < before < len(ITEMS)
         proxy.calls.clear()
         output, errors = await finished(tmp_path, *command, "--segments", "2")
         begun: dict[int, Any] = {}

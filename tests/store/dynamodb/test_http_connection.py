@@ -23,8 +23,8 @@ async def serving(answers: Answers) -> AsyncIterator[SplitResult]:
         yield urlsplit(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
 
 
-def pool(limit: int = 4, seconds: float = 5.0) -> Pool:
-    return Pool(limit, seconds, seconds, ssl.create_default_context)
+def pool(limit: int = 4, seconds: float = 60.0) -> Pool:
+    return Pool(limit, 60.0, seconds, ssl.create_default_context)
 
 
 def telling(*answers: bytes) -> tuple[Answers, list[int]]:
@@ -144,7 +144,7 @@ async def test_as_many_connections_are_open_as_there_may_be() -> None:
         await asyncio.gather(*[lines.post(url, b"asked") for _ in range(20)])
         assert (open_now, most) == (3, 3)
         lines.close()
-        await none_left.wait()
+        await asyncio.wait_for(none_left.wait(), 60)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ async def test_nobody_waits_for_ever() -> None:
     async with serving(never) as url:
         with pytest.raises(TimeoutError):
             await lines.post(url, b"asked")
-        await ended.wait()
+        await asyncio.wait_for(ended.wait(), 60)
         lines.close()
 
 

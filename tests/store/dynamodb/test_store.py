@@ -1,6 +1,7 @@
 """DynamoDB store: pages, capacity, unprocessed keys, throttling, lost connections."""
 
 import asyncio
+import contextlib
 import uuid
 from dataclasses import replace
 
@@ -35,6 +36,7 @@ from tests.proxy import (
     throttled,
     unprocessed,
 )
+from tests.time_limits import Held
 
 
 @pytest.fixture
@@ -241,9 +243,14 @@ async def test_a_response_that_never_comes_times_out(proxy: Proxy) -> None:
 
 async def test_after_an_attempt_of_a_request_that_timed_out_there_is_one_more(proxy: Proxy) -> None:
     table, patience = f"clade-{uuid.uuid4().hex}", replace(REQUEST_PATIENCE, read_seconds=0.8)
-    async with DynamoDBStore(table, region="eu-west-1", endpoint=proxy.url, patience=patience) as store:
+    async with DynamoDBStore(table, region="eu-west-1", endpoint=proxy.url) as store:
         await store.create()
-        assert await store.range(EVERYTHING, ReadUsage()) == []
+    async with DynamoDBStore(table, region="eu-west-1", endpoint=proxy.url, patience=patience) as store:
+        found = None
+        while found is None:  # a busy machine may take longer
+            with contextlib.suppress(Unavailable):
+                found = await store.range(EVERYTHING, ReadUsage())
+        assert found == []
         proxy.calls.clear()
         proxy.spoil("TransactWriteItems", *[delayed(60)] * 9)
         with pytest.raises(Uncertain, match="ReadTimeoutError"):
@@ -261,7 +268,7 @@ async def test_an_answer_that_drips_is_not_waited_for() -> None:
     async with (
         FaultyEngine(slow) as engine,
         DynamoDBStore("clade", region="eu-west-1", endpoint=engine.url, patience=patience) as store,
-        asyncio.timeout(30),
+        asyncio.timeout(120),
     ):  # fmt: skip
         with pytest.raises(Uncertain, match="ReadTimeoutError"):
             await store.commit([Put(items(1)[0])])
@@ -273,13 +280,17 @@ async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(
     store: DynamoDBStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert store.calls is not None
-    for least, failed in ((30, 0), (0.1, 1)):
+    for least, failed in ((3600.0, 0), (0.0, 1)):
         monkeypatch.setattr("store.dynamodb.client.SILENT_SECONDS", least)
-        proxy.spoil("Query", delayed(60))
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.3):
-                await store.range(EVERYTHING, ReadUsage())
+        held = Held()
+        proxy.spoil("Query", held)
+        asked = asyncio.create_task(store.range(EVERYTHING, ReadUsage()))
+        await held.arrived()
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
         assert store.calls.failed == failed
+        held.may_go.set()
 
 
 async def test_a_table_that_goes_away_is_told_as_no_table(store: DynamoDBStore, proxy: Proxy) -> None:
