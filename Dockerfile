@@ -1,6 +1,6 @@
 # The server, unprivileged and with production settings. CLADE_STORE names the store; without it that is an SQLite file in
-# /data, which `clade table create` or `clade import` makes. Nothing is made or filled at the start, unless CLADE_DEMO=1
-# asks for the demo data. Hierarchies of your own are mounted at /hierarchies: CLADE_HIERARCHIES=/hierarchies/shop.py.
+# /data, which `clade table create` or `clade import` makes. Nothing is made or filled at the start, unless
+# clade serve --demo asks for the demo data. Hierarchies of your own are mounted at /hierarchies: CLADE_HIERARCHIES=/hierarchies/shop.py.
 # The root file system may be read-only: docker run --read-only --tmpfs /tmp.
 FROM python:3.13.12-slim-trixie AS build
 WORKDIR /src

@@ -24,8 +24,8 @@ NODES = 400_000
 SMALL = [f'{{ city(path: "C0/R0/{n:03d}/000") {{ name ancestors {{ name }} }} }}' for n in range(100)]
 LARGE = '{ country(path: "C%d") { descendants(first: 9000) { nodes { name path } } } }'
 WRITES = {
-    "a move": 'mutation { moveLocation(path: "C1/R1", to: "C2") { move { id } } }',
-    "a deletion": 'mutation { deleteLocation(path: "C2/R1", policy: CASCADE) { move { id } } }',
+    "a move": 'mutation { moveLocation(input: {node: {path: "C1/R1"}, to: {parent: {path: "C2"}}}) { move { id } } }',
+    "a deletion": 'mutation { deleteLocation(input: {node: {path: "C2/R1"}, policy: CASCADE}) { move { id } } }',
 }
 MOVES = "{ moves(hierarchy: LOCATION, first: 1) { state nodes } }"
 CONNECTIONS = 8

@@ -37,12 +37,13 @@ PAGE = "{ category(path: %s) { descendants(first: 30, level: VARIANT) { nodes { 
 UPWARDS = "{ variant(path: %s) { name ancestors { key level } parent { key childCount } } }"
 OWN = "query Own($path: Path!) { category(path: $path) { childCount children { nodes { key name } } } }"
 CREATE = """mutation Create($parent: Path!, $key: String!, $name: String!, $once: String!) {
-  createCategoryNode(parent: $parent, key: $key, name: $name, attributes: {product: {}}, idempotencyKey: $once) {
-    node { path name } } }"""
+  createCategoryNode(
+    input: {parent: {path: $parent}, key: $key, name: $name, attributes: {product: {}}}, idempotencyKey: $once
+  ) { node { path name } } }"""
 UPDATE = """mutation Update($path: Path!, $name: String!, $once: String!) {
-  updateCategoryNode(path: $path, name: $name, idempotencyKey: $once) { node { path name } } }"""
+  updateCategoryNode(input: {node: {path: $path}, name: $name}, idempotencyKey: $once) { node { path name } } }"""
 DELETE = """mutation Delete($path: Path!, $once: String!) {
-  deleteCategoryNode(path: $path, idempotencyKey: $once) { node { path name } } }"""
+  deleteCategoryNode(input: {node: {path: $path}}, idempotencyKey: $once) { node { path name } } }"""
 
 
 @dataclass

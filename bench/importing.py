@@ -91,7 +91,7 @@ def rows_of(file: Path) -> list[Row]:
 
 def tree_of(row: Row) -> tuple[str, str]:
     """The key of the node that a row is about, which orders rows as trees are written."""
-    item: dict[str, Any] = decode(row[-1])
+    item: dict[str, Any] = decode((*row[:5], row[-1]))
     if "tree" in item:  # the record of an id
         return item["tree"], item["key"]
     if "line" in item:  # an item of search
@@ -144,7 +144,7 @@ async def batch_written(items: Sequence[Item], table: str, engine: engines.Engin
 
     async def write(client: DynamoDBClient) -> None:
         for batch in batches:
-            answer = await client.call("batch_write_item", RequestItems={table: batch})
+            answer = await client.call("BatchWriteItem", RequestItems={table: batch})
             assert not answer.get("UnprocessedItems"), "A local engine has no limit of units."
 
     async with DynamoDBClient(table, "eu-west-1", engine.url) as client:

@@ -30,7 +30,8 @@ QUERIES = {
     "nested": '{ region(path: "C0/R0") { children(first: 50) { nodes { children(first: 20) { nodes { name } } } } } }',
     "flat": '{ country(path: "C0") { descendants(first: 1000) { nodes { name path } } } }',
 }
-MOVE = 'mutation { moveLocation(path: "C1/R1", to: "C0") { node { path descendantCount } } }'
+MOVE = """mutation {
+  moveLocation(input: {node: {path: "C1/R1"}, to: {parent: {path: "C0"}}}) { node { path descendantCount } } }"""
 
 
 def made(nodes: int) -> Iterator[Place]:

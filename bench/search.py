@@ -25,7 +25,7 @@ from bench import postgresql
 from clade.demo import cities, countries
 from graph.hierarchies.locations import Location
 from resolvers.search.search import SearchArguments, search
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store

@@ -14,7 +14,7 @@ from graph.operation.context import Context
 from graph.schema import build_schema
 from graph.settings import Settings
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 

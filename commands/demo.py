@@ -10,8 +10,7 @@ import typer
 
 from commands.options import StoreUrl, interruptible, served_hierarchies, store_url, with_store
 from store.connect import open_store, opened
-from store.engine.patience import REQUEST_PATIENCE
-from store.engine.protocol import Store
+from store.engine.protocol import REQUEST_PATIENCE, Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Unavailable, WrongTable
 from store.model.hierarchy import Hierarchy

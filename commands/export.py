@@ -9,7 +9,7 @@ from typing import Annotated, BinaryIO, Literal
 import typer
 
 from commands.options import HierarchyName, StoreUrl, hierarchy_named, interruptible, store_url, with_store
-from commands.output_file import output_file
+from commands.output import output_file
 from commands.progress import progress
 from store.connect import opened
 from store.engine.protocol import Store
@@ -17,8 +17,8 @@ from store.errors import BadInput
 from store.model.paths import parse_path
 from store.model.undefined_values import Undefined
 from store.transfer.export import count, export, json_line
-from store.transfer.formats.path_table import path_header, path_line
-from store.transfer.formats.rejected import csv_line
+from store.transfer.formats.files import csv_line
+from store.transfer.formats.tree_tables import path_header, path_line
 
 Subtree = Annotated[
     str | None, typer.Argument(help="Path of a subtree, such as US/NE; all nodes by default.", metavar="PATH")

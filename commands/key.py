@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from commands.options import StoreUrl, hierarchy_named, interruptible, store_url, with_store
+from commands.output import AsJson, print_json, print_table
 from resolvers.access.grants import Grants
 from store.api_keys import ApiKey, add_key, find_keys, new_key, revoke_key
 from store.connect import opened
 from store.engine.usage import ReadUsage
 from store.errors import BadInput
-from store.text import shorten
+from store.text import rfc3339, shorten
 
 MAX_NAME_CHARACTERS = 128
 
@@ -32,6 +33,7 @@ def create(
         str | None, typer.Option(help="Lifetime such as 12h or 90d, or last day such as 2027-01-31.", metavar="TIME")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the holder, such as shop; changedBy shows it.")] = None,
+    as_json: AsJson = False,
     store: StoreUrl = None,
 ) -> None:
     """Create an API key and print it.
@@ -48,25 +50,24 @@ def create(
     key, text = new_key(name or "", grant, None if expires is None else until(expires))
     with interruptible(lambda: f"If clade key list has the key {key.id}, revoke it, and create another one."):
         with_store(opened(store_url(store)), lambda store: add_key(store, key))
+    if as_json:
+        return print_json({**_fields(key), "key": text})
     typer.echo(text)
     typer.echo(f"Created key {key.id}. It is not shown again; clade key revoke {key.id} revokes it.", err=True)
 
 
 @app.command("list")
-def list_keys(store: StoreUrl = None) -> None:
+def list_keys(as_json: AsJson = False, store: StoreUrl = None) -> None:
     """List all API keys without their secrets.
 
     Example: clade key list
     """
-    from rich.console import Console  # for this command alone: its import takes a tenth of a second
-    from rich.table import Table
-
-    table = Table()
-    for heading in ("id", "name", "grants", "created", "state"):
-        table.add_column(heading, overflow="fold")  # grants must be readable in full
-    for key in with_store(opened(store_url(store)), lambda store: find_keys(store, ReadUsage())):
-        table.add_row(key.id, key.name, "\n".join(key.grants), key.created_at[:10], _state(key, time.time()))
-    Console(markup=False, emoji=False).print(table)
+    keys = with_store(opened(store_url(store)), lambda store: find_keys(store, ReadUsage()))
+    if as_json:
+        return print_json([_fields(key) for key in keys])
+    now = time.time()
+    rows = [(key.id, key.name, key.created_at[:10], _state(key, now), " ".join(key.grants)) for key in keys]
+    print_table([("id", "name", "created", "state", "grants"), *rows])
 
 
 @app.command()
@@ -98,6 +99,18 @@ def until(text: str) -> int:
     if end.timestamp() <= time.time():
         raise BadInput(f"{text} is in the past; use a later date.")
     return int(end.timestamp())
+
+
+def _fields(key: ApiKey) -> dict[str, object]:
+    """What is known of a key, without its secret."""
+    return {
+        "id": key.id,
+        "name": key.name,
+        "grants": list(key.grants),
+        "created": key.created_at,
+        "expires": None if key.until is None else rfc3339(key.until),
+        "revoked": key.revoked_at,
+    }
 
 
 def _state(key: ApiKey, now: float) -> str:

@@ -27,15 +27,16 @@ COMMANDS = {
         "demo": Command("commands.demo:load_demo", "Load the demo data into an empty store."),
         "import": Command("commands.importing.command:import_file", "Import the nodes of a file into the store."),
         "export": Command("commands.export:export_file", "Write the nodes of a hierarchy or of a subtree."),
+        "delete": Command("commands.delete:delete", "Delete a node and its descendants."),
         "tree": Command("commands.tree:tree", "Show a node and its descendants, or the served hierarchies."),
     },
     "Store": {
         "table": Command("commands.table:app", "Create and describe the table, and print its template."),
         "check": Command("commands.check:check", "Check that the table is consistent, and print each finding."),
         "repair": Command("commands.check:repair", "Repair derived data, and print each repair."),
-        "backup": Command("commands.backup:backup", "Copy an SQLite store into one file."),
-        "restore": Command("commands.backup:restore", "Replace the whole content of an SQLite store with a backup."),
-        "copy": Command("commands.copy:copy_store", "Copy a whole store into a new one, SQLite or DynamoDB."),
+        "backup": Command("commands.stores:backup", "Copy an SQLite store into one file."),
+        "restore": Command("commands.stores:restore", "Replace the whole content of an SQLite store with a backup."),
+        "copy": Command("commands.stores:copy_store", "Copy a whole store into a new one, SQLite or DynamoDB."),
         "rewrite-names": Command(
             "commands.importing.rewrite_names:rewrite_names", "Store attributes under their current names."
         ),
@@ -68,7 +69,6 @@ def app_of(names: Collection[str] = NAMES) -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
-        add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         epilog="Start with: clade demo, then clade serve. CLADE_STORE is the store URL, sqlite:///clade.db by default; "
         "all settings are in docs/reference/settings.md.",
@@ -103,10 +103,20 @@ def _warn_of_ignored_variables() -> None:
         print(f"clade: {variable} is not a setting and is ignored; see docs/reference/settings.md.", file=sys.stderr)
 
 
+def _completed_words() -> list[str] | None:
+    """The words that a shell asks to complete, as typer's scripts pass them on; None where it does not."""
+    if "_CLADE_COMPLETE" not in os.environ:
+        return None
+    words = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    return words.split()[1:]
+
+
 def run() -> None:
     """The entry point. An error of Clade or of the system is one line on standard error and exit status 1."""
-    _warn_of_ignored_variables()
-    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    completed = _completed_words()
+    if completed is None:
+        _warn_of_ignored_variables()
+    words = [word for word in (sys.argv[1:] if completed is None else completed) if not word.startswith("-")]
     try:  # a command starts faster without the modules of the others
         app_of(words[:1])()
     except CladeError as error:

@@ -22,13 +22,28 @@ StoreUrl = Annotated[
     str | None,
     typer.Option("--store", help="Store URL instead of CLADE_STORE, such as sqlite:///clade.db.", metavar="URL"),
 ]
+
+
+def _names(incomplete: str) -> list[str]:
+    """The served hierarchies whose names begin so, for the completion of a shell."""
+    return [name for name in served_hierarchies() if name.startswith(incomplete)]
+
+
 HierarchyName = Annotated[
     str,
-    typer.Argument(help="Name of a hierarchy, such as location; clade tree lists them.", metavar="HIERARCHY"),
+    typer.Argument(
+        help="Name of a hierarchy, such as location; clade tree lists them.",
+        metavar="HIERARCHY",
+        autocompletion=_names,
+    ),
 ]
 OptionalHierarchy = Annotated[
     str | None,
-    typer.Argument(help="Name of a hierarchy, such as location; all served ones by default.", metavar="HIERARCHY"),
+    typer.Argument(
+        help="Name of a hierarchy, such as location; all served ones by default.",
+        metavar="HIERARCHY",
+        autocompletion=_names,
+    ),
 ]
 
 

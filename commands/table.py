@@ -7,11 +7,10 @@ from typing import Annotated, Literal
 import typer
 
 from commands.options import StoreUrl, store_url, with_store
-from commands.templates.cloudformation import cloudformation
-from commands.templates.terraform import terraform
+from commands.output import AsJson, print_json, print_table
 from store.connect import open_store
 from store.dynamodb.iam_policy import Use, policy
-from store.engine.table_options import Capacity, TableOptions
+from store.engine.protocol import Capacity, TableOptions
 from store.errors import BadInput
 from store.store_url import DynamoDBUrl, parse_store_url
 from store.text import shorten
@@ -63,19 +62,17 @@ def create(
 
 
 @app.command()
-def describe(store: StoreUrl = None) -> None:
+def describe(as_json: AsJson = False, store: StoreUrl = None) -> None:
     """Show the table: layout, status, items, size, indexes, capacity, recovery, protection and tags.
 
     Example: clade table describe
     """
-    from rich.console import Console  # for this command alone: its import takes a tenth of a second
-    from rich.table import Table
-
     description = with_store(open_store(store_url(store)), lambda store: store.describe())
-    table = Table("", "", show_header=False)
-    for name, value in description.items():
-        table.add_row(name, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
-    Console(markup=False, emoji=False).print(table)
+    if as_json:
+        return print_json(description)
+    texts = {name: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+             for name, value in description.items()}  # fmt: skip
+    print_table([*texts.items()])
 
 
 @app.command("template")
@@ -97,6 +94,10 @@ def print_template(
 
     Example: clade table template --format cloudformation --store "dynamodb://clade?region=eu-west-1" > table.json
     """
+    # They need the table's definition, which loads the AWS library.
+    from commands.templates.cloudformation import cloudformation
+    from commands.templates.terraform import terraform
+
     options = _options(recovery, protection, units, index_units, tags, kms_key)
     write = {"cloudformation": cloudformation, "terraform": terraform}[template_format]
     print(write(_dynamodb(store).table, options))

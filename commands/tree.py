@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from commands.options import StoreUrl, hierarchy_named, served_hierarchies, store_url, with_store
+from commands.options import OptionalHierarchy, StoreUrl, hierarchy_named, served_hierarchies, store_url, with_store
+from commands.output import AsJson, print_json
+from resolvers.outcomes import is_error
 from resolvers.pages import read_all_pages
 from resolvers.planner import list_requests
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.relations import NoSelection, Relation, RelationKind
+from resolvers.planning.relations import ConnectionArguments, NoSelection, Relation, RelationKind
 from resolvers.roots import read_roots
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
@@ -33,16 +34,12 @@ _ROOTS = Relation(RelationKind.ROOTS, ConnectionArguments(), NoSelection(), coun
 
 
 def tree(
-    hierarchy: Annotated[
-        str | None,
-        typer.Argument(
-            help="Name of a hierarchy, such as location; the served ones are listed by default.", metavar="HIERARCHY"
-        ),
-    ] = None,
+    hierarchy: OptionalHierarchy = None,
     path: Annotated[
         str | None, typer.Argument(help="Path of a node, such as US/NE; all roots by default.", metavar="PATH")
     ] = None,
     depth: Annotated[int, typer.Option(help="Number of levels below it.", min=0, max=32)] = 1,
+    as_json: AsJson = False,
     store: StoreUrl = None,
 ) -> None:
     """Show a node and its descendants, each with its level and the number of its descendants.
@@ -52,8 +49,11 @@ def tree(
     Example: clade tree location US/NE --depth 2
     """
     if hierarchy is None:
-        for name, served in served_hierarchies().items():
-            typer.echo(f"{typer.style(name, bold=True)}: {', '.join(served.levels)}")
+        levels = {name: [level.label for level in one.levels.values()] for name, one in served_hierarchies().items()}
+        if as_json:
+            return print_json(levels)
+        for name, labels in levels.items():
+            typer.echo(f"{typer.style(name, bold=True)}: {', '.join(labels)}")
         return
     definition = hierarchy_named(hierarchy)
     start = None if path is None else parse_path(path)
@@ -63,6 +63,8 @@ def tree(
         raise BadInput(
             f"The subtree has more than {MAX_NODES:,} nodes; use a smaller --depth or a longer path."
         ) from None
+    if as_json:
+        return print_json([_document(definition, top, children) for top in tops])
     for top in tops:
         for line in _lines(definition, top, children):
             typer.echo(line)
@@ -86,9 +88,14 @@ async def _read(store: Store, hierarchy: Hierarchy, path: Path | None, depth: in
 async def _tops(request: Request, hierarchy: Hierarchy, path: Path | None) -> list[Record]:
     if path is None:
         return (await read_roots(request, hierarchy.name, _ROOTS)).records
+    return [await node_at(request, hierarchy, path)]
+
+
+async def node_at(request: Request, hierarchy: Hierarchy, path: Path) -> Record:
+    """The node at a path, with its counts. Raises BadInput where there is none."""
     if (record := await request.state.node(node_key(hierarchy.name, path))) is None:
         raise BadInput(f'{hierarchy.name} has no node "{shorten(format_path(path), MAX_NAME_CHARACTERS)}".')
-    return [record]
+    return record
 
 
 async def _children(request: Request, parents: Sequence[Record], depth: int) -> Children:
@@ -97,11 +104,25 @@ async def _children(request: Request, parents: Sequence[Record], depth: int) -> 
     for _ in range(depth):
         pages = await read_all_pages(request, list_requests(parents, _CHILDREN))
         for parent, page in zip(parents, pages, strict=True):
-            if isinstance(page, Exception):
+            if is_error(page):
                 raise page
             children[parent.key] = page.records
         parents = [child for parent in parents for child in children[parent.key]]
     return children
+
+
+def _document(hierarchy: Hierarchy, record: Record, children: Children) -> dict[str, Any]:
+    """A node as JSON, with its children where they were read."""
+    found: dict[str, Any] = {
+        "path": format_path(record.path),
+        "key": record.path[-1],
+        "name": record.name,
+        "level": hierarchy.any_level(record.level).label,
+        "descendants": dict(_counts(hierarchy, record)),
+    }
+    if record.key in children:
+        found["children"] = [_document(hierarchy, child, children) for child in children[record.key]]
+    return found
 
 
 def _lines(
@@ -122,7 +143,12 @@ def _line(hierarchy: Hierarchy, record: Record) -> str:
     if key != record.name:
         words.append(shorten(key, MAX_NAME_CHARACTERS))
     words.append(typer.style(hierarchy.any_level(record.level).label, fg="cyan"))
-    below, levels = record.descendant_counts, hierarchy.levels.values()
-    if counts := [f"{count:,} {level.label}" for level in levels if (count := below.get(level.name))]:
+    if counts := [f"{count:,} {level}" for level, count in _counts(hierarchy, record)]:
         words.append(typer.style(f"({', '.join(counts)})", dim=True))
     return " ".join(words)
+
+
+def _counts(hierarchy: Hierarchy, record: Record) -> list[tuple[str, int]]:
+    """The number of descendants at each level that has some."""
+    below = record.descendant_counts
+    return [(level.label, count) for level in hierarchy.levels.values() if (count := below.get(level.name))]

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,31 +11,28 @@ from graph.auth.authentication import Authenticator, tokens_of
 from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache
-from graph.federation_exposure import exposed
 from graph.hierarchies.example_queries import Example, example_queries, read_samples
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
-from graph.observability.access_log import RequestLog
+from graph.observability.log import RequestLog
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
+from graph.server.admission import ConcurrencyLimiter
 from graph.server.asgi_app import Lifespan, build_app, lifespan_of
-from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.event_stream import EventStreams
-from graph.server.graceful_shutdown import GracefulShutdown
+from graph.server.lifecycle import GracefulShutdown
 from graph.server.request_observer import Observer
-from graph.settings import Settings
+from graph.settings import Settings, exposed
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.past.change_follower import ChangeFollower
 from resolvers.session import request as resolvers
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.large_read_limit import MAX_LARGE_READS
-from resolvers.session.page_cache import PageCache
-from resolvers.session.tree_version_cache import TreeVersionCache
+from resolvers.session.cache import PageCache, TreeVersionCache
+from resolvers.session.reads import MAX_LARGE_READS
 from store.connect import open_store
-from store.engine.patience import REQUEST_PATIENCE
-from store.engine.protocol import Store
+from store.engine.protocol import REQUEST_PATIENCE, Store
 
 if TYPE_CHECKING:
     from graph.observability.tracing import Tracing
@@ -70,7 +66,8 @@ def create_app(settings: Settings | None = None) -> Application:
     definitions = {cls.name: cls.definition() for cls in classes}
     writer = resolvers.Writer(store, settings.move_timing, definitions) if settings.writes != "off" else None
     tracing = tracing_of(settings, store)
-    limiter, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
+    limiter = ConcurrencyLimiter(settings.max_inflight, settings.request_seconds)
+    drain = GracefulShutdown(settings.drain_seconds)
     execution = execution_of(settings, classes, store, writer, tracing)
     # The span comes first, since the log has the id of its trace.
     observers: list[Observer] = [*([tracing.observe] if tracing else []), RequestLog()]
@@ -128,11 +125,10 @@ def execution_of(
     return Execution(
         schema,
         lambda: Context(new_request(), types),
-        span=tracing.span if tracing else nullcontext,
-        plans=PlanCache(core_schema(schema), types),
+        PlanCache(core_schema(schema), types, hide_suggestions=not settings.shows("introspection")),
+        span=tracing.span if tracing else None,
         cache=ResponseCache(settings.response_cache_bytes),
         limits=DocumentLimits(
-            max_depth=settings.max_depth,
             request_seconds=settings.request_seconds,
             introspection=settings.shows("introspection"),
         ),

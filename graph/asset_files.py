@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+from collections.abc import Sequence
 from functools import cached_property
 from importlib.resources.abc import Traversable
 
@@ -16,17 +17,19 @@ FOREVER, EACH_TIME = "public, max-age=31536000, immutable", "no-cache"
 class AssetFiles:
     """The scripts, styles and pictures in a folder and the folders below it; no other file of it is served.
 
-    They fit each other only as one set, so the address of each has the digest of all.
+    They fit each other only as one set, so the address of each has the digest of all. `shared` are files of other
+    folders that are served with them.
     """
 
-    def __init__(self, folder: Traversable) -> None:
+    def __init__(self, folder: Traversable, shared: Sequence[Traversable] = ()) -> None:
         self.folder = folder
+        self._shared = {file.name: file for file in shared}
         self._zipped: dict[str, bytes] = {}
 
     @cached_property
     def names(self) -> list[str]:
-        """The paths of the files relative to the folder, sorted."""
-        return sorted(_names(self.folder))
+        """The paths of the files relative to the folder, sorted, and the names of shared ones."""
+        return sorted([*_names(self.folder), *self._shared])
 
     @cached_property
     def digest(self) -> str:
@@ -35,7 +38,7 @@ class AssetFiles:
 
     @cached_property
     def _contents(self) -> dict[str, bytes]:
-        return {name: self.folder.joinpath(name).read_bytes() for name in self.names}
+        return {name: self._shared.get(name, self.folder.joinpath(name)).read_bytes() for name in self.names}
 
     def content(self, name: str) -> bytes:
         """The bytes of a file of the folder, also of one that is not served."""

@@ -14,15 +14,15 @@ from graph.hierarchies.names import field_of, list_field_of, paths_field_of
 from graph.hierarchies.node import Node
 from graph.operation.graphql_core import core_schema
 from graph.operation.lookahead import Types
-from graph.types.field import Fields, argument, field, object_type, register_resolvers, required
+from graph.types.field import Fields, argument, describe_once, field, object_type, register_resolvers, required
 from graph.types.hierarchy_list import HierarchyEnums, hierarchies_field
 from graph.types.hierarchy_types import HierarchyTypes, NodeInterface
 from graph.types.level_types import LevelTypes
-from graph.types.mutations import mutation_type
+from graph.types.mutations.fields import mutation_type
 from graph.types.past_fields import move_fields, move_type, past_fields
 from graph.types.root_fields import ById, ByPaths, Find, RootsField
-from graph.types.scalars import SCALARS, Path
 from graph.types.search_fields import near_fields, search_fields
+from graph.types.value_types import SCALARS, Path
 from store.model.records import Record
 
 
@@ -57,6 +57,7 @@ def build_schema(
     )
     core = core_schema(schema)
     register_resolvers(schema, core)
+    describe_once(core)
     for types in published:
         types.inputs.register(core)
     _resolve_types(core, published)
@@ -93,9 +94,10 @@ def _root_fields(types: HierarchyTypes) -> Fields:
     """The root fields of one hierarchy: a node by path or ID, the roots, and a node of each level by path or ID."""
     cls = types.cls
     target = [
-        argument("path", Path | None, 'Path of the node, such as "US/NE/Omaha"; give either this or `id`.'),
-        argument("id", strawberry.ID | None, 'ID of the node, such as "location:US-NE"; give either this or `path`.'),
+        argument("path", Path | None, "Path of the node; give either this or `id`."),
+        argument("id", strawberry.ID | None, "ID of the node; give either this or `path`."),
     ]
+    same = [argument(name, kind, None) for name, kind in (("path", Path | None), ("id", strawberry.ID | None))]
     anything = "The node with this path or ID, of any level; null where there is none."
     listing = types.nodes.connection | None
     paths = required("paths", list[Path], 'Paths of the nodes, such as ["US/NE/Omaha"].')
@@ -105,11 +107,13 @@ def _root_fields(types: HierarchyTypes) -> Fields:
     everything = f"Roots of the hierarchy {cls.name}."
     fields = {
         field_of(types.title): field(Find(types.name, None), types.interface | None, anything, *target),
-        list_field_of(cls): field(RootsField(types.name), listing, everything, *types.list_arguments()),
+        list_field_of(cls): field(
+            RootsField(types.name), listing, everything, *types.list_arguments(), semantic_non_null=True
+        ),
         paths_field_of(cls): field(ByPaths(types.name), nodes, several, paths),
     }
     for level, concrete in types.concrete.items():
         title = types.type_names[types.name, level]
         text = f"The {title} with this path or ID; null where there is none."
-        fields[field_of(title)] = field(Find(types.name, level), concrete | None, text, *target)
+        fields[field_of(title)] = field(Find(types.name, level), concrete | None, text, *same)
     return fields

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib.util import find_spec
+from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
 from typing import Any, Literal, get_args, get_origin
 
@@ -15,13 +16,91 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from graph.cors_origins import cors_origins
-from graph.federation_exposure import exposed
 from graph.operation.limit_values import LimitValues
 from resolvers.session.budget import BudgetLimits
 from store.background_moves.timing import MoveTiming
 from store.errors import BadInput
-from store.text import shorten
+from store.text import shorten, shown_address
+
+EXPOSABLE = ("node", "nodes", "changes", "history", "moves", "mutations")
+
+
+def exposed(words: str) -> frozenset[str]:
+    """The words of a comma-separated list. Raises BadInput for a word that is not in EXPOSABLE."""
+    found = frozenset(word.strip() for word in words.split(",")) - {""}
+    if unknown := found - set(EXPOSABLE):
+        wrong, right = ", ".join(sorted(unknown)), ", ".join(EXPOSABLE)
+        raise BadInput(f"CLADE_FEDERATION_EXPOSE has unknown words: {wrong}; use {right}.")
+    return found
+
+
+ANY = "*"
+DEFAULT_PORTS = {"http": 80, "https": 443}
+WITHOUT_PAGES = frozenset({"file", "ftp", "ws", "wss"})  # no page has them in its origin; that of a file is "null"
+MAX_PORT = 65_535
+
+_LABEL = r"[a-z0-9_-]{1,63}"
+_ORIGIN = re.compile(
+    rf"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>\[[0-9a-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::(?P<port>[0-9]{{1,5}}))?/?"
+)
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # as the last label of a host: browsers read the host as an IPv4 address
+
+
+def cors_origins(words: str) -> list[str]:
+    """The origins of a list with commas or blanks, as browsers serialize them, each once; `*` alone stands for any.
+
+    Raises BadInput for a word that equals no origin: it would be compared with those of browsers and never match.
+    """
+    found = list(dict.fromkeys(map(_origin, words.replace(",", " ").split())))
+    if ANY in found and len(found) > 1:
+        raise BadInput(f'CLADE_CORS_ORIGINS has "{ANY}" for any origin beside others; leave out "{ANY}" or the others.')
+    return found
+
+
+def _origin(word: str) -> str:
+    """One origin in lower case, without the default port and the slash behind it. Raises BadInput."""
+    if word == ANY:
+        return ANY
+    match = _ORIGIN.fullmatch(word.lower()) if word.isascii() else None
+    try:
+        if match is None or match["scheme"] in WITHOUT_PAGES:
+            raise ValueError(word)
+        scheme, host, usual = match["scheme"], _host(match["host"]), DEFAULT_PORTS.get(match["scheme"])
+        port = usual if match["port"] is None else int(match["port"])
+        if port is not None and not 0 < port <= MAX_PORT:
+            raise ValueError(word)
+    except ValueError:
+        raise BadInput(f'CLADE_CORS_ORIGINS has "{shown_address(word)}", {_reason(word)}.') from None
+    return f"{scheme}://{host}" if port == usual else f"{scheme}://{host}:{port}"
+
+
+def _host(host: str) -> str:
+    """A host in lower case with its address normalised. Raises ValueError."""
+    if host.startswith("["):
+        address = IPv6Address(host[1:-1])
+        if address.ipv4_mapped is None:
+            return f"[{address.compressed}]"
+        low = int(address.ipv4_mapped)  # which Python 3.13 would write with dots
+        return f"[::ffff:{low >> 16:x}:{low & 0xFFFF:x}]"
+    if _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]):
+        return str(IPv4Address(host))
+    return host
+
+
+def _reason(word: str) -> str:
+    """What is wrong with a word that is no origin, and the way out."""
+    if word == "null":
+        return "the origin of files and sandboxed frames of any site; serve the page at an address of its own"
+    if ANY in word:
+        return f'which is a pattern; name each origin, or "{ANY}" alone for any'
+    if not word.isascii():
+        return "which is not ASCII; write its host as browsers send it, with xn--"
+    if "://" not in word and _ORIGIN.fullmatch(f"https://{word.lower()}"):
+        return f"which has no scheme; write http://{word} or https://{word}"
+    if "@" in word:
+        return "which has credentials; write scheme, host and port only"
+    return "which is not an origin; write scheme, host and port only, such as https://shop.example"
+
 
 PREFIX = "CLADE_"
 TESTS = "TEST_"  # variables of the tests and the benchmark
@@ -94,16 +173,14 @@ class Settings(BaseSettings):
     hierarchies: str = "graph.hierarchies.locations,graph.hierarchies.categories"
     """Modules and files that define the served hierarchies, comma-separated; this is the full list."""
     max_nodes: int = Field(10_000, ge=1)
-    """Maximum number of nodes per response."""
+    """Maximum number of nodes per response; lists that are sorted or filtered may have three times as many."""
     max_response_bytes: int = Field(BudgetLimits.bytes, ge=1)
     """Maximum size of a response, in bytes of JSON."""
     max_read_units: float = Field(BudgetLimits.read_units, gt=0)
     """Maximum number of DynamoDB read units per request, in at most half as many calls; reads of SQLite are counted in
     the same way."""
-    max_depth: int = Field(LimitValues.max_depth, ge=1)
-    """Maximum depth of nested fields in a document; `edges`, `node`, `nodes` and introspection are not counted."""
     request_seconds: float = Field(LimitValues.request_seconds, gt=0)
-    """Maximum time to receive a request, and maximum time to execute it, in seconds."""
+    """Maximum time to receive a request, and from then on to answer it, in seconds."""
     cache_mb: int = Field(128, ge=0)
     """Memory for cached data per process, in MB: half of it for responses, a quarter each for decoded records and for
     pages of lists; 0 disables these caches. The store proves before each use that cached data is current."""
@@ -134,29 +211,25 @@ class Settings(BaseSettings):
     jwt_grants_claim: str = "grants"
     """Claim with the grants of a token, a list of strings."""
     max_inflight: int = Field(256, ge=1)
-    """Maximum number of concurrent requests per process; others are rejected with `OVERLOADED`."""
+    """Maximum number of requests that run or wait for their turn, per process; others are rejected with
+    `OVERLOADED`."""
     max_body_bytes: int = Field(262_144, ge=1)
     """Maximum size of a request body, in bytes."""
     federation_expose: str = ""
     """Additional fields in the subgraph schema, comma-separated: `node`, `nodes`, `changes`, `history`, `moves`,
     `mutations`."""
 
-    demo: bool = False
-    """Load the demo data when `clade serve` starts, into an empty store, whose table it creates."""
     production: bool = False
     """Production mode: introspection, GraphiQL and the explorer are off unless set, and any `Host` is accepted."""
     introspection: bool = True
-    """Introspection, the schema in `_service`, and similar names in error messages."""
-    graphiql: bool = True
-    """GraphiQL for browsers at `/graphql`."""
+    """Introspection, the schema in `_service`, similar names in error messages, and GraphiQL, which reads the schema,
+    for browsers at `/graphql`."""
     explorer: bool = True
     """The explorer for browsers at `/`; while it is off, `/` redirects to `/graphql`."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Log level: `info` logs each request, `warning` only slow and failed requests, `debug` also their documents,
     `error` only internal errors."""
-    log_format: Literal["auto", "json", "text"] = "auto"
-    """Log format: `json`, `text`, or `auto`: text on a terminal, else JSON."""
     metrics: str = ""
     """Address of the Prometheus metrics, `HOST:PORT` such as `127.0.0.1:9464`; empty disables them."""
     traces: Literal["off", "on"] = "off"
@@ -174,7 +247,7 @@ class Settings(BaseSettings):
     cors_origins: str = ""
     """Allowed CORS origins, comma-separated, scheme, host and port such as `https://shop.example`; `*` for any."""
 
-    def shows(self, name: Literal["introspection", "graphiql", "explorer"]) -> bool:
+    def shows(self, name: Literal["introspection", "explorer"]) -> bool:
         """Whether this development feature is on; in production mode only if it is set explicitly."""
         return getattr(self, name) and (not self.production or name in self.model_fields_set)
 

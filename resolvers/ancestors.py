@@ -8,6 +8,7 @@
 
 Each request is a BatchGetItem of up to 100 keys. The keys of all ancestors follow from the key of the node, so they are
 read for a whole response level at once, and in the same request as a node that is looked up by its path (`lookup.py`).
+For a caller who may read a part they end at her grant root.
 
 Batched by the dataloader `Loaders.ancestors`, for a whole response level.
 """
@@ -15,6 +16,8 @@ Batched by the dataloader `Loaders.ancestors`, for a whole response level.
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
+from resolvers.access.grants import may_read
+from resolvers.outcomes import Outcome, is_error
 from resolvers.planning.relations import Relation, RelationKind, Selection
 from resolvers.session.request import Request
 from store.model.hierarchy import Hierarchy
@@ -24,28 +27,30 @@ from store.model.records import Record
 _WHAT = "The ancestors of the nodes"
 
 
-async def read_ancestors(request: Request, asked: Sequence[tuple[Record, Relation]]) -> list[list[Record] | Exception]:
+async def read_ancestors(request: Request, asked: Sequence[tuple[Record, Relation]]) -> list[Outcome[list[Record]]]:
     """For each node its ancestors, the root first, or only its parent, as the relation selects.
 
     The error of a failed read is in place of each result that needs it.
     """
     state = request.state
-    cache_keys = [(relation.kind, record.pk, record.sk) for record, relation in asked]
-    cached = state.pages.lookups([(record.pk, key) for (record, _), key in zip(asked, cache_keys, strict=True)])
+    cache_keys = [(record.pk, (relation.kind, record.pk, record.sk)) for record, relation in asked]
+    cached = state.pages.lookups(cache_keys)
     if cached is not None:
         request.budget.spend_nodes(sum(map(len, cached)), _WHAT)
         return cached
     wanted = [selected_keys(record.key, {relation.kind}) for record, relation in asked]
+    if (grants := request.grants) is not None:
+        wanted = [[key for key in keys if may_read(grants, key)] for keys in wanted]
     request.budget.spend_nodes(sum(map(len, wanted)), _WHAT)
     found = await state.nodes([key for keys in wanted for key in keys])
-    results: list[list[Record] | Exception] = []
-    for (record, _), cache_key, keys in zip(asked, cache_keys, wanted, strict=True):
+    results: list[Outcome[list[Record]]] = []
+    for cache_key, keys in zip(cache_keys, wanted, strict=True):
         outcomes = [found[key] for key in keys]
-        error = next((outcome for outcome in outcomes if isinstance(outcome, Exception)), None)
+        error = next(filter(is_error, outcomes), None)
         records = [outcome for outcome in outcomes if isinstance(outcome, Record)]
         results.append(error or records)
         if keys and len(records) == len(keys):
-            state.pages.put_lookup(record.pk, cache_key, records)
+            state.pages.put_lookup(*cache_key, records)
     return results
 
 

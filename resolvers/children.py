@@ -24,11 +24,8 @@ from operator import attrgetter
 from typing import ClassVar, Self, TypeVar
 
 from resolvers.planning.cursors import CursorKind
-from resolvers.planning.key_order_list import KeyOrderList
-from resolvers.planning.list_request import ListRequest
-from resolvers.planning.read_cost import ReadOption, cheapest
-from resolvers.planning.sibling_runs import bounds, max_extra_children, sorted_owners
-from resolvers.planning.tree_state import TreeState
+from resolvers.planning.list_request import KeyOrderList, ListRequest, ReadOption, TreeState, cheapest
+from resolvers.planning.prefetch import bounds, max_extra_children, sorted_owners
 from resolvers.session.records_read import Read, RecordsRead
 from store.metadata.tree_version import TreeVersion
 from store.model.ranges import KeyRange, below, children, level_range

@@ -1,12 +1,15 @@
 """Dataloaders: batch the calls of Strawberry's resolvers, one batch for each response level.
 
+Plans read `history` and `atRevision` by them, which graphql-core executes for all nodes of a level. The others are for
+payloads of mutations, and for programs that execute the schema themselves; plans call their batch functions directly.
+
 | loader | key | batch function |
 | --- | --- | --- |
 | `node` | lookup and selection | `lookup.find_nodes` |
-| `page` | list of a node: children, descendants, siblings | `restricted_lists.read_pages`, `pages.read_all_pages` |
-| `ancestors` | node and relation: parent, root, ancestors | `ancestors.read_ancestors` |
-
-Compiled queries call the same batch functions without dataloaders.
+| `page` | list of a node: children, descendants, siblings | `lists.read_pages` |
+| `ancestors` | node and relation: parent, ancestors | `ancestors.read_ancestors` |
+| `history` | page of the revisions of a node | `past/history.read_histories` |
+| `revision` | node and number of a revision | `past/history.read_revisions` |
 """
 
 import asyncio
@@ -17,11 +20,13 @@ from typing import TypeVar
 from aiodataloader import DataLoader, Loader, dispatch_queue
 
 from resolvers.ancestors import read_ancestors
+from resolvers.lists import read_pages
 from resolvers.lookup import Lookup, find_nodes
+from resolvers.outcomes import Outcome
+from resolvers.past.history import HistoryRequest, read_histories, read_revisions
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.page import Page
 from resolvers.planning.relations import Relation, Selection
-from resolvers.restricted_lists import read_pages
 from resolvers.session.request import Request
 from store.model.records import Record
 
@@ -58,10 +63,16 @@ class Loaders:
     def __init__(self, request: Request, has_pending: Callable[[], bool] = lambda: False) -> None:
         """`has_pending` is whether resolvers are still to be called, so that more keys may come."""
         self.request = request
-        self.node: BatchLoader[tuple[Lookup, Selection], Record | Exception | None] = BatchLoader(
+        self.node: BatchLoader[tuple[Lookup, Selection], Outcome[Record | None]] = BatchLoader(
             partial(find_nodes, request), has_pending
         )
-        self.page: BatchLoader[ListRequest, Page | Exception] = BatchLoader(partial(read_pages, request), has_pending)
-        self.ancestors: BatchLoader[tuple[Record, Relation], list[Record] | Exception] = BatchLoader(
+        self.page: BatchLoader[ListRequest, Outcome[Page]] = BatchLoader(partial(read_pages, request), has_pending)
+        self.history: BatchLoader[HistoryRequest, Outcome[Page]] = BatchLoader(
+            partial(read_histories, request), has_pending
+        )
+        self.revision: BatchLoader[tuple[Record, int], Outcome[Record | None]] = BatchLoader(
+            partial(read_revisions, request), has_pending
+        )
+        self.ancestors: BatchLoader[tuple[Record, Relation], Outcome[list[Record]]] = BatchLoader(
             partial(read_ancestors, request), has_pending
         )

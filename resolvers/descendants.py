@@ -18,10 +18,8 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from resolvers.planning.cursors import CursorKind
-from resolvers.planning.key_order_list import KeyOrderList
-from resolvers.planning.read_cost import ReadOption, cheapest
-from resolvers.planning.sibling_runs import bounds, is_gapless, sorted_owners
-from resolvers.planning.tree_state import TreeState
+from resolvers.planning.list_request import KeyOrderList, ReadOption, TreeState, cheapest
+from resolvers.planning.prefetch import bounds, is_gapless, sorted_owners
 from resolvers.session.records_read import Read
 from store.model.keys import MAX_SEGMENTS, Index
 from store.model.ranges import KeyRange, level_range
@@ -63,7 +61,7 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
             return ReadOption.of([self.query(span, self.max_size, tree) for span in self.key_ranges])
         below = sum(self.counts.values())
         whole = ReadOption.of([(Read(span), below) for span in self.key_ranges])
-        return cheapest(self.read_levels(tree), whole)
+        return whole if self.is_read_whole(tree.version) else cheapest(self.read_levels(tree), whole)
 
 
 def _one_range(lists: Sequence[DescendantsRequest], owners: list[Record], tree: TreeState) -> ReadOption:
@@ -71,7 +69,7 @@ def _one_range(lists: Sequence[DescendantsRequest], owners: list[Record], tree: 
     pk, (lo, hi) = owners[0].pk, bounds(owners)
     items = sum([sum(owner.descendant_counts.values()) for owner in owners]) + len(owners)
     whole = ReadOption.of([(Read(KeyRange(Index.TABLE, pk, lo, hi)), items)])
-    if lists[0].is_whole_subtree:
+    if lists[0].is_whole_subtree or lists[0].is_read_whole(tree.version):
         return whole
     parts = sorted({part for requested in lists for part in requested.level_depths(tree.version)})
     by_level = [

@@ -3,6 +3,8 @@
 | list | key condition | known from |
 | --- | --- | --- |
 | `children` | `parent = "location#US#NE#"` | the path |
+| `children(level: CITY, orderBy: {field: KEY})` | `tier = "location#US@CITY@2"`, `begins_with(sk, "#NE#")` | the path |
+| `children(orderBy: {field: KEY})` | the same | the path, and the hierarchy, if one level may lie there |
 | `descendants` | `pk = "location#US"`, `begins_with(sk, "#NE#")` | the path |
 | `descendants(level: CITY)` | `tier = "location#US@CITY@2"`, the same | the path, and the last version of the tree |
 | any list of a root, and the lists below it | as the planner decides | the counts in the last version of the tree |
@@ -17,11 +19,12 @@ reads what is there.
 
 from collections.abc import Sequence
 
-from resolvers.children import ChildrenRequest
+from resolvers.children import ChildrenByKeyRequest, ChildrenRequest
 from resolvers.descendants import DescendantsRequest
 from resolvers.planner import Planner, list_request
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.relations import Relation, RelationKind, Selection
+from resolvers.session.budget import Budget
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.session.request import Request
 from store.errors import CladeError
@@ -37,7 +40,7 @@ _LISTS = (RelationKind.CHILDREN, RelationKind.DESCENDANTS)
 def first_round(request: Request, key: Key, hierarchy: Hierarchy, selection: Selection) -> list[Read]:
     """The reads to make in parallel with that of the node at `key`, of which `selection` is selected."""
     state = request.state
-    if state.store_version is not None or state.filter is not None:
+    if not state.is_remote or state.filter is not None:
         return []
     version, owner = state.pages.last_version(key.pk), state.pages.last_node(key)
     if owner is None and version is not None and key.sk == "#":
@@ -45,7 +48,7 @@ def first_round(request: Request, key: Key, hierarchy: Hierarchy, selection: Sel
     try:
         if owner is not None and version is not None:
             return _planned(request, owner, version, hierarchy, selection)
-        read = _by_path(key, version, _lists(selection, hierarchy), request.budget.nodes_left)
+        read = _by_path(key, version, hierarchy, _lists(selection, hierarchy), request.budget)
     except CladeError:  # of arguments or budgets; the field itself meets it again
         return []
     return [] if read is None else [read]
@@ -57,24 +60,22 @@ def _planned(
     """The reads that the planner decides on if the hints are true."""
     selected = [relation.whole for relation in selection.on(hierarchy.name, owner.level)]
     relations = [one for one in selected if _is_known(one, owner)]
-    lists = [one for relation in relations if not _is_cached(request, one := list_request(owner, relation))]
+    every = [list_request(owner, relation) for relation in relations]
+    lists = [one for one in every if not request.state.pages.may_have(one.tree, one.cache_key)]
     if not lists:
         return []
-    nodes_left = request.budget.nodes_left
-    if sum([one.min_size(RecordsRead(), {owner.pk: version}) for one in lists]) > nodes_left:
-        return []
-    planner = Planner(RecordsRead(), {owner.pk: version}, hierarchy, nodes_left)
-    planner.add(lists)
-    for group in planner.groups:
-        planner.plan(group)
-    request.slot.expect(planner.max_nodes)
-    return list(planner.reads)
-
-
-def _is_cached(request: Request, requested: ListRequest) -> bool:
-    """Whether the page of a list is cached, if nothing was written to its tree since."""
-    entry = request.state.pages.peek(requested.cache_key)
-    return entry is not None and request.state.pages.may_hold({requested.tree: entry[1]})
+    reads: dict[Read, None] = {}
+    for tests in dict.fromkeys(one.relation.tests for one in lists):
+        some, budget = [one for one in lists if one.relation.tests == tests], request.budget.share(tests)
+        if sum([one.min_size(RecordsRead(), {owner.pk: version}) for one in some]) > budget.left:
+            return []
+        planner = Planner(RecordsRead(), {owner.pk: version}, hierarchy, budget)
+        planner.add(some)
+        for group in planner.groups:
+            planner.plan(group)
+        request.scheduler.expect(planner.max_nodes)
+        reads |= planner.reads
+    return list(reads)
 
 
 def _is_known(relation: Relation, owner: Record) -> bool:
@@ -84,16 +85,22 @@ def _is_known(relation: Relation, owner: Record) -> bool:
     return relation.kind in _LISTS and (bool(owner.id) or not has_cursor)
 
 
-def _by_path(key: Key, version: TreeVersion | None, relations: Sequence[Relation], nodes_left: int) -> Read | None:
+def _by_path(
+    key: Key, version: TreeVersion | None, hierarchy: Hierarchy, relations: Sequence[Relation], budget: Budget
+) -> Read | None:
     """The read of the longest of these lists whose range follows from the path."""
     owner = _unknown(key)
     for relation in sorted(relations, key=_shortness):
-        requested, window = list_request(owner, relation), relation.window
+        requested, window, nodes_left = (
+            list_request(owner, relation),
+            relation.window,
+            budget.share(relation.tests).left,
+        )
         if not _is_known(relation, owner) or not relation.nodes or window.size == 0:
             continue
         if version is not None and window.size is None and _most(requested, version) > nodes_left:
             continue
-        span = _range_of(requested, version)
+        span = _range_of(requested, version, hierarchy)
         if span is not None:
             return Read(span, min(requested.limit or nodes_left + 2, nodes_left + 2), window.descending)
     return None
@@ -103,11 +110,15 @@ def _shortness(relation: Relation) -> tuple[bool, int]:
     return relation.window.size is not None, -(relation.window.size or 0)
 
 
-def _range_of(requested: ListRequest, version: TreeVersion | None) -> KeyRange | None:
+def _range_of(requested: ListRequest, version: TreeVersion | None, hierarchy: Hierarchy) -> KeyRange | None:
     """The one range that holds the list and nothing else; None if that is not known."""
     if len(levels := requested.window.level_or_all) > 1:
         return None
-    if isinstance(requested, ChildrenRequest) or requested.is_whole_subtree:
+    if isinstance(requested, ChildrenByKeyRequest):
+        depth = requested.owner.depth + 1
+        possible = hierarchy.levels_at(depth) if levels[0] is None else {levels[0]}
+        spans = requested.level_ranges(possible.pop(), depth) if len(possible) == 1 else []
+    elif isinstance(requested, ChildrenRequest) or requested.is_whole_subtree:
         spans = requested.key_ranges
     elif version is not None and levels[0] is not None and isinstance(requested, DescendantsRequest):
         depths = [depth for depth in version.depths(levels[0]) if requested.owner.depth < depth <= requested.max_depth]

@@ -1,7 +1,14 @@
 """Pages: reads the lists of a whole response level, and makes their pages from the records that were read.
 
 Lists that are empty by the owner's counts, and pages in the page cache, need no read. The others are read together as
-`planner.py` decides, and their nodes are taken from the node budget. For callers with grants see `restricted_lists.py`.
+`planner.py` decides, and their nodes are taken from the node budget. `lists.py` sorts and filters them.
+
+| `totalCount` of | source | requests |
+| --- | --- | --- |
+| children, descendants | the owner's counts | none |
+| siblings | the counts of the parent, or of the hierarchy for roots | one BatchGetItem for all |
+| with `maxDepth` or bounds | a Query with `Select: COUNT` of each range of the list | one for each range |
+| the same in a tree that is seen in part | a Query of the ranges of the table that hold the list | one for each range |
 """
 
 from bisect import bisect_left, bisect_right
@@ -9,72 +16,127 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Self, cast
+from typing import Self
 
+from resolvers.outcomes import Outcome, gather_outcomes, is_error, raise_first_error
 from resolvers.planner import Planner
-from resolvers.planning.list_request import ListRequest
+from resolvers.planning.list_request import KeyOrderList, ListRequest
 from resolvers.planning.page import Page, page_of
 from resolvers.roots import with_counts
-from resolvers.session.budget import too_many_nodes
-from resolvers.session.outcomes import gather_outcomes, raise_first_error
+from resolvers.session.budget import NodeShare
+from resolvers.session.read_state import ReadState
+from resolvers.session.records_read import Read
 from resolvers.session.request import Request
-from resolvers.siblings import SiblingsRequest
-from resolvers.total_count import count_totals
+from resolvers.siblings import SiblingsRequest, count_siblings
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import CladeError
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.paths import format_path
+from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.text import shorten
+
+LISTS_A_CHUNK = 50  # between two points at which the event loop may run others
+
+
+async def count_totals(request: Request, lists: Sequence[ListRequest]) -> dict[ListRequest, Outcome[int]]:
+    """`totalCount` of each list, or the error of a failed read; all reads are made side by side."""
+    state = request.state
+    totals: dict[ListRequest, Outcome[int]] = {one: one.max_size for one in lists if one.is_exact}
+    if siblings := [requested for requested in lists if isinstance(requested, SiblingsRequest)]:
+        totals.update(await count_siblings(state, siblings))
+    ranges: dict[ListRequest, list[KeyRange]] = {}
+    others = [requested for requested in lists if isinstance(requested, KeyOrderList) and requested not in totals]
+    filtered = [one for one in others if one.is_read_whole(state.tree_versions[one.owner.pk])]
+    spans = dict.fromkeys([span for one in filtered for span in _whole(one).key_ranges])
+    unread = [span for span in spans if not state.records_read.covers(span)]
+    request.reads.check(len(unread))
+    raise_first_error(await gather_outcomes([state.range(Read(span)) for span in unread]))
+    async for chunk in in_chunks(others, LISTS_A_CHUNK):
+        for one in chunk:
+            total = _total_or_ranges(state, one)
+            if isinstance(total, int):
+                totals[one] = total
+            else:
+                ranges[one] = total
+    counted_spans = list(dict.fromkeys(span for own in ranges.values() for span in own))
+    request.reads.check(len(counted_spans))
+    counts = dict(zip(counted_spans, await gather_outcomes([state.count(span) for span in counted_spans]), strict=True))
+    for counted, own in ranges.items():
+        outcomes = [counts[span] for span in own]
+        errors = list(filter(is_error, outcomes))
+        totals[counted] = errors[0] if errors else sum([count for count in outcomes if isinstance(count, int)])
+    return totals
+
+
+def _total_or_ranges(state: ReadState, requested: KeyOrderList) -> int | list[KeyRange]:
+    """The length of a list if all of it was read, or else the ranges to count."""
+    whole = _whole(requested)
+    version = state.tree_versions[requested.owner.pk]
+    records = whole.records(state.records_read, version)
+    return whole.count_ranges(version) if records is None else len(records)
+
+
+def _whole(requested: KeyOrderList) -> KeyOrderList:
+    """A list without paging."""
+    unpaged = replace(requested.window, first=None, after=None, last=None, before=None)
+    return type(requested)(requested.owner, replace(requested.relation, window=unpaged))
+
 
 # Most nodes of most trees have no children.
 _EMPTY, _EMPTY_WITH_TOTAL = Page([]), Page([], total=0)
 
-Pages = dict[ListRequest, Page | Exception]
+Pages = dict[ListRequest, Outcome[Page]]
 
 
-async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
+async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list[Outcome[Page]]:
     """The pages of many lists, in order; the error of a failed read is in place of each page that needs it."""
-    pages: list[Page | Exception | None] = []
-    is_versioned = request.state.store_version is not None
-    if not is_versioned:  # the versions of their trees prove what is cached, and plan what is not
-        trees = {one.owner.pk for one in lists if one.owner.is_root or not one.is_empty}
-        if not trees <= request.state.tree_versions.keys():
-            await request.state.versions_of(trees)
+    pages: list[Outcome[Page] | None] = []
+    if request.state.is_remote:  # the versions of their trees validate what is cached, and plan what is not
+        await request.state.prepare({one.owner.pk for one in lists if one.owner.is_root or not one.is_empty})
     for start in range(0, len(lists), CHUNK_LENGTH):
-        pages += [_without_read(request, one, is_versioned=is_versioned) for one in lists[start : start + CHUNK_LENGTH]]
+        pages += _without_read(request, lists[start : start + CHUNK_LENGTH])
         if start:
             await yield_to_loop()
     missing = [requested for requested, page in zip(lists, pages, strict=True) if page is None]
     if not missing:
-        return cast(list[Page | Exception], pages)
+        return pages  # type: ignore[return-value]  # there is no None
     found = await _read(request, missing)
     for requested in missing:
-        if isinstance(page := found[requested], Page):
+        if isinstance(page := found[requested], Page) and not is_error(page.total):
             request.state.pages.put(requested.tree, requested.cache_key, page, len(page.records))
     return [found[requested] if page is None else page for requested, page in zip(lists, pages, strict=True)]
 
 
-def _without_read(request: Request, requested: ListRequest, *, is_versioned: bool) -> Page | Exception | None:
-    """The page of an empty list or in the page cache, or the error of wrong arguments; None if it has to be read."""
-    # The counts of a root from a list of roots may be older than a move's flip, unless the store has a version.
-    has_counts = is_versioned or not requested.owner.is_root
-    if has_counts and requested.is_empty and not requested.window.is_narrow:
-        return _EMPTY_WITH_TOTAL if requested.relation.total else _EMPTY
-    try:
-        page: Page | None = request.state.pages.get(requested.tree, requested.cache_key)
-        if page is None:
-            requested.check()
-        else:
-            request.budget.spend_nodes(len(page.records))
+def _without_read(request: Request, lists: Sequence[ListRequest]) -> list[Outcome[Page] | None]:
+    """The page of each list that is empty or cached, or the error of wrong arguments; None if it has to be read."""
+    state, budget, trace = request.state, request.budget, request.reads.trace
+    cached, has_counts = state.pages.get, state.has_counts
+    pages: list[Outcome[Page] | None] = []
+    for requested in lists:
+        relation = requested.relation
+        if requested.is_empty and not relation.window.is_narrow and has_counts(requested.owner):
+            pages.append(_EMPTY_WITH_TOTAL if relation.total else _EMPTY)
+            continue
+        page: Page | None = cached(requested.tree, requested.cache_key)
+        try:
+            if page is None:
+                requested.check()
+            elif relation.tests:
+                budget.share(relation.tests).spend(len(page.records))
+            else:
+                budget.spend_nodes(len(page.records))
+        except CladeError as error:
+            pages.append(relation.shared_error(error))
+            continue
+        if page is not None:
             if type(requested) is SiblingsRequest:
                 _depend_on_trees(request, requested, page.records)
-            if request.reads.trace is not None:
-                request.reads.trace.pages += 1
-    except CladeError as error:
-        return requested.relation.shared_error(error)
-    return page
+            if trace is not None:
+                trace.pages += 1
+        pages.append(page)
+    return pages
 
 
 def _depend_on_trees(request: Request, requested: SiblingsRequest, records: Sequence[Record]) -> None:
@@ -95,7 +157,7 @@ async def _read(request: Request, lists: Sequence[ListRequest]) -> Pages:
 
 
 async def _read_lists(
-    request: Request, lists: Sequence[ListRequest], versions: Mapping[str, TreeVersion | Exception]
+    request: Request, lists: Sequence[ListRequest], versions: Mapping[str, Outcome[TreeVersion]]
 ) -> Pages:
     """Plan all lists, make all reads together, then cut the pages."""
     state = request.state
@@ -113,52 +175,53 @@ async def _read_lists(
     for requested in [requested for requested in found if requested.relation.counts]:
         if isinstance(page := pages[requested], Page):
             (records,) = await gather_outcomes([with_counts(state, page.records)])
-            pages[requested] = records if isinstance(records, Exception) else replace(page, records=records)
+            pages[requested] = records if is_error(records) else replace(page, records=records)
     return pages
 
 
 async def _plan(
-    request: Request, lists: Sequence[ListRequest], versions: Mapping[str, TreeVersion | Exception]
+    request: Request, lists: Sequence[ListRequest], versions: Mapping[str, Outcome[TreeVersion]]
 ) -> tuple[Pages, "list[_Batch]"]:
-    """The lists planned by hierarchy, and the errors of those that cannot be: from tree versions or the budget."""
+    """The lists planned by hierarchy and budget, and the errors of those that cannot be: from versions or a budget."""
     failed: Pages = {}
-    by_hierarchy: dict[str, list[ListRequest]] = defaultdict(list)
+    groups: dict[tuple[str, int], list[ListRequest]] = defaultdict(list)
     for requested in lists:
         version = versions[requested.owner.pk]
-        if isinstance(version, Exception):
+        if is_error(version):
             failed[requested] = version
         else:
-            by_hierarchy[requested.owner.hierarchy].append(requested)
+            groups[requested.owner.hierarchy, requested.relation.tests].append(requested)
     batches = []
-    for name, group in by_hierarchy.items():
+    for (name, tests), group in groups.items():
         try:
-            batches.append(await _Batch.of(request, request.hierarchies[name], group))
+            batches.append(await _Batch.of(request, request.hierarchies[name], group, request.budget.share(tests)))
         except CladeError as error:
             failed.update(dict.fromkeys(group, error.bare()))
     return failed, batches
 
 
 class _Batch:
-    """Lists of one hierarchy: their reads, and their records after these."""
+    """Lists of one hierarchy and one budget: their reads, and their records after these."""
 
-    def __init__(self, request: Request, planner: Planner, expected: dict[ListRequest, int]) -> None:
+    def __init__(self, request: Request, planner: Planner, expected: dict[ListRequest, int], budget: NodeShare) -> None:
         self.reads = planner.reads
         self._request = request
+        self._budget = budget
         self._planner = planner
         self._expected = expected  # nodes that are spent already
 
     @classmethod
-    async def of(cls, request: Request, hierarchy: Hierarchy, lists: list[ListRequest]) -> Self:
+    async def of(cls, request: Request, hierarchy: Hierarchy, lists: list[ListRequest], budget: NodeShare) -> Self:
         """Plan lists, and spend the nodes that they have at least.
 
         Raises BudgetExceeded, spending nothing, where these or the prefetched nodes are more than are left.
         """
-        state, budget = request.state, request.budget
+        state = request.state
         expected = {requested: requested.min_size(state.records_read, state.tree_versions) for requested in lists}
         total = sum(expected.values())
-        if total > budget.nodes_left:
-            raise too_many_nodes(_described(lists), total, budget.nodes_left)
-        planner = Planner(state.records_read, state.tree_versions, hierarchy, budget.nodes_left)
+        if total > budget.left:
+            raise budget.error(_described(lists), total)
+        planner = Planner(state.records_read, state.tree_versions, hierarchy, budget, request.grants)
         async for chunk in in_chunks(lists):
             planner.add(chunk)
         for group in planner.groups:
@@ -166,23 +229,23 @@ class _Batch:
             request.reads.check(len(planner.reads))
             if len(lists) > CHUNK_LENGTH:
                 await yield_to_loop()
-        budget.spend_nodes(total)
-        request.slot.expect(planner.max_nodes)
-        return cls(request, planner, expected)
+        budget.spend(total)
+        request.scheduler.expect(planner.max_nodes)
+        return cls(request, planner, expected, budget)
 
-    async def records(self, outcomes: Sequence[object]) -> dict[ListRequest, list[Record] | Exception]:
+    async def records(self, outcomes: Sequence[object]) -> dict[ListRequest, Outcome[list[Record]]]:
         """The records of each list, spent from the budget, or the error of a read (in `outcomes`) or its own."""
-        found: dict[ListRequest, list[Record] | Exception] = {}
+        found: dict[ListRequest, Outcome[list[Record]]] = {}
         async for chunk in in_chunks(list(self._expected.items())):
             for requested, expected in chunk:
                 found[requested] = self._records(requested, expected, outcomes)
         return found
 
-    def _records(self, requested: ListRequest, expected: int, outcomes: Sequence[object]) -> list[Record] | Exception:
+    def _records(self, requested: ListRequest, expected: int, outcomes: Sequence[object]) -> Outcome[list[Record]]:
         try:
             records = self._records_read(requested, outcomes)
             more = max(0, len(records[: requested.window.size]) - expected)
-            self._request.budget.spend_nodes(more, _described([requested]))
+            self._budget.spend(more, _described([requested]))
         except CladeError as error:
             return error.bare()
         except Exception as error:  # of a failed read
@@ -197,8 +260,7 @@ class _Batch:
             records = requested.records(state.records_read, state.tree_versions[requested.owner.pk])
         if records is None:
             raise_first_error(outcomes)
-            nodes_left = self._request.budget.nodes_left
-            raise too_many_nodes(_described([requested]), nodes_left + 1, nodes_left)
+            raise self._budget.error(_described([requested]), self._budget.left + 1)
         if isinstance(requested, SiblingsRequest):
             return _without(records, requested.owner)
         return records
@@ -222,11 +284,9 @@ def _described(lists: Sequence[ListRequest]) -> str:
     return f"The {first.relation.kind} of {shorten(format_path(first.owner.path))}{more}"
 
 
-def _page(requested: ListRequest, records: list[Record] | Exception, total: int | Exception | None) -> Page | Exception:
-    if isinstance(records, Exception):
+def _page(requested: ListRequest, records: Outcome[list[Record]], total: Outcome[int] | None) -> Outcome[Page]:
+    if is_error(records):
         return records
-    if isinstance(total, Exception):
-        return total
     window = requested.window
     if requested.relation.nodes and not requested.needs_nodes:  # `first: 0` is answered from the counts
         is_first, more = window.last is None, requested.max_size > 0

@@ -8,7 +8,7 @@ A *single list* is one Query: of `by_parent` for children and siblings, of the t
 *Lists of siblings* are adjacent: in the partition of one level and depth of a tree, in key order, the children of
 adjacent siblings are one range, from the first sibling to the last. So the children of one level of any number of
 siblings are one Query. If other siblings lie in between, the range contains their children as well. The counts limit
-their number (`planning/sibling_runs.py`), and the range is read only if that is cheaper than one Query for each parent.
+their number (`planning/prefetch.py`), and the range is read only if that is cheaper than one Query for each parent.
 
 *Levels below levels* need only the common prefix of the parents, not their records (`planning/prefetch.py`). If a
 selection has all children of some nodes and all children of these, the deeper levels are read in the same round. If it
@@ -27,18 +27,16 @@ The ways themselves, with their key ranges, are in `children.py`, `descendants.p
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
 
+from resolvers.access.grants import Grants, grant_root_of
 from resolvers.children import ChildrenBetweenRequest, ChildrenByKeyRequest, ChildrenRequest
 from resolvers.descendants import DescendantsRequest
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.list_request import ListRequest
-from resolvers.planning.prefetch import prefetch
-from resolvers.planning.read_cost import ReadOption
+from resolvers.planning.list_request import ListRequest, PlannedReads, ReadOption, TreeState
+from resolvers.planning.prefetch import is_gapless, prefetch, sorted_owners
 from resolvers.planning.relations import Relation, RelationKind
-from resolvers.planning.sibling_runs import is_gapless, sorted_owners
-from resolvers.planning.tree_state import PlannedReads, TreeState
-from resolvers.session.budget import too_many_nodes
+from resolvers.session.budget import NodeShare
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.siblings import SiblingsRequest
 from resolvers.sorting.ordering import PlaceOrder
@@ -49,21 +47,14 @@ from store.model.records import Record
 
 def list_requests(owners: Iterable[Record], relation: Relation) -> list[ListRequest]:
     """The lists that a relation leads to from these nodes."""
-    kind: type[ListRequest]
-    match relation.kind:
-        case RelationKind.CHILDREN:
-            kind = _children_kind(relation.window)
-        case RelationKind.SIBLINGS:
-            kind = SiblingsRequest
-        case _:
-            kind = DescendantsRequest
-    return [kind(owner, relation) for owner in owners]
-
-
-def _children_kind(window: ConnectionArguments) -> type[ListRequest]:
-    if window.ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH):
-        return ChildrenByKeyRequest
-    return ChildrenRequest if window.bounds is None else ChildrenBetweenRequest
+    kind: Callable[[Record, Relation], ListRequest] = DescendantsRequest
+    if relation.kind is RelationKind.CHILDREN:
+        kind = ChildrenRequest if relation.window.bounds is None else ChildrenBetweenRequest
+        if relation.window.ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH):
+            kind = ChildrenByKeyRequest
+    elif relation.kind is RelationKind.SIBLINGS:
+        kind = SiblingsRequest
+    return list(map(kind, owners, repeat(relation)))
 
 
 def list_request(owner: Record, relation: Relation) -> ListRequest:
@@ -72,7 +63,7 @@ def list_request(owner: Record, relation: Relation) -> ListRequest:
 
 
 class Planner:
-    """Plans the reads of lists of one hierarchy's trees, given their versions and the number of nodes left.
+    """Plans the reads of lists of one hierarchy's trees, given their versions and the budget of nodes.
 
     Lists are added, then each of `groups` is planned. After that `reads` return all lists but those in `answered`,
     which need no read; `max_nodes` is the maximum number of nodes that the reads return.
@@ -83,7 +74,8 @@ class Planner:
         records_read: RecordsRead,
         versions: Mapping[str, TreeVersion],
         hierarchy: Hierarchy,
-        nodes_left: int,
+        budget: NodeShare,
+        grants: Grants | None = None,
     ) -> None:
         self.answered: dict[ListRequest, list[Record]] = {}
         self.reads: dict[Read, None] = {}
@@ -91,7 +83,8 @@ class Planner:
         self._records_read = records_read
         self._versions = versions
         self._hierarchy = hierarchy
-        self._nodes_left = nodes_left
+        self._budget = budget
+        self._grants = grants
         self._planned = PlannedReads()
         self._groups: dict[tuple[object, ...], list[ListRequest]] = defaultdict(list)
 
@@ -104,8 +97,10 @@ class Planner:
             if records is not None:
                 self.answered[requested] = records
             else:
+                # What lies between two grant roots is hidden, so that no range may hold both.
+                part = grant_root_of(self._grants, owner.key)
                 separate = owner.sk if window.is_narrow else ""
-                self._groups[requested.relation.kind, window, owner.pk, owner.depth, separate].append(requested)
+                self._groups[requested.relation.kind, window, owner.pk, part, owner.depth, separate].append(requested)
 
     @property
     def groups(self) -> list[list[ListRequest]]:
@@ -115,7 +110,7 @@ class Planner:
     def plan(self, group: Sequence[ListRequest]) -> None:
         """Plan the reads of a group; raises BudgetExceeded where they return more nodes than are left."""
         version = self._versions[group[0].owner.pk]
-        tree = TreeState(version, self._records_read, self._planned, self._nodes_left)
+        tree = TreeState(version, self._records_read, self._planned, self._budget.left)
         if missing := self._unplanned(group, tree):
             option = self._cheapest(missing, tree)
             self._planned.add(option)
@@ -144,8 +139,8 @@ class Planner:
         if not deep or not is_gapless(sorted_owners(deep), tree):
             return None
         found = prefetch(deep, tree.version, self._hierarchy)
-        if found is not None and found.nodes > self._nodes_left:
-            raise too_many_nodes("This list and the lists below it", found.nodes, self._nodes_left)
+        if found is not None and found.nodes > self._budget.left:
+            raise self._budget.error("This list and the lists below it", found.nodes)
         return None if found is None else found.option
 
     def _has_complete_lists_below(self, requested: ListRequest) -> bool:

@@ -8,23 +8,24 @@
 | `locations { totalCount }` | – | the version of the hierarchy, by key | one, in the same round |
 | `locations { nodes { descendantCount } }` | – | the versions of all trees listed, by key | one more |
 
-That one is a BatchGetItem of up to 100 keys. Lists below the roots read the same versions. Every list of roots reads
-the version of the hierarchy, which names the moves from and to roots: in the same round, on SQLite before it.
+That one is a BatchGetItem of up to 100 keys. Lists below the roots read the same versions. On DynamoDB every list of
+roots reads the version of the hierarchy in the same round, since it names the moves from and to roots; on SQLite before
+it, and only while a move is running.
 
-No dataloader batches it: a hierarchy has one list of roots. For callers with grants see `restricted_lists.py`.
+No dataloader batches it: a hierarchy has one list of roots. The grant roots of a caller are
+read by `lists.py`.
 """
 
+import asyncio
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from resolvers.access.redacted_node import RedactedNode
-from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.outcomes import Outcome, gather_all, is_error, raise_first_error
 from resolvers.planning.cursors import CursorKind, ListCursors, decode_cursor
 from resolvers.planning.page import Page, page_of
-from resolvers.planning.relations import Relation
-from resolvers.session.outcomes import gather_all, raise_first_error
+from resolvers.planning.relations import ConnectionArguments, Relation
 from resolvers.session.read_state import ReadState
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
@@ -37,7 +38,7 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
     cache_key = "roots", hierarchy, relation.page_key
     page: Page | None = request.state.pages.get(None, cache_key)
     if page is not None:
-        request.budget.spend_nodes(len(page.records))
+        request.budget.share(relation.tests).spend(len(page.records))
         request.state.partitions_read.update([hierarchy, *[record.pk for record in page.records]])
         if request.reads.trace is not None:
             request.reads.trace.pages += 1
@@ -49,25 +50,27 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
 
 async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
     state, window = request.state, relation.window
-    limit = request.budget.nodes_left + 2  # the number of roots is not known before they are read
+    budget = request.budget.share(relation.tests)
+    limit = budget.left + 2  # the number of roots is not known before they are read
     limit, spans, reverse = min(window.limit or limit, limit), _key_ranges(hierarchy, window), window.descending
-    request.slot.expect(window.limit or 0)
+    request.scheduler.expect(window.limit or 0)
     state.partitions_read.add(hierarchy)
-    calls: list[Awaitable[object]] = [state.versions_of([hierarchy])] if relation.total else []
+    # The version is started first, so that it is one round with the roots however soon these are there.
+    calls: list[Awaitable[object]] = [asyncio.ensure_future(state.versions_of([hierarchy]))] if relation.total else []
     if relation.nodes and state.records_read.in_ranges(spans, limit, reverse=reverse) is None:
         calls += [state.range(Read(span, limit, reverse)) for span in spans]
     await gather_all(calls)
     total = None
     if relation.total:
         version = (await state.versions_of([hierarchy]))[hierarchy]
-        if isinstance(version, Exception):
+        if is_error(version):
             raise version
         total = sum(count for level, count in version.levels().items() if window.has_level(level))
     if not relation.nodes:
         return Page([], total=total)
     records = state.records_read.in_ranges(spans, limit, reverse=reverse) or []
     state.partitions_read.update([record.pk for record in records])
-    request.budget.spend_nodes(len(records[: window.size]), f"The roots of {hierarchy}")
+    budget.spend(len(records[: window.size]), f"The roots of {hierarchy}")
     page = page_of(records, window, total, ListCursors(CursorKind.ROOTS, hierarchy, None))
     return replace(page, records=await with_counts(state, page.records)) if relation.counts else page
 
@@ -88,15 +91,15 @@ async def with_counts(state: ReadState, records: list[Record]) -> list[Record]:
     return cast(list[Record], counted)
 
 
-async def counted_roots(state: ReadState, records: list[Record]) -> Sequence[Record | Exception]:
+async def counted_roots(state: ReadState, records: list[Record]) -> Sequence[Outcome[Record]]:
     """The same nodes, those that are roots out of a list with the counts of their descendants, or with the error of a
     failed read in the place of each that needs it.
 
     Every field that may lead to such roots calls this where `descendantCount` is selected.
     """
-    roots = {one.pk for one in records if one.is_root and not isinstance(one, RedactedNode) and one.below is None}
+    roots = {one.pk for one in records if one.is_root and one.below is None}
     if not roots:
         return records
     versions = await state.versions_of(roots)
-    failed = {tree: found for tree, found in versions.items() if isinstance(found, Exception)}
+    failed = {tree: found for tree, found in versions.items() if is_error(found)}
     return [failed[one.pk] if one.pk in failed and one.pk in roots else state.counted(one) for one in records]

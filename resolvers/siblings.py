@@ -14,10 +14,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, Self
 
+from resolvers.outcomes import Outcome, is_error
 from resolvers.planning.cursors import CursorKind
-from resolvers.planning.list_request import ListRequest
-from resolvers.planning.read_cost import ReadOption
-from resolvers.planning.tree_state import TreeState
+from resolvers.planning.list_request import ListRequest, ReadOption, TreeState
 from resolvers.session.read_state import ReadState
 from resolvers.session.records_read import RecordsRead
 from store.metadata.tree_version import TreeVersion
@@ -85,15 +84,15 @@ class SiblingsRequest(ListRequest, frozen=True, eq=False, dict=True):
         return total - self.window.has_level(self.owner.level)
 
 
-async def count_siblings(state: ReadState, lists: Sequence[SiblingsRequest]) -> dict[ListRequest, int | Exception]:
+async def count_siblings(state: ReadState, lists: Sequence[SiblingsRequest]) -> dict[ListRequest, Outcome[int]]:
     """`totalCount` of lists of siblings: from the counts of the parents, or of the hierarchy for roots."""
     parents = await state.nodes([requested.parent_key for requested in lists if not requested.owner.is_root])
     versions = await state.versions_of([requested.owner.hierarchy for requested in lists if requested.owner.is_root])
-    totals: dict[ListRequest, int | Exception] = {}
+    totals: dict[ListRequest, Outcome[int]] = {}
     for requested in lists:
         owner = requested.owner
         found = versions[owner.hierarchy] if owner.is_root else parents[requested.parent_key]
-        if isinstance(found, Exception):
+        if is_error(found):
             totals[requested] = found
         elif isinstance(found, TreeVersion):
             totals[requested] = requested.total(found.levels())

@@ -7,12 +7,14 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import NotFound
-from store.model.items import ABSENT, Item, Put
+from store.model.items import ABSENT, Item, Put, Time, decoded
 from store.model.keys import Index, Key
 from store.model.ranges import KeyRange, just_after
 from store.text import rfc3339, shorten
@@ -22,6 +24,16 @@ PREFIX = "clade_"
 ID_BYTES, SECRET_BYTES = 8, 32
 
 _TEXT = re.compile(rf"{PREFIX}([0-9a-f]{{{2 * ID_BYTES}}})_([A-Za-z0-9_-]{{43}})")
+
+
+class _StoredKey(Struct):
+    sk: str
+    name: str
+    hash: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    grants: list[str]
+    created_at: Time
+    until: int | None = None
+    revoked_at: Time | None = None
 
 
 @dataclass(frozen=True)
@@ -41,11 +53,10 @@ class ApiKey:
 
     @classmethod
     def of(cls, item: Item) -> "ApiKey":
-        found = cast(dict[str, Any], item)
-        return cls(
-            found["sk"], found["name"], found["hash"], tuple(found["grants"]), found["created_at"],
-            found.get("until"), found.get("revoked_at"),
-        )  # fmt: skip
+        """The key in an item; raises BadData where it is damaged."""
+        found = decoded(item, _StoredKey)
+        grants = tuple(found.grants)
+        return cls(found.sk, found.name, found.hash, grants, found.created_at, found.until, found.revoked_at)
 
     def item(self) -> Item:
         item: Item = {

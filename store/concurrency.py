@@ -1,8 +1,9 @@
 """Cooperative yielding: long computation in a coroutine, interrupted so that the event loop serves others."""
 
 import asyncio
+import heapq
+import itertools
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Generic, Self, TypeVar
@@ -13,58 +14,87 @@ T = TypeVar("T")
 CHUNK_LENGTH = 500  # nodes or rows; most computations take some milliseconds for so many
 SLICE_SECONDS = 0.01  # of computation at a time, by all coroutines of one event loop together
 MAX_RESUMED = 32  # coroutines, in one iteration of the loop
+GATHER_SECONDS = 0.1
 
 
-class _TimeSlice:
-    """The current slice of computation of one event loop, and the coroutines that wait for the next one.
+class TimeSlice:
+    """The current slice of computation of one event loop, and the coroutines that wait for the next one in their order.
 
-    All coroutines of the loop share it, and a few are resumed at a time: a thousand of them in one iteration of the
-    loop would compute for a thousand slices before anything else is served.
+    All coroutines that compute share one of the loop, and a few are resumed at a time: a thousand of them in one
+    iteration of the loop would compute for a thousand slices before anything else is served.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self, *, gathers: bool = False) -> None:
+        """With `gathers` a slice begins when no other coroutine comes any more, but waits at most for as long as the
+        slice before has taken, and for GATHER_SECONDS.
+        """
+        self._gathers = gathers
+        self._gathers_until = 0.0
+        self._has_come = False
         self._began = time.monotonic()
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []  # a heap by the numbers of their turns
+        self._numbers = itertools.count()
         self._is_scheduled = False
+        self._is_new = False
 
     def is_over(self) -> bool:
         return time.monotonic() - self._began >= SLICE_SECONDS
 
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
     async def next(self) -> None:
-        while self.is_over():
-            turn = self._loop.create_future()
-            self._waiting.append(turn)
+        """Wait for a slice that is not used up. Who finds it used up by those before keeps its place."""
+        number, self._has_come = next(self._numbers), True
+        while True:
+            turn = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (number, turn))
             self._schedule()
             await turn
+            if self._is_new:  # so that the first one continues, however long the loop served others before
+                self._is_new, self._began = False, time.monotonic()
+                return
+            if not self.is_over():
+                return
 
     def _schedule(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
-            self._loop.call_soon(self._resume)  # in the next iteration, after the loop has looked for other events
+            # In the next iteration, after the loop has looked for other events.
+            asyncio.get_running_loop().call_soon(self._resume)
 
     def _resume(self) -> None:
         self._is_scheduled = False
-        if self.is_over():
-            self._began = time.monotonic()
+        if self._gathers and self._goes_on_gathering():
+            return self._schedule()
+        self._is_new = self._is_new or self.is_over()
         resumed = 0
         while self._waiting and resumed < MAX_RESUMED:
-            turn = self._waiting.popleft()
+            _, turn = heapq.heappop(self._waiting)
             if not turn.done():  # nobody has cancelled it
                 turn.set_result(None)
                 resumed += 1
         if self._waiting:
             self._schedule()
 
+    def _goes_on_gathering(self) -> bool:
+        has_come, self._has_come, now = self._has_come, False, time.monotonic()
+        if not self._gathers_until:
+            self._gathers_until = now + min(now - self._began, GATHER_SECONDS)
+        if has_come and now < self._gathers_until:
+            return True
+        self._gathers_until = 0.0
+        return False
 
-_slices: WeakKeyDictionary[asyncio.AbstractEventLoop, _TimeSlice] = WeakKeyDictionary()
+
+_slices: WeakKeyDictionary[asyncio.AbstractEventLoop, TimeSlice] = WeakKeyDictionary()
 
 
-def _slice() -> _TimeSlice:
+def _slice() -> TimeSlice:
     loop = asyncio.get_running_loop()
     found = _slices.get(loop)
     if found is None:
-        found = _slices[loop] = _TimeSlice(loop)
+        found = _slices[loop] = TimeSlice()
     return found
 
 

@@ -3,15 +3,15 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from store.engine.patience import COMMAND_PATIENCE, Patience
-from store.engine.protocol import Store
+from store.engine.protocol import COMMAND_PATIENCE, Patience, Store
 from store.store_url import DynamoDBUrl, SQLiteUrl, parse_store_url
 
 
 def open_store(url: str, *, keep_bytes: int = 0, patience: Patience = COMMAND_PATIENCE) -> Store:
     """The store at a URL, to be used as an async context manager; raises BadInput where it names none.
 
-    Of the nodes that it reads, up to `keep_bytes` are cached decoded. `patience` is for a remote engine.
+    With `keep_bytes` the nodes that it reads are to be cached, and SQLite caches decoded ones up to so many. `patience`
+    is for a remote engine.
     """
     match parse_store_url(url):
         case SQLiteUrl(path):

@@ -11,10 +11,12 @@ CladeError
 │   ├── AlreadyExists   ALREADY_EXISTS      a path or an id that another node has
 │   ├── Misplaced       MISPLACED           a node whose level is not allowed at its place
 │   ├── NotEmpty        NOT_EMPTY           a node to delete that has children
-│   └── TooLarge        TOO_LARGE           a change of more items than one transaction holds
+│   ├── TooLarge        TOO_LARGE           a change of more items than one transaction holds
+│   └── Faults                              several faults of one input, each an error of its own
 ├── BadData             BAD_DATA            stored data that does not fit its hierarchy
 ├── Forbidden           FORBIDDEN           an operation that this server does not allow
 ├── Conflict            CONFLICT            a concurrent write came first, or a move is running there
+│   └── NodeMoved       CONFLICT            a node that was named by its id is at another path by now
 └── Unavailable         UNAVAILABLE         the store cannot be used now
     ├── Uncertain       UNAVAILABLE         the outcome of a change is unknown
     ├── NoTable         UNAVAILABLE         the table does not exist
@@ -22,18 +24,33 @@ CladeError
     │   └── WrongLayout     UNAVAILABLE     a table of another version of the schema
     └── Damaged         UNAVAILABLE         a table whose content was lost or changed on disk
 
-A message names the value, the limit and the way out; it is shown to clients, so it holds no key of the table.
+A message names the value, the limit and the way out; it is shown to clients, so it holds no key of the table but that
+of a damaged item.
 """
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar, Self
 
 UNCERTAIN = "It is unknown whether the change was made."
 
 
 class CladeError(Exception):
-    """The base of all errors that Clade raises itself; its message may be shown to anyone."""
+    """The base of all errors that Clade raises itself; its message may be shown to anyone.
+
+    Of an edit, `field` is the part of its input that is at fault, by names as in Python (`("attributes", "url")`),
+    `rule` is the rule of the attribute that is broken, and `edit` the place of the edit among those of a batch.
+    """
 
     code: ClassVar[str] = "INTERNAL_SERVER_ERROR"
+    field: tuple[str, ...] = ()
+    rule: str | None = None
+    edit: int | None = None
+
+    def at(self, *field: str) -> Self:
+        """This error, of this part of an input; the empty one is the whole."""
+        self.field = tuple(filter(None, field))
+        return self
 
     def bare(self) -> Self:
         """This error without its traceback and causes, to be cached: these hold everything that was read for it."""
@@ -85,6 +102,14 @@ class TooLarge(BadInput):
     code = "TOO_LARGE"
 
 
+class Faults(BadInput):
+    """Several faults of one input; its message is that of the first."""
+
+    def __init__(self, errors: "Sequence[CladeError]") -> None:
+        super().__init__(str(errors[0]))
+        self.errors = errors
+
+
 class BadData(CladeError):
     code = "BAD_DATA"
 
@@ -109,6 +134,10 @@ class Conflict(CladeError):
     def over(cls, failed: tuple[int, ...] = ()) -> Self:
         """The error of both stores when the conditions of these changes were not fulfilled."""
         return cls("Another write came first, so nothing was changed; read again and retry.", failed)
+
+
+class NodeMoved(Conflict):
+    """Another node, or none, is at the path that the id of a node had led to; the id is to be resolved again."""
 
 
 class Unavailable(CladeError):
@@ -141,3 +170,35 @@ class WrongLayout(WrongTable):
 
 class Damaged(Unavailable):
     """The content of the table is corrupt: bytes were lost or changed on their way to the disk or on it."""
+
+
+class FaultList:
+    """The faults of one input that were found so far, so that a client learns of all of them at once."""
+
+    def __init__(self, errors: Sequence[CladeError] = ()) -> None:
+        self.errors = [*errors]
+
+    def add(self, error: CladeError) -> None:
+        self.errors += error.errors if isinstance(error, Faults) else [error]
+
+    @contextmanager
+    def collecting(self, *field: str) -> Iterator[None]:
+        """Collect a fault of the block and end the block; one without a field gets `field`.
+
+        Errors that are no faults of the input, such as a spent budget, pass through.
+        """
+        try:
+            yield
+        except (BudgetExceeded, NodeMoved):
+            raise
+        except (BadInput, Conflict) as error:
+            self.add(error if error.field or not field else error.at(*field))
+
+    def error(self) -> CladeError:
+        """The one fault that there is, or all of them as `Faults`."""
+        return self.errors[0] if len(self.errors) == 1 else Faults(self.errors)
+
+    def check(self) -> None:
+        """Raise the faults, if there are any."""
+        if self.errors:
+            raise self.error()

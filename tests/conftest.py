@@ -1,6 +1,7 @@
 """Fixtures of all tests: the engine, and `store`, which runs a test on both stores."""
 
 import fcntl
+import gc
 import os
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from tests import engines, selection
 from tests.browser import chromium
-from tests.cached_records import changed_records
+from tests.cached_records import shared_records
 from tests.schemas import shared_schema
 from tests.serving import serving
 
@@ -39,6 +40,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     selection.select(config, items)
+
+
+def pytest_collection_finish() -> None:
+    """Leave all modules and tests out of each later collection of garbage, and collect less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def collector() -> Iterator[None]:
+    """Garbage is collected, whatever `clade import` and `clade check` set for a process that ends with them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "freeze", lambda: None)
+        patch.setattr(gc, "set_threshold", lambda *_: None)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -115,10 +132,11 @@ def exact(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 async def store(store_url: str) -> AsyncIterator[Store]:
     """An open store with an empty table and a record cache, whose records must not change."""
-    async with open_store(store_url, keep_bytes=1_000_000) as opened:
-        await opened.create()
-        yield opened
-        assert not changed_records(opened)
+    with shared_records() as records:
+        async with open_store(store_url, keep_bytes=1_000_000) as opened:
+            await opened.create()
+            yield opened
+        assert not records.changed()
 
 
 @pytest.fixture(scope="session")

@@ -1,61 +1,48 @@
-"""Model of responses to a caller with grants: the plain model without hidden nodes."""
+"""Model of responses to a caller with grants: the plain model of the granted subtrees, whose tops are roots."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from resolvers.access.grants import Grants, Visibility
-from resolvers.planning.cursors import CursorKind
-from store.model.keys import Path, first_rank, last_segment
-from store.model.paths import format_path
+from resolvers.access.grants import Grants
+from store.model.keys import Path
 from store.model.records import Record
-from tests.model import Field, Model, Refused
-
-
-def position(record: Record) -> str:
-    """The position of a node among siblings some of which are hidden."""
-    return first_rank(record.level, last_segment(record.pk, record.sk))
+from tests.model import Model, meets, place_order
 
 
 class GrantedModel(Model):
-    """The visible nodes of another model."""
+    """The visible nodes of another model. `is_partial` is whether some may be hidden."""
 
     def __init__(self, model: Model, tops: Iterable[Path]) -> None:
-        self.hierarchy = model.hierarchy
+        self.hierarchy, self.below_roots = model.hierarchy, model.below_roots
         self.grants = Grants.of([(model.hierarchy, top) for top in tops], [])
-        self.nodes = {
-            path: record for path, record in model.nodes.items() if self.visibility(path) is not Visibility.HIDDEN
-        }
-        self.ids = {
-            record.id: record for path, record in self.nodes.items() if self.visibility(path) is Visibility.FULL
-        }
+        self.nodes = {path: record for path, record in model.nodes.items() if self.sees(path)}
+        self.ids = {record.id: record for record in self.nodes.values()}
+        self.is_partial = not self.sees(())
         self._redirect = None
         self.families = {}
         for path, record in self.nodes.items():
-            self.families.setdefault(path[:-1], []).append(record)
-        for parent, family in self.families.items():
-            family.sort(key=(lambda record: record.rank) if self.visibility(parent) is Visibility.FULL else position)
+            self.families.setdefault(path[:-1] if self.sees(path[:-1]) else (), []).append(record)
+        for family in self.families.values():
+            family.sort(key=lambda record: record.rank)
+        if self.is_partial and () in self.families:
+            self.families[()].sort(key=lambda record: (record.level, record.path[-1], record.path))
 
-    def visibility(self, path: Path) -> Visibility:
-        return self.grants.visibility(self.hierarchy, path)
+    def sees(self, path: Path) -> bool:
+        return self.grants.may_read(self.hierarchy, path)
 
-    def is_partial(self, record: Record | None, kind: str) -> bool:
-        """Whether a list shows only granted nodes."""
-        if record is None:
-            return self.visibility(()) is not Visibility.FULL
-        path = record.path[:-1] if kind == "siblings" else record.path
-        return self.visibility(path) is not Visibility.FULL
+    def above(self, record: Record) -> list[Record]:
+        paths = [record.path[:length] for length in range(1, len(record.path))]
+        return [self.nodes[path] for path in paths if path in self.nodes]
 
-    def _owner(self, record: Record | None, kind: str) -> str:
-        return format_path(record.path) if record and self.is_partial(record, kind) else super()._owner(record, kind)
-
-    def _order(self, record: Record | None, kind: str, given: dict[str, Any]) -> tuple[CursorKind, Any]:
-        order, place = super()._order(record, kind, given)
-        by_rank = order in (CursorKind.ROOTS, CursorKind.CHILDREN, CursorKind.SIBLINGS)
-        return order, position if by_rank and self.is_partial(record, kind) else place
-
-    def _value(self, one: Field, record: Record) -> Any:
-        if one.name in ("children", "descendants", "siblings") and self.visibility(record.path) is Visibility.REDACTED:
-            self.listing(record, one.name, {**one.arguments, "after": None, "before": None})  # refuses the rest first
-            if any(isinstance(part, Field) and part.name == "totalCount" for part in one.fields):
-                raise Refused("FORBIDDEN")
-        return super()._value(one, record)
+    def _whole(self, record: Record | None, kind: str, given: dict[str, Any]) -> list[Record]:
+        levels = self._levels(given)
+        if kind == "siblings" and record is not None and not self.sees(record.path[:-1]):
+            return []
+        if record is None and self.is_partial and self.is_over_trees(given):
+            roots = self.families.get((), [])
+            deep = levels & self.below_roots
+            found = [one for one in self.nodes.values() if one.level in deep or (one in roots and one.level in levels)]
+            found = [one for one in found if meets(one, given.get("where", {}))]
+            is_by_key = place_order(given)[0] == "KEY"
+            return sorted(found, key=lambda one: (one.path[-1] if is_by_key else "", one.path))
+        return super()._whole(record, kind, given)

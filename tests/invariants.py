@@ -5,16 +5,17 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-import msgspec
-
 from graph.hierarchies.registry import hierarchies as default_hierarchies
 from store.dynamodb import codec
 from store.dynamodb.store import DynamoDBStore
 from store.engine.protocol import Store
+from store.kinds.search import made_of, searched_tree
+from store.metadata.redirects import departures, placed_in
 from store.model.hierarchy import Hierarchy, SearchScope
 from store.search.geometry import Point
-from store.search.lineage import STEP, MovedNode, Moves, id_hash
-from store.search.node_items import made_of
+from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_id, moved_key
+from store.sqlite.rows import decode
+from store.sqlite.sql import SELECT
 from store.sqlite.store import SQLiteStore
 from tests.search_model import NodeWords
 
@@ -22,13 +23,12 @@ from tests.search_model import NodeWords
 async def all_items(store: Store) -> list[dict[str, Any]]:
     """All items of the table, in no order."""
     if isinstance(store, SQLiteStore):
-        rows = store.database.connection().execute("SELECT body FROM items")
-        return [msgspec.msgpack.decode(body) for (body,) in rows]
+        return list(map(decode, store.database.connection().execute(SELECT)))
     assert isinstance(store, DynamoDBStore)
     items: list[dict[str, Any]] = []
     start: dict[str, Any] = {}
     while True:
-        page = await store.client.call("scan", TableName=store.table, ConsistentRead=True, **start)
+        page = await store.client.call("Scan", TableName=store.table, ConsistentRead=True, **start)
         items += [codec.decode(item) for item in page["Items"]]
         if "LastEvaluatedKey" not in page:
             return items
@@ -68,7 +68,7 @@ class _Table:
         self.moved = [item for item in search if item["sk"] != "-" and not item["sk"].startswith("~")]
         self.stamps = {item["pk"]: item for item in items if item["sk"] == "!"}
         self.logs = [item for item in items if item["sk"].startswith("!") and item["sk"] != "!"]
-        self.aliases = {(item["pk"], item["sk"]): item["id"] for item in items if item["pk"].startswith("alias#")}
+        self.aliases = {(item["pk"], item["sk"]): departures(item) for item in items if item["pk"].startswith("alias#")}
         self.layout = [item for item in items if item["pk"] == "!"]
         self.moves = {item["sk"]: item for item in items if item["pk"] == "moves"}
         self.once = [item for item in items if item["pk"].startswith("once#")]
@@ -140,7 +140,11 @@ class _Table:
             if "#" in pk:
                 assert sorted(logs[pk]) == list(range(1, stamp["n"] + 1)), f"log of {pk}"
         assert {owner.removeprefix("alias#") for owner, _ in self.aliases} <= self.stamps.keys()
-        assert {f"id#{node_id}" for node_id in self.aliases.values()} <= self.ids.keys()
+        for (owner, _), moves in self.aliases.items():
+            places = [move.left for move in moves]
+            assert places == sorted(set(places)) != [], f"redirect of {owner}"
+            assert placed_in(places[-1]) <= self.stamps[owner.removeprefix("alias#")]["n"]
+            assert all(placed_in(move.arrived) <= self.stamps[move.target.pk]["n"] for move in moves)
         assert {pk for pk in logs if "#" in pk} == {pk for pk in self.stamps if "#" in pk}
 
     def check_search(self, hierarchies: Mapping[str, Hierarchy] | None) -> None:
@@ -194,7 +198,12 @@ class _SearchItems:
                 assert self.items[node_id].setdefault(text, item) is item, f"{text} of {node_id} is there twice"
 
     def check(self) -> None:
-        assert {item["sk"] for item in self.moved} <= self.items.keys(), "There are moved nodes that do not exist."
+        assert {moved_id(item) for item in self.moved} <= self.items.keys(), "There are moved nodes that do not exist."
+        for key, node in self.nodes.items():
+            roots = [self.nodes[above]["id"] for above in _ancestors(node)] + [node["id"]]
+            tree = searched_tree(self.hierarchy, roots[0])
+            places = [item["sk"] for item in self.moved if moved_id(item) == node["id"]]
+            assert places in ([], [moved_key(self.hierarchy.name, node["id"], tree).sk]), key
         weights: set[tuple[Decimal, str]] = set()
         for key, node in self.nodes.items():
             ids = [self.nodes[above]["id"] for above in _ancestors(node)] + [node["id"]]

@@ -46,6 +46,9 @@ class Tree(Ground, under=[Area, AreaPart, Plot]):
     """A tree."""
 
 
+BELOW_ROOTS = {"ground": frozenset({"PLOT", "TREE"}), "thing": frozenset({"ITEM"})}
+"""The levels of a hierarchy that no root may have: with these a list of roots has nodes of all trees."""
+
 TYPES = {"AREA": "Area", "AREA_PART": "AreaPart", "PLOT": "Plot", "TREE": "Tree"}
 
 # -- queries as values -------------------------------------------------------------------------------------------------
@@ -218,7 +221,7 @@ class Model:
                 kids[path[:-1]][level] += 1
             for length in range(1, len(path)):
                 below[path[:length]][level] += 1
-        self.hierarchy = hierarchy
+        self.hierarchy, self.below_roots = hierarchy, BELOW_ROOTS.get(hierarchy, frozenset())
         self.nodes: dict[Path, Record] = {}
         for number, path in enumerate(sorted(nodes)):
             above = [nodes[path[:length]] for length in range(1, len(path))]
@@ -271,7 +274,7 @@ class Model:
         }:
             raise Refused("BAD_USER_INPUT")
         place, descending = place_order(given)
-        if kind == "descendants" and place == "POSITION":
+        if place == "POSITION" and (kind == "descendants" or (record is None and self.is_over_trees(given))):
             raise Refused("BAD_USER_INPUT")
         order, position = self._order(record, kind, given)
         owner = self._owner(record, kind)
@@ -304,6 +307,10 @@ class Model:
             raise Refused("BAD_USER_INPUT")
         return {level.name for level in levels}
 
+    def is_over_trees(self, given: dict[str, Any]) -> bool:
+        """Whether a list of roots is one of nodes of all trees."""
+        return bool(self._levels(given) & self.below_roots)
+
     def _owner(self, record: Record | None, kind: str) -> str:
         """The owner that the cursors of a list belong to."""
         return record.id if record is not None else self.hierarchy
@@ -319,7 +326,11 @@ class Model:
 
     def _whole(self, record: Record | None, kind: str, given: dict[str, Any]) -> list[Record]:
         """A list without its paging, from its first node on."""
-        if record is None:
+        if record is None and self.is_over_trees(given):
+            deep = self._levels(given) & self.below_roots
+            found = [one for one in self.nodes.values() if one.is_root or one.level in deep]
+            found.sort(key=lambda one: one.path)
+        elif record is None:
             found = self.families.get((), [])
         elif kind == "descendants":
             found = self.below(record)

@@ -1,17 +1,22 @@
-"""Model of edits: a second implementation with dictionaries of nodes, histories and redirects."""
+"""Model of edits: a second implementation with dictionaries of nodes, histories and former paths."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+from resolvers.lookup import find_nodes
+from resolvers.planning.relations import NoSelection
+from resolvers.session.request import Request
 from store.edits.create_update import Create, Edit, Update
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
-from store.edits.reorder import Reorder, Side
+from store.edits.sibling_order import Position, Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.history import revisions
+from store.metadata.redirects import MAX_KEPT, departures
 from store.model.hierarchy import may_stand
 from store.model.keys import Path, path_of
 from store.model.records import Record
@@ -51,13 +56,19 @@ class RandomEdits:
         target = self.random.choice(
             [(*path[:-1], self.key()), (*self.path(), path[-1]), (*self.path(), self.key()), (self.key(),)]
         )
-        return Move(CATEGORY, path, target, self.expected())
+        position = self.position(target) if self.random.random() < 0.3 else None
+        return Move(CATEGORY, path, target, self.expected(), position)
 
     def order(self) -> Edit:
-        path, side = self.path(), self.random.choice(list(Side))
-        family = [one for one in self.model.nodes if one[:-1] == path[:-1]] or [path]
+        path = self.path()
+        return Move(CATEGORY, path, path, None, self.position(path))
+
+    def position(self, target: Path) -> Position:
+        """A position among the children of the parent of a path, now and then beside another node."""
+        side = self.random.choice(list(Side))
+        family = [one for one in self.model.nodes if one[:-1] == target[:-1]] or [target]
         beside = self.random.choice([*family, *family, self.path()]) if side in _BESIDE else None
-        return Reorder(CATEGORY, path, side, beside)
+        return Position(side, beside)
 
     def delete(self) -> Edit:
         return Delete(CATEGORY, self.path(), self.random.choice(list(Policy)), self.expected())
@@ -93,9 +104,27 @@ class Node:
 
 @dataclass
 class Model:
+    """`past` has all states of nodes but the present one, by id; `left` the nodes that were moved away from a path,
+    also with nodes above them, each as its id and how many nodes with it were created by then; `moves` the paths to
+    which subtrees were moved from one.
+    """
+
     nodes: dict[Path, Node] = field(default_factory=dict)
-    past: dict[str, list[Node]] = field(default_factory=dict)  # all states but the present one, by id
-    aliases: dict[Path, str] = field(default_factory=dict)
+    past: dict[str, list[Node]] = field(default_factory=dict)
+    left: defaultdict[Path, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
+    moves: defaultdict[Path, list[Path]] = field(default_factory=lambda: defaultdict(list))
+    created: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def at(self, path: Path) -> Path | None:
+        """Where the node is to which a path leads: the one that is there, or the last one that left and still exists.
+
+        A node that was deleted and created again with its id is another one.
+        """
+        if path in self.nodes:
+            return path
+        places = {node.id: place for place, node in self.nodes.items()}
+        alive = [places[one] for one, life in self.left[path] if one in places and self.created[one] == life]
+        return alive[-1] if alive else None
 
     def apply(self, edit: Edit) -> Callable[[Record], None]:
         """A function that applies the result of the edit to the model; raises Refused if it is rejected."""
@@ -104,13 +133,14 @@ class Model:
                 return self._create(edit)
             case Update():
                 return self._update(edit)
-            case Move(path=path, target=target, expected=expected):
-                return self._move(path, target, expected)
-            case Reorder(path=path, beside=beside):
-                one, other = self._existing(path), self._existing(beside or path)
-                if beside and (beside == path or beside[:-1] != path[:-1] or one.level != other.level):
-                    raise Refused("BAD_USER_INPUT")
-                return lambda record: None
+            case Move(path=path, target=target, expected=expected, position=position):
+                moved = self._move(path, target, expected)
+                beside = None if position is None else position.beside
+                if beside is not None:
+                    one, other = self._existing(path), self._existing(beside)
+                    if beside == path or beside[:-1] != target[:-1] or one.level != other.level:
+                        raise Refused("BAD_USER_INPUT")
+                return moved
             case Delete():
                 return self._delete(edit)
         raise AssertionError(edit)
@@ -137,6 +167,7 @@ class Model:
         def made(record: Record) -> None:
             before = self.past.setdefault(record.id, [])
             values = {name: value for name, value in edit.values.items() if value is not None}
+            self.created[record.id] += 1
             self.nodes[edit.path] = Node(record.id, edit.level, edit.name, values, len(before) + 1)
 
         return made
@@ -167,11 +198,11 @@ class Model:
         for path, target in places.items():
             if target == path:
                 continue
-            node = self.nodes[path]
             moved |= {(*target, *one[len(path) :]): one for one in self.nodes if one[: len(path)] == path}
-            self.aliases[path] = node.id
-            if self.aliases.get(target) == node.id:
-                del self.aliases[target]
+            self.moves[path].append(target)
+        for old in moved.values():
+            node_id = self.nodes[old].id
+            self.left[old].append((node_id, self.created[node_id]))
         found = {new: self.nodes[old] for new, old in moved.items()}
         for old in moved.values():
             del self.nodes[old]
@@ -211,16 +242,21 @@ async def compare(store: Store, model: Model) -> None:
     """Fail if the table differs from the model, or breaks an invariant."""
     await invariants.check(store)
     items = await invariants.all_items(store)
-    nodes, aliases = {}, {}
+    nodes, moves = {}, {}
     for item in items:
         if "tier" in item:
             record = Record.of(item)
             found = Node(record.id, record.level, record.name, record.attributes, record.revision)
             nodes[record.path] = found
         elif item["pk"].startswith("alias#"):
-            aliases[path_of(item["pk"].removeprefix("alias#"), item["sk"])] = item["id"]
+            former = path_of(item["pk"].removeprefix("alias#"), item["sk"])
+            moves[former] = [path_of(*one.target) for one in departures(item)]
     assert nodes == model.nodes
-    assert aliases == model.aliases
+    assert moves == {path: targets[-MAX_KEPT:] for path, targets in model.moves.items()}
+    request = Request(store, {"category": CATEGORY})
+    former = await find_nodes(request, [(("category", path), NoSelection()) for path in model.left])
+    for path, led in zip(model.left, former, strict=True):
+        assert (led and led.path) == model.at(path), path
     for node_id, past in model.past.items():
         kept = await store.range(revisions(node_id, len(past) + 2), ReadUsage(), strong=True)
         told = [

@@ -35,12 +35,16 @@ _WATCH = f"""query($id: ID!, $inner: ID!, $here: Path!, $there: Path!) {{
 _PAGE = """query($id: ID!, $first: Int!, $after: String) {
   node(id: $id) { ... on CategoryNode {
     path descendants(first: $first, after: $after) { nodes { path } pageInfo { hasNextPage endCursor } } } } }"""
-_MOVE = """mutation($path: Path!, $to: Path!, $key: String) {
-  changed: moveCategoryNode(path: $path, to: $to, idempotencyKey: $key) { node { path } } }"""
-_RENAME = """mutation($path: Path!, $name: String!, $key: String) {
-  changed: renameCategoryNode(path: $path, key: $name, idempotencyKey: $key) { node { path } } }"""
-_DELETE = """mutation($path: Path!, $key: String) {
-  changed: deleteCategoryNode(path: $path, policy: CASCADE, idempotencyKey: $key) { node { path } } }"""
+_MOVE = """mutation($path: Path!, $to: Path!, $once: String) {
+  changed: moveCategoryNode(
+    input: {node: {path: $path}, to: {parent: {path: $to}}}, idempotencyKey: $once
+  ) { node { path } } }"""
+_RENAME = """mutation($path: Path!, $key: String!, $once: String) {
+  changed: moveCategoryNode(input: {node: {path: $path}, key: $key}, idempotencyKey: $once) { node { path } } }"""
+_DELETE = """mutation($path: Path!, $once: String) {
+  changed: deleteCategoryNode(
+    input: {node: {path: $path}, policy: CASCADE}, idempotencyKey: $once
+  ) { node { path } } }"""
 
 
 class MovingSubtree:
@@ -70,14 +74,14 @@ class MovingSubtree:
     async def move(self, server: Server, to: str, key: str | None = None) -> dict[str, Any]:
         """Move it to the other place; the data of the response."""
         path = HERE if to == THERE else THERE
-        return await server.ask(_MOVE, path=path, to=to.rpartition("/")[0], key=key)
+        return await server.ask(_MOVE, path=path, to=to.rpartition("/")[0], once=key)
 
     async def delete(self, server: Server, key: str | None = None) -> dict[str, Any]:
-        return await server.ask(_DELETE, path=HERE, key=key)
+        return await server.ask(_DELETE, path=HERE, once=key)
 
     async def rename(self, server: Server, key: str | None = None) -> dict[str, Any]:
         """Rename its top; the data of the response."""
-        return await server.ask(_RENAME, path=HERE, name=f"{HERE.rpartition('/')[2]}-renamed", key=key)
+        return await server.ask(_RENAME, path=HERE, key=f"{HERE.rpartition('/')[2]}-renamed", once=key)
 
     async def seen_by(self, server: Server) -> str | None:
         """The place at which one response shows it, by every field that leads to it; fails if there are several.
@@ -180,7 +184,7 @@ class Watchers:
 
 
 def _data(answer: dict[str, Any]) -> dict[str, Any]:
-    errors = answer.get("errors", ())
+    errors = [*answer.get("errors", ()), *answer.get("userErrors", ())]
     if errors and all(_means_later(error) for error in errors):
         raise Unanswered
     assert not errors, errors
@@ -190,7 +194,8 @@ def _data(answer: dict[str, Any]) -> dict[str, Any]:
 
 def _means_later(error: dict[str, Any]) -> bool:
     """Whether the same request may be answered later: a busy client may also have sent its body too slowly."""
-    return error["extensions"]["code"] in {"UNAVAILABLE", "TIMEOUT"} or "body was not received" in error["message"]
+    code = error.get("extensions", error)["code"]
+    return code in {"UNAVAILABLE", "TIMEOUT"} or "body was not received" in error["message"]
 
 
 def _paths(node: dict[str, Any]) -> Iterator[str]:

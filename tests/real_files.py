@@ -8,6 +8,7 @@ from pathlib import Path
 
 STARBUCKS = "starbucks.csv"
 TAXONOMY = "google-product-taxonomy.txt"
+ISO_3166_2 = "iso-3166-2.csv"
 
 _DATA = Path(__file__).parent / "data"
 _unpacked = tempfile.TemporaryDirectory(prefix="clade-real-files-")  # removed when the process ends

@@ -1,4 +1,4 @@
-"""Recorded reads of another store."""
+"""Recorded reads of another store, and what they are charged."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -50,3 +50,27 @@ class ReadRecorder:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
+
+
+class ChargedReads:
+    """Store that forwards every call and knows the usages that are charged for reads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._usages: dict[int, ReadUsage] = {}
+
+    @property
+    def requests(self) -> int:
+        """The number of requests so far."""
+        return sum(usage.requests for usage in self._usages.values())
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        if not callable(found):
+            return found
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            self._usages |= {id(one): one for one in arguments if isinstance(one, ReadUsage)}
+            return found(*arguments, **options)
+
+        return call

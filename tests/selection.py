@@ -7,11 +7,27 @@ in a thorough run.
 """
 
 import time
+from collections import Counter
 
 import pytest
 from hypothesis import settings
 
 FEW, MANY = 20, 100  # random examples of a property that does not say how many
+
+# The files that take longest for their number of tests, the longest first. Processes that share a run begin with them:
+# at its end one of them would keep one process busy and leave the others idle.
+LONGEST = """
+tests/outside/test_faults.py tests/test_containers.py tests/outside/test_model.py tests/outside/test_rights.py
+tests/systems/test_read_counts.py tests/writing/test_kills.py tests/commands/test_wrong_tables.py tests/test_scripts.py
+tests/test_pythons.py tests/clients/test_caches.py tests/rights/test_two_worlds.py tests/outside/test_exports.py
+tests/outside/test_fuzzer.py tests/systems/test_readers_beside_moves.py tests/deploy/test_lambda.py
+tests/store/dynamodb/test_aiobotocore.py tests/rights/test_search.py tests/commands/importing/test_real_files.py
+tests/systems/test_two_servers.py tests/writing/test_concurrency.py tests/commands/serving/test_stop.py
+tests/writing/test_replaced.py tests/store/checking/test_damages.py tests/test_endurance.py tests/test_wheel.py
+tests/systems/test_nodes_of_any_list.py tests/docs/test_commands.py tests/docs/test_dynamodb.py
+tests/rights/test_times.py tests/consistency/test_consistency.py tests/commands/test_metrics.py
+tests/outside/test_cost.py
+""".split()
 
 _thorough = False
 _examples: int | None = None
@@ -65,6 +81,16 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     left_out = {item for item in items if _is_on_extenddb(item) or not (_thorough or named or _is_plain(item, names))}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
+    if hasattr(config, "workerinput"):  # of pytest-xdist, which deals out files in the order of their tests
+        items[:] = _longest_first(items)
+
+
+def _longest_first(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The tests of files that take long, then those of the others, the file with most tests first."""
+    files = [item.nodeid.partition("::")[0] for item in items]
+    number = Counter(files)
+    places = [(LONGEST.index(file) if file in LONGEST else len(LONGEST), -number[file]) for file in files]
+    return [items[index] for index in sorted(range(len(items)), key=places.__getitem__)]
 
 
 def _is_plain(item: pytest.Item, names: set[str]) -> bool:

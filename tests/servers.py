@@ -17,6 +17,7 @@ import httpx
 import graph.app  # noqa: F401 - both are loaded here so that no server has to
 from commands.serving.command import serve
 from tests.engines import free_port
+from tests.user_errors import take_user_errors, with_user_errors
 
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0
@@ -95,16 +96,23 @@ class Server:
         return not self._process.is_alive()
 
     async def ask(self, query: str, **variables: Any) -> dict[str, Any]:
-        """The body of a response; raises httpx.TransportError if there is none."""
-        answer = await self._client.post(f"{self.url}/graphql", json={"query": query, "variables": variables})
-        body: dict[str, Any] = answer.json()
-        return body
+        """The body of a response, with its user errors, if there are any; raises httpx.TransportError without one."""
+        asked = {"query": with_user_errors(query), "variables": variables}
+        body: dict[str, Any] = (await self._client.post(f"{self.url}/graphql", json=asked)).json()
+        faults = take_user_errors(body.get("data"))
+        return body | ({"userErrors": faults} if faults else {})
 
     async def _answers(self) -> bool:
         try:
             return (await self._client.get(f"{self.url}/healthz")).status_code == 200
         except httpx.TransportError:
             return False
+
+
+def codes_of(answer: dict[str, Any]) -> list[str]:
+    """The codes of the errors and of the user errors of a response."""
+    errors = [error["extensions"] for error in answer.get("errors", ())]
+    return [error["code"] for error in (*errors, *answer.get("userErrors", ()))]
 
 
 def _serve(port: int, prepare: Sequence[Callable[[], None]]) -> None:

@@ -13,11 +13,9 @@ from msgspec.structs import replace
 
 from graph.hierarchies.attribute import Date, DateTime, Decimal, Long, attribute
 from graph.hierarchies.node import Node
-from resolvers.access.grants import Visibility
 from store.model.attributes import Value
 from store.model.keys import Path
 from store.model.records import Record
-from tests.granted_model import GrantedModel
 from tests.model import Model, meets
 
 
@@ -163,21 +161,19 @@ def fold(text: str) -> str:
 
 
 class SortedModel:
-    """The lists that a caller sees, sorted and filtered; `granted` is the model of what it sees, if in part."""
+    """The lists that a caller sees, sorted and filtered."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
 
     def value(self, record: Record, name: str, languages: list[str]) -> Any:
-        """A value as the schema shows it; None where the caller may not see it."""
+        """A value as the schema shows it."""
         match name:
             case "name":
                 tags = ["de-AT", "de", "en"] if languages else []
                 return next((record.names[tag] for tag in tags if tag in record.names), record.name)
             case "level":
                 return record.level
-        if isinstance(self.model, GrantedModel) and self.model.visibility(record.path) is Visibility.REDACTED:
-            return None
         match name:
             case "child_count":
                 return len(self.model.families.get(record.path, []))

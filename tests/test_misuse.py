@@ -87,7 +87,7 @@ def test_a_file_is_imported_except_for_its_mistakes_and_each_is_explained(clade,
         ("empty.csv", "", ["--level", "country=Country"], '"empty.csv" has no header: its first line must name the'),
         ("levels.csv", "Land\nUS\n", [], "No column is named like a level of location; name the columns of its levels"),
         ("list.weird", "US\n", [], 'Unknown extension of "list.weird"; add --format with one of csv, jsonl, taxonomy,'),
-        ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and is allowed under itself"),
+        ("tree.txt", "US > NE\n", [], "Rows without a level need one that may be a root and is allowed under itself"),
     ],
 )  # fmt: skip
 def test_an_unusable_file_gets_one_message(clade, tmp_path, file, content, options, sentence):
@@ -100,7 +100,7 @@ def test_an_unusable_file_gets_one_message(clade, tmp_path, file, content, optio
 
 # -- Ctrl-C ------------------------------------------------------------------------------------------------------------
 
-STATES, CITIES = 20, 2_000
+STATES, CITIES = 60, 2_000  # more than three commits of an import into SQLite
 
 
 @pytest.mark.thorough
@@ -178,6 +178,7 @@ def written(folder: Path) -> int:
         (["export", "location", "--output", "places.xlsx"], {}, "places.xlsx would not be what its extension says"),
         (["table", "policy", "--account", "12", "--store", "dynamodb://clade?region=eu-west-1"], {},
          '"12" is not an AWS account id; it has 12 digits.'),
+        (["import", "location", "nowhere.jsonl"], {}, 'There is no file "nowhere.jsonl".'),
         (["tree", "place"], {}, 'Unknown hierarchy "place"; CLADE_HIERARCHIES has location, category.'),
         (["tree", "location", "US//"], {}, "A path has an empty segment; write it like US/NE/Omaha, with no /"),
         (["schema", "/proc/schema"], {}, "/proc/schema: no such file or directory."),
@@ -241,10 +242,14 @@ WRONG = [
     (zoo(title="WritePlan"), LEVEL_LINE,
      f"the level WritePlan of the hierarchy zoo makes the type WritePlan, which Clade itself makes already; {PREFIX}"),
     (zoo(title="UserError"), LEVEL_LINE,
-     "the level UserError of the hierarchy zoo makes the type UserError, which Clade itself keeps for later; "
-     f"{PREFIX}"),
+     f"the level UserError of the hierarchy zoo makes the type UserError, which Clade itself makes already; {PREFIX}"),
     (zoo(title="MoveZooInput"), LEVEL_LINE,
-     f"the level MoveZooInput of the hierarchy zoo makes the type MoveZooInput, which {CLASS} keeps for later; "
+     f"the level MoveZooInput of the hierarchy zoo makes the type MoveZooInput, which {CLASS} makes already; {PREFIX}"),
+    (zoo(title="TreeRelease"), LEVEL_LINE,
+     "the level TreeRelease of the hierarchy zoo makes the type TreeRelease, which Clade itself keeps for later; "
+     f"{PREFIX}"),
+    (zoo(title="CopyZooInput"), LEVEL_LINE,
+     f"the level CopyZooInput of the hierarchy zoo makes the type CopyZooInput, which {CLASS} keeps for later; "
      f"{PREFIX}"),
     (zoo(body='age_inherited_from: int | None = attribute("Its cage.")'), LEVEL_LINE,
      f"the attribute age_inherited_from of {ANIMAL} makes the field ageInheritedFrom; names with this ending are kept "
@@ -437,7 +442,6 @@ def test_a_program_that_imports_clade_beside_a_foreign_module_learns_its_file(tm
     [
         (["nonsense"], "No such command 'nonsense'."),
         (["serve", "--port", "many"], "Invalid value for '--port'"),
-        (["import", "location", "nowhere.jsonl"], "file 'nowhere.jsonl' does not exist."),
         (["export", "location", "-o", "."], "file '.' is a directory."),
         (["import", "location"], "Missing argument"),
     ],

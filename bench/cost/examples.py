@@ -10,6 +10,7 @@ from resolvers.planning.cursors import CursorKind, encode_cursor
 Examples = dict[str, Sent]
 
 ALIASES, ROOT_FIELDS, ENTITIES, IDS = 30, 20, 190, 200
+MAX_EDITS = 100
 MARKS = ALTERNATING * 29_000
 LONG = "a/" * 20_000
 OUTSIDE = "!" * 40_000
@@ -29,7 +30,7 @@ def examples() -> Examples:
 def reading_examples() -> Examples:
     """Examples that read the store, so that their cost depends on it."""
     walks = _cursors() | _walks() | _returns() | _past() | _answers()
-    return walks | _counts() | _dry_runs() | _errors() | _inputs()
+    return walks | _counts() | _dry_runs() | _batches() | _errors() | _inputs()
 
 
 def location_id(*path: str) -> str:
@@ -64,8 +65,10 @@ def _paths() -> Examples:
     path, key = "$p: Path!", "$k: String!"
     find = "location(path: $p) { id }"
     compared = within("descendants", "nodes { children(where: {path: {lte: $p}}) { totalCount } }")
-    create = """createLocation(parent: "SCRATCH", key: $k, name: $k, id: "x", dryRun: true,
-        attributes: {state: {code: $k}}) { plan { nodes } }"""
+    create = """createLocation(
+      input: {parent: {path: "SCRATCH"}, key: $k, name: $k, id: "x", attributes: {state: {code: $k}}}, dryRun: true
+    ) { plan { nodes } userErrors { message } }"""
+    move = "moveLocation(input: {node: {path: $p}, to: {parent: {path: $p}}}, dryRun: true) { userErrors { message } }"
     return {
         "path of combining marks": query(find, path, p=MARKS),
         "path of one letter with combining marks": query(find, path, p="a" + "\u0301" * 100_000),
@@ -79,9 +82,7 @@ def _paths() -> Examples:
         "changes of a path of combining marks": query(
             "changes(hierarchy: LOCATION, tree: $p, under: $p) { cursor }", path, p=MARKS
         ),
-        "move of a path of combining marks": mutation(
-            "moveLocation(path: $p, to: $p, dryRun: true) { plan { nodes } }", path, p=MARKS
-        ),
+        "move of a path of combining marks": mutation(move, path, p=MARKS),
         "key of combining marks": mutation(create, key, k=MARKS),
         "key of many letters": mutation(create, key, k="x" * 200_000),
     }
@@ -260,11 +261,14 @@ def _documents() -> Examples:
 
 def _dry_runs() -> Examples:
     """Dry runs, which read as much as a change does, and changes with long texts."""
-    delete = f'deleteLocation(path: "{WIDE}", policy: CASCADE, dryRun: true) {{ plan {{ nodes writeUnits }} }}'
-    move = f'moveLocation(path: "{WIDE}", to: "SCRATCH", dryRun: true) {{ plan {{ nodes writeUnits collisions }} }}'
-    order = f'reorderLocation(path: "{WIDE}/S0000", last: true, dryRun: true) {{ plan {{ writeUnits }} }}'
-    update = 'updateLocation(path: "SCRATCH/N0", name: $t, attributes: {state: {code: $t}}) { node { name } }'
-    once = 'updateLocation(path: "SCRATCH/N0", name: "n", idempotencyKey: $t) { node { name } }'
+    plan = "dryRun: true) { plan { nodes writeUnits } userErrors { message } }"
+    delete = f'deleteLocation(input: {{node: {{path: "{WIDE}"}}, policy: CASCADE}}, {plan}'
+    move = f'moveLocation(input: {{node: {{path: "{WIDE}"}}, to: {{parent: {{path: "SCRATCH"}}}}}}, {plan}'
+    order = f'moveLocation(input: {{node: {{path: "{WIDE}/S0000"}}, position: {{last: true}}}}, {plan}'
+    update = """updateLocation(
+      input: {node: {path: "SCRATCH/N0"}, name: $t, attributes: {state: {code: $t}}}
+    ) { node { name } userErrors { message } }"""
+    once = 'updateLocation(input: {node: {path: "SCRATCH/N0"}, name: "n"}, idempotencyKey: $t) { node { name } }'
     text = "$t: String!"
     return {
         "dry run of a large deletion": mutation(delete),
@@ -274,6 +278,31 @@ def _dry_runs() -> Examples:
         "update by a long text": mutation(update, text, t="x" * 200_000),
         "many updates by a long text": mutation(many(ROOT_FIELDS, update), text, t="\\" * 15_000),
         "long idempotency key": mutation(once, text, t="k" * 200_000),
+    }
+
+
+def _batches() -> Examples:
+    """Batches at their bound and past it: each edit reads what is around its node, and most have a fault."""
+    edit = "editLocations(edits: $e, dryRun: true) { plan { nodes writeUnits } userErrors { message field } }"
+    wide = [{"path": f"{WIDE}/S{number:04}"} for number in range(MAX_EDITS + 1)]
+    kinds: dict[str, list[dict[str, Any]]] = {
+        "orders among many": [{"move": {"node": node, "position": {"last": True}}} for node in wide],
+        "moves among many": [
+            {"move": {"node": node, "key": f"T{number}", "position": {"before": wide[number - 1]}}}
+            for number, node in enumerate(wide)
+        ],
+        "moves in a ring": [
+            {"move": {"node": node, "key": f"S{(number + 1) % len(wide):04}"}} for number, node in enumerate(wide)
+        ],
+        "deletions": [{"delete": {"node": node, "policy": "REPARENT"}} for node in wide],
+        "long texts": [{"update": {"node": node, "name": "x" * 1_500}} for node in wide],
+        "paths of combining marks": [{"delete": {"node": {"path": MARKS[:1_500]}}} for _ in wide],
+        "ids of no nodes": [{"delete": {"node": {"id": f"location:{number}"}}} for number in range(len(wide))],
+    }
+    return {
+        f"batch of {count} {name}": mutation(edit, "$e: [LocationEdit!]!", e=edits[:count])
+        for name, edits in kinds.items()
+        for count in (MAX_EDITS, MAX_EDITS + 1)
     }
 
 

@@ -3,7 +3,7 @@
 An operation may be rejected for a limit or a conflict; most are accepted.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -22,7 +22,7 @@ from graphql import (
     is_required_argument,
 )
 
-from bench.cost.nodes import SCRATCH, WIDE
+from bench.cost.nodes import WIDE
 from bench.cost.operation import Field, On, Operation, Selections, Value, fields_in, replaced
 from bench.cost.values import SCRATCH_PATHS, Values, has_list
 
@@ -40,16 +40,16 @@ class Generator:
     """Generator of operations of a schema; the same seed makes the same operations."""
 
     def __init__(self, schema: GraphQLSchema, seed: int) -> None:
-        self._schema = schema
+        self.schema = schema
         self._values = Values()
         self.random = Random(seed)
 
     def operation(self) -> Operation:
         """A random operation."""
         random = self.random
-        if random.random() < MUTATIONS and self._schema.mutation_type is not None:
-            return Operation(self._mutations(self._schema.mutation_type), "mutation")
-        query = self._schema.query_type
+        if random.random() < MUTATIONS and self.schema.mutation_type is not None:
+            return Operation(self._mutations(self.schema.mutation_type), "mutation")
+        query = self.schema.query_type
         assert query is not None, "The schema has no queries."
         fields = self._fields(query)
         wide = [name for name, one in fields.items() if not isinstance(get_named_type(one.type), GraphQLObjectType)]
@@ -76,7 +76,7 @@ class Generator:
 
     def with_lists(self, *, literal: bool) -> Iterator[Operation]:
         """Operations that fill each argument with lists: of root fields, of a node, and of each node of a list."""
-        query = self._schema.query_type
+        query = self.schema.query_type
         assert query is not None, "The schema has no queries."
         size = LITERAL_ITEMS if literal else VARIABLE_ITEMS
         for name, one in query.fields.items():
@@ -108,7 +108,7 @@ class Generator:
 
     def _fields(self, kind: GraphQLNamedType) -> dict[str, GraphQLField]:
         fields = dict(kind.fields) if isinstance(kind, GraphQLObjectType | GraphQLInterfaceType) else {}
-        return fields | META if kind is self._schema.query_type else fields
+        return fields | META if kind is self.schema.query_type else fields
 
     def _field(self, parent: str, name: str, one: GraphQLField, depth: int) -> Field:
         kind = get_named_type(one.type)
@@ -119,7 +119,7 @@ class Generator:
         """Some fields of a type: leaves, and fewer that go deeper."""
         random = self.random
         if not isinstance(kind, GraphQLObjectType | GraphQLInterfaceType):  # a union
-            possible = self._schema.get_possible_types(kind)  # type: ignore[arg-type]
+            possible = self.schema.get_possible_types(kind)  # type: ignore[arg-type]
             return tuple(
                 On(kind.name, one.name, self._selections(one, depth)) for one in random.sample(list(possible), 2)
             )
@@ -185,7 +185,7 @@ class Generator:
             return below
         at, one = found
         parent = one.below[0].parent
-        fields = self._fields(self._schema.type_map[parent]) if parent in self._schema.type_map else {}
+        fields = self._fields(self.schema.type_map[parent]) if parent in self.schema.type_map else {}
         ways = [name for name in LARGE_LISTS if name in fields]
         if not ways:
             return below
@@ -225,7 +225,7 @@ class Generator:
         return replaced(below, at, ())
 
     def _definition(self, one: Field) -> GraphQLField | None:
-        kind = self._schema.type_map.get(one.parent)
+        kind = self.schema.type_map.get(one.parent)
         return None if kind is None else self._fields(kind).get(one.name)
 
 
@@ -233,15 +233,30 @@ def _harmless(one: Field, random: Random) -> Field:
     """A mutation as a dry run, or of nodes in the scratch tree."""
     arguments = dict(one.arguments)
     arguments["dryRun"] = Value("Boolean!", json=True)
-    if random.random() < 0.3 and _is_apart(arguments, random):
+    edits = {name: value.json for name, value in one.arguments if name in ("input", "edits")}
+    if random.random() < 0.3 and edits and all(_is_apart(json) for json in edits.values()):
         arguments["dryRun"] = Value("Boolean!", json=False)
+        arguments |= {name: replace(arguments[name], json=_apart(json, random)) for name, json in edits.items()}
     return replace(one, arguments=tuple(arguments.items()))
 
 
-def _is_apart(arguments: dict[str, Value], random: Random) -> bool:
-    """Put all its paths into the scratch tree; false if it has none."""
-    places: Sequence[str] = [name for name in ("path", "parent", "to") if name in arguments]
-    for name in places:
-        path = SCRATCH if name == "to" else random.choice(SCRATCH_PATHS)
-        arguments[name] = Value(arguments[name].type, path)
-    return "path" in places or "parent" in places
+def _is_apart(json: Any) -> bool:
+    """Whether an input of a mutation, or each of several, names a node to change, or the parent of a new one."""
+    if isinstance(json, list):
+        return all(_is_apart(one) for one in json)
+    if not isinstance(json, dict):
+        return False
+    if json.keys() & {"node", "parent"}:
+        return True
+    return bool(json) and all(_is_apart(one) for one in json.values())
+
+
+def _apart(json: Any, random: Random) -> Any:
+    """An input with all its nodes in the scratch tree."""
+    if isinstance(json, list):
+        return [_apart(one, random) for one in json]
+    if not isinstance(json, dict):
+        return json
+    if json.keys() <= {"path", "id"}:
+        return {"path": random.choice(SCRATCH_PATHS)}
+    return {name: _apart(one, random) for name, one in json.items()}

@@ -53,33 +53,33 @@ class Meter:
     """Meter with one `clade serve`, with these settings; it is restarted after it was killed."""
 
     def __init__(self, folder: Path, store: str, *, client_seconds: float = CLIENT_SECONDS, **settings: str) -> None:
-        self._server = Server(folder, "server", **{"store": store, "writes": "on", **settings})
-        self._client_seconds = client_seconds
+        self.server = Server(folder, "server", **{"store": store, "writes": "on", **settings})
+        self.client_seconds = client_seconds
         self.starts = 0
 
     @property
     def url(self) -> str:
-        return f"{self._server.url}/graphql"
+        return f"{self.server.url}/graphql"
 
     async def start(self) -> None:
         """Start the server, and send requests that load all modules."""
-        await self._server.start(probe.install)
+        await self.server.start(probe.install)
         self.starts += 1
         for query in WARM:
-            await self._server.ask(query)
+            await self.server.ask(query)
 
     async def restart(self) -> None:
         """Restart the server with empty caches."""
-        self._server.kill()
+        self.server.kill()
         await self.start()
 
     async def close(self) -> None:
-        await self._server.close()
+        await self.server.close()
 
     async def measure(self, sent: Sent) -> Measured:
         """Send a request and measure its cost; if it takes too long, the server is killed and restarted."""
         before = await self._ready()
-        pid = self._server.pid
+        pid = self.server.pid
         forget_peak(pid)
         cpu, began = cpu_seconds(pid), time.monotonic()
         self._health = 0.0
@@ -123,8 +123,8 @@ class Meter:
     async def _send(self, sent: Sent) -> tuple[int | None, int, bool]:
         """Status and length of the response, and whether the client ended it: too much time or CPU."""
         asked = asyncio.create_task(self._ask("POST", "/graphql", sent.body()))
-        pid = self._server.pid
-        end, most = time.monotonic() + self._client_seconds, cpu_seconds(pid) + CPU_SECONDS
+        pid = self.server.pid
+        end, most = time.monotonic() + self.client_seconds, cpu_seconds(pid) + CPU_SECONDS
         while not asked.done() and time.monotonic() < end and cpu_seconds(pid) < most:
             await asyncio.wait([asked], timeout=CPU_LOOK_SECONDS)
         if not asked.done():
@@ -155,7 +155,7 @@ class Meter:
     async def _after(self, began: float, seconds: float) -> dict[str, float] | None:
         """The probe's figures, None where it does not answer within the client's time."""
         with contextlib.suppress(OSError, NoAnswer, TimeoutError, asyncio.IncompleteReadError):
-            async with asyncio.timeout(max(PROBE_SECONDS, self._client_seconds - seconds)):
+            async with asyncio.timeout(max(PROBE_SECONDS, self.client_seconds - seconds)):
                 return await self._probed()
         return None
 
@@ -175,7 +175,7 @@ class Meter:
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> Any:
-        host, port = self._server.url.removeprefix("http://").split(":")
+        host, port = self.server.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         try:
             yield reader, writer

@@ -42,10 +42,14 @@ class Sizes:
     states: int = 3_900
 
 
-_RENAME = "mutation($path: Path!, $key: String!) { renameLocation(path: $path, key: $key) { node { id } } }"
-_DELETE = "mutation($path: Path!) { deleteLocation(path: $path) { node { id } } }"
-_CREATE = """mutation($parent: Path, $key: String!, $id: ID) {
-  createLocation(parent: $parent, key: $key, name: "made", id: $id, attributes: {state: {}}) { node { id } } }"""
+_RENAME = """mutation($path: Path!, $key: String!) {
+  changed: moveLocation(input: {node: {path: $path}, key: $key}) { userErrors { message } } }"""
+_DELETE = """mutation($path: Path!) {
+  changed: deleteLocation(input: {node: {path: $path}}) { userErrors { message } } }"""
+_CREATE = """mutation($parent: Path!, $key: String!, $id: ID) {
+  changed: createLocation(
+    input: {parent: {path: $parent}, key: $key, name: "made", id: $id, attributes: {state: {}}}
+  ) { userErrors { message } } }"""
 
 
 def locations(sizes: Sizes = Sizes()) -> Rows:
@@ -109,6 +113,7 @@ def age(url: str) -> None:
     for query, variables in _changes():
         answer = httpx.post(url, json={"query": query, "variables": variables}, timeout=60).json()
         assert "errors" not in answer, answer
+        assert not answer["data"]["changed"]["userErrors"], answer
 
 
 def _changes() -> Iterator[tuple[str, dict[str, str]]]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from graphql import GraphQLError
+from graphql import GraphQLError, MaxIntrospectionDepthRule, validate
 
 from bench.cost.generator import Generator
 from bench.cost.measured import DEFAULT, Bounds, Measured
@@ -74,7 +74,7 @@ class Search:
 
     def _is_accepted(self, sent: Sent) -> bool:
         try:
-            self._limits.parse(sent.query)
+            document = self._limits.parse(sent.query).document
         except (GraphQLError, RecursionError):
             return False
-        return True
+        return not validate(self._generator.schema, document, [MaxIntrospectionDepthRule])

@@ -23,7 +23,9 @@ from bench.report import number, table
 LIMIT, DYNAMODB_LIMIT = 100.0, 1_000.0  # write units of one partition, a second
 TREES, CONNECTIONS = 1_000, 64
 CREATE = """mutation Create($parent: Path!, $key: String!) {
-  createLocation(parent: $parent, key: $key, name: "A city", attributes: {city: {}}) { node { path } } }"""
+  createLocation(
+    input: {parent: {path: $parent}, key: $key, name: "A city", attributes: {city: {}}}
+  ) { node { path } userErrors { message } } }"""
 HEAD = (
     "server", "limit", "transactions/s", "nodes/s", "failed/s", "throttled calls/s", "p50 ms", "p99 ms",
     "CPU ms a node",

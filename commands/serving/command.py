@@ -12,6 +12,9 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all addresses.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for any that is free.", min=0, max=65535)] = 8000,
     workers: Annotated[int, typer.Option(help="Number of processes that share the port.", min=1)] = 1,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Load the demo data first, into an empty store, whose table it creates.")
+    ] = False,
     store: StoreUrl = None,
 ) -> None:
     """Start the server: the explorer at http://HOST:PORT/, GraphQL at http://HOST:PORT/graphql.
@@ -22,4 +25,4 @@ def serve(
 
     if store is not None:
         os.environ["CLADE_STORE"] = store  # read by the worker processes
-    start(host, port, workers)
+    start(host, port, workers, demo=demo)

@@ -5,6 +5,10 @@ headers, and reads any number of pipelined requests. A reverse proxy usually has
 needs them.
 """
 
+import socket
+import struct
+import sys
+import time
 from asyncio import TimerHandle, Transport
 from collections import OrderedDict
 from typing import Any, cast
@@ -13,12 +17,14 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from graph.errors import BAD_REQUEST, OVERLOADED, error_body
-from graph.observability.access_log import log_rejected
+from graph.observability.log import log_rejected
+from graph.observability.request_info import ARRIVED
 
 MAX_CONNECTIONS = 4_096  # of one process, far above the requests that it can answer at a time; each takes a descriptor
 MAX_HEAD_BYTES = 65_536
 MAX_INCOMPLETE_BYTES = 64_000_000  # of all incomplete requests of one process
 MAX_PIPELINED = 32  # requests of one connection that wait for the responses to earlier ones
+GONE_SECONDS = 0.03  # after which a client that closed its side before the server read from it wants no response
 
 HEAD_TOO_LARGE = f"The request head is larger than {MAX_HEAD_BYTES:,} bytes; send the query in the body of a POST."
 HAS_TRAILERS = "The request has trailers, which are not supported; send headers."
@@ -28,6 +34,28 @@ _HEADERS = (
     b"cache-control: no-store\r\nconnection: close\r\n\r\n"
 )
 _data_received, _on_headers_complete = HttpToolsProtocol.data_received, HttpToolsProtocol.on_headers_complete
+
+
+# Of Linux's `struct tcp_info`: the state, and the milliseconds since data came last.
+_TCP_INFO = struct.Struct("B51xI")
+_CLOSE_WAIT = 8  # the client has closed its side
+
+
+def in_kernel(transport: Transport) -> tuple[float, bool]:
+    """For how many seconds the last bytes of a connection have waited in the kernel, and whether its client has gone.
+
+    Only Linux tells. A loop that is busy accepts connections late, while their requests, and their ends, have come.
+    """
+    if sys.platform != "linux":
+        return 0.0, False
+    connection = transport.get_extra_info("socket")
+    try:
+        state, milliseconds = _TCP_INFO.unpack(
+            connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+        )
+    except (OSError, AttributeError, struct.error):  # no TCP
+        return 0.0, False
+    return milliseconds / 1000, state == _CLOSE_WAIT
 
 
 class Rejection(Exception):
@@ -173,8 +201,18 @@ class HTTPProtocol(HttpToolsProtocol):
                 message = f"More than {MAX_PIPELINED} requests wait on this connection; wait for responses first."
                 self._stop_parser(400, message)
             self._unanswered = [one for one in (*self._unanswered, self.cycle) if not one.response_complete]
-        _on_headers_complete(self)
+            _on_headers_complete(self)
+        else:  # a request that waits for responses to earlier ones of its connection arrives when it is their turn
+            self._on_request()
         self.headers = self._trailers = []  # the request keeps its own list; the parser appends trailers to this one
+
+    def _on_request(self) -> None:
+        """Begin a request that arrived before the loop read it, if it is the first of its connection."""
+        seconds, has_gone = in_kernel(self.transport) if self.cycle is None else (0.0, False)
+        cast(dict[str, Any], self.scope)[ARRIVED] = time.perf_counter() - seconds
+        _on_headers_complete(self)
+        if has_gone and seconds > GONE_SECONDS:
+            self._disconnect_cycles()
 
     # -- called by uvicorn ---------------------------------------------------------------------------------------------
 

@@ -16,11 +16,11 @@ from graph.auth.loopback import is_loopback
 from graph.hierarchies.example_queries import Example, Sample, example_queries, read_samples
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
-from graph.observability import log_handler
+from graph.observability.log import log_config
 from graph.observability.metrics_server import exported
 from graph.settings import Settings, host_and_port
 from store.connect import open_store
-from store.engine.patience import REQUEST_PATIENCE
+from store.engine.protocol import REQUEST_PATIENCE
 from store.errors import BadInput, Unavailable, WrongTable
 from store.store_url import SQLiteUrl, parse_store_url
 from store.text import quantity
@@ -31,8 +31,11 @@ WORKERS_PER_PROCESSOR = 4
 OTHER_DESCRIPTORS = 512  # for the store, the log and the port, in addition to client connections
 
 
-def start(host: str, port: int, workers: int) -> None:
-    """Serve until the process is stopped. Raises BadInput for settings that do not fit together."""
+def start(host: str, port: int, workers: int, *, demo: bool = False) -> None:
+    """Serve until the process is stopped, with `demo` after loading the demo data into an empty store.
+
+    Raises BadInput for settings that do not fit together.
+    """
     settings = Settings()
     _check_workers(workers)
     classes = served(settings.hierarchies)  # errors in the settings are reported before the server listens
@@ -46,7 +49,7 @@ def start(host: str, port: int, workers: int) -> None:
     port = _available_port(host, port, "use another --port or --host")
     if settings.metrics:
         _available_port(*host_and_port(settings.metrics), "set another CLADE_METRICS")
-    if settings.demo:
+    if demo:
         from commands.demo import prepare_demo  # with the modules of imports, which a server does without
 
         asyncio.run(prepare_demo(settings.store))
@@ -66,7 +69,7 @@ def _config(settings: Settings, host: str, port: int, workers: int) -> ServerCon
         host=host,
         port=port,
         workers=workers,
-        log_config=log_handler.config(settings.log_level, settings.log_format),
+        log_config=log_config(settings.log_level),
         log_level="error",  # its warnings are about invalid HTTP, which the access log has
         access_log=False,
         server_header=False,

@@ -5,8 +5,8 @@ from typing import Any
 
 from commands.templates.alarms import BREACHING_PERIODS, NAMESPACE, PERIOD_SECONDS, PERIODS, Alarm, Metric, alarms
 from store.dynamodb.iam_policy import Use, policy_document
-from store.dynamodb.table_definition import RECOVERY, TTL, table_definition
-from store.engine.table_options import TableOptions
+from store.dynamodb.table import RECOVERY, TTL, table_definition
+from store.engine.protocol import TableOptions
 from store.model.keys import Index, index_name
 
 Json = dict[str, Any]

@@ -1,15 +1,70 @@
 """Terraform configuration of a table: the table, its alarms and its policies, from the parameters of CreateTable."""
 
+import json
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from commands.templates.alarms import BREACHING_PERIODS, NAMESPACE, PERIOD_SECONDS, PERIODS, Alarm, Metric, alarms
-from commands.templates.hcl import Block, Expression, write
 from store.dynamodb.iam_policy import Use, policy_document
-from store.dynamodb.table_definition import RECOVERY, TTL, table_definition
-from store.engine.table_options import TableOptions
+from store.dynamodb.table import RECOVERY, TTL, table_definition
+from store.engine.protocol import TableOptions
 from store.errors import BadInput
 from store.model.keys import Index, index_name
+
+_INDENT = "  "
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An expression that is written as it is, such as `aws_dynamodb_table.clade.arn`."""
+
+    text: str
+
+
+@dataclass
+class Block:
+    """A block: its type with its labels, attributes in their order, and blocks inside."""
+
+    header: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    blocks: list["Block"] = field(default_factory=list)
+
+    def lines(self, indent: str = "") -> Iterator[str]:
+        yield f"{indent}{self.header} {{"
+        inner = indent + _INDENT
+        width = max(map(len, self.attributes), default=0)
+        for name, value in self.attributes.items():
+            yield f"{inner}{name:<{width}} = {write(value, inner)}"
+        for number, block in enumerate(self.blocks):
+            if number or self.attributes:
+                yield ""
+            yield from block.lines(inner)
+        yield f"{indent}}}"
+
+
+def write(value: Any, indent: str = "") -> str:
+    """A value: text, number, boolean, list, map or expression. Texts have no templates: `${` is escaped."""
+    inner = indent + _INDENT
+    match value:
+        case Expression(text):
+            return text
+        case list() if value:
+            items = "".join(f"{inner}{write(item, inner)},\n" for item in value)
+            return f"[\n{items}{indent}]"
+        case Mapping() if value:
+            pairs = "".join(f"{inner}{_text(key)} = {write(item, inner)}\n" for key, item in value.items())
+            return f"{{\n{pairs}{indent}}}"
+        case str():
+            return _text(value)
+        case _:
+            return json.dumps(value)
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("${", "$${").replace("%{", "%%{")
+
 
 Json = dict[str, Any]
 

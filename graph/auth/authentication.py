@@ -15,8 +15,7 @@ from graph.errors import UNAUTHENTICATED, RequestRejected
 from graph.observability.request_info import cut
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator, is_key
-from resolvers.access.caller import ANYONE, Caller, InvalidCredential
-from resolvers.access.grants import Grants
+from resolvers.access.grants import ANYONE, Caller, Grants, InvalidCredential
 
 if TYPE_CHECKING:
     from graph.auth.jwt_tokens import Tokens

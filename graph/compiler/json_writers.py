@@ -2,7 +2,8 @@
 around nodes that are written already.
 
 A generated function only checks the Python type of a value. A value of another type goes through the field's resolver
-and GraphQL's serialization; if these raise, the operation is interpreted instead.
+and GraphQL's serialization. If these raise, the fields of this node are written one by one (`LeafWriter.one_by_one`),
+with each error reported at its field.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,14 +13,12 @@ from itertools import count, islice, repeat
 from typing import Any, cast
 
 import orjson
-from graphql import GraphQLOutputType, is_enum_type, is_list_type, is_non_null_type
+from graphql import FieldNode, GraphQLOutputType, is_enum_type, is_list_type, is_non_null_type
 from graphql.execution.values import VariableValues
 
-from graph.errors import UnsupportedByPlan
-from graph.types.connection_types import PAGE_INFO
-from graph.types.field import resolver_of
-from graph.types.name_fields import DisplayName
-from graph.types.node_fields import AttributeField, RecordField
+from graph.types.list_types import PAGE_INFO
+from graph.types.node_fields import AttributeField, DisplayName, RecordField
+from resolvers.outcomes import Outcome, is_error
 from resolvers.planning.page import Page
 from resolvers.search.finder import FoundPage
 from store.bounded_cache import cached_function
@@ -47,11 +46,25 @@ _VALID = {
 }
 
 
+class FieldError(Exception):
+    """An error at a place below a field, which makes the nearest place above it null that may be null."""
+
+    def __init__(self, cause: Exception, below: tuple[str | int, ...]) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.below = below
+
+
+Report = Callable[[Exception, tuple[str | int, ...]], None]
+"""Takes an error that makes a place below a field null, and this place."""
+
+
 @dataclass(frozen=True)
 class LeafField:
     """A leaf field of an object: its response key, its type, its resolver and the arguments of this.
 
-    Where variables are among the arguments, `bind` gives the arguments for a request's variables.
+    Where variables are among the arguments, `bind` gives the arguments for a request's variables. `label` names the
+    field in messages, `nodes` are its places in the document.
     """
 
     key: str
@@ -59,10 +72,46 @@ class LeafField:
     resolve: Callable[..., Any]
     arguments: Mapping[str, Any] = field(default_factory=dict)
     bind: Callable[[VariableValues], Mapping[str, Any]] | None = None
+    label: str = ""
+    nodes: Sequence[FieldNode] = ()
 
     def resolved(self, record: Any, arguments: Mapping[str, Any]) -> Any:
-        """The serialized value. Raises where GraphQL would report an error."""
-        return _complete(self.kind, self.resolve(record, None, **arguments))
+        """The serialized value. Raises where GraphQL reports an error."""
+        return _value(self.kind, self.resolve(record, None, **arguments))
+
+    def completed(
+        self, record: Any, arguments: Outcome[Mapping[str, Any]], report: Report, below: tuple[str | int, ...]
+    ) -> Any:
+        """The serialized value, null where an error was reported; `arguments` may be their error. Raises FieldError
+        where an error makes the field null though it may not be.
+        """
+        try:
+            if is_error(arguments):
+                raise arguments
+            value = self._resolved(record, arguments)
+        except Exception as error:
+            return self._null(error, report, below)
+        return _complete(self.kind, value, self._inner(arguments), report, below, self.label)
+
+    def _resolved(self, record: Any, arguments: Mapping[str, Any]) -> Any:
+        return self.resolve(record, None, **arguments)
+
+    def _inner(self, arguments: Mapping[str, Any]) -> "Inner":
+        """The function that serializes the value inside of lists."""
+        return _serialize
+
+    def _null(self, error: Exception, report: Report, below: tuple[str | int, ...]) -> None:
+        if is_non_null_type(self.kind):
+            raise FieldError(error, below) from None
+        report(error, below)
+
+
+def bound(bind: Callable[[VariableValues], Any], variables: VariableValues) -> Any:
+    """The arguments of a field, or their error."""
+    try:
+        return bind(variables)
+    except Exception as error:
+        return error.with_traceback(None)
 
 
 @dataclass(frozen=True)
@@ -83,20 +132,28 @@ class ValueField(LeafField):
     fields: Sequence["LeafField | TypeName"] = ()
 
     def resolved(self, record: Any, arguments: Mapping[str, Any]) -> Any:
-        found = self.resolve(record, None)
-        if isinstance(found, list):
-            return [self._object(one, arguments) for one in found]
-        return None if found is None else self._object(found, arguments)
+        return self.completed(record, arguments, _raise, ())
 
-    def _object(self, value: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            one.key: one.name if isinstance(one, TypeName) else one.resolved(value, arguments[one.key])
-            for one in self.fields
-        }
+    def _resolved(self, record: Any, arguments: Mapping[str, Any]) -> Any:
+        return self.resolve(record, None)
+
+    def _inner(self, arguments: Mapping[str, Any]) -> "Inner":
+        def of_fields(kind: Any, value: Any, report: Report, below: tuple[str | int, ...]) -> dict[str, Any]:
+            return {
+                one.key: one.name
+                if isinstance(one, TypeName)
+                else one.completed(value, arguments[one.key], report, (*below, one.key))
+                for one in self.fields
+            }
+
+        return of_fields
 
     def count(self, record: Any) -> int:
         """What the fields of its objects count as in the budget."""
-        found = self.resolve(record, None)
+        try:
+            found = self.resolve(record, None)
+        except Exception:  # it is reported where the field is written
+            return 0
         objects = found if isinstance(found, list) else [] if found is None else [found]
         inner = [field for field in self.fields if isinstance(field, ValueField)]
         return len(self.fields) * len(objects) + sum([field.count(one) for field in inner for one in objects])
@@ -120,18 +177,44 @@ class LeafWriter:
 
     def __init__(self, fields: Sequence[LeafField | TypeName | Constant], *, whole: bool) -> None:
         self._number = next(_numbers)
-        leaves = {n: leaf for n, leaf in enumerate(fields) if isinstance(leaf, LeafField)}
-        self._arguments = {n: leaf.arguments for n, leaf in leaves.items()}
-        self._bind = {n: leaf.bind for n, leaf in leaves.items() if leaf.bind is not None}
+        self._fields = fields
+        self._whole = whole
+        self._leaves = {n: leaf for n, leaf in enumerate(fields) if isinstance(leaf, LeafField)}
+        self._arguments: dict[int, Any] = {n: leaf.arguments for n, leaf in self._leaves.items()}
+        self._bind = {n: leaf.bind for n, leaf in self._leaves.items() if leaf.bind is not None}
         self.varies = bool(self._bind)
         self._write = _generate(fields, whole)
 
     def bound(self, variables: VariableValues) -> Callable[[Record], bytes]:
-        """The writer with these variables. Raises GraphQLError where they do not fit."""
-        if not self.varies:
-            return self
-        arguments = self._arguments | {n: bind(variables) for n, bind in self._bind.items()}
-        return partial(self._write, arguments=arguments)
+        """The writer with these variables, if it varies. It raises where one of its fields has an error."""
+        return partial(self._write, arguments=self._bound_arguments(variables))
+
+    def one_by_one(self, record: Record, variables: VariableValues, report: Callable[..., None]) -> bytes | None:
+        """The same JSON for a record of which a field has an error: null for a field that may be null, else None, for
+        the whole object. Calls `report` with the field of each error, the error, and the place below the field.
+        """
+        members: list[bytes] = []
+        arguments = self._bound_arguments(variables)
+        for n, one in enumerate(self._fields):
+            match one:
+                case TypeName():
+                    json = orjson.dumps(one.name)
+                case Constant():
+                    json = one.json
+                case LeafField():
+                    reported = partial(report, one)
+                    try:
+                        json = _dumped(one.completed(record, arguments[n], reported, ()), one, reported)
+                    except FieldError as error:
+                        reported(error.cause, error.below)
+                        return None
+            members.append(key_of(one.key) + json)
+        written = b",".join(members)
+        return b"{" + written + b"}" if self._whole else written
+
+    def _bound_arguments(self, variables: VariableValues) -> dict[int, Any]:
+        """The arguments by the numbers of their fields; the error in the place of those that do not fit."""
+        return self._arguments | {n: bound(bind, variables) for n, bind in self._bind.items()}
 
     def __call__(self, record: Record) -> bytes:
         fragments = record.fragments
@@ -213,25 +296,65 @@ def _stored(attribute: Attribute) -> str:
     return value
 
 
-def _complete(kind: GraphQLOutputType, value: Any) -> Any:
-    """A value as GraphQL completes it. Raises UnsupportedByPlan where that would be an error."""
+def _value(kind: Any, value: Any) -> Any:
+    """A value as GraphQL completes it. Raises where that is an error."""
     if is_non_null_type(kind):
         if value is None:
-            raise UnsupportedByPlan
-        return _complete(kind.of_type, value)
+            raise TypeError
+        return _value(kind.of_type, value)
+    if value is None:
+        return None
+    return [_value(kind.of_type, one) for one in value] if is_list_type(kind) else kind.serialize(value)
+
+
+Inner = Callable[[Any, Any, Report, tuple[str | int, ...]], Any]
+"""Serializes a value of a type, at a place below its field. Raises whatever error there is."""
+
+
+def _serialize(kind: Any, value: Any, report: Report, below: tuple[str | int, ...]) -> Any:
+    return kind.serialize(value)
+
+
+def _complete(kind: Any, value: Any, inner: Inner, report: Report, below: tuple[str | int, ...], label: str) -> Any:
+    """A value as GraphQL completes it. Raises FieldError where an error makes it null though it may not be."""
+    if not is_non_null_type(kind):
+        try:
+            return _completed(kind, value, inner, report, below, label)
+        except FieldError as error:
+            report(error.cause, error.below)
+            return None
+    found = _completed(kind.of_type, value, inner, report, below, label)
+    if found is None:
+        raise FieldError(TypeError(f"Cannot return null for non-nullable field {label}."), below)
+    return found
+
+
+def _completed(kind: Any, value: Any, inner: Inner, report: Report, below: tuple[str | int, ...], label: str) -> Any:
     if value is None:
         return None
     if is_list_type(kind):
-        return [_complete(kind.of_type, one) for one in value]
-    return kind.serialize(value)  # type: ignore[union-attr]
+        return [_complete(kind.of_type, one, inner, report, (*below, n), label) for n, one in enumerate(value)]
+    try:
+        return inner(kind, value, report, below)
+    except FieldError:
+        raise
+    except Exception as error:
+        raise FieldError(error, below) from None
 
 
-def compiled_resolver(definition: Any) -> Any:
-    """The resolver of a field. Raises UnsupportedByPlan for a field that plans do not compile."""
-    resolve = None if definition is None else resolver_of(definition)
-    if resolve is None:
-        raise UnsupportedByPlan
-    return resolve
+def _dumped(value: Any, leaf: LeafField, report: Report) -> bytes:
+    """A value as JSON. Raises FieldError as `_complete` does, where JSON has no form for it."""
+    try:
+        return orjson.dumps(value)
+    except Exception as error:
+        if is_non_null_type(leaf.kind):
+            raise FieldError(error, ()) from None
+        report(error, ())
+        return b"null"
+
+
+def _raise(error: Exception, below: tuple[str | int, ...]) -> None:
+    raise error
 
 
 class ConnectionField:
@@ -240,6 +363,7 @@ class ConnectionField:
     """
 
     def __init__(self, key: str, name: str, kind: str, fields: Sequence[tuple[str, str]] = ()) -> None:
+        self.key = key
         self.name = name
         self.kind = kind
         self.number = next(_numbers)
@@ -247,11 +371,13 @@ class ConnectionField:
         self._start = key_of(key)
         self._fields = fields
 
-    def write(self, page: Page, nodes: Iterator[bytes]) -> bytes:
-        """The field of a page with its key. Takes the JSON of the page's nodes from `nodes`."""
+    def write(self, page: Page, *nodes: Iterator[bytes]) -> bytes:
+        """The field of a page with its key. Takes the JSON of the page's nodes from each of `nodes`: of `edges` there
+        are as many as keys with a `node`.
+        """
         match self.name:
             case "nodes":
-                return b"".join((self._start, b"[", b",".join(islice(nodes, len(page.records))), b"]"))
+                return b"".join((self._start, b"[", b",".join(islice(nodes[0], len(page.records))), b"]"))
             case "edges":
                 edges = [self._edge(page, record, nodes) for record in page.records]
                 return b"".join((self._start, b"[", b",".join(edges), b"]"))
@@ -259,7 +385,7 @@ class ConnectionField:
                 values = {key: PAGE_INFO[name](page) if name in PAGE_INFO else self.kind for key, name in self._fields}
                 return self._start + orjson.dumps(values)
             case "totalCount":
-                return self._start + orjson.dumps(page.total)
+                return self._start + (b"null" if is_error(page.total) else orjson.dumps(page.total))
             case "complete":
                 return self._start + orjson.dumps(cast(FoundPage, page).complete)
             case _:
@@ -275,11 +401,12 @@ class ConnectionField:
         if page.records and is_short and len(page.json_fields) < MAX_CACHED_FIELDS:
             page.json_fields[self.number] = field, fields
 
-    def _edge(self, page: Page, record: Record, nodes: Iterator[bytes]) -> bytes:
+    def _edge(self, page: Page, record: Record, nodes: Sequence[Iterator[bytes]]) -> bytes:
+        rest = iter(nodes)
         values = {
             "cursor": lambda: orjson.dumps(page.cursor(record)),
             "kilometers": lambda: orjson.dumps(cast(FoundPage, page).kilometers[record.id]),
-            "node": lambda: next(nodes),
+            "node": lambda: next(next(rest)),
         }
         typename = orjson.dumps(self.kind)
         fields = [key_of(key) + (values[name]() if name in values else typename) for key, name in self._fields]

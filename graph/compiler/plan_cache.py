@@ -9,6 +9,7 @@ from graphql import (
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
+    GraphQLError,
     GraphQLIncludeDirective,
     GraphQLObjectType,
     GraphQLSchema,
@@ -19,8 +20,7 @@ from graphql import (
 )
 from graphql.execution.values import VariableValues, get_directive_values, get_variable_values
 
-from graph.compiler.operation_plan import FoundRoot, OperationPlan
-from graph.errors import UnsupportedByPlan
+from graph.compiler.operation_plan import FoundRoot, OperationPlan, SearchedRoot
 from graph.operation.document_cache import ParsedDocument
 from graph.operation.document_limits import nodes_in
 from graph.operation.graphql_request import GraphQLRequest
@@ -28,9 +28,12 @@ from graph.operation.lookahead import LookAhead, SelectedFields, Types, has_vari
 from graph.types.field import resolver_of
 from graph.types.root_fields import Target
 from resolvers.lookup import Lookup
+from resolvers.outcomes import Outcome, is_error
 from resolvers.planning.relations import Selection
 from store.bounded_cache import BoundedCache
+from store.errors import CladeError
 
+MAX_ERRORS = 50  # of the variables of one request, as graphql-core has it
 CHARACTER_BYTES = 130  # of memory that a plan takes for each character of its document
 
 MAX_SEVERAL_CHARACTERS = 300_000
@@ -50,43 +53,71 @@ class BoundPlan:
     """A plan with the variables of one request: its look-ahead, and all that it looks up."""
 
     def __init__(self, plan: OperationPlan, variables: VariableValues) -> None:
-        """Raises GraphQLError where the variables do not fit, BadInput for invalid arguments."""
         self.plan = plan
+        self.variables = variables
         self.look_ahead = plan.look_ahead or LookAhead(plan.fields, variables)
-        self.roots: list[tuple[FoundRoot, Sequence[Target]]] = []
-        """The fields of Query that look nodes up, with the targets that their arguments name."""
+        self.roots: list[tuple[FoundRoot, Outcome[Sequence[Target]]]] = []
+        """The fields of Query that look nodes up, with the targets that their arguments name, or the error of these."""
         self.lookups: list[tuple[Lookup, Selection]] = []
-        self.searched = [(root, resolver_arguments(root.definition, root.node, variables)) for root in plan.searched]
-        """The fields of Query that find nodes, with their arguments."""
+        self.searched = [(root, _arguments(root, variables)) for root in plan.searched]
+        """The fields of Query that find nodes, with their arguments, or the error of these."""
         for root in plan.found:
-            targets = root.resolve.targets(resolver_arguments(root.definition, root.node, variables))
+            targets = _targets(root, variables)
             self.roots.append((root, targets))
+            if is_error(targets):
+                continue
             selection = self.look_ahead.selection(root.position.selected)
             self.lookups += [
-                (target, selection.expecting(field.level)) for field, target in targets if target is not None
+                (target, selection.expecting(field.level)) for field, target in targets if isinstance(target, tuple)
             ]
+
+
+def _arguments(root: FoundRoot | SearchedRoot, variables: VariableValues) -> dict[str, Any] | GraphQLError:
+    try:
+        return resolver_arguments(root.definition, root.node, variables)
+    except GraphQLError as error:
+        return error.with_traceback(None)
+
+
+def _targets(root: FoundRoot, variables: VariableValues) -> Outcome[Sequence[Target]]:
+    given = _arguments(root, variables)
+    if isinstance(given, GraphQLError):
+        return given
+    try:
+        return root.resolve.targets(given)
+    except CladeError as error:
+        return error.bare()
+
+
+class InvalidVariables(Exception):
+    """Variables that do not fit their types; `errors` says which."""
+
+    def __init__(self, errors: list[GraphQLError]) -> None:
+        super().__init__(f"{len(errors)} errors")
+        self.errors = errors
 
 
 class PlanCache:
     """Plans by operation and by the values of the variables in directives, kept with the document."""
 
-    def __init__(self, schema: GraphQLSchema, types: Types, *, keep: int = 16) -> None:
-        """At most `keep` plans of one document."""
+    def __init__(self, schema: GraphQLSchema, types: Types, *, keep: int = 16, hide_suggestions: bool = False) -> None:
+        """At most `keep` plans of one document. With `hide_suggestions` errors of variables suggest no similar
+        names.
+        """
         self._schema = schema
         self._types = types
         self._keep = keep
-        self._interpreted = interpreted_fields(schema, types)
+        self._hides = hide_suggestions
+        self._in_place = fields_in_place(schema, types)
         self._several: WeakSet[ParsedDocument] = WeakSet()
         self._characters = 0
 
-    def get(
-        self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest
-    ) -> BoundPlan | None:
-        """The plan of an operation with its coerced variables; None where the operation has to be interpreted."""
-        found = document.bound.get(request)
+    def get(self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest) -> BoundPlan:
+        """The plan of a query with its coerced variables. Raises InvalidVariables."""
+        found: BoundPlan | None = document.bound.get(request)
         if found is None:
             found = self._bind(document, operation, request)
-            if found is not None and self._may_keep(found, document, request):
+            if self._may_keep(found, document, request):
                 document.bound[request] = found
         return found
 
@@ -96,16 +127,15 @@ class PlanCache:
             return False
         return bound.plan.look_ahead is not None or len(request.query) <= MAX_BOUND_CHARACTERS
 
-    def _bind(
-        self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest
-    ) -> BoundPlan | None:
+    def _bind(self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest) -> BoundPlan:
         variables = _NO_VARIABLES
         if operation.variable_definitions:
             coerced = get_variable_values(
-                self._schema, operation.variable_definitions, request.variables or {}, max_errors=1
-            )
+                self._schema, operation.variable_definitions, request.variables or {}, hide_suggestions=self._hides,
+                max_errors=MAX_ERRORS,
+            )  # fmt: skip
             if isinstance(coerced, list):
-                return None
+                raise InvalidVariables(coerced)
             variables = coerced
         if document.deciding is None:
             document.deciding = deciding_variables(document.document)
@@ -115,24 +145,22 @@ class PlanCache:
         if plans is None:
             size = CHARACTER_BYTES * len(request.query)
             plans = document.plans = BoundedCache("plans", self._keep, bytes_each=size)
-        if key in plans:
-            plan = plans.get(key)
-        else:
+        plan = plans.get(key)
+        if plan is None:
             plan = self._compile(document, operation, variables)
             plans.put(key, plan)
             self._limit_several(document, sum(map(len, key)) + len(request.query))
-        return None if plan is None else BoundPlan(plan, variables)
+        return BoundPlan(plan, variables)
 
     def _compile(
         self, document: ParsedDocument, operation: OperationDefinitionNode, variables: VariableValues
-    ) -> OperationPlan | None:
-        if has_field(document.document, operation, variables, self._interpreted):
-            return None
+    ) -> OperationPlan:
         fields = SelectedFields(self._schema, self._types, document.document.definitions, operation, variables)
+        is_current = has_field(document.document, operation, variables, self._in_place)
         try:
-            return OperationPlan(fields, variables, varying_fields(document.document))
-        except UnsupportedByPlan:
-            return None
+            return OperationPlan(fields, variables, varying_fields(document.document), is_current=is_current)
+        except GraphQLError as error:  # of a directive on a field of Query
+            raise InvalidVariables([error]) from None
 
     def _limit_several(self, document: ParsedDocument, characters: int) -> None:
         """Count a plan of a document that can have several; past the limit the plans of all these are dropped."""
@@ -159,8 +187,8 @@ def varying_fields(document: DocumentNode) -> frozenset[int]:
     return frozenset(id(node) for node in nodes_in(document) if isinstance(node, FieldNode) and has_variables(node))
 
 
-def interpreted_fields(schema: GraphQLSchema, types: Types) -> frozenset[str]:
-    """The names of the fields of nodes that no plan compiles."""
+def fields_in_place(schema: GraphQLSchema, types: Types) -> frozenset[str]:
+    """The names of the fields of nodes that graphql-core executes in place."""
     kinds = [kind for kind in map(schema.get_type, types.values()) if isinstance(kind, GraphQLObjectType)]
     return frozenset(name for kind in kinds for name, field in kind.fields.items() if resolver_of(field) is None)
 
@@ -187,6 +215,14 @@ def has_field(
 
 
 def _is_included(node: SelectionNode, variables: VariableValues) -> bool:
+    """Whether a selection is included; also one whose directives the variables do not fit, which is an error later."""
+    try:
+        return _is_selected(node, variables)
+    except GraphQLError:
+        return True
+
+
+def _is_selected(node: SelectionNode, variables: VariableValues) -> bool:
     skip = node.directives and get_directive_values(GraphQLSkipDirective, node, variables)
     include = node.directives and get_directive_values(GraphQLIncludeDirective, node, variables)
     return not (skip and skip["if"]) and (not include or bool(include["if"]))

@@ -1,325 +1,325 @@
 """Plan runner: reads a bound plan's data level by level, then writes the response as bytes from the bottom up.
 
-The nodes of a response are held by position and type: a `PageResults` or `NodeResults` for each field that returns
-nodes, a `PositionNodes` for each position in it, and a `TypeGroup` for each type there.
+Each error is that of a field: of a field of Query, of a list or node that could not be read, or of a leaf. What it
+makes null is decided when the response is written (`response_nodes.py`), and where it is when the response is whole
+(`field_errors.py`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain, compress, islice
-from operator import attrgetter
-from typing import Any, cast
+from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
+from itertools import chain, islice, repeat
+from typing import Any, Protocol
 
 import orjson
+from graphql import GraphQLError, GraphQLObjectType
 
-from graph.compiler.json_writers import ConnectionField, LeafWriter, TypeName, key_of, objects
-from graph.compiler.operation_plan import AboveField, CompiledType, Connection, ListField, ResponsePosition, RootField
+from graph.compiler.field_errors import Root, Step, keys_of
+from graph.compiler.json_writers import TypeName, key_of
+from graph.compiler.operation_plan import InPlaceField, ListedRoots, RootField, SearchedRoot
 from graph.compiler.plan_cache import BoundPlan
+from graph.compiler.response_nodes import (
+    CHUNK,
+    FieldRows,
+    InPlaceResults,
+    NodeResults,
+    PageResults,
+    Shared,
+    TypeGroup,
+)
 from graph.operation.context import Context
-from graph.operation.lookahead import LookAhead
 from resolvers.ancestors import read_ancestors
+from resolvers.lists import read_pages, read_roots
 from resolvers.lookup import find_nodes
+from resolvers.outcomes import Outcome, awaited, each_of, gather_outcomes, is_error
 from resolvers.planner import list_requests
 from resolvers.planning.list_request import ListRequest
-from resolvers.planning.page import Page
 from resolvers.planning.relations import Relation
-from resolvers.restricted_lists import may_have_children, read_pages, read_roots
 from resolvers.search.hits import Selected
-from resolvers.session.budget import Budget
-from resolvers.session.outcomes import gather_all, raise_first_error
-from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
-from store.model.keys import hierarchy_of
 from store.model.records import Record
 
-FEW = 8  # nodes that are written before their bytes are counted, since each may have 400 KB under 30 aliases
-CHUNK = 256  # nodes between two yields to the event loop
-
-_PK, _LEVEL, _RECORDS = attrgetter("pk"), attrgetter("level"), attrgetter("records")
+_NONE: Counter[str] = Counter()
+STARTED_AT_ONCE = 64  # fields in place between two yields to the event loop
 
 
-class TypeGroup:
-    """The nodes of one type at one position, and the nodes that each of their relations leads to.
+class InPlace(Protocol):
+    """graphql-core's execution of single fields, in one attempt at a response."""
 
-    `owners` are the nodes whose relations have to be read; all others are written as `childless`.
+    def start(self, parent: GraphQLObjectType, source: Any, details: Any, keys: Sequence[str | int]) -> Any:
+        """The value of a field, or an awaitable of it. Raises the error of a field that may not be null."""
+        ...
+
+    @property
+    def errors(self) -> list[GraphQLError]:
+        """The errors that made fields in place, or fields below them, null."""
+        ...
+
+    def close(self) -> None:
+        """End what was started and that nobody will await."""
+        ...
+
+
+@dataclass(slots=True)
+class Written:
+    """A response: the JSON of its data, its errors in the order of the document, the number of those left out by their
+    codes, and whether the versions of trees prove it.
     """
 
-    def __init__(self, compiled: CompiledType, records: Sequence[Record], budget: Budget) -> None:
-        budget.spend_fields(compiled.count * len(records))
-        if compiled.values:
-            budget.spend_fields(compiled.value_counts(records))
-        self.compiled = compiled
-        self.owners = self._records = records
-        self.found: dict[ListField | AboveField, PageResults | NodeResults] = {}
-        self._budget = budget
-        self._owns: Sequence[object] | None = None
+    data: bytes
+    errors: Sequence[GraphQLError]
+    left_out: Counter[str]
+    is_proven: bool
 
-    def part(self, request: Request, look_ahead: LookAhead) -> None:
-        """Restrict the owners to nodes that may have something in the selected lists."""
-        if self.compiled.childless is None or any(
-            look_ahead.relation(field.relation).window.is_narrow for field in self.compiled.lists
-        ):
-            return
-        self._owns = may_have_children(request, self._records)
-        self.owners = list(compress(self._records, self._owns))
-        self._budget.spend_fields(self.compiled.empty_count * (len(self._records) - len(self.owners)))
 
-    async def write(self, look_ahead: LookAhead) -> list[bytes]:
-        """Each node as a JSON object."""
-        if self.compiled.is_leaf:
-            leaves = self.compiled.leaves
-            write = leaves[0].bound(look_ahead.variables) if leaves else _empty
-            few = len(self._records) <= FEW
-            return self._at_once(write, self._records) if few else await self._in_chunks(write, self._records)
-        if self._owns is None or self.compiled.childless is None:
-            return await self._write_owners(look_ahead)
-        owners = iter(await self._write_owners(look_ahead))
-        childless = [record for record, owns in zip(self._records, self._owns, strict=True) if not owns]
-        others = iter(await self._in_chunks(self.compiled.childless.bound(look_ahead.variables), childless))
-        return [next(owners) if owns else next(others) for owns in self._owns]
+class PlanRun:
+    """One run of a plan, by `written`."""
 
-    async def _write_owners(self, look_ahead: LookAhead) -> list[bytes]:
-        owners = self.owners
-        columns: list[tuple[bytes, list[bytes]]] = []
-        for part in self.compiled.parts:
-            if not isinstance(part, LeafWriter):
-                columns.append((key_of(part.key), await self.found[part].write(look_ahead)))
-            elif len(owners) <= FEW:
-                columns.append((b"", self._at_once(part.bound(look_ahead.variables), owners)))
+    def __init__(self, bound: BoundPlan, context: Context, in_place: Callable[[], InPlace]) -> None:
+        """`in_place` makes the execution of fields that are not compiled."""
+        self.request, self.look_ahead = context.request, bound.look_ahead
+        # Not the run itself, or the response would be a cycle of references.
+        self._shared = Shared(self.request, self.look_ahead)
+        self.errors = self._shared.errors
+        self._bound = bound
+        self._plan = bound.plan
+        self._context = context
+        self._new_in_place = in_place
+        self._in_place: InPlace | None = None
+        self._started: list[tuple[list[Step], list[str | int]]] = []  # the places of fields in place
+        self._values: list[list[Any]] = []  # of fields in place
+        self._is_proven = True
+        self._root = Root()
+        self._found: dict[RootField, FieldRows] = {}
+
+    async def written(self) -> Written:
+        """The response. Raises BudgetExceeded where a budget of the whole response is exceeded."""
+        self.request.budget.spend_fields(self._plan.count)
+        try:
+            await self._read_roots()
+            while groups := self._shared.groups:
+                self._shared.groups = []
+                await self._read_level(groups)
+        except BaseException:
+            self._close()
+            raise
+        data = await self._data()
+        if self._in_place is not None:
+            self._add_errors_in_place(self._in_place.errors)
+        errors, left_out = self._located() if self.errors.exist else ((), _NONE)
+        return Written(data, errors, left_out, self._is_proven)
+
+    def _located(self) -> tuple[Sequence[GraphQLError], Counter[str]]:
+        self._link()
+        return self.errors.in_order()
+
+    def _link(self) -> None:
+        """Let all rows have paths."""
+        for results in self._found.values():
+            results.link(self._root)
+
+    async def _data(self) -> bytes:
+        written: list[bytes] = []  # joined once, since it may be long
+        is_null = False
+        for root in self._plan.roots:
+            if isinstance(root, TypeName):
+                value: bytes | None = orjson.dumps(root.name)
+            elif root in self._found:
+                (value,) = await self._found[root].write()
             else:
-                columns.append((b"", await self._in_chunks(part.bound(look_ahead.variables), owners)))
-        if len(owners) > CHUNK:
-            await yield_to_loop()
-        return objects(columns, len(owners))
+                value = root.place.null
+            is_null |= value is None
+            start = key_of(root.key) if isinstance(root, TypeName) else root.place.start
+            written += (b"," if written else b"", start, value or b"")
+        return b"null" if is_null else b"".join((b"{", *written, b"}"))
 
-    def _at_once(self, write: Any, records: Sequence[Record]) -> list[bytes]:
-        """The JSON of a few nodes."""
-        written = list(map(write, records))
-        self._budget.spend_bytes(sum(map(len, written)))
-        return written
+    def _check_budgets(self) -> None:
+        """Raise the error of a budget that ends the whole response."""
+        if (refusal := self.request.budget.refusal) is not None:
+            raise refusal
 
-    async def _in_chunks(self, write: Any, records: Sequence[Record]) -> list[bytes]:
-        """The JSON of many nodes, of which a few at a time take memory before their bytes are counted."""
-        written: list[bytes] = []
-        for start in range(0, len(records), FEW):
-            written += self._at_once(write, records[start : start + FEW])
-            if start and start % CHUNK == 0:
-                await yield_to_loop()
-        return written
+    # -- the fields of Query -------------------------------------------------------------------------------------------
 
+    async def _read_roots(self) -> None:
+        """Read what the fields of Query lead to: all lookups in one call, side by side with all others."""
+        readers: list[tuple[RootField, Callable[[Any], FieldRows]]] = []
+        calls: list[Awaitable[Any]] = []
+        for field in self._plan.in_place:
+            readers.append((field, self._values_of(field)))
+            calls.append(self._gathered(await self._start(field, [None], partial(_at_root, field))))
+        for failed in self._plan.failed:
+            self._fail(failed, failed.error)
+        for listed in self._plan.listed:
+            relation = self.look_ahead.relation_or_error(listed.listing.relation)
+            if is_error(relation):
+                self._fail(listed, relation)
+            else:
+                readers.append((listed, self._pages_of(listed)))
+                calls.append(read_roots(self.request, listed.resolve.hierarchy, relation))
+        for searched, given in self._bound.searched:
+            if is_error(given):
+                self._fail(searched, given)
+            else:
+                selected = Selected(self.look_ahead.selection(searched.position), searched.counts)
+                readers.append((searched, self._pages_of(searched)))
+                calls.append(searched.resolve.find(self.request, given, selected))
+        if self._bound.roots:
+            calls.append(find_nodes(self.request, self._bound.lookups))
+        outcomes = [await awaited(calls[0])] if len(calls) == 1 else await gather_outcomes(calls)
+        self._check_budgets()
+        for (root, results_of), outcome in zip(readers, outcomes, strict=False):
+            if is_error(outcome):
+                self._fail(root, outcome)
+            else:
+                self._found[root] = results_of(outcome)
+        if self._bound.roots:
+            self._look_up(outcomes[-1])
 
-class PositionNodes:
-    """The nodes at one position of this response, in order, grouped by type."""
+    def _pages_of(self, root: ListedRoots | SearchedRoot) -> Callable[[Any], FieldRows]:
+        return lambda page: PageResults(self._shared, (0,), root.place, root.connection, [page])
 
-    def __init__(self, position: ResponsePosition, records: Sequence[Record], budget: Budget) -> None:
-        self._position = position
-        self._budget = budget
-        self._indices: list[Sequence[int]] = []
-        if len(records) <= 1:
-            self.groups = [
-                TypeGroup(position.compiled(record.hierarchy, record.level), records, budget) for record in records
-            ]
-        else:
-            self.groups = self._grouped(position, records)
-        self.is_leaf = all(group.compiled.is_leaf and not group.compiled.varies for group in self.groups)
+    def _values_of(self, field: InPlaceField) -> Callable[[Any], FieldRows]:
+        return lambda values: InPlaceResults(self._shared, (0,), field.place, values)
 
-    def _grouped(self, position: ResponsePosition, records: Sequence[Record]) -> list[TypeGroup]:
-        # Most positions hold nodes of one level, which needs no look at each node by itself.
-        levels = set(map(_LEVEL, records))
-        if len(levels) == 1 and len(hierarchies := {hierarchy_of(pk) for pk in set(map(_PK, records))}) == 1:
-            return [TypeGroup(position.compiled(*hierarchies, *levels), records, self._budget)]
-        by_tree: dict[tuple[str, str], list[int]] = {}  # most records are of few trees, and a tree has one hierarchy
-        groups: dict[CompiledType, list[int]] = {}
-        for index, record in enumerate(records):
-            key = (record.pk, record.level)
-            indices = by_tree.get(key)
-            if indices is None:
-                compiled = position.compiled(record.hierarchy, record.level)
-                indices = by_tree[key] = groups.setdefault(compiled, [])
-            indices.append(index)
-        self._indices = list(groups.values())
-        return [
-            TypeGroup(compiled, [records[index] for index in indices], self._budget)
-            for compiled, indices in groups.items()
-        ]
+    def _look_up(self, found: Outcome[Sequence[Outcome[Record | None]]]) -> None:
+        """The nodes of all lookups; an error of the batch is that of each."""
+        left = iter(each_of(found, len(self._bound.lookups)))
+        for root, targets in self._bound.roots:
+            if is_error(targets):
+                self._fail(root, targets)
+                continue
+            nodes: list[Outcome[Record | None]] = []
+            for check, target in targets:
+                one = next(left) if isinstance(target, tuple) else target
+                try:
+                    nodes.append(one if is_error(one) else check.checked(one))
+                except Exception as error:
+                    nodes.append(error)
+            self._found[root] = NodeResults(
+                self._shared, (0,), root.place, root.position, [nodes], many=root.resolve.many
+            )
 
-    def count(self, records: Sequence[Record]) -> int:
-        """The number of fields of some nodes here."""
-        types = [self._position.compiled(record.hierarchy, record.level) for record in records]
-        names = [one.value_counts([record]) for one, record in zip(types, records, strict=True) if one.values]
-        return sum([one.count for one in types]) + sum(names)
+    def _fail(self, root: Any, error: Exception) -> None:
+        self.errors.add(self._root, (0,), root.place.nodes, error, root.place.step)
 
-    async def write(self, look_ahead: LookAhead) -> list[bytes]:
-        """Each node as a JSON object, in order."""
-        if len(self.groups) == 1:
-            return await self.groups[0].write(look_ahead)
-        written = [b""] * sum(map(len, self._indices))
-        for group, indices in zip(self.groups, self._indices, strict=True):
-            for index, node in zip(indices, await group.write(look_ahead), strict=True):
-                written[index] = node
-        return written
+    # -- levels --------------------------------------------------------------------------------------------------------
 
-
-class NodeResults:
-    """The nodes that a field leads to, for each of some owners: a list of nodes, or one node or null."""
-
-    def __init__(
-        self, position: ResponsePosition, found: Sequence[Sequence[Record | None]], budget: Budget, *, many: bool
-    ) -> None:
-        self._found = found
-        self._many = many
-        records = [record for some in found for record in some if record is not None]
-        self.positions = [PositionNodes(position, records, budget)]
-
-    async def write(self, look_ahead: LookAhead) -> list[bytes]:
-        nodes = iter(await self.positions[0].write(look_ahead))
-        values = [[b"null" if record is None else next(nodes) for record in some] for some in self._found]
-        if self._many:
-            return [b"[" + b",".join(some) + b"]" for some in values]
-        return [some[0] if some else b"null" for some in values]
-
-
-class PageResults:
-    """A page of a list for each of some owners, written as a connection."""
-
-    def __init__(self, connection: Connection, pages: Sequence[Page], budget: Budget) -> None:
-        self._connection = connection
-        self._pages = pages
-        self._nodes: dict[ConnectionField, PositionNodes] = {}
-        # As of now: other requests, or a page that is here twice, may cache more of them while this one reads.
-        self._cached: dict[ConnectionField, list[bytes | None]] = {}
-        records = sum(map(len, map(_RECORDS, pages)))
-        budget.spend_fields(sum([part.count(len(pages), records) for part in connection.parts]))
-        for part, position in connection.positions.items():
-            cached: list[Any] = [page.json_fields.get(part.number) for page in pages]
-            found = [entry for entry in cached if entry is not None] if None in cached else cached
-            budget.spend_fields(sum([fields for _, fields in found]))
-            budget.spend_bytes(sum([len(json) for json, _ in found]))
-            self._cached[part] = [entry and entry[0] for entry in cached]
-            missing = [] if found is cached else list(compress(map(_RECORDS, pages), [e is None for e in cached]))
-            self._nodes[part] = PositionNodes(position, list(chain.from_iterable(missing)), budget)
-        self.positions = list(self._nodes.values())
-
-    async def write(self, look_ahead: LookAhead) -> list[bytes]:
-        columns = [(b"", await self._write_column(part, look_ahead)) for part in self._connection.parts]
-        if len(self._pages) > CHUNK:
-            await yield_to_loop()
-        return objects(columns, len(self._pages))
-
-    async def _write_column(self, part: ConnectionField, look_ahead: LookAhead) -> list[bytes]:
-        """One field of every page, in order. Its page caches it where it holds nothing that was read for its nodes."""
-        position = self._nodes.get(part)
-        nodes = iter(()) if position is None else iter(await position.write(look_ahead))
-        pages, cached = self._pages, self._cached.get(part) or [None] * len(self._pages)
-        if None not in cached:
-            return cast(list[bytes], cached)
-        column: list[bytes] = []
-        write = partial(_field, part, position, nodes)
-        for start in range(0, len(pages), CHUNK):
-            column += map(write, pages[start : start + CHUNK], cached[start : start + CHUNK])
-            if start:
-                await yield_to_loop()
-        return column
-
-
-def _field(
-    part: ConnectionField, position: PositionNodes | None, nodes: Iterator[bytes], page: Page, cached: bytes | None
-) -> bytes:
-    """One field of a page, from its cache or from written nodes."""
-    if cached is not None:
-        return cached
-    field = part.write(page, nodes)
-    if position is not None and position.is_leaf:
-        part.cache(page, field, position.count(page.records))
-    return field
-
-
-def _empty(record: Record) -> bytes:
-    """A node of which every field was skipped."""
-    return b"{}"
-
-
-async def run(bound: BoundPlan, context: Context) -> bytes:
-    """The response as JSON. Raises UnsupportedByPlan, ResponseTooLarge, and the errors of the batch functions."""
-    budget = context.budget
-    budget.spend_fields(bound.plan.count)
-    found = await _roots(bound, context)
-    await _fetch(context.request, bound.look_ahead, [position for one in found.values() for position in one.positions])
-    written: list[bytes] = []  # joined once, since it may be long
-    for root in bound.plan.roots:
-        if isinstance(root, TypeName):
-            value = orjson.dumps(root.name)
-        else:
-            (value,) = await found[root].write(bound.look_ahead)
-        written += (b"," if written else b"", key_of(root.key), value)
-    response = b"".join((b'{"data":{', *written, b"}}"))
-    budget.check_size(len(response))
-    return response
-
-
-async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResults | PageResults]:
-    """The nodes of the fields of Query: all lookups in one call, in parallel with the hierarchies' roots."""
-    request, listed = context.request, bound.plan.listed
-    relations = [bound.look_ahead.relation(field.listing.relation) for field in listed]  # raises for invalid arguments
-    selected = [Selected(bound.look_ahead.selection(one.position), one.counts) for one, _ in bound.searched]
-    calls: list[Any] = [
-        *[read_roots(request, field.resolve.hierarchy, one) for field, one in zip(listed, relations, strict=True)],
-        *[one.resolve.find(request, given, of) for (one, given), of in zip(bound.searched, selected, strict=True)],
-        find_nodes(request, bound.lookups),
-    ]
-    *pages, records = await gather_all(calls)
-    connections: list[tuple[RootField, Connection]] = [(field, field.listing.connection) for field in listed]
-    connections += [(searched, searched.connection) for searched, _ in bound.searched]
-    found: dict[RootField, NodeResults | PageResults] = {
-        field: PageResults(connection, [page], request.budget)
-        for (field, connection), page in zip(connections, pages, strict=True)
-    }
-    raise_first_error(records)
-    left = iter(records)
-    for root, targets in bound.roots:
-        some = [None if target is None else check.checked(next(left)) for check, target in targets]
-        found[root] = NodeResults(root.position, [some], request.budget, many=root.resolve.many)
-    return found
-
-
-async def _fetch(request: Request, look_ahead: LookAhead, positions: list[PositionNodes]) -> None:
-    """Read all that the nodes at these positions select, then what the nodes found there select, to the bottom."""
-    while groups := [group for position in positions for group in position.groups if not group.compiled.is_leaf]:
-        jobs: list[ListRequest] = []
+    async def _read_level(self, groups: Sequence[TypeGroup]) -> None:
+        """Read all that the nodes in these groups select."""
+        lists: list[ListRequest] = []
         lookups: list[tuple[Record, Relation]] = []
+        calls: list[Awaitable[Any]] = []
         for group in groups:
-            group.part(request, look_ahead)
-            for field in group.compiled.lists:
-                relation = look_ahead.relation(field.relation)
-                jobs += list_requests(group.owners, relation)
+            group.part()
+            for listed in group.listed:
+                if not is_error(listed):
+                    lists += list_requests(group.owners, listed)
             for up in group.compiled.above:
-                relation = look_ahead.relation(up.relation)
-                lookups += [(record, relation) for record in group.owners]
-        pages, found = await _read(request, jobs, lookups)
+                if isinstance(relation := self.look_ahead.relation_or_error(up.relation), Relation):
+                    lookups += zip(group.owners, repeat(relation))
+        started = await self._start_in_place(groups) if self._plan.is_current else ()
+        if lists:
+            calls.append(read_pages(self.request, lists))
+        if lookups:
+            calls.append(read_ancestors(self.request, lookups))
+        if started:
+            calls.append(self._gathered([value for _, _, values in started for value in values]))
+        found_by = [await awaited(calls[0])] if len(calls) == 1 else await gather_outcomes(calls)
+        outcomes: Iterator[Any] = iter(found_by)
+        self._check_budgets()
+        pages = iter(each_of(next(outcomes), len(lists)) if lists else ())
+        found = iter(each_of(next(outcomes), len(lookups)) if lookups else ())
+        values = iter(next(outcomes)) if started else iter(())
         for group in groups:
-            size = len(group.owners)
-            for field in group.compiled.lists:
-                group.found[field] = PageResults(field.connection, list(islice(pages, size)), request.budget)
-            for up in group.compiled.above:
-                some = list(islice(found, size))
-                group.found[up] = NodeResults(up.position, some, request.budget, many=up.many)
-        positions = [position for group in groups for one in group.found.values() for position in one.positions]
-        if len(jobs) + len(lookups) > CHUNK:
+            self._distribute(group, pages, found)
+        for group, executed, some in started:
+            own = list(islice(values, len(some)))
+            group.found[executed] = InPlaceResults(self._shared, group.owner_rows, executed.place, own)
+        if len(lists) + len(lookups) > CHUNK:
             await yield_to_loop()
 
+    def _distribute(self, group: TypeGroup, pages: Any, found: Any) -> None:
+        """Give a group its part of what was read."""
+        size = len(group.owners)
+        for field, listed in zip(group.compiled.lists, group.listed, strict=True):
+            some: Any = [listed] * size if is_error(listed) else list(islice(pages, size))
+            group.found[field] = PageResults(self._shared, group.owner_rows, field.place, field.connection, some)
+        for up in group.compiled.above:
+            relation = self.look_ahead.relation_or_error(up.relation)
+            nodes: Any = [relation] * size if is_error(relation) else list(islice(found, size))
+            group.found[up] = NodeResults(self._shared, group.owner_rows, up.place, up.position, nodes, many=up.many)
 
-async def _read(
-    request: Request, jobs: list[ListRequest], lookups: list[tuple[Record, Relation]]
-) -> tuple[Iterator[Page], Iterator[list[Record]]]:
-    """All lists, and all nodes above, each by one call of its batch function. Raises the first error among them."""
-    pages: Any = []
-    found: Any = []
-    if not lookups:
-        pages = await read_pages(request, jobs)
-    elif not jobs:
-        found = await read_ancestors(request, lookups)
-    else:
-        pages, found = await gather_all([read_pages(request, jobs), read_ancestors(request, lookups)])
-    raise_first_error(pages)
-    raise_first_error(found)
-    return iter(pages), iter(found)
+    # -- fields that graphql-core executes -----------------------------------------------------------------------------
+
+    async def _start_in_place(self, groups: Sequence[TypeGroup]) -> list[tuple[TypeGroup, InPlaceField, list[Any]]]:
+        started = []
+        if any(group.compiled.in_place for group in groups):
+            self._link()
+        for group in groups:
+            for field in group.compiled.in_place:
+                values = await self._start(field, group.owners, partial(group.place_of, field))
+                started.append((group, field, values))
+        return started
+
+    def _close(self) -> None:
+        """End the coroutines that have not begun: whatever was to await them has been cancelled."""
+        self._shared.groups.clear()
+        for value in chain.from_iterable(self._values):
+            if iscoroutine(value) and getcoroutinestate(value) == CORO_CREATED:
+                value.close()
+        if self._in_place is not None:
+            self._in_place.close()
+
+    async def _start(
+        self, field: InPlaceField, sources: Sequence[Any], steps: Callable[[int], list[Step]]
+    ) -> list[Any]:
+        """The values of a field for some objects, awaitables of them, or errors; all start before any is awaited, so
+        that dataloaders batch them.
+        """
+        self._is_proven &= field.is_proven
+        values: list[Any] = []
+        self._values.append(values)
+        starting = _Starting()
+        self._context.unfinished.add(starting)
+        for index, source in enumerate(sources):
+            values.append(self._started_value(field, source, steps(index)))
+            if index % STARTED_AT_ONCE == STARTED_AT_ONCE - 1:
+                await yield_to_loop()
+        self._context.unfinished.discard(starting)
+        return values
+
+    def _started_value(self, field: InPlaceField, source: Any, place: list[Step]) -> Any:
+        if self._in_place is None:
+            self._in_place = self._new_in_place()
+        keys = keys_of(place)
+        self._started.append((place, keys))
+        try:
+            return self._in_place.start(field.parent, source, field.details, keys)
+        except Exception as error:
+            return error
+
+    async def _gathered(self, values: Sequence[Any]) -> list[Any]:
+        """The values, with what was awaited in the place of each awaitable."""
+        waiting = [n for n, value in enumerate(values) if isinstance(value, Awaitable)]
+        found = list(values)
+        for n, outcome in zip(waiting, await gather_outcomes([values[n] for n in waiting]), strict=True):
+            found[n] = outcome
+        return found
+
+    def _add_errors_in_place(self, errors: Sequence[GraphQLError]) -> None:
+        """Add graphql-core's errors, each at the place of its field."""
+        places = {tuple(keys): place for place, keys in self._started}
+        for error in errors:
+            path = tuple(error.path or ())
+            place = next(places[path[:n]] for n in range(len(path), 0, -1) if path[:n] in places)
+            self.errors.add_located(partial(list, place), error)
+
+
+class _Starting:
+    """Fields in place that are still being started: dataloaders wait for them."""
+
+
+def _at_root(field: InPlaceField, row: int) -> list[Step]:
+    return [field.place.step]

@@ -1,32 +1,83 @@
 """Executor: graphql-core's interpreter as Strawberry sets it up, with budgets, and yielding to the event loop.
 
-It executes what is not compiled: mutations, histories, introspection, and queries in which a plan met an error. Leaves
-are written by the functions that plans use, which take a fifth of the time of a resolver call. The arguments of a field
-of nodes are coerced once for all of its parents, since each may have long lists.
-"""
+It executes mutations and subscriptions, and the single fields of queries that are not compiled, such as histories and
+introspection. Leaves are written by the functions that plans use, which take a fifth of the time of a resolver call.
+The arguments of a field of nodes are coerced once for all of its parents, since each may have long lists."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import iscoroutinefunction
-from typing import Any, cast
+from inspect import CORO_CREATED, getcoroutinestate, iscoroutine, iscoroutinefunction
+from typing import Any, Generic, Self, TypeVar, cast
 
-from graphql import GraphQLError, GraphQLObjectType, get_named_type, is_leaf_type, is_non_null_type, is_object_type
-from graphql.execution.collect_fields import FieldDetails
+from graphql import (
+    DocumentNode,
+    FragmentDefinitionNode,
+    GraphQLError,
+    GraphQLObjectType,
+    GraphQLSchema,
+    OperationDefinitionNode,
+    default_field_resolver,
+    default_type_resolver,
+    get_named_type,
+    is_leaf_type,
+    is_non_null_type,
+)
+from graphql.execution.collect_fields import FieldDetails, FragmentDetails
+from graphql.execution.values import VariableValues
 from graphql.pyutils import Path
 from graphql.pyutils.gather_with_cancel import gather_with_cancel
+from strawberry.execution import optimized_is_awaitable
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from graph.compiler.json_writers import LeafField
 from graph.errors import MAX_ERRORS_PER_CODE, cause_of, code_of, without_frames
-from graph.operation.lookahead import resolver_arguments
+from graph.operation.lookahead import leads_to_nodes, resolver_arguments
 from graph.types.field import Resolver, resolver_of
 from graph.types.search_fields import FoundField
-from resolvers.planning.relations import RelationKind
 from resolvers.session.budget import RELATION_FIELDS, Budget
 from store.concurrency import is_slice_over, yield_to_loop
 
-ABOVE = frozenset((RelationKind.PARENT.value, RelationKind.ANCESTORS.value))
+T = TypeVar("T")
+
+
+class EagerCoroutine(Generic[T]):
+    """A coroutine that has run until it first waits; awaiting this object continues it.
+
+    It runs in the current task, which has to await it. Raises the errors of the coroutine.
+    """
+
+    __slots__ = ("_waits_for", "_work", "is_done", "result")
+
+    result: T
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self.is_done = False
+        try:
+            self._waits_for: Any = work.send(None)
+        except StopIteration as ended:
+            self._finish(ended)
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        # As `yield from` does it: futures go up to the task, results and errors go down to the coroutine.
+        while not self.is_done:
+            try:
+                try:
+                    sent = yield self._waits_for
+                except BaseException as error:
+                    self._waits_for = self._work.throw(error)
+                else:
+                    self._waits_for = self._work.send(sent)
+            except StopIteration as ended:
+                self._finish(ended)
+        return self.result
+
+    def _finish(self, ended: StopIteration) -> None:
+        self.is_done = True
+        self.result = ended.value
+
+
 OBJECTS = 16  # completed between two looks at the clock
 
 Grouped = Mapping[str, list[FieldDetails]]
@@ -71,8 +122,58 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         self._fields: dict[tuple[GraphQLObjectType, int], tuple[Grouped, ObjectFields]] = {}
         self._resolutions: dict[tuple[GraphQLObjectType, int], Resolution | None] = {}
         self._errors: Counter[str] = Counter()
+        self._work: list[Any] | None = None  # the coroutines of single fields
         self._objects = 0
         self.is_over = False  # the time slice, when it was looked at last
+
+    @classmethod
+    def of_query(
+        cls,
+        schema: GraphQLSchema,
+        document: DocumentNode,
+        operation: OperationDefinitionNode,
+        variables: VariableValues,
+        context: Any,
+        **options: Any,
+    ) -> Self:
+        """The execution of single fields of a query, by `start`."""
+        fragments = {one.name.value: one for one in document.definitions if isinstance(one, FragmentDefinitionNode)}
+        details = {name: FragmentDetails(one) for name, one in fragments.items()}
+        resolvers = default_field_resolver, default_type_resolver, default_field_resolver
+        found = cls(
+            schema,
+            fragments,
+            details,
+            None,
+            context,
+            operation,
+            variables,
+            *resolvers,
+            is_awaitable=optimized_is_awaitable,
+            **options,
+        )
+        found._work = []
+        return found
+
+    def start(self, parent: GraphQLObjectType, source: Any, details: Any, keys: Sequence[str | int]) -> Any:
+        """The value of one field of an object, or an awaitable of it; its errors are among `errors`. Raises the error
+        of a field that may not be null.
+        """
+        path: Path | None = None
+        for key in keys:
+            path = Path(path, key, None)
+        return self.execute_field(parent, source, details, cast(Path, path), None)
+
+    @property
+    def errors(self) -> list[GraphQLError]:
+        """The errors of all fields so far."""
+        return self.collected_errors.errors
+
+    def close(self) -> None:
+        """End the coroutines that have not begun: whatever was to await them has been cancelled."""
+        for work in self._work or ():
+            if iscoroutine(work) and getcoroutinestate(work) == CORO_CREATED:
+                work.close()
 
     # -- objects -------------------------------------------------------------------------------------------------------
 
@@ -200,8 +301,13 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         self, return_type: Any, field_details_list: Any, info: Any, path: Path, result: Any, position_context: Any
     ) -> Any:
         # Where many wait for one batch, all of them resume in the same iteration of the event loop.
-        result = self._awaited(result)
-        return super().complete_awaitable_value(return_type, field_details_list, info, path, result, position_context)
+        awaited = self._awaited(result)
+        completed = super().complete_awaitable_value(
+            return_type, field_details_list, info, path, awaited, position_context
+        )
+        if self._work is not None:
+            self._work += (completed, awaited, result)
+        return completed
 
     async def _awaited(self, result: Any) -> Any:
         value = await result
@@ -303,9 +409,8 @@ class _ListCompletion:
 
 def weight_of(name: str, definition: Any) -> int:
     """The count of a field in the budget: RELATION_FIELDS for one that leads to nodes or lists them, else 1."""
-    kind = None if definition is None else get_named_type(definition.type)
-    is_list = is_object_type(kind) and kind.name.endswith("Connection")
-    leads_on = name in ABOVE or is_list or (definition is not None and isinstance(resolver_of(definition), FoundField))
+    leads_on = leads_to_nodes(name, definition)
+    leads_on |= definition is not None and isinstance(resolver_of(definition), FoundField)
     return RELATION_FIELDS if leads_on else 1
 
 

@@ -1,23 +1,25 @@
-"""Execution of one operation: parsed, then answered by the cache, a compiled query or the interpreter."""
+"""Execution of one operation: a query by the response cache or a plan, anything else by graphql-core."""
 
-from collections.abc import Callable, Collection, Hashable
-from contextlib import AbstractContextManager, nullcontext
+import asyncio
+from collections.abc import Callable, Collection, Hashable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from graphql import ExecutionResult, GraphQLError, OperationDefinitionNode, OperationType, execute
+from orjson import dumps
 from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
 from graph.auth.authentication import MissingCredential, needs_credential
-from graph.compiler.plan_cache import PlanCache
-from graph.compiler.plan_runner import run
-from graph.errors import UnsupportedByPlan, log_fault, without_frames
-from graph.execution.cache_policy import apollo_cache_tags
-from graph.execution.eager_coroutine import within
-from graph.execution.executor import Executor
+from graph.compiler.plan_cache import BoundPlan, InvalidVariables, PlanCache
+from graph.compiler.plan_runner import PlanRun, Written
+from graph.errors import BAD_USER_INPUT, codes_of, format_errors, log_unexpected, request_error
+from graph.execution.executor import EagerCoroutine, Executor
 from graph.execution.response import (
     OperationResponse,
+    failed_unexpectedly,
     interpreted,
     moved_meanwhile,
     no_operation,
@@ -25,16 +27,15 @@ from graph.execution.response import (
     timed_out,
     too_large,
 )
-from graph.execution.response_cache import Entry, ResponseCache
+from graph.execution.response_cache import CACHED_ERRORS, Entry, ResponseCache, apollo_cache_tags
 from graph.observability.request_info import RequestInfo
 from graph.operation.document_cache import DocumentCache, InvalidDocument, ParsedDocument
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
-from resolvers.access.caller import ANYONE, Caller
+from resolvers.access.grants import ANYONE, Caller
 from resolvers.past.change_follower import ChangeListener
 from resolvers.session.budget import ResponseTooLarge
-from store.concurrency import yield_to_loop
 from store.errors import CladeError
 
 TRACED = 2  # of `report_reads`: with the calls of the store
@@ -55,18 +56,18 @@ class MoveCommitted(Exception):
 
 @dataclass(slots=True)
 class Call:
-    """One operation to execute, as a client requested it."""
+    """One operation to execute, as a client requested it; `key` is that of its response in the cache, None where
+    nothing is cached.
+    """
 
     request: GraphQLRequest
     document: ParsedDocument
     operation: OperationDefinitionNode
+    is_query: bool
+    key: Hashable | None
     report_reads: int
     cache_tags: bool
     listener: ChangeListener | None = None
-
-    @property
-    def is_query(self) -> bool:
-        return self.operation.operation is OperationType.QUERY
 
     @property
     def name(self) -> str | None:
@@ -83,13 +84,13 @@ class Execution:
         self,
         schema: Schema,
         make_context: Callable[[], Any],
+        plans: PlanCache,
         *,
-        plans: PlanCache | None = None,
         cache: ResponseCache = ResponseCache(0),
         limits: DocumentLimits = DocumentLimits(),
-        span: Callable[[str], AbstractContextManager[Any]] = nullcontext,
+        span: Callable[[str], AbstractContextManager[Any]] | None = None,
     ) -> None:
-        """`span` makes the context manager, by its name, in which a compiled query runs."""
+        """`plans` compiles queries; `span` makes the context manager, by its name, in which a plan runs."""
         self._span = span
         self._schema = core_schema(schema)
         self._plans = plans
@@ -97,10 +98,6 @@ class Execution:
         self._limits = limits
         self._documents = DocumentCache(schema, limits)
         self._make_context = make_context
-        self.compiled = self.interpreted = self.fallbacks = self.compiler_errors = 0
-        """Queries by how they were answered: compiled, interpreted because there is no plan, interpreted after an error
-        in a plan, and after an internal error in a plan.
-        """
 
     async def execute(
         self,
@@ -132,33 +129,43 @@ class Execution:
         report_reads: int = 0,
         cache_tags: bool = False,
         observed: RequestInfo | None = None,
+        waited: float = 0.0,
         listener: ChangeListener | None = None,
     ) -> OperationResponse:
-        """The response to a request of this caller; `observed` receives the operation.
+        """The response to a request of this caller, `waited` seconds after it came; `observed` receives the operation.
 
         `report_reads` adds `extensions.reads`, with 2 also its calls; `cache_tags` adds tags for Apollo's router to a
         response that trees prove. Callers with grants get neither. The response to a subscription is the next event of
-        `listener`. Raises MissingCredential, MutationNotAllowed unless `allow_mutations`, and SubscriptionNotAllowed
-        without `listener`.
+        `listener`. Raises MissingCredential, and MutationNotAllowed and SubscriptionNotAllowed for the other two.
         """
         try:
             document = self._documents.get(request.query)
         except InvalidDocument as invalid:
             return rejected(invalid.errors)
-        operation = document.operation(request.operation_name)
+        operation = document.accepted.get(request) or document.operation(request.operation_name)
         if operation is None:
             return no_operation(request.operation_name)
-        _check(operation, caller, allow_mutations=allow_mutations, allow_subscriptions=listener is not None)
-        if (error := self._input_error(document, operation, request)) is not None:
-            return rejected([error])
-        # To callers with grants the reads would reveal hidden nodes.
-        reads_all = caller.reads is None
-        call = Call(request, document, operation, report_reads * reads_all, cache_tags and reads_all, listener)
+        is_query, reads_all = operation.operation is OperationType.QUERY, caller.reads is None
+        if not is_query or not reads_all:
+            _check(operation, caller, allow_mutations=allow_mutations, allow_subscriptions=listener is not None)
+        if request not in document.accepted:
+            if (error := self._input_error(document, operation, request)) is not None:
+                return rejected([error])
+            document.accepted[request] = operation
+        # Callers who see a part share no responses, and to them the reads would reveal hidden nodes.
+        key = request.digest if is_query and reads_all and self._cache else None
+        report_reads, cache_tags = report_reads * reads_all, cache_tags and reads_all
+        call = Call(request, document, operation, is_query, key, report_reads, cache_tags, listener)
         context = self._context(call, caller, observed)
-        if (entry := self._proven(call, context)) is not None:
+        if key is not None and (entry := self._cache.at_once(key, context.request.state)) is not None:
             return _cached(entry, call, context)
         try:
-            return await within(self._limits.request_seconds, self._answer_consistently(call, context))
+            work = EagerCoroutine(self._answer(call, context))
+            if not work.is_done:
+                context.has_waited = True
+                async with asyncio.timeout(self._limits.request_seconds - waited):
+                    await work
+            return work.result
         except TimeoutError:
             return timed_out(operation, self._limits.request_seconds)
         finally:  # also if the client has disconnected
@@ -187,37 +194,28 @@ class Execution:
             observed.document, observed.context = call.request.query, context
         return context
 
-    def _proven(self, call: Call, context: Any) -> Entry | None:
-        """The cached response that the version of the store proves."""
-        key = self._key(call, context) if call.is_query else None
-        return None if key is None else self._cache.proven(key, context.request.state)
-
-    async def _answer_consistently(self, call: Call, context: Any) -> OperationResponse:
-        """The response, made again from a snapshot if the store changed between the reads."""
-        response = await self._answer_beside_moves(call, context)
+    async def _answer(self, call: Call, context: Any) -> OperationResponse:
+        """The response, made again if a move committed between the reads, and from a snapshot if the store changed."""
+        for _ in range(ATTEMPTS):
+            try:
+                response = await (self._query(call, context) if call.is_query else self._operate(call, context))
+                break
+            except MoveCommitted:
+                await context.forget()
+        else:
+            response = moved_meanwhile()
         if call.is_query and (snapshot := context.snapshot_if_torn()):
             async with snapshot:
                 context.begin_in(snapshot)
-                return await self._answer_beside_moves(call, context)
+                return await self._answer(call, context)
         return response
 
-    async def _answer_beside_moves(self, call: Call, context: Any) -> OperationResponse:
-        """The response, made again if a move committed between the reads."""
-        for _ in range(ATTEMPTS):
-            try:
-                return await self._attempt(call, context)
-            except MoveCommitted:
-                await context.forget()
-        return moved_meanwhile()
-
-    async def _attempt(self, call: Call, context: Any) -> OperationResponse:
-        """The cached, compiled or interpreted response."""
+    async def _operate(self, call: Call, context: Any) -> OperationResponse:
+        """The response of a mutation, or of an event of a subscription."""
         context.how = "interpreted"
-        if call.is_query:
-            if (response := await self._cached_or_compiled(call, context)) is not None:
-                return response
-            if call.request.variables:  # they are coerced again, which takes as long as the first time
-                await yield_to_loop()
+        return self._interpreted(await self._executed(call, context), call, context)
+
+    async def _executed(self, call: Call, context: Any) -> ExecutionResult:
         result = execute(
             self._schema,
             call.document.document,
@@ -229,12 +227,11 @@ class Execution:
             hide_suggestions=not self._limits.introspection,
             operation_extensions=call.request.extensions,
         )
-        if not isinstance(result, ExecutionResult):
-            result = await result
+        return result if isinstance(result, ExecutionResult) else await result
+
+    def _interpreted(self, result: ExecutionResult, call: Call, context: Any) -> OperationResponse:
         if context.budget.refusal is not None:
             return too_large(context.budget.refusal, call.operation, _extensions(call, context))
-        if call.is_query and not await context.is_steady():
-            raise MoveCommitted
         response = interpreted(result, context, _extensions(call, context))
         try:
             response.measure(context.budget)
@@ -242,49 +239,62 @@ class Execution:
             return too_large(error, call.operation, _extensions(call, context))
         return response
 
-    async def _cached_or_compiled(self, call: Call, context: Any) -> OperationResponse | None:
-        """The cached or compiled response; None if there is neither, or if the interpreter has to report errors."""
-        key = self._key(call, context)
-        if key is not None and (entry := await self._current_entry(key, context)):
+    async def _query(self, call: Call, context: Any) -> OperationResponse:
+        """The cached response of a query, or that of its plan."""
+        context.how = "compiled"
+        if call.key is not None and (entry := await self._current_entry(call.key, context)):
             return _cached(entry, call, context)
         try:
-            bound = self._plans.get(call.document, call.operation, call.request) if self._plans else None
-            if bound is None:
-                self.interpreted += 1
-                if self._plans:  # what is not compiled has histories or changes, which are current
-                    context.request.state.accepts_stale = False
-                return None
+            bound = self._plans.get(call.document, call.operation, call.request)
+            context.request.state.accepts_stale &= bound.plan.accepts_stale
             context.fields = bound.plan.fields
-            with self._span("plan"):
-                json = await run(bound, context)
-        except Exception as error:  # the interpreter meets it again, and reports it with its path
+            run = PlanRun(bound, context, partial(self._in_place, call, bound, context))
+            if self._span is None:
+                written = await run.written()
+            else:
+                with self._span("plan"):
+                    written = await run.written()
+        except InvalidVariables as invalid:
+            return rejected(request_error(error, BAD_USER_INPUT) for error in invalid.errors)
+        except Exception as error:
             if context.budget.refusal is not None:
                 return too_large(context.budget.refusal, call.operation, _extensions(call, context))
-            self._fall_back(error, context)
-            without_frames(error, unexpected=True)  # the plan may be cached with it
-            return None
-        if not await context.is_steady():
+            log_unexpected(error)
+            return failed_unexpectedly(error, _extensions(call, context))
+        if context.request.state.moves is not None and not await context.is_steady():
             raise MoveCommitted
-        self.compiled += 1
-        context.how = "compiled"
-        if key is not None:
-            self._cache.put(key, json, context.request.state)
-        partitions = context.request.state.partitions_read if context.request.state.is_cacheable else ()
-        return OperationResponse(_extensions(call, context, partitions), True, json, partitions=partitions)
+        try:
+            return self._written(written, call, context)
+        except ResponseTooLarge as error:
+            return too_large(error, call.operation, _extensions(call, context))
 
-    def _fall_back(self, error: Exception, context: Any) -> None:
-        """Reset the context for the interpreter; an error that neither clients nor stores cause is logged."""
-        context.how = "fallback"
-        if isinstance(error, CladeError | GraphQLError | RecursionError | UnsupportedByPlan):
-            self.fallbacks += 1
-        else:
-            log_fault(error)
-            self.compiler_errors += 1
-        context.begin_again()
+    def _in_place(self, call: Call, bound: BoundPlan, context: Any) -> Executor:
+        return Executor.of_query(
+            self._schema, call.document.document, call.operation, bound.variables, context,
+            hide_suggestions=not self._limits.introspection, operation_extensions=call.request.extensions,
+        )  # fmt: skip
 
-    def _key(self, call: Call, context: Any) -> Hashable | None:
-        """The key of a query's response in the cache; None where nothing is cached, as for callers who see a part."""
-        return call.request.digest if self._cache and context.request.grants is None else None
+    def _written(self, written: Written, call: Call, context: Any) -> OperationResponse:
+        """The response of a plan, which is cached if it is proven and has no errors but those of the request.
+
+        Raises ResponseTooLarge.
+        """
+        is_cacheable = written.is_proven and context.request.state.is_cacheable
+        errors: list[Any] = []
+        codes: Sequence[str] = ()
+        json = b'{"data":' + written.data + b"}"
+        if written.errors:
+            context.errors_left_out.update(written.left_out)
+            errors = format_errors(written.errors, context.errors_left_out)
+            json = b'{"errors":' + dumps(errors) + b"," + json[1:]
+            codes = codes_of(errors)
+        context.budget.check_size(len(json))
+        if call.key is not None and is_cacheable and CACHED_ERRORS.issuperset(codes):
+            state = context.request.state
+            self._cache.put(call.key, json, state, codes, is_current=not state.accepts_stale)
+        partitions = context.request.state.tagged if is_cacheable and not errors else ()
+        extensions = _extensions(call, context, partitions) if call.report_reads or call.cache_tags else {}
+        return OperationResponse(extensions, True, json, partitions=partitions, codes=codes)
 
     async def _current_entry(self, key: Hashable, context: Any) -> Entry | None:
         """The cached response if it is current; None also if that cannot be read."""
@@ -321,5 +331,6 @@ def _extensions(call: Call, context: Any, partitions: Collection[str] = ()) -> d
 
 def _cached(entry: Entry, call: Call, context: Any) -> OperationResponse:
     context.how = "cached"
-    extensions = _extensions(call, context, entry.partitions)
-    return OperationResponse(extensions, True, entry.body, entry.etag, entry.partitions)
+    partitions = () if entry.codes else entry.partitions
+    extensions = _extensions(call, context, partitions)
+    return OperationResponse(extensions, True, entry.body, entry.etag, partitions, entry.codes)

@@ -1,6 +1,6 @@
 """Response of one operation: its data, errors and extensions, and the JSON that clients receive."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +9,15 @@ from orjson import dumps
 
 from graph.errors import (
     BAD_USER_INPUT,
+    INTERNAL,
+    INTERNAL_MESSAGE,
+    NESTED_MESSAGE,
     NO_OPERATION,
     TIMEOUT,
     UNAVAILABLE,
     UNCERTAIN,
     UNCERTAIN_HINT,
+    codes_of,
     format_errors,
     request_error,
 )
@@ -30,11 +34,13 @@ class OperationResponse:
     executed: bool
     """Whether the operation was executed; false for a request error, whose response has no `data`."""
     json: bytes | None = None
-    """The response of a compiled query, as JSON; `body` then has only what is added to it."""
+    """The response of a query that was executed, as JSON; `body` then has only what is added to it."""
     etag: str = ""
     """The entity tag of `json`, if it is known already."""
     partitions: Collection[str] = ()
     """The trees and hierarchies whose versions prove that `json` is current; empty if nothing proves it."""
+    codes: Sequence[str] = ()
+    """The codes of its errors, each once."""
     _content: bytes | None = None
 
     def measure(self, budget: Budget) -> None:
@@ -55,13 +61,15 @@ def interpreted(result: ExecutionResult, context: Any, extensions: dict[str, Any
     # Only errors of variables have no path. Errors of fields have one, also if `data` is null because of them.
     if result.data is None and all(error.path is None for error in errors):
         return rejected(request_error(error, BAD_USER_INPUT) for error in errors)
-    body: dict[str, Any] = {"errors": format_errors(errors, context.errors_left_out)} if errors else {}
-    return OperationResponse({**body, "data": result.data, **extensions}, executed=True)
+    formatted = format_errors(errors, context.errors_left_out)
+    body: dict[str, Any] = {"errors": formatted} if errors else {}
+    return OperationResponse({**body, "data": result.data, **extensions}, executed=True, codes=codes_of(formatted))
 
 
 def rejected(errors: Iterable[GraphQLError]) -> OperationResponse:
     """The response of a request whose operation was not executed."""
-    return OperationResponse({"errors": format_errors(errors)}, executed=False)
+    formatted = format_errors(errors)
+    return OperationResponse({"errors": formatted}, executed=False, codes=codes_of(formatted))
 
 
 def failed(message: str, code: str, *, may_be_made: bool = False, **extensions: Any) -> OperationResponse:
@@ -69,7 +77,15 @@ def failed(message: str, code: str, *, may_be_made: bool = False, **extensions: 
     if may_be_made:
         message = f"{message} {UNCERTAIN_HINT}"
     error = GraphQLError(message, extensions={"code": code, **(UNCERTAIN if may_be_made else {})})
-    return OperationResponse({"errors": format_errors([error]), "data": None, **extensions}, executed=True)
+    body = {"errors": format_errors([error]), "data": None, **extensions}
+    return OperationResponse(body, executed=True, codes=[code])
+
+
+def failed_unexpectedly(error: Exception, extensions: dict[str, Any]) -> OperationResponse:
+    """The response of a query that met an error of the server, or that is nested too deeply for it."""
+    if isinstance(error, RecursionError):
+        return failed(NESTED_MESSAGE, BAD_USER_INPUT, **extensions)
+    return failed(INTERNAL_MESSAGE, INTERNAL, **extensions)
 
 
 def timed_out(operation: OperationDefinitionNode, seconds: float) -> OperationResponse:

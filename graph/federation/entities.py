@@ -12,6 +12,7 @@ from strawberry.types.field import StrawberryField
 from graph.types.field import field, required
 from graph.types.hierarchy_types import HierarchyTypes
 from graph.types.root_fields import Find, Target, TargetField
+from resolvers.lookup import Lookup
 from store.errors import BadInput
 from store.text import shorten
 
@@ -40,7 +41,7 @@ class Entities(TargetField):
     many = True
 
     def targets(self, given: Mapping[str, Any]) -> list[Target]:
-        return [self._target(representation) for representation in given["representations_"]]
+        return [self._target_or_error(representation) for representation in given["representations_"]]
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> list[Any]:
         selection = info.context.look_ahead(info).selection_of(info)
@@ -52,15 +53,21 @@ class Entities(TargetField):
 
         return await asyncio.gather(*map(entity, given["representations_"]), return_exceptions=True)
 
-    def _target(self, representation: Any) -> Target:
+    def _target_or_error(self, representation: Any) -> Target:
+        try:
+            return self._target(representation)
+        except BadInput as error:
+            return self, error.bare()
+
+    def _target(self, representation: Any) -> tuple[TargetField, Lookup | None]:
         """The field that checks an entity, and its lookup. Raises BadInput."""
         name = representation.get("__typename") if isinstance(representation, dict) else None
         if not isinstance(name, str):
             raise BadInput('A representation is an object with a __typename, such as {"__typename": "City", "id": …}.')
         if name not in self.named:
             raise BadInput(f'"{shorten(name)}" is not an entity of this subgraph.')
-        (target,) = self.named[name].targets(_key(name, representation))
-        return target
+        found = self.named[name]
+        return found, found.lookup(_key(name, representation))
 
 
 def entities_field(published: Sequence[HierarchyTypes]) -> StrawberryField:

@@ -1,9 +1,13 @@
-"""Subgraph SDL: the part of the schema that Federation 2 composes with other subgraphs, and `_service`, its field."""
+"""Subgraph SDL: the part of the schema that Federation 2 composes with other subgraphs, and `_service`, its field.
+
+Values of `orderBy` and fields of `where` have the directives of their attribute as well, so that they do not disclose
+hidden fields.
+"""
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -22,13 +26,66 @@ from graphql import (
 from strawberry.types.field import StrawberryField
 
 from graph.federation.demand_control import argument_cost, demand_control, list_size, type_cost
-from graph.federation.field_directives import Directives, field_directives
+from graph.hierarchies.attribute import value_attributes
+from graph.hierarchies.list_values import list_values
+from graph.hierarchies.names import camel, types_of
 from graph.hierarchies.node import Node
-from graph.types.field import field, object_type
+from graph.types.field import field, object_type, schema_text
+from store.model.attributes import Attribute
+
+Directives = Mapping[tuple[str, str], str]
+"""The directives of fields, of the values of enums, and of types, by the names of the type and of the field or value;
+the second is empty for the type itself.
+"""
+
+
+def field_directives(classes: Sequence[type[Node]]) -> dict[tuple[str, str], str]:
+    """`@tag`, `@inaccessible` and `@shareable` of the fields of attributes, in all types that have them.
+
+    Federation forbids `@shareable` on the fields of interfaces and inputs, so these have the others alone.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for cls in classes:
+        listed = list_values(cls)
+        for one in (cls, *cls.levels.values()):
+            title = cls.prefix + one.title
+            own = [attribute for _, attribute in one.attributes.values()]
+            own += [computed.attribute for computed in one.computed.values()]
+            for ending in ("", "Revision"):
+                found.update(_directives(title + ending, own, shareable=one is not cls))
+            found.update(_directives(f"{title}Attributes", own, shareable=False))
+            found.update(_list_directives(cls.prefix + cls.title, [each for each in own if each.name in listed]))
+            for value in filter(is_dataclass, types_of(one)):
+                parts = [attribute for _, attribute in value_attributes(value).values()]
+                found.update(_directives(value.__name__, parts, shareable=True))
+                found.update(_directives(f"{value.__name__}Input", parts, shareable=False))
+    return found
+
+
+def _list_directives(title: str, attributes: Sequence[Attribute]) -> Iterator[tuple[tuple[str, str], str]]:
+    """The directives of a hierarchy's conditions and values to sort by."""
+    yield from _directives(f"{title}Condition", attributes, shareable=False)
+    yield from _directives(f"{title}OrderField", attributes, shareable=False, named=str.upper)
+
+
+def _directives(
+    title: str, attributes: Sequence[Attribute], *, shareable: bool, named: Callable[[str], str] = camel
+) -> Iterator[tuple[tuple[str, str], str]]:
+    for attribute in attributes:
+        words = [f'@tag(name: "{tag}")' for tag in attribute.tags]
+        words += ["@inaccessible"] if attribute.inaccessible else []
+        words += ["@shareable"] if attribute.shareable and shareable else []
+        if words:
+            yield (title, named(attribute.name)), " ".join(words)
+
 
 # Pinned: later versions add nothing that is needed here, and not every composer takes them.
 LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: [{}])'
-_IMPORTED = ("@key", "@shareable", "@cost", "@listSize", "@tag", "@inaccessible")
+_IMPORTED = ("@composeDirective", "@key", "@shareable", "@cost", "@listSize", "@tag", "@inaccessible")
+COMPOSED = (  # a directive that supergraphs keep, for the clients that read it from their SDL
+    'extend schema @link(url: "https://specs.apollo.dev/nullability/v0.4", import: ["@semanticNonNull"]) '
+    '@composeDirective(name: "@semanticNonNull")'
+)
 ONE_OF = "directive @oneOf on INPUT_OBJECT"  # not every composer knows it
 
 # Fields, each with the word that exposes it; without that they are left out. Two subgraphs with a Query.node never
@@ -36,7 +93,9 @@ ONE_OF = "directive @oneOf on INPUT_OBJECT"  # not every composer knows it
 _OF_QUERY = {name: name for name in ("node", "nodes", "changes", "moves")} | {"deletedNode": "history", "move": "moves"}
 _GATEWAY_FIELDS = {"_service": "", "_entities": ""}  # only a gateway calls them, so they are never composed
 _OWN_FIELDS = {"hierarchies": ""}  # each subgraph would answer with its own hierarchies alone
-_SHARED = frozenset({"PageInfo", "LocalizedName", "Money", "Localized", "LocalizedText"})  # several subgraphs have them
+_SHARED = frozenset(
+    {"UserError", "WritePlan", "PageInfo", "LocalizedName", "Money", "Localized", "LocalizedText"}
+)  # several subgraphs have them
 _OF_NODES = {"history": "history", "atRevision": "history"}
 # It is left out: Cosmo's composer takes no interface whose fields are of interfaces that implement it.
 _TREE_NODE = "TreeNode"
@@ -63,7 +122,7 @@ def subgraph_sdl(schema: strawberry.Schema, classes: Sequence[type[Node]], expos
     of any level with `@interfaceObject`. `classes` are those that the schema was made of.
     """
     directives = _joined(field_directives(classes), demand_control(classes))
-    definitions: dict[str, Any] = {one.name.value: one for one in _definitions(schema.as_str())}
+    definitions: dict[str, Any] = {one.name.value: one for one in _definitions(schema_text(schema))}
     entities = [name for name, one in definitions.items() if _TREE_NODE in _interfaces_of(one)]
     del definitions[_TREE_NODE]
     for name in entities:
@@ -72,13 +131,13 @@ def subgraph_sdl(schema: strawberry.Schema, classes: Sequence[type[Node]], expos
     for name in _SHARED & definitions.keys():
         definitions[name] = _shaped(definitions[name], {}, expose, "@shareable")
     mutation = {"Mutation"} & definitions.keys() if "mutations" in expose else set()
-    reached = _reached(definitions, {"Query", *entities, *mutation})
+    reached = _reached(definitions, {"Query", *entities, *mutation}) | {"semanticNonNull"}
     kept = tuple(_decorated(one, directives) for name, one in definitions.items() if name in reached)
     sdl = print_ast(DocumentNode(definitions=kept))
     if "@oneOf" in sdl:
         sdl += f"\n\n{ONE_OF}"
-    imported = ", ".join(f'"{name}"' for name in _IMPORTED if re.search(rf"{name}\b", sdl))
-    return f"{LINK.format(imported)}\n\n{sdl}\n"
+    imported = ", ".join(f'"{name}"' for name in _IMPORTED if re.search(rf"{name}\b", COMPOSED + sdl))
+    return f"{LINK.format(imported)}\n{COMPOSED}\n\n{sdl}\n"
 
 
 def _joined(*several: Directives) -> Directives:

@@ -16,10 +16,10 @@ from graphql import parse, print_ast
 
 from graph.hierarchies.names import camel, field_of, input_field_of, list_field_of
 from graph.hierarchies.node import Node
+from resolvers.lists import read_pages, read_roots
+from resolvers.outcomes import is_error
 from resolvers.planner import list_request
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.relations import NoSelection, Relation, RelationKind
-from resolvers.restricted_lists import read_pages, read_roots
+from resolvers.planning.relations import ConnectionArguments, NoSelection, Relation, RelationKind
 from resolvers.session.request import Request
 from store.engine.protocol import Store
 from store.errors import CladeError
@@ -131,19 +131,10 @@ def _example(comment: str, name: str, given: str, fields: str, variables: Mappin
 _CREATE = """# Makes a node. A dry run writes nothing and answers
 # what it would; set dryRun to false to write.
 mutation CreateTITLE(
-  $parent: Path
-  $key: String!
-  $name: String!
-  $attributes: TITLEAttributes!
+  $input: CreateTITLEInput!
   $dryRun: Boolean!
 ) {
-  createTITLE(
-    parent: $parent
-    key: $key
-    name: $name
-    attributes: $attributes
-    dryRun: $dryRun
-  ) {
+  createTITLE(input: $input, dryRun: $dryRun) {
     node {
       id
       path
@@ -151,6 +142,10 @@ mutation CreateTITLE(
     plan {
       nodes
       writeUnits
+    }
+    userErrors {
+      message
+      field
     }
   }
 }
@@ -160,15 +155,13 @@ mutation CreateTITLE(
 def _create(cls: type[Node], sample: Sample, *, is_there: bool) -> Example:
     """A mutation that makes a sibling of the sample, or a first root."""
     level, title = cls.levels[sample.level], cls.prefix + cls.title
-    variables: dict[str, Any] = {
-        "parent": sample.root if is_there and sample.root != sample.path else None,
-        "key": NEW_KEY,
-        "name": "An example",
-        # A level without attributes is said by `true`.
-        "attributes": {camel(input_field_of(level.title)): _required(level) if level.attributes else True},
-        "dryRun": True,
-    }
-    return Example(f"Create{title}", _CREATE.replace("TITLE", title), variables)
+    parent = {"parent": {"path": sample.root}} if is_there and sample.root != sample.path else {}
+    new: dict[str, Any] = {**parent, "key": NEW_KEY, "name": "An example"}
+    if level.attributes:
+        new["attributes"] = {camel(input_field_of(level.title)): _required(level)}
+    else:
+        new["level"] = level.label
+    return Example(f"Create{title}", _CREATE.replace("TITLE", title), {"input": new, "dryRun": True})
 
 
 def _required(level: type[Node]) -> dict[str, Any]:
@@ -218,7 +211,7 @@ async def read_samples(store: Store, classes: Sequence[type[Node]]) -> dict[str,
 async def _sample(request: Request, cls: type[Node], root: Record) -> Sample | None:
     """The first child of a root, or the root itself; None where its level is one that the classes have not."""
     (children,) = await read_pages(request, [list_request(root, _FIRST_CHILD)])
-    records = [] if isinstance(children, Exception) else children.records
+    records = [] if is_error(children) else children.records
     known = [record for record in (*records, root) if record.level in cls.levels]
     counts = {level: count for level, count in root.descendant_counts.items() if level in cls.levels}
     below = max(counts, key=lambda level: counts[level], default="")

@@ -21,13 +21,13 @@ OWN_TYPES = frozenset(
     "DecimalListCondition BooleanListCondition DateListCondition DateTimeListCondition OrderDirection "
     "KeyCondition PathCondition NameCondition "
     "LocalizedName LocalizedNameInput Localized LocalizedText LocalizedTextInput Money MoneyInput Url "
-    "HierarchyInfo HierarchyName HierarchyLevel HierarchyAttribute NodeLevel TreeNode TreeChangeEvent "
-    "TreeChange TreeChangeFeed SubtreeMove SubtreeMoveState WritePlan DeletePolicy "
+    "UserError UserErrorCode HierarchyInfo HierarchyName HierarchyLevel HierarchyAttribute NodeLevel TreeNode "
+    "TreeChangeEvent TreeChange TreeChangeFeed SubtreeMove SubtreeMoveState WritePlan DeletePolicy "
     "Path Long Decimal Date DateTime ID Int Float String Boolean _Any _Entity _Service".split()
 )
 """The types that a schema has, or may have, whatever hierarchies are served."""
 
-LATER_TYPES = frozenset("UserError UserErrorCode ListFacet ListFacetValue TreeRelease TreeDifference".split())
+LATER_TYPES = frozenset("ListFacet ListFacetValue TreeRelease TreeDifference".split())
 """The types that schemas will have: a class that has such a name today would have to be renamed then."""
 
 OWN_FIELDS = frozenset("node nodes move moves deletedNode changes hierarchies _entities _service".split())
@@ -38,10 +38,11 @@ LATER = "keeps for later"
 
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
 _OF_LISTS = "Level Connection Edge OrderBy OrderField Condition".split()
-_OF_TITLE = ("", *_OF_LISTS, *"Payload Attributes Revision RevisionConnection RevisionEdge".split())
+_OF_EDITS = "Attributes By Edit Position Destination".split()
+_OF_TITLE = ("", *_OF_LISTS, *_OF_EDITS, *"Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes", "Revision")
-_LATER_OF_TITLE = "By Edit Position Destination Facets FacetField".split()
-_LATER_VERBS = "Create Update Move Delete Edit Copy Merge Release".split()
+_LATER_OF_TITLE = "Facets FacetField".split()
+_VERBS, _LATER_VERBS = "Create Update Move Delete".split(), "Copy Merge Release".split()
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,12 @@ def input_field_of(title: str) -> str:
 def list_field_of(cls: type[Node]) -> str:
     """The field of Query that lists the roots of a hierarchy."""
     return field_of(cls.prefix + cls.many[:1].upper() + cls.many[1:] if cls.prefix else cls.many)
+
+
+def edit_field_of(cls: type[Node]) -> str:
+    """The field of Mutation that makes several edits of a hierarchy."""
+    listing = list_field_of(cls)
+    return f"edit{listing[:1].upper()}{listing[1:]}"
 
 
 def search_field_of(cls: type[Node]) -> str:
@@ -112,6 +119,8 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
     later += [f"{verb}{title}{ending}" for verb in _LATER_VERBS for ending in ("Input", "Payload")]
     for name in later:
         yield Use(TYPE, name, cls, _described(cls, cls), rename, LATER)
+    for name in [f"{verb}{title}{ending}" for verb in _VERBS for ending in ("Input", "Payload")]:
+        yield Use(TYPE, name, cls, _described(cls, cls), rename)
     for one in classes:
         for ending in _OF_TITLE if one is cls else _OF_LEVEL:
             yield Use(TYPE, f"{cls.prefix}{one.title}{ending}", one, _described(cls, one), rename)
@@ -127,8 +136,10 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
     for one in classes:
         yield Use(FIELD, field_of(cls.prefix + one.title), one, _described(cls, one), rename)
     way_out = f'give {cls.title} another many=, as in many="all{cls.title}"'
+    edit, made_by = edit_field_of(cls), f'many="{cls.many}" of {_described(cls, cls)}'
     for name in (list_field_of(cls), paths_field_of(cls)):
-        yield Use(FIELD, name, None, f'many="{cls.many}" of {_described(cls, cls)}', way_out)
+        yield Use(FIELD, name, None, made_by, way_out)
+    yield Use(TYPE, f"{edit[:1].upper()}{edit[1:]}Payload", None, made_by, way_out)
     if cls.search is not None:
         yield Use(FIELD, search_field_of(cls), None, f"search= of {_described(cls, cls)}", way_out)
         yield Use(TYPE, f"{cls.prefix}{cls.title}Search", None, f"search= of {_described(cls, cls)}", rename)

@@ -25,7 +25,9 @@ SETTING = "CLADE_HIERARCHIES"
 OWN_MODULES = (
     "graph.hierarchies.locations", "graph.hierarchies.categories", "clade.examples.drive", "clade.examples.asset",
 )  # fmt: skip
-_OUR_FRAMES = frozenset(module.__file__ for module in (attribute, attribute_options, computed, node)) | {__file__}
+_OUR_FRAMES = frozenset(module.__file__ for module in (attribute, attribute_options, computed, node, importlib)) | {
+    __file__
+}
 
 
 def served(names: str | None = None) -> list[type[Node]]:

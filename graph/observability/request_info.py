@@ -10,10 +10,13 @@ from typing import Any
 from starlette.types import Scope
 
 from graph.errors import SERVER_ERRORS
-from resolvers.access.caller import ANYONE, Caller
+from resolvers.access.grants import ANYONE, Caller
 
 KEY = "clade.request_info"
 """The key of a RequestInfo in the ASGI scope."""
+
+ARRIVED = "clade.arrived"
+"""The key in the ASGI scope of the time at which the head of a request was received, where the server tells it."""
 
 REQUEST_ID = b"x-request-id"
 STATUS_CLIENT_CLOSED = 499
@@ -26,12 +29,15 @@ _VALID_ID = re.compile(rb"[A-Za-z0-9._:+/=@-]{1,128}")
 
 @dataclass(slots=True)
 class RequestInfo:
-    """One request. Its fields are set while it is processed. `started` is a time of a monotonic clock, in seconds."""
+    """One request. Its fields are set while it is processed. `started` is when its head was received, `received` when
+    the whole request was, by `time.perf_counter`.
+    """
 
     id: str
     method: str
     path: str
     started: float
+    received: float = 0.0
     seconds: float = 0.0
     status: int = STATUS_CLIENT_CLOSED
     operation: str | None = None
@@ -56,14 +62,20 @@ class RequestInfo:
 
     @classmethod
     def of(cls, scope: Scope) -> "RequestInfo":
-        """A request that starts now. Its id is the client's X-Request-Id if it is valid, else a random one."""
+        """The request of a scope. Its id is the client's X-Request-Id if it is valid, else a random one."""
         headers = dict(scope["headers"])
         sent = headers.get(REQUEST_ID)
         # Ids are not secret, so the fast generator is sufficient.
         given = sent.decode() if sent and _VALID_ID.fullmatch(sent) else f"{random.getrandbits(128):032x}"
         client = scope.get("client")
         address = client[0][:MAX_NAME_CHARACTERS] if client else None
-        return cls(given, scope["method"], scope["path"], time.perf_counter(), client=address, headers=headers)
+        arrived = scope.get(ARRIVED) or time.perf_counter()
+        return cls(given, scope["method"], scope["path"], arrived, arrived, client=address, headers=headers)
+
+    @property
+    def waited(self) -> float:
+        """The seconds since the request was received."""
+        return time.perf_counter() - self.received
 
     @property
     def failure(self) -> str | None:
@@ -91,8 +103,3 @@ class RequestInfo:
 def cut(text: str) -> str:
     """A text of a client, shortened for logs and spans."""
     return text if len(text) <= MAX_NAME_CHARACTERS else f"{text[:MAX_NAME_CHARACTERS]}…"
-
-
-def codes_of(errors: Sequence[dict[str, Any]]) -> list[str]:
-    """The codes of a response's errors, each once."""
-    return list(dict.fromkeys(error.get("extensions", {}).get("code", "") for error in errors))

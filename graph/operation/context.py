@@ -9,7 +9,7 @@ from graphql import GraphQLResolveInfo
 from graphql.execution.values import VariableValues
 
 from graph.operation.lookahead import LookAhead, SelectedFields, Types
-from resolvers.access.caller import Caller
+from resolvers.access.grants import Caller
 from resolvers.dataloaders import Loaders
 from resolvers.past.change_follower import ChangeListener
 from resolvers.session.budget import Budget
@@ -27,6 +27,8 @@ class Context:
         """The operation's selected fields, where a plan has them."""
         self.how: str | None = None
         """How it was answered: `cached`, `compiled`, `interpreted`, or `fallback` (interpreted after an error)."""
+        self.has_waited = False
+        """Whether other requests have run since it began."""
         self.listener: ChangeListener | None = None
         """The place of the stream that a subscription continues."""
 
@@ -73,7 +75,12 @@ class Context:
         self.request.budget.reset()
 
     def snapshot_if_torn(self) -> Store | None:
-        """A snapshot to read instead where something was written between the reads; None for a consistent answer."""
+        """A snapshot to read instead where something was written between the reads; None for a consistent answer.
+
+        What is cached under one token fits together, unless another request that began before a write adds to it.
+        """
+        if not self.has_waited and not self.request.reads.requests:
+            return None
         return self.request.store.snapshot() if self.request.state.is_outdated else None
 
     def begin_in(self, store: Store) -> None:
@@ -114,7 +121,7 @@ class Context:
         reads = self.request.reads
         return {
             "requests": reads.requests,
-            "rounds": self.request.scheduler.rounds,
+            "rounds": self.request.rounds,
             "items": reads.items,
             "units": reads.units,
             "cached": self.how == "cached",

@@ -1,4 +1,8 @@
-"""Document cache: parsed and validated queries by their text."""
+"""Document cache: parsed and validated queries by their text.
+
+Where the schema has no field or argument of a name, nor one that looks alike, the error hints at what the client means:
+fields of a node are often asked of the connection or payload around it, and arguments have other names elsewhere.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +14,7 @@ from graphql import (
     GraphQLError,
     KnownArgumentNamesRule,
     OperationDefinitionNode,
+    get_named_type,
     get_operation_ast,
     specified_rules,
     validate,
@@ -19,12 +24,54 @@ from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRul
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
 from graph.errors import NESTED_MESSAGE, VALIDATION_FAILED, request_error
-from graph.operation.document_limits import DocumentLimits, Inputs, Measured
+from graph.operation.document_limits import DocumentLimits, Inputs, InputValues, Measured
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
-from graph.operation.hints import FieldsOnCorrectType, KnownArgumentNames
-from graph.operation.input_values import InputValues
 from store.bounded_cache import BoundedCache
+
+AROUND = ("nodes", "node")  # fields that lead from a connection, an edge or a payload to its nodes
+ELSEWHERE = {
+    "filter": "where", "filterBy": "where", "condition": "where",
+    "sort": "orderBy", "sortBy": "orderBy", "order": "orderBy", "order_by": "orderBy",
+    "limit": "first", "take": "first", "size": "first", "pageSize": "first", "count": "first",
+    "cursor": "after", "offset": "after", "skip": "after",
+    "depth": "maxDepth", "max_depth": "maxDepth", "query": "text", "term": "text", "search": "text", "q": "text",
+    "slug": "path", "key": "path", "uri": "path", "url": "path",
+    "language": "languages", "locale": "languages", "lang": "languages", "revision": "n", "version": "n",
+    "radius": "kilometers", "distance": "kilometers", "lat": "latitude", "lng": "longitude", "lon": "longitude",
+}  # fmt: skip
+"""What arguments are called by other APIs, and by this one."""
+
+
+class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
+    """The rule of GraphQL's validation, with a hint at the nodes that have the field."""
+
+    def enter_field(self, node: Any, *others: Any) -> None:
+        parent: Any = self.context.get_parent_type()
+        name = node.name.value
+        if self.context.get_field_def() is None and not self.context.hide_suggestions:
+            for around in AROUND:
+                field = getattr(parent, "fields", {}).get(around)
+                if field is not None and not field.args and name in getattr(get_named_type(field.type), "fields", {}):
+                    fact = f"Cannot query field '{name}' on type '{parent}'."
+                    self.report_error(GraphQLError(f"{fact} Did you mean '{around} {{ {name} }}'?", node))
+                    return
+        super().enter_field(node, *others)
+
+
+class KnownArgumentNames(KnownArgumentNamesRule):
+    """The rule of GraphQL's validation, with a hint at the argument that other APIs call so."""
+
+    def enter_argument(self, arg_node: Any, *others: Any) -> None:
+        field, name = self.context.get_field_def(), arg_node.name.value
+        meant = "input" if field is not None and "input" in field.args else ELSEWHERE.get(name)
+        if field is not None and name not in field.args and meant in field.args and not self.context.hide_suggestions:
+            asked = others[3][-1].name.value  # the field, the last of the nodes above
+            fact = f"Unknown argument '{name}' on field '{self.context.get_parent_type()}.{asked}'."
+            self.report_error(GraphQLError(f"{fact} Did you mean '{meant}'?", arg_node))
+            return
+        super().enter_argument(arg_node, *others)
+
 
 HINTING = {FieldsOnCorrectTypeRule: FieldsOnCorrectType, KnownArgumentNamesRule: KnownArgumentNames}
 RULES = (*[HINTING.get(rule, rule) for rule in specified_rules], MaybeNullValidationRule, OneOfInputValidationRule)
@@ -53,6 +100,8 @@ class ParsedDocument:
     """By operation, and by the values that decide what a plan is; made by the `PlanCache`."""
     bound: WeakKeyDictionary[GraphQLRequest, Any] = field(default_factory=WeakKeyDictionary)
     """The plans bound to the variables of requests, for as long as these are cached."""
+    accepted: WeakKeyDictionary[GraphQLRequest, OperationDefinitionNode] = field(default_factory=WeakKeyDictionary)
+    """The operations of requests whose input values are within the limits, for as long as these are cached."""
     deciding: list[str] | None = None
     """The variables in directives; None until the first plan is compiled."""
     _operations: dict[str | None, OperationDefinitionNode] = field(default_factory=dict)

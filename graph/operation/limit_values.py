@@ -7,14 +7,15 @@ from dataclasses import dataclass
 class LimitValues:
     """Limits of one document, each fragment counted wherever it is spread.
 
-    `max_depth` and `request_seconds` are settings. The others are the same for all servers: they are above what written
+    `request_seconds` is a setting. The others are the same for all servers: they are above what written
     queries need, and below what takes long to validate.
     """
 
     max_tokens: int = 2_000
     """Also the maximum number of comments. A page of an application has some hundred tokens."""
     max_depth: int = 15
-    """Of fields within fields; `edges`, `node`, `nodes` and introspection are not counted."""
+    """Of fields within fields; `edges`, `node`, `nodes` and introspection are not counted. Written queries have up to
+    ten, and `descendants` lists what is deeper in one."""
     max_fields: int = 2_000
     """And fragment spreads, with all fragments expanded: a few short fragments can expand to billions."""
     max_repeats: int = 100

@@ -1,12 +1,14 @@
 """Look-ahead: the selected fields of an operation by type, and the relations among them with a request's arguments.
 
 Compiled plans and Strawberry's resolvers use it, so that one read of a level also returns the data of the next ones.
-graphql-core merges fields, fragments and aliases, and evaluates `@skip` and `@include`. Results are cached by concrete
-type and merged field nodes: collecting again for every type at every level would take exponential time.
+graphql-core merges fields, fragments and aliases, evaluates `@skip` and `@include`, and coerces arguments. Results are
+cached by concrete type and merged field nodes: collecting again for every type at every level would take exponential
+time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, cast
 
 from graphql import (
@@ -14,6 +16,7 @@ from graphql import (
     FieldNode,
     FragmentDefinitionNode,
     GraphQLError,
+    GraphQLField,
     GraphQLObjectType,
     GraphQLResolveInfo,
     GraphQLSchema,
@@ -21,19 +24,85 @@ from graphql import (
     VariableNode,
     get_named_type,
     is_abstract_type,
+    print_ast,
 )
 from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_fields, collect_subfields
 from graphql.execution.values import VariableValues, get_argument_values
 
-from graph.operation.list_arguments import arrangement, levels
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.relations import Relation, RelationKind
-from store.errors import CladeError
+from resolvers.outcomes import is_error
+from resolvers.planning.key_bounds import KeyBounds
+from resolvers.planning.relations import ConnectionArguments, Relation, RelationKind
+from resolvers.sorting.conditions import ConditionParser
+from resolvers.sorting.ordering import OrderField, Ordering, PlaceOrder
+from store.errors import BadInput, CladeError
+
+ORDER_VALUES = "clade-order-values"
+"""The key, in the extensions of an enum of values to sort by, of these values by their names."""
+CONDITION_VALUES = "clade-condition-values"
+"""The same for an input of conditions."""
+
+Given = Mapping[str, Any]
+
+
+def ordering_arguments(definition: GraphQLField, kind: RelationKind, given: Given) -> dict[str, Any]:
+    """`ordering`, `where` and `bounds` of `ConnectionArguments`, as far as they are given. Raises BadInput."""
+    found: dict[str, Any] = {}
+    if given.get("orderBy"):
+        found["ordering"] = _ordering(definition, kind, given["orderBy"])
+    if given.get("where") is not None:
+        values = get_named_type(definition.args["where"].type).extensions[CONDITION_VALUES]
+        where = ConditionParser(values).parse(given["where"])
+        has_ranges = kind in (RelationKind.CHILDREN, RelationKind.DESCENDANTS)
+        are_children = kind is RelationKind.CHILDREN or given.get("maxDepth") == 1
+        bounds = KeyBounds.of(where, are_children=are_children) if has_ranges else None
+        found |= {"bounds": bounds, "where": None if bounds is not None and bounds.is_exact else where}
+    return found
+
+
+def levels(given: Given) -> tuple[str, ...]:
+    """The levels of a list in their order, none for all. Raises BadInput for an empty list of them."""
+    wanted = given.get("level")
+    if wanted is None:
+        return ()
+    if not wanted:
+        raise BadInput("level is empty; give levels, or omit it for all.")
+    return tuple(sorted(set(map(plain, wanted))))
+
+
+def plain(member: Any) -> str:
+    """A member of an enum as it is stored."""
+    return str(member.value) if isinstance(member, Enum) else str(member)
+
+
+def _ordering(definition: GraphQLField, kind: RelationKind, given: Sequence[Given]) -> Ordering:
+    order: Any = get_named_type(definition.args["orderBy"].type)
+    values = get_named_type(order.fields["field"].type).extensions[ORDER_VALUES]
+    fields: list[OrderField] = []
+    for number, one in enumerate(given):
+        name, descending = plain(one["field"]), plain(one["direction"]) == "DESC"
+        if name != "NAME" and one.get("languages") is not None:
+            raise BadInput(f"orderBy has languages for {name}, but only names have languages; omit it.")
+        if name in _PLACES:
+            if number < len(given) - 1:
+                raise BadInput(
+                    f"{name} must be the last of orderBy, since it decides the whole order; omit what follows."
+                )
+            if name == "POSITION" and kind is RelationKind.DESCENDANTS:
+                raise BadInput("POSITION is among siblings, and descendants have many parents; use PATH or KEY.")
+            return Ordering(tuple(fields), _PLACES[name], descending)
+        value = values[name]
+        fields.append(OrderField(value if name != "NAME" else value.localized(one.get("languages")), descending))
+    return Ordering(tuple(fields))
+
+
+_PLACES = {place.name: place for place in PlaceOrder}
+
 
 RELATION_KINDS = {kind.value: kind for kind in RelationKind if kind not in (RelationKind.ROOTS, RelationKind.REVISIONS)}
 """The fields of nodes that lead to other nodes, by their names."""
 COUNT = "descendantCount"  # the field of a root that takes the version of its tree
 LISTS = frozenset(RelationKind) - {RelationKind.PARENT, RelationKind.ANCESTORS}
+ABOVE = frozenset((RelationKind.PARENT.value, RelationKind.ANCESTORS.value))
 MAY_BE_ROOTS = frozenset((RelationKind.SIBLINGS, RelationKind.ROOTS))
 """The relations that may lead to roots out of a list, whose counts are not in their items."""
 
@@ -109,7 +178,7 @@ class SelectedFields:
         if kind not in LISTS:
             return RelationField(kind, definition, node, self.position(details))
         below = self.below(found, details)  # every list is a connection
-        has_nodes = any(name_of(fields) in ("nodes", "edges", "pageInfo") for fields in below.values())
+        has_nodes = any(name_of(fields) in ("nodes", "edges", "pageInfo") for fields in apart(below))
         position = self.listed(found, details)
         counts = kind in MAY_BE_ROOTS and self.counts(get_named_type(found.fields["nodes"].type), position)
         return RelationField(kind, definition, node, position, has_nodes, bool(named(below, "totalCount")), counts)
@@ -125,7 +194,7 @@ class SelectedFields:
     def counts(self, kind: Any, position: "NodePosition") -> bool:
         """Whether `descendantCount` is selected of the nodes at a position, which are of this type."""
         kinds = self._schema.get_possible_types(kind) if is_abstract_type(kind) else [kind]
-        return any(name_of(details) == COUNT for one in kinds for details in position.of_type(one).values())
+        return any(name_of(details) == COUNT for one in kinds for details in apart(position.of_type(one)))
 
 
 class NodePosition:
@@ -144,7 +213,7 @@ class NodePosition:
         kind = self._fields.level_type(hierarchy, level)
         if kind is None:
             return []
-        selected = self.of_type(kind).values()
+        selected = apart(self.of_type(kind))
         return [self._fields.relation(kind, fields) for fields in selected if name_of(fields) in RELATION_KINDS]
 
 
@@ -170,9 +239,34 @@ def name_of(fields: Sequence[FieldDetails]) -> str:
     return fields[0].node.name.value
 
 
+def leads_to_nodes(name: str, definition: Any) -> bool:
+    """Whether a field leads to nodes or lists something, so that it counts for more in the budget."""
+    kind = None if definition is None else get_named_type(definition.type)
+    return name in ABOVE or (isinstance(kind, GraphQLObjectType) and kind.name.endswith("Connection"))
+
+
 def named(grouped: Grouped, name: str) -> list[list[FieldDetails]]:
     """The merged fields of this name, one list for each response key."""
-    return [fields for fields in grouped.values() if name_of(fields) == name]
+    return [fields for fields in apart(grouped) if name_of(fields) == name]
+
+
+def apart(grouped: Grouped) -> list[list[FieldDetails]]:
+    """Merged fields, where what differs has a list of its own.
+
+    Nodes of a list may be selected in several places of the response (`nodes`, `edges`, aliases of both), below which
+    one response key can stand for different fields.
+    """
+    found: list[list[FieldDetails]] = []
+    for fields in grouped.values():
+        if len(fields) == 1:
+            found.append(fields)
+            continue
+        same: dict[tuple[str, ...], list[FieldDetails]] = {}
+        for details in fields:
+            node = details.node
+            same.setdefault((node.name.value, *sorted(map(print_ast, node.arguments or ()))), []).append(details)
+        found += same.values()
+    return found
 
 
 def node_ids(details: Sequence[FieldDetails]) -> tuple[int, ...]:
@@ -193,10 +287,14 @@ class LookAhead:
 
     def relation(self, field: RelationField) -> Relation:
         """The relation that a field selects. Raises BadInput or GraphQLError where its arguments are invalid."""
-        found = self._relations.get(field) or self._new_relation(field)
-        if found is None:
-            raise self._rejected[field]
+        found = self.relation_or_error(field)
+        if is_error(found):
+            raise found
         return found
+
+    def relation_or_error(self, field: RelationField) -> Relation | CladeError | GraphQLError:
+        """The same; the error is returned."""
+        return self._relations.get(field) or self._new_relation(field) or self._rejected[field]
 
     def selection(self, position: NodePosition) -> "NodeSelection":
         """What is selected of the nodes at a position."""
@@ -230,7 +328,7 @@ class LookAhead:
         if field in self._rejected:
             return None
         window = self._window(field) if field.kind in LISTS else ConnectionArguments()
-        if isinstance(window, Exception):
+        if is_error(window):
             self._rejected[field] = window
             return None
         selection = self.selection(field.position)
@@ -302,5 +400,5 @@ def connection_arguments(
         before=given.get("before"),
         levels=levels(given),
         max_depth=given.get("maxDepth"),
-        **arrangement(definition, kind, given),
+        **ordering_arguments(definition, kind, given),
     )

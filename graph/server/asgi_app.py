@@ -16,22 +16,20 @@ from starlette.routing import Route, request_response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.auth.authentication import Authenticator
-from graph.cors_origins import cors_origins
 from graph.errors import BAD_REQUEST, UNAVAILABLE, error_body
 from graph.execution.operation import Execution
 from graph.explorer.page import Explorer
-from graph.observability import log_handler
+from graph.observability.log import flush_log
 from graph.observability.request_info import KEY
 from graph.server import graphiql
-from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.admission import ConcurrencyLimiter
 from graph.server.endpoint import GraphQLEndpoint
 from graph.server.event_stream import EventStreams
-from graph.server.graceful_shutdown import GracefulShutdown
-from graph.server.health import NOT_STARTED, alive, ready
+from graph.server.graphql_over_http import send_error
+from graph.server.lifecycle import NOT_STARTED, GracefulShutdown, alive, ready
 from graph.server.request_observer import Observer, RequestObserver
-from graph.server.response_sender import send_error
 from graph.server.security_headers import SecurityHeaders
-from graph.settings import Settings
+from graph.settings import Settings, cors_origins
 from resolvers.session.request import Writer
 from store.engine.protocol import Store
 
@@ -62,7 +60,7 @@ def build_app(
     streams: EventStreams,
 ) -> ASGIApp:
     """The application that serves `execution`; meanwhile `store` is open, and moves and `background` run."""
-    shows_page = settings.shows("graphiql")
+    shows_page = settings.shows("introspection")
     page = request_response(graphiql.page) if shows_page else None
     endpoint = GraphQLEndpoint(settings, execution, page, limiter, authenticator, streams)
     routes = [
@@ -97,7 +95,7 @@ def lifespan_of(
             signals = (signal.SIGINT,) if delay else (signal.SIGINT, signal.SIGTERM)
             with drain.on_signals(*signals), drain.on_sigterm() if delay else nullcontext(), drain.started():
                 yield
-        log_handler.flush()
+        flush_log()
 
     return lifespan
 

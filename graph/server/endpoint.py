@@ -5,6 +5,8 @@ Clients that accept events get them (`graph/server/event_stream.py`), from the s
 A rejected request also gets a JSON response, with `errors` and without `data`.
 """
 
+import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -23,22 +25,30 @@ from graph.errors import (
     log_unavailable,
     log_unexpected,
 )
-from graph.execution.cache_policy import CachePolicy
-from graph.execution.eager_coroutine import EagerCoroutine, within
+from graph.execution.executor import EagerCoroutine
 from graph.execution.operation import TRACED, Execution, MutationNotAllowed, SubscriptionNotAllowed
 from graph.execution.response import OperationResponse, rejected
-from graph.observability.request_info import KEY, RequestInfo, codes_of
+from graph.execution.response_cache import CachePolicy
+from graph.observability.request_info import KEY, RequestInfo
 from graph.operation.graphql_request import GraphQLRequest, PersistedDocuments, UnknownDocument, read_trusted
-from graph.server.client_disconnect import ClientDisconnected, DisconnectWatcher
-from graph.server.concurrency_limit import ConcurrencyLimiter
-from graph.server.content_negotiation import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_json
+from graph.server.admission import ClientDisconnected, ConcurrencyLimiter, DisconnectWatcher
 from graph.server.event_stream import Connection, EventStreams, send_single
-from graph.server.request_parser import read_json, read_query_string
-from graph.server.response_sender import CLOSE, ResponseSender
+from graph.server.graphql_over_http import (
+    CLOSE,
+    EVENT_STREAM,
+    GRAPHQL,
+    HTML,
+    JSON,
+    ResponseSender,
+    choose,
+    is_json,
+    read_json,
+    read_query_string,
+)
 from graph.settings import Settings
-from resolvers.access.caller import Caller
+from resolvers.access.grants import Caller
 from store.bounded_cache import BoundedCache
-from store.errors import Unavailable
+from store.errors import BadData, Unavailable
 
 ALLOWED = (b"allow", b"GET, HEAD, POST")
 ALLOWED_FOR_MUTATIONS = (b"allow", b"POST")
@@ -104,8 +114,7 @@ class GraphQLEndpoint:
             if media_type == EVENT_STREAM:
                 return await self._send_events(scope, receive, send, info)
             response = await self._respond(scope, receive, info)
-            if "errors" in response.body:
-                info.codes = codes_of(response.body["errors"])
+            info.codes = response.codes
             if scope["method"] != "POST":
                 caching = self._cache_policy.headers(response, caller, anonymous=not headers.get(b"authorization"))
                 if caching and matches(headers.get(b"if-none-match", b""), caching[0][1]):
@@ -137,34 +146,41 @@ class GraphQLEndpoint:
         except Unavailable as error:
             log_unavailable(error)
             raise RequestRejected(503, STORE_MESSAGE, code=UNAVAILABLE) from None
+        except BadData as error:
+            raise RequestRejected(500, str(error), code=error.code) from None
 
     async def _send_events(self, scope: Scope, receive: Receive, send: Send, info: RequestInfo) -> None:
         """Send the events of a subscription, or the response to another operation as one event.
 
         Raises RequestRejected before the response begins, and ClientDisconnected.
         """
-        try:
-            request = await self._request(scope, receive, info)
-        except UnknownDocument as error:
-            return await send_single(send, self._sender, info, unknown(error))
-        if not self._execution.is_subscription(request):
-            response = await self._execute(request, scope["method"], receive, info)
+        sent = await self._sent(scope, receive, info)
+        with self._limiter:
+            if self._limiter.has_to_wait(info):
+                await self._limiter.turn(info, receive)
+            try:
+                request = self._parse(scope["method"], sent)
+            except UnknownDocument as error:
+                response: OperationResponse | None = unknown(error)
+            else:
+                is_subscription = self._execution.is_subscription(request)
+                response = None if is_subscription else await self._execute(request, scope["method"], receive, info)
+        if response is not None:
             return await send_single(send, self._sender, info, response)
         authenticate = partial(self._caller, scope, info.headers)
         await self._streams.follow(Connection(request, receive, send, info, authenticate), self._sender)
 
     async def _respond(self, scope: Scope, receive: Receive, info: RequestInfo) -> OperationResponse:
         """The response to an operation. Raises RequestRejected and ClientDisconnected."""
-        try:
-            return await self._execute(await self._request(scope, receive, info), scope["method"], receive, info)
-        except UnknownDocument as error:
-            return unknown(error)
-
-    async def _request(self, scope: Scope, receive: Receive, info: RequestInfo) -> GraphQLRequest:
-        """The request in a body or a query string. Raises RequestRejected, ClientDisconnected and UnknownDocument."""
-        if scope["method"] == "POST":
-            return self._parse_body(await self._body(receive, info.headers))
-        return self._request_in_url(scope["method"], scope["query_string"])
+        sent = await self._sent(scope, receive, info)
+        with self._limiter:
+            if self._limiter.has_to_wait(info):
+                await self._limiter.turn(info, receive)
+            try:
+                request = self._parse(scope["method"], sent)
+            except UnknownDocument as error:
+                return unknown(error)
+            return await self._execute(request, scope["method"], receive, info)
 
     async def _execute(
         self, request: GraphQLRequest, method: str, receive: Receive, info: RequestInfo
@@ -172,19 +188,20 @@ class GraphQLEndpoint:
         """The response to a query or mutation. Raises RequestRejected and ClientDisconnected."""
         headers = info.headers
         try:
-            with self._limiter:
-                call = self._execution.answer(
-                    request,
-                    caller=info.caller,
-                    allow_mutations=method == "POST",
-                    report_reads=REPORTS.get(headers.get(READS_HEADER, b""), 0),
-                    cache_tags=method == "POST" and self._asks_for_tags(headers),
-                    observed=info,
-                )
-                coroutine = EagerCoroutine(call)
-                if not coroutine.is_done:
-                    async with DisconnectWatcher(receive):
-                        await coroutine
+            call = self._execution.answer(
+                request,
+                caller=info.caller,
+                allow_mutations=method == "POST",
+                report_reads=REPORTS.get(headers.get(READS_HEADER, b""), 0),
+                cache_tags=method == "POST" and self._asks_for_tags(headers),
+                observed=info,
+                waited=info.waited,
+            )
+            coroutine = EagerCoroutine(call)
+            if not coroutine.is_done:
+                # A write is left out if its client has gone before it is committed, which is soon.
+                async with DisconnectWatcher(receive, at_once=info.kind == "mutation"):
+                    await coroutine
             return coroutine.result
         except MutationNotAllowed:
             raise RequestRejected(
@@ -199,13 +216,21 @@ class GraphQLEndpoint:
             return False
         return self._cache_policy.is_public and not headers.get(b"authorization")
 
-    def _request_in_url(self, method: str, query_string: bytes) -> GraphQLRequest:
-        """The request in a query string. Raises RequestRejected and UnknownDocument."""
+    async def _sent(self, scope: Scope, receive: Receive, info: RequestInfo) -> bytes:
+        """The body or the query string, where the request is. Raises RequestRejected and ClientDisconnected."""
+        method: str = scope["method"]
+        if method == "POST":
+            return await self._body(receive, info)
         if method not in ("GET", "HEAD"):
             raise RequestRejected(405, f"{method} is not allowed; send POST, or GET for a query.", ALLOWED)
+        query_string: bytes = scope["query_string"]
         if len(query_string) > self._max_body_bytes:
             raise RequestRejected(414, f"The query string is longer than {self._max_body_bytes} bytes; send a POST.")
-        return self._parse_query_string(query_string)
+        return query_string
+
+    def _parse(self, method: str, sent: bytes) -> GraphQLRequest:
+        """The request in a body or a query string. Raises RequestRejected and UnknownDocument."""
+        return (self._parse_body if method == "POST" else self._parse_query_string)(sent)
 
     def _cached(self, read: Callable[[bytes], GraphQLRequest]) -> Callable[[bytes], GraphQLRequest]:
         """A parser that parses short requests once. Raises RequestRejected and UnknownDocument."""
@@ -223,12 +248,18 @@ class GraphQLEndpoint:
 
         return parsed
 
-    async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
+    async def _body(self, receive: Receive, info: RequestInfo) -> bytes:
         """The body of a POST. Raises RequestRejected and ClientDisconnected."""
-        if not is_json(headers.get(b"content-type", b"")[:MAX_MEDIA_TYPE_BYTES].decode("latin-1")):
+        if not is_json(info.headers.get(b"content-type", b"")[:MAX_MEDIA_TYPE_BYTES].decode("latin-1")):
             raise RequestRejected(415, f"Unsupported Content-Type; send {JSON} in UTF-8.")
+        body = EagerCoroutine(read_body(receive, self._max_body_bytes))
+        if body.is_done:
+            return body.result
         try:
-            return await within(self._body_seconds, read_body(receive, self._max_body_bytes))
+            async with asyncio.timeout(self._body_seconds):
+                await body
+            info.received = time.perf_counter()
+            return body.result
         except TimeoutError:
             # The rest of the body would be read as the next request.
             message = f"The body was not received within {self._body_seconds:g} seconds."

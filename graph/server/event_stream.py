@@ -29,14 +29,12 @@ from graph.errors import (
 )
 from graph.execution.operation import Execution
 from graph.execution.response import OperationResponse
-from graph.observability.request_info import RequestInfo, codes_of
+from graph.observability.request_info import RequestInfo
 from graph.operation.graphql_request import GraphQLRequest
-from graph.server.client_disconnect import ClientDisconnected, DisconnectWatcher
-from graph.server.concurrency_limit import RETRY_AFTER, ConcurrencyLimiter
-from graph.server.content_negotiation import EVENT_STREAM
-from graph.server.graceful_shutdown import GracefulShutdown
-from graph.server.response_sender import ResponseSender
-from resolvers.access.caller import Caller
+from graph.server.admission import RETRY_AFTER, ClientDisconnected, ConcurrencyLimiter, DisconnectWatcher
+from graph.server.graphql_over_http import EVENT_STREAM, ResponseSender
+from graph.server.lifecycle import GracefulShutdown
+from resolvers.access.grants import Caller
 from resolvers.past.change_feed import ChangePage
 from resolvers.past.change_follower import ChangeFollower, ChangeListener
 
@@ -175,15 +173,15 @@ class _Stream:
         """Send pages until the client disconnects or an error ends the stream."""
         with self._streams.limiter:
             response = await self._page(self._info.caller)
-        if (codes := codes_of(response.body.get("errors", ()))) and not RETRIED.isdisjoint(codes):
+        if (codes := response.codes) and not RETRIED.isdisjoint(codes):
             raise RequestRejected(503, response.body["errors"][0]["message"], RETRY_AFTER, code=codes[0])
         await self._begin()
         try:
-            while self._listener.page is not None and "errors" not in response.body:
+            while self._listener.page is not None and not response.codes:
                 await self._send_page(response, self._listener.page)
                 del response  # its data need not be held while the stream waits
                 response = await self._next()
-            self._info.codes = codes_of(response.body.get("errors", ()))
+            self._info.codes = response.codes
             await self._end(response.content())
         except RequestRejected as error:  # the credential is no longer valid
             self._info.codes, self._info.reason = (error.code,), error.reason
@@ -234,7 +232,7 @@ class _Stream:
             try:
                 async with self._streams.page_turns:
                     response = await self._page(await self._connection.authenticate())
-                if RETRIED.isdisjoint(codes_of(response.body.get("errors", ()))):
+                if RETRIED.isdisjoint(response.codes):
                     return response
             except RequestRejected as error:
                 if error.status != 503:
@@ -296,7 +294,7 @@ class _Stream:
 
 async def send_single(send: Send, sender: ResponseSender, info: RequestInfo, response: OperationResponse) -> None:
     """Send a whole response as a stream of one event."""
-    info.codes = codes_of(response.body.get("errors", ()))
+    info.codes = response.codes
     body = event_of(response.content()) + COMPLETE
     headers = [*HEADERS, (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -12,7 +12,8 @@ from starlette.routing import Route
 from graph.asset_files import AssetFiles
 from graph.hierarchies.example_queries import Example
 
-FILES = AssetFiles(files("graph.server") / "graphiql_assets")
+_EXPLORER = files("graph.explorer") / "assets"
+FILES = AssetFiles(files("graph.server") / "graphiql_assets", [_EXPLORER / "tokens.css", _EXPLORER / "icon.svg"])
 
 # graphiql 4 is the last to run under this policy: 5 needs inline styles and workers made of text.
 POLICY = (

@@ -11,11 +11,11 @@ from pathlib import Path
 from prometheus_client import Counter, Gauge, Histogram
 
 from graph.execution.operation import Execution
-from graph.observability import log_handler
+from graph.observability.log import dropped_lines
 from graph.observability.request_info import RequestInfo
-from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.admission import ConcurrencyLimiter
 from graph.server.event_stream import EventStreams
-from graph.server.graceful_shutdown import GracefulShutdown
+from graph.server.lifecycle import GracefulShutdown
 from resolvers.session.request import Writer
 from store.bounded_cache import cache_usage
 from store.engine.protocol import Store
@@ -45,11 +45,10 @@ CALLS = {
 EVENTS = Counter("clade_events", "Events of subscriptions that were sent.")
 FOLLOW_UNITS = Counter("clade_follow_units", "DynamoDB read units of following the versions and changes of trees.")
 LOG_DROPPED = Counter("clade_log_dropped_lines", "Log lines that were dropped because the log was not read.")
-COMPILER_ERRORS = Counter("clade_compiler_errors", "Compiled queries that met an internal error.")
 GAUGES = {
     name: Gauge(f"clade_{name}", description, multiprocess_mode=mode)  # type: ignore[arg-type]  # a Literal
     for name, description, mode in (
-        ("in_flight", "Running operations.", "livesum"),
+        ("in_flight", "Operations that run or wait for their turn.", "livesum"),
         ("event_streams", "Open event streams.", "livesum"),
         ("followed_trees", "Trees that event streams follow, in each process.", "livesum"),
         ("writes_waiting", "Edits that wait for earlier edits.", "livesum"),
@@ -108,8 +107,7 @@ class GaugeSampler:
         GAUGES["followed_trees"].set(self.streams.follower.trees)
         self._count(EVENTS, self.streams.sent)
         self._count(FOLLOW_UNITS, self.streams.follower.reads.units)
-        self._count(LOG_DROPPED, log_handler.dropped())
-        self._count(COMPILER_ERRORS, self.execution.compiler_errors)
+        self._count(LOG_DROPPED, dropped_lines())
         if self.writer is not None:
             GAUGES["writes_waiting"].set(self.writer.waiting)
             GAUGES["moves_running"].set(self.writer.move_worker.running)

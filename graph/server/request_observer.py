@@ -9,8 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.errors import BAD_REQUEST, UNAVAILABLE, UNCERTAIN, UNCERTAIN_HINT
 from graph.observability.request_info import KEY, REQUEST_ID, STATUS_CLIENT_CLOSED, RequestInfo
-from graph.server.graceful_shutdown import GracefulShutdown
-from graph.server.response_sender import CLOSE, send_error
+from graph.server.graphql_over_http import CLOSE, send_error
+from graph.server.lifecycle import GracefulShutdown
 
 PROBES = frozenset({"/healthz", "/readyz"})
 """Paths that load balancers request every few seconds; these requests are not observed."""

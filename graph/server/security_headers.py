@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.auth.loopback import has_loopback_host, listens_on_loopback
 from graph.observability.request_info import KEY, RequestInfo
-from graph.server.response_sender import send_error
+from graph.server.graphql_over_http import send_error
 from store.errors import Forbidden
 
 POLICY = b"content-security-policy"

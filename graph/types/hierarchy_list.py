@@ -52,7 +52,7 @@ def hierarchies_field(classes: Sequence[type[Node]], enums: HierarchyEnums) -> S
 
     def readable(root: Any, info: Any) -> list[type[Node]]:
         grants = info.context.request.grants
-        return [cls for cls in classes if grants is None or grants.tops(cls.name)]
+        return [cls for cls in classes if grants is None or grants.roots(cls.name) != []]
 
     text = "The served hierarchies that the caller may read, with their levels and attributes."
     return field(readable, list[_hierarchy_type(enums)], text)  # type: ignore[misc]
@@ -115,9 +115,8 @@ def _level_type(enums: HierarchyEnums) -> Any:
         "under": field(under, list[enums.level], "The levels that its nodes may be under."),  # type: ignore[name-defined]
         "may_be_root": field(lambda pair, info: None in pair[1].under, bool, "Whether its nodes may be roots."),
         "input_field": field(
-            lambda pair, info: camel(input_field_of(pair[1].__name__)), str,
-            "Field of the input `attributes` of mutations that has the attributes of this level; it is true for a "
-            "level without any.",
+            lambda pair, info: camel(input_field_of(pair[1].__name__)) if pair[1].attributes else None, str | None,
+            "Field of the input `attributes` of mutations for the attributes of this level; null without any.",
         ),
         "attributes": field(
             _attributes, list[_ATTRIBUTE], "Its attributes and computed fields, with those of the hierarchy."
@@ -175,7 +174,7 @@ _ATTRIBUTE: Any = object_type(
         "type": field(lambda one, info: _type_text(one.attribute), str, 'Type of its field, such as "[String!]".'),
         "selection": field(
             lambda one, info: selection_of(one.attribute), str | None,
-            'Selection of all fields of its type, such as "{ amount currency }"; null for a type without fields.',
+            'Selection of its fields, such as "{ amount }"; null without fields.',
         ),
         "values": field(
             lambda one, info: list(enum_members(one.hint)) or None, list[str] | None,
@@ -190,20 +189,19 @@ _ATTRIBUTE: Any = object_type(
         ),
         "minimum": field(
             lambda one, info: _bound(one.attribute.rules.minimum), str | None,
-            "Least value that is written, of a list for each element, as text; null without a minimum.",
+            "Least value, in a list of each element, as text; null without one.",
         ),
         "maximum": field(
             lambda one, info: _bound(one.attribute.rules.maximum), str | None,
-            "Greatest value that is written, of a list for each element, as text; null without a maximum.",
+            "Greatest value, in a list of each element, as text; null without one.",
         ),
         "max_length": field(
             lambda one, info: _max_length(one), int | None,
-            "Maximum number of characters of a text that is written; null for types that are no text.",
+            "Maximum number of characters of a text; null for other types.",
         ),
         "pattern": field(
             lambda one, info: one.attribute.rules.pattern or None, str | None,
-            "Regular expression that matches a text that is written as a whole, in the syntax of Rust's regex; null "
-            "without one.",
+            "Rust's regular expression of a whole text; null without one.",
         ),
         "computed": field(attribute_of("computed"), bool, "Whether it follows from other attributes."),
         "deprecated": field(lambda one, info: one.attribute.deprecated or None, str | None, "What to use instead."),

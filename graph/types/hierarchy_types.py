@@ -3,8 +3,10 @@ and the types of their revisions.
 """
 
 from asyncio import Future
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Generator
+from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from inspect import Parameter
 from typing import Any, cast
 
@@ -14,14 +16,12 @@ from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.attribute import DateTime
 from graph.hierarchies.node import Node, description
-from graph.types.connection_types import set_fields
 from graph.types.field import PAGING, Fields, Resolver, argument, class_of, field
 from graph.types.level_types import LevelTypes
-from graph.types.list_inputs import ListInputs
-from graph.types.name_fields import name_fields
-from graph.types.node_fields import Count, RecordField, key, label, level_of, path
+from graph.types.list_types import ListInputs, set_fields
+from graph.types.node_fields import Count, RecordField, key, label, level_of, name_fields, path
 from graph.types.past_fields import history_fields, revision_types
-from graph.types.scalars import Path
+from graph.types.value_types import Path
 from resolvers.planner import list_request
 from resolvers.planning.page import Page
 from resolvers.planning.relations import Relation
@@ -36,7 +36,7 @@ _MAX_DEPTH = argument("maxDepth", int | None, "Maximum depth below the node; 1 i
 
 @strawberry.interface(name="Node", description="An object with a globally unique ID, after Relay's specification.")
 class NodeInterface:
-    id = field(RecordField("id"), strawberry.ID, "Globally unique ID; unchanged when the node is renamed or moved.")
+    id = field(RecordField("id"), strawberry.ID, "Globally unique ID, which renames and moves keep.")
 
 
 TreeNode: Any = class_of("TreeNode", {}, NodeInterface)
@@ -45,14 +45,14 @@ TreeNode: Any = class_of("TreeNode", {}, NodeInterface)
 def _tree_node_fields(node: Any, level_name: Resolver, child_count: StrawberryField) -> Fields:
     """The fields of nodes of any hierarchy, which lead to nodes of this type."""
     return {
-        "path": field(path, Path, "Current path: the keys from the root down to the node."),
+        "path": field(path, Path, "Path: the keys from the root down to the node."),
         "key": field(key, str, "Last segment of the path; unique among siblings."),
         "name": name_fields()["name"],
-        "level_name": field(level_name, str, "Name of the node's level, as in the enum of its hierarchy's levels."),
+        "level_name": field(level_name, str, "Name of the node's level, as in its hierarchy's enum."),
         "depth": field(RecordField("depth"), int, "Number of ancestors; 0 for a root."),
         "child_count": child_count,
         "parent": field(_first_above, node | None, "Parent; null for a root."),
-        "ancestors": field(_above, list[node] | None, "Ancestors, from the root down to the parent."),
+        "ancestors": field(_above, list[node] | None, "Ancestors, from the root down.", semantic_non_null=True),
     }
 
 
@@ -90,19 +90,19 @@ class HierarchyTypes:
         affects one field alone.
         """
         node: Any = self.nodes.interface
-        listing = self.nodes.connection | None
+        nodes = partial(field, _list, self.nodes.connection | None, semantic_non_null=True)
         of_level = argument("level", self.level | None, "Only those of this level.")
         child_count = field(Count("kids"), int, "Number of children.", of_level)
         of_trees = _tree_node_fields(node, self._level_name, child_count)
         own = {
-            "level": field(RecordField("level"), self.level, "Level of the node in its hierarchy."),
+            "level": field(RecordField("level"), self.level, "Level of the node."),
             "descendant_count": field(Count("descendant_counts"), int, "Number of descendants.", of_level),
             "revision": field(RecordField("revision"), int, "Number of the revision; each write adds 1."),
             "updated_at": field(RecordField("updated_at"), DateTime, "Time of the last change of the content, in UTC."),
             "changed_by": field(RecordField("changed_by"), str | None, _CHANGED_BY),
-            "children": field(_list, listing, "Children, ordered by level, then by position.", *self.list_arguments()),
-            "descendants": field(_list, listing, "Descendants, ordered by path.", *self.list_arguments(_MAX_DEPTH)),
-            "siblings": field(_list, listing, "Other nodes with the same parent.", *self.list_arguments()),
+            "children": nodes("Children, ordered by level, then by position.", *self.list_arguments()),
+            "descendants": nodes("Descendants, ordered by path.", *self.list_arguments(_MAX_DEPTH)),
+            "siblings": nodes("Other nodes with the same parent.", *self.list_arguments()),
         }
         return of_trees | name_fields() | own
 
@@ -129,11 +129,18 @@ def _above(record: Record, info: Info) -> "Future[list[Record]]":
 
 
 def _first_above(record: Record, info: Info) -> Awaitable[Record | None]:
-    return _first(_above(record, info))
+    return _First(_above(record, info))
 
 
-async def _first(found: "Future[list[Record]]") -> Record | None:
-    return next(iter(await found), None)
+@dataclass(frozen=True, slots=True)
+class _First:
+    """The first of some nodes that are being read; a request that is stopped may drop it, which no coroutine allows."""
+
+    found: "Future[list[Record]]"
+
+    def __await__(self) -> Generator[Any, None, Record | None]:
+        records = yield from self.found.__await__()
+        return next(iter(records), None)
 
 
 def _no_level(record: Record, info: Any) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import strawberry
 
 from graph.hierarchies.node import Node
-from graph.types.connection_types import ConnectionTypes, set_fields
 from graph.types.field import Fields, Resolver, class_of, field
+from graph.types.list_types import ConnectionTypes, set_fields
 from graph.types.node_fields import AttributeField, ComputedField, level_of
 from graph.types.value_types import deprecation, output_type
 from store.model.attributes import Attribute

@@ -16,7 +16,6 @@ from strawberry.types.field import StrawberryField
 from graph.hierarchies.attribute import DateTime
 from graph.hierarchies.node import Node
 from graph.types import node_fields
-from graph.types.connection_types import ConnectionTypes
 from graph.types.field import (
     FIRST,
     PAGING,
@@ -29,17 +28,16 @@ from graph.types.field import (
 )
 from graph.types.hierarchy_list import HierarchyEnums
 from graph.types.level_types import LevelTypes
-from graph.types.name_fields import name_fields
-from graph.types.node_fields import RecordField
+from graph.types.list_types import ConnectionTypes
+from graph.types.node_fields import RecordField, name_fields
 from graph.types.root_fields import by_id
-from graph.types.scalars import Path
+from graph.types.value_types import Path
 from resolvers.past import change_feed as feeds
 from resolvers.past import history as states
 from resolvers.past import move_status
 from resolvers.past.move_status import Move as StoredMove
 from resolvers.past.move_status import MoveState as StoredState
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.relations import RelationKind
+from resolvers.planning.relations import ConnectionArguments, RelationKind
 from store.model.keys import Key, path_of
 from store.model.keys import Path as KeyPath
 from store.model.paths import format_path, parse_path
@@ -78,24 +76,34 @@ def revision_types(cls: type[Node], level: Any) -> LevelTypes:
 def history_fields(revision: Any, connection: Any) -> Fields:
     """`history` and `atRevision` of the nodes of one hierarchy, or of deleted nodes."""
     return {
-        "history": field(_history, connection | None, "Revisions, newest first.", *PAGING, compiled=False),
+        "history": field(
+            _history,
+            connection | None,
+            "Revisions, newest first.",
+            *PAGING,
+            compiled=False,
+            proven_by_tree=True,
+            semantic_non_null=True,
+        ),
         "at_revision": field(
             _at_revision,
             revision | None,
-            "The revision with this number; null if there is none.",
+            "The revision with this number; null where there is none.",
             required("n", int, "Number of the revision; 1 is the first."),
             compiled=False,
+            proven_by_tree=True,
         ),
     }
 
 
 def _history(subject: Any, info: Any, **_: Any) -> Any:
     relation = info.context.look_ahead(info).relation_of(info, RelationKind.REVISIONS)
-    return states.read_history(info.context.request, _record(subject), relation.window, nodes=relation.nodes)
+    asked = states.HistoryRequest(_record(subject), relation.window, relation.nodes)
+    return info.context.loaders.history.load(asked)
 
 
 def _at_revision(subject: Any, info: Any, n_: int) -> Any:
-    return states.read_revision(info.context.request, _record(subject), n_)
+    return info.context.loaders.revision.load((_record(subject), n_))
 
 
 def _record(subject: Record | states.DeletedNode) -> Record:
@@ -145,7 +153,7 @@ def _changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
         "after", str | None, "Only changes after this cursor of the same feed; by default all changes in the log."
     )
     text = "Change feed of one tree, oldest first, of the last 90 days."
-    return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, after, _UNDER)
+    return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, after, _UNDER, semantic_non_null=True)
 
 
 def _followed_changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
@@ -160,7 +168,7 @@ def _followed_changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField
         "after", str | None, "Begin after this cursor, of an event or of the query `changes`; by default now."
     )
     text = "Changes of one tree as they are made, from now or from a cursor on. Each event is a page."
-    return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, after, _UNDER)
+    return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, after, _UNDER, semantic_non_null=True)
 
 
 _TREE = required("tree", Path, 'Path of the tree\'s root, such as "US".')
@@ -202,9 +210,9 @@ def _feed_type(enums: HierarchyEnums) -> Any:
     parts: list[tuple[str, str, Any, str]] = [
         ("event", "event", ChangeEvent,
          "What happened. For callers with grants a move out of their subtrees is DELETED, and one into them CREATED."),
-        ("nodeId", "id", strawberry.ID | None, "ID of the node; null for a node above the caller's grants."),
+        ("nodeId", "id", strawberry.ID | None, "ID of the node; null if one above a grant root has changed."),
         ("path", "path", Path, "Path of the node in this tree at the time of the change."),
-        ("level", "level", enums.level | None, "Level of the node; null for a level that no class defines."),
+        ("level", "level", enums.level | None, "Level of the node; null with `nodeId`, or if no class defines it."),
         ("revision", "revision", int | None, "Number of the revision after the change; null if `nodeId` is null."),
         ("at", "at", DateTime, "Time of the change, in UTC."),
         ("from", "source", Path | None, "Path before a move; equal to `to` if only the order changed."),
@@ -276,5 +284,5 @@ def move_fields(enums: HierarchyEnums, move: Any) -> Fields:
     many = "Moves of a hierarchy that are running or ended within a day, newest first."
     return {
         "move": field(find, move | None, one, required("id", strawberry.ID, "ID of the move.")),
-        "moves": field(latest, list[move] | None, many, _hierarchy_argument(enums), FIRST),
+        "moves": field(latest, list[move] | None, many, _hierarchy_argument(enums), FIRST, semantic_non_null=True),
     }

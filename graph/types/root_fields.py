@@ -5,10 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from resolvers.lists import read_roots
 from resolvers.lookup import Lookup
+from resolvers.outcomes import Outcome
 from resolvers.planning.page import Page
 from resolvers.planning.relations import RelationKind
-from resolvers.restricted_lists import read_roots
 from store.errors import BadInput, WrongLevel
 from store.model.paths import format_path, parse_path
 from store.model.records import MAX_ID_CHARACTERS, Record
@@ -35,8 +36,10 @@ class TargetField(ABC):
         return found if self.many else found[0]
 
 
-Target = tuple[TargetField, Lookup | None]
-"""A lookup, None where no node can exist, with the field whose `level` and `checked` it has to meet."""
+Target = tuple[TargetField, Outcome[Lookup] | None]
+"""A lookup, None where no node can exist, or the error of this one, with the field whose `level` and `checked` it has
+to meet.
+"""
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,16 @@ class Find(TargetField):
     level: str | None = None
 
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
+        return [(self, self.lookup(given))]
+
+    def lookup(self, given: Mapping[str, Any]) -> Lookup | None:
+        """The lookup of a path or an ID, None where no node can have it. Raises BadInput."""
         path, node_id = given.get("path_"), given.get("id_")
         if path is None and node_id is None:
             raise BadInput("path and id are missing; give one of them.")
         if path is not None and node_id is not None:
             raise BadInput("path and id are both given; give one of them.")
-        lookup = by_id([self.hierarchy], str(node_id)) if path is None else (self.hierarchy, parse_path(path))
-        return [(self, lookup)]
+        return by_id([self.hierarchy], str(node_id)) if path is None else (self.hierarchy, parse_path(path))
 
     def checked(self, found: Record | None) -> Record | None:
         if found is not None and self.level not in (None, found.level):
@@ -102,8 +108,9 @@ def by_id(hierarchies: Collection[str], node_id: str) -> Lookup | None:
     return (hierarchy, node_id) if is_possible else None
 
 
-async def load(info: Any, lookups: Sequence[Lookup | None]) -> list[Record | None]:
+async def load(info: Any, lookups: Sequence[Outcome[Lookup] | None]) -> list[Record | None]:
     """The nodes of a field's lookups, None for each that does not exist."""
     selection = info.context.look_ahead(info).selection_of(info)
-    found = iter(await info.context.loaders.node.load_many([(one, selection) for one in lookups if one is not None]))
-    return [None if lookup is None else next(found) for lookup in lookups]
+    asked = [(one, selection) for one in lookups if isinstance(one, tuple)]
+    found = iter(await info.context.loaders.node.load_many(asked))
+    return [next(found) if isinstance(lookup, tuple) else None for lookup in lookups]

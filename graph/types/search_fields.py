@@ -10,10 +10,10 @@ from inspect import Parameter
 from typing import Any
 
 from graph.hierarchies.names import near_field_of, search_field_of
-from graph.operation.list_arguments import plain
+from graph.operation.lookahead import plain
 from graph.types.field import Fields, argument, field, object_type, required
 from graph.types.hierarchy_types import HierarchyTypes
-from graph.types.scalars import Path
+from graph.types.value_types import Path
 from resolvers.search.finder import MAX_HITS, FoundPage
 from resolvers.search.hits import Selected
 from resolvers.search.near import MAX_KILOMETERS, NearArguments, near, point_at
@@ -94,7 +94,11 @@ def search_fields(types: HierarchyTypes) -> Fields:
         "name. Case and accents are ignored."
     )
     arguments = [text, UNDER, level, FIRST, _LANGUAGES]
-    return {search_field_of(cls): field(SearchField(cls.name), found | None, description, *arguments)}
+    return {
+        search_field_of(cls): field(
+            SearchField(cls.name), found | None, description, *arguments, semantic_non_null=True
+        )
+    }
 
 
 # -- near a point ------------------------------------------------------------------------------------------------------
@@ -147,7 +151,7 @@ def near_fields(types: HierarchyTypes) -> Fields:
         "those at the same distance by id."
     )
     arguments = [_LATITUDE, _LONGITUDE, _KILOMETERS, level_argument(types), FIRST, UNDER]
-    return {name: field(NearField(cls.name), found | None, description, *arguments)}
+    return {name: field(NearField(cls.name), found | None, description, *arguments, semantic_non_null=True)}
 
 
 def _edges(page: FoundPage, info: Any) -> list[tuple[float, Record]]:

@@ -1,21 +1,76 @@
-"""Value types: the GraphQL types of attributes with enums or objects as values, which are amounts of money, texts by
-language and nested values; each as an output and as an input.
+"""Types of attributes: custom scalars, and the GraphQL types of enums and objects, which are amounts of money, texts by
+language and nested values; each as an output and as an input. Scalars are serialized as they are stored.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Any, get_args, get_origin
+from typing import Any, NewType, get_args, get_origin
 
 import strawberry
+from strawberry.types.scalar import ScalarDefinition
 
-from graph.hierarchies.attribute import Decimal, Localized, Money, value_attributes
+from graph.hierarchies.attribute import Date, DateTime, Decimal, Localized, Long, Money, Url, value_attributes
 from graph.hierarchies.node import description
 from graph.types.field import attribute_of, field, object_type, required
-from graph.types.name_fields import LocalizedName, by_language
-from store.model.attributes import Attribute, Value
-from store.model.languages import lookup
+from graph.types.field import input_type as input_of
+from graph.types.node_fields import LocalizedName, by_language
+from store.errors import BadInput
+from store.model.attributes import Attribute, Kind, Value
+from store.model.names import lookup
+
+_XML_SCHEMA = "https://www.w3.org/TR/xmlschema11-2/"
+_RFC_3339 = "https://www.rfc-editor.org/rfc/rfc3339#section-5.6"
+_RFC_3986 = "https://www.rfc-editor.org/rfc/rfc3986"
+
+Path = NewType("Path", str)
+
+
+def _path(value: Any) -> str:
+    if not isinstance(value, str):
+        raise BadInput("A Path is a string, such as US/NE/Omaha.")
+    return value
+
+
+def _scalar(kind: Kind, description: str, specification: str) -> ScalarDefinition:
+    """A scalar of attributes. A text or number that is no value of its kind is taken as it is, and refused by the
+    attribute or the condition that it is for: so a mutation names all faults of its input.
+    """
+    parse = Attribute("A value", kind, "").parse
+
+    def parsed(value: Any) -> Any:
+        try:
+            return parse(value)
+        except BadInput:
+            if isinstance(value, str | int | float):
+                return value
+            raise
+
+    return strawberry.scalar(
+        name=kind.value, description=description, specified_by_url=specification, parse_value=parsed
+    )
+
+
+SCALARS: dict[object, ScalarDefinition] = {
+    Path: strawberry.scalar(
+        name="Path",
+        description="Path of a node: the keys from the root down, separated by /, such as US/MO/St. Louis. "
+        "Within a key, / is escaped as %2F and % as %25.",
+        specified_by_url=f"{_RFC_3986}#section-3.3",
+        parse_value=_path,
+    ),
+    Long: _scalar(Kind.LONG, "Signed 64-bit integer.", f"{_XML_SCHEMA}#long"),
+    Decimal: _scalar(
+        Kind.DECIMAL,
+        "Decimal of up to 38 digits, as a string with all its decimal places, such as 1299.00.",
+        f"{_XML_SCHEMA}#decimal",
+    ),
+    Date: _scalar(Kind.DATE, "Calendar date in RFC 3339, such as 2026-10-05.", _RFC_3339),
+    DateTime: _scalar(Kind.DATETIME, "Date and time in UTC in RFC 3339, such as 2026-10-05T12:30:00Z.", _RFC_3339),
+    Url: _scalar(Kind.URL, "Absolute URL of http or https, such as https://example.com/a.", _RFC_3986),
+}
+
 
 _LANGUAGES = required(
     "languages", list[str], 'Language tags of BCP 47 in order of preference, such as ["de-AT", "en"].'
@@ -177,11 +232,7 @@ def _nested_input(cls: type) -> Any:
 
 def input_object(name: str, text: str, parts: Mapping[str, tuple[Any, Attribute]]) -> type:
     """An input with a field of each attribute, which may be left out."""
-    namespace: dict[str, Any] = {"__annotations__": {part: kind for part, (kind, _) in parts.items()}}
-    for part, (_, attribute) in parts.items():
-        namespace[part] = strawberry.field(
-            default=strawberry.UNSET, description=input_description(attribute),
-            deprecation_reason=deprecation(attribute),
-        )  # fmt: skip
-    made: type = strawberry.input(type(name, (), namespace), name=name, description=text)
+    described = {part: (kind, input_description(attribute)) for part, (kind, attribute) in parts.items()}
+    reasons = {part: attribute.deprecated for part, (_, attribute) in parts.items() if attribute.deprecated}
+    made: type = input_of(name, text, described, deprecated=reasons)
     return made

@@ -3,13 +3,12 @@
 import asyncio
 import time
 
-from resolvers.access.caller import Caller, InvalidCredential
-from resolvers.access.grants import Grants
+from resolvers.access.grants import Caller, Grants, InvalidCredential
 from store.api_keys import PREFIX, ApiKey, find_key, parse_key
 from store.bounded_cache import ExpiringCache
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.errors import Unavailable
+from store.errors import BadData, BadInput, Unavailable
 
 CACHE_SECONDS = 10.0  # for so long a revoked key is still accepted by a server that has cached it
 MAX_CACHED_KEYS = 10_000
@@ -29,7 +28,7 @@ class ApiKeyAuthenticator:
         """The read consumption of all lookups."""
 
     async def caller(self, text: str) -> Caller:
-        """The caller of a key, with its grants. Raises InvalidCredential and Unavailable."""
+        """The caller of a key, with its grants. Raises InvalidCredential, BadData and Unavailable."""
         if (parts := parse_key(text)) is None:
             raise InvalidCredential("The API key is malformed.")
         key_id, secret = parts
@@ -55,6 +54,9 @@ def is_key(text: str) -> bool:
 
 
 def caller_of(key: ApiKey) -> Caller:
-    """The caller that a key authenticates."""
-    grants = Grants.parse(key.grants)
+    """The caller that a key authenticates; raises BadData where its grants are damaged."""
+    try:
+        grants = Grants.parse(key.grants)
+    except BadInput as error:
+        raise BadData(f"The API key {key.id} is damaged: {error}") from None
     return Caller(f"key:{key.id}", key.name or key.id, grants, grants)

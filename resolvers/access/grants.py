@@ -1,9 +1,12 @@
-"""Grants: the subtrees that a caller may read and write, each named by the path of its top."""
+"""Grants: the subtrees that a caller may read and write, each named by the path of its top.
+
+The highest tops are the *grant roots* of a caller who may read a part of a hierarchy: she has them in place of the
+roots of its trees, and what is above or beside them does not exist for her.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from hashlib import blake2b
 
@@ -16,14 +19,6 @@ from store.text import shorten
 MAX_GRANTS = 1_000  # of one caller: each lookup compares a path with all of them
 
 _GRANT = re.compile(r"(read|write):([a-z][a-z0-9_]*)(?:/(.+))?", re.DOTALL)
-
-
-class Visibility(Enum):
-    """The part of a node that a caller may read: all of it, only path and name (a grant lies below it), or nothing."""
-
-    FULL = "full"
-    REDACTED = "redacted"
-    HIDDEN = "hidden"
 
 
 @dataclass(frozen=True)
@@ -59,57 +54,75 @@ class Grants:
         return cls.of(**found)
 
     @cached_property
-    def _above(self) -> dict[str, set[Path]]:
-        """The proper prefixes of the readable paths, by hierarchy."""
-        return {name: {top[:length] for top in tops for length in range(len(top))} for name, tops in self.read.items()}
-
-    @cached_property
     def digest(self) -> bytes:
         """A hash of the readable subtrees: equal for grants that allow the same reads, and for no others."""
-        tops = [f"{name}/{format_path(path)}" for name, paths in self.read.items() for path in highest(paths)]
+        tops = [f"{name}/{format_path(path)}" for name, paths in self._highest.items() for path in paths]
         return blake2b("\n".join(sorted(tops)).encode(), digest_size=16).digest()
 
     @cached_property
     def subtrees(self) -> dict[str, list[KeyRange]]:
         """The readable ranges of the table, by tree and in key order, of hierarchies that are readable in part."""
         found: dict[str, list[KeyRange]] = {}
-        for hierarchy, tops in self.read.items():
-            for key in [node_key(hierarchy, top) for top in highest(tops) if top]:
+        for hierarchy, tops in self._highest.items():
+            for key in [node_key(hierarchy, top) for top in tops if top]:
                 found.setdefault(key.pk, []).append(subtree(*key))
         return {pk: sorted(spans, key=lambda span: span.lo) for pk, spans in found.items()}
 
-    def visibility(self, hierarchy: str, path: Path) -> Visibility:
-        """The part of the node at a path that may be read, whether or not there is a node."""
-        if _covers(self.tops(hierarchy), path):
-            return Visibility.FULL
-        return Visibility.REDACTED if path in self._above.get(hierarchy, ()) else Visibility.HIDDEN
+    @cached_property
+    def _highest(self) -> dict[str, list[Path]]:
+        """The readable paths that lie below no other of them, by hierarchy, in their order."""
+        return {
+            name: sorted(top for top in tops if not any(top[:length] in tops for length in range(len(top))))
+            for name, tops in self.read.items()
+        }
+
+    def roots(self, hierarchy: str) -> list[Path] | None:
+        """The grant roots of a hierarchy, whether or not there are nodes; None where all of it may be read."""
+        found = self._highest.get(hierarchy, [])
+        return None if () in found else found
+
+    def may_read(self, hierarchy: str, path: Path) -> bool:
+        """Whether the node at a path may be read, whether or not there is one."""
+        return _covers(self.read.get(hierarchy, frozenset()), path)
+
+    def leads_to_part(self, hierarchy: str, path: Path) -> bool:
+        """Whether the subtree at a path has a part that may be read."""
+        return self.may_read(hierarchy, path) or bool(self.roots_below(hierarchy, path))
+
+    def roots_below(self, hierarchy: str, path: Path) -> list[Path]:
+        """The grant roots that lie below a path."""
+        return [top for top in self._highest.get(hierarchy, []) if len(top) > len(path) and top[: len(path)] == path]
 
     def may_write(self, hierarchy: str, path: Path) -> bool:
         """Whether a node at a path may be created or changed."""
         return _covers(self.write.get(hierarchy, frozenset()), path)
 
-    def tops(self, hierarchy: str) -> frozenset[Path]:
-        """The tops of the readable subtrees; the empty path is the whole hierarchy."""
-        return self.read.get(hierarchy, frozenset())
+
+def may_read(grants: Grants | None, key: Key) -> bool:
+    """Whether these grants let read the node at a key; None grants everything."""
+    return grants is None or grants.may_read(hierarchy_of(key.pk), path_of(*key))
 
 
-def visibility_of(grants: Grants | None, hierarchy: str, path: Path) -> Visibility:
-    """The part of the node at a path that these grants let read; None grants everything."""
-    return Visibility.FULL if grants is None else grants.visibility(hierarchy, path)
+def grant_roots(grants: Grants | None, hierarchy: str) -> list[Path] | None:
+    """The grant roots of a hierarchy; None where all of it may be read."""
+    return None if grants is None else grants.roots(hierarchy)
 
 
-def visibility_at(grants: Grants | None, key: Key) -> Visibility:
-    """The same for the node at a key."""
-    return Visibility.FULL if grants is None else grants.visibility(hierarchy_of(key.pk), path_of(*key))
+def grant_root_of(grants: Grants | None, key: Key) -> Path:
+    """The path of the grant root that a node that may be read is or lies below; empty where the hierarchy may be."""
+    if grants is None:
+        return ()
+    path, tops = path_of(*key), grants.read.get(hierarchy_of(key.pk), frozenset())
+    return next((path[:length] for length in range(len(path)) if path[:length] in tops), path)
+
+
+def is_grant_root(grants: Grants | None, key: Key) -> bool:
+    """Whether a node that may be read is a grant root, so that nothing above or beside it exists for the caller."""
+    return grants is not None and len(grant_root_of(grants, key)) == len(path_of(*key))
 
 
 def _covers(tops: frozenset[Path], path: Path) -> bool:
     return any(path[:length] in tops for length in range(len(path) + 1))
-
-
-def highest(tops: frozenset[Path]) -> list[Path]:
-    """The paths that lie below no other of them."""
-    return [top for top in tops if not any(top[:length] in tops for length in range(len(top)))]
 
 
 def _by_hierarchy(grants: Iterable[tuple[str, Path]]) -> dict[str, frozenset[Path]]:
@@ -117,3 +130,24 @@ def _by_hierarchy(grants: Iterable[tuple[str, Path]]) -> dict[str, frozenset[Pat
     for hierarchy, path in grants:
         found.setdefault(hierarchy, set()).add(path)
     return {hierarchy: frozenset(paths) for hierarchy, paths in found.items()}
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A sender of requests, identified by `id`.
+
+    `name` is stored as `changedBy`. `reads` is what it may read and `writes` what it may write, None for everything.
+    """
+
+    id: str = ""
+    name: str | None = None
+    reads: Grants | None = None
+    writes: Grants | None = None
+
+
+class InvalidCredential(Exception):
+    """A credential that authenticates nobody; the message is the reason, for the log alone, without any secret."""
+
+
+ANYONE = Caller()
+"""An anonymous caller, where no credential is required."""

@@ -3,8 +3,7 @@
 A hidden path is NOT_FOUND, with the same message as a path without a node; a path that may only be read is FORBIDDEN.
 """
 
-from resolvers.access.caller import Caller
-from resolvers.access.grants import Visibility, visibility_of
+from resolvers.access.grants import Caller
 from store.edits.create_update import not_found
 from store.errors import Forbidden
 from store.model.keys import Path
@@ -14,7 +13,7 @@ from store.text import shorten
 
 def check_visible(caller: Caller, hierarchy: str, path: Path) -> None:
     """Raise NotFound for a hidden path."""
-    if visibility_of(caller.reads, hierarchy, path) is Visibility.HIDDEN:
+    if caller.reads is not None and not caller.reads.may_read(hierarchy, path):
         raise not_found(hierarchy, path)
 
 
@@ -34,7 +33,7 @@ def check_change(caller: Caller, hierarchy: str, path: Path) -> None:
 def check_reorder(caller: Caller, hierarchy: str, path: Path) -> None:
     """Raise Forbidden unless the caller may read all siblings of a node: its position discloses each of them."""
     parent = path[:-1]
-    if visibility_of(caller.reads, hierarchy, parent) is not Visibility.FULL:
+    if caller.reads is not None and not caller.reads.may_read(hierarchy, parent):
         raise Forbidden(
             "You may not reorder a node among hidden siblings; that takes the grant "
             f"{_grant('read', hierarchy, parent)}."
@@ -42,10 +41,17 @@ def check_reorder(caller: Caller, hierarchy: str, path: Path) -> None:
 
 
 def check_create(caller: Caller, hierarchy: str, path: Path) -> None:
-    """Raise NotFound or Forbidden unless the caller may put a node at a path, by creation or by a move."""
-    writes = caller.writes
-    if len(path) > 1 and not (writes is None or writes.may_write(hierarchy, path)):
+    """Raise NotFound or Forbidden unless the caller may put a node at a path, by creation or by a move.
+
+    A parent that she may not see is as one that does not exist, even if she may write what she would put there.
+    """
+    if len(path) > 1:
         check_visible(caller, hierarchy, path[:-1])
+    check_put(caller, hierarchy, path)
+
+
+def check_put(caller: Caller, hierarchy: str, path: Path) -> None:
+    """Raise Forbidden unless the caller may write what is put at a path."""
     check_writable(caller, hierarchy, path, f"put a node at {shorten(format_path(path))}")
 
 

@@ -1,13 +1,13 @@
 """Change feed: the changes of a tree, in pages of whole transactions, up to the node budget of the request.
 
 For callers with grants, a move out of their subtrees is a deletion and a move into them a creation, each with all
-descendants of the node.
+descendants of the node. A move or deletion of a node above their grant roots is one of the grant roots.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
-from resolvers.access.grants import Grants, Visibility, visibility_of
+from resolvers.access.grants import Grants
 from resolvers.planning.cursors import CursorKind, decode_number, encode_cursor
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
@@ -16,8 +16,8 @@ from store.engine.usage import ReadUsage
 from store.metadata.change_log import Event, LogEntry
 from store.model.keys import Path, hierarchy_of, path_of, tree_key
 from store.model.paths import format_path, parse_path
+from store.reading.active_moves import tree_version
 from store.reading.change_feed import Transaction, expired, transactions
-from store.reading.tree_versions import tree_version
 from store.text import shorten
 
 PAGE_TRANSACTIONS = 100
@@ -28,9 +28,10 @@ Transactions = Callable[[Store, str, int | None, int, ReadUsage], Awaitable[list
 
 @dataclass(frozen=True)
 class Change:
-    """One node's change. `source` and `target` are the paths of a move, `revision` is that after the change.
+    """One node's change.
 
-    `id` and `revision` are None for a redacted node. `with_descendants` is True if all nodes below changed as well.
+    `source` and `target` are the paths of a move, `revision` is that after the change. `id`, `level` and `revision` are
+    None where a node above a grant root has changed. `with_descendants` is True if all nodes below changed as well.
     """
 
     event: str
@@ -63,7 +64,7 @@ class ChangePage:
 async def current_page(request: Request, hierarchy: str, root: Path) -> ChangePage:
     """A page without changes, whose cursor is that of the last change so far."""
     tree, number = tree_key(hierarchy, root), 0  # that of a tree that does not exist
-    if visibility_of(request.grants, hierarchy, root) is not Visibility.HIDDEN:
+    if _has_part(request.grants, hierarchy, root):
         number = (await tree_version(request.store, tree, request.reads)).number
     return ChangePage([], encode_cursor(CursorKind.CHANGES, tree, str(number)), False)
 
@@ -79,7 +80,7 @@ async def read_changes(
     """The changes of a tree after a cursor, or from the start of its log; with `under` of one subtree alone."""
     tree, grants, budget = tree_key(hierarchy, root), request.grants, request.budget
     after = None if since is None else decode_number(since, CursorKind.CHANGES, tree)
-    if visibility_of(grants, hierarchy, root) is Visibility.HIDDEN:
+    if not _has_part(grants, hierarchy, root):
         if after:  # a tree that does not exist has no changes to continue after
             raise expired()
         return ChangePage([], encode_cursor(CursorKind.CHANGES, tree, "0"), False)
@@ -107,7 +108,7 @@ def _changes(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iter
     """The changes that a caller sees in one entry of the log."""
     places = [parse_path(text) for text in (entry.source, entry.target) if text is not None]
     own, hierarchy = path_of(tree, entry.sk), hierarchy_of(tree)
-    if all(visibility_of(grants, hierarchy, path) is Visibility.FULL for path in places or [own]):
+    if grants is None or all(grants.may_read(hierarchy, path) for path in places or [own]):
         yield Change(
             entry.event.value, entry.id, format_path(own), entry.level, entry.revision, at, entry.source, entry.target,
             entry.event in (Event.MOVED, Event.DELETED) and not entry.alone,
@@ -119,13 +120,20 @@ def _changes(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iter
         yield from _change_at(grants, tree, entry, at, Event.CREATED, places[1])
 
 
-def _change_at(
-    grants: Grants | None, tree: str, entry: LogEntry, at: str, event: Event, path: Path
-) -> Iterator[Change]:
+def _change_at(grants: Grants, tree: str, entry: LogEntry, at: str, event: Event, path: Path) -> Iterator[Change]:
     """The creation or deletion of a path in this tree, for a caller who does not see the whole change."""
-    hierarchy = hierarchy_of(tree)
-    visibility = visibility_of(grants, hierarchy, path)
-    if visibility is Visibility.HIDDEN or tree_key(hierarchy, path) != tree:
+    hierarchy, with_descendants = hierarchy_of(tree), not entry.alone
+    if tree_key(hierarchy, path) != tree:
         return
-    node_id, revision = (entry.id, entry.revision) if visibility is Visibility.FULL else (None, None)
-    yield Change(event.value, node_id, format_path(path), entry.level, revision, at, None, None, not entry.alone)
+    if grants.may_read(hierarchy, path):
+        yield Change(
+            event.value, entry.id, format_path(path), entry.level, entry.revision, at, None, None, with_descendants
+        )
+    elif with_descendants:
+        for top in grants.roots_below(hierarchy, path):
+            yield Change(event.value, None, format_path(top), None, None, at, None, None, with_descendants)
+
+
+def _has_part(grants: Grants | None, hierarchy: str, root: Path) -> bool:
+    """Whether a caller may read a part of a tree."""
+    return grants is None or grants.leads_to_part(hierarchy, root)

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
 
 from resolvers.past.change_feed import ChangePage, current_page, read_changes
 from resolvers.planning.cursors import CursorKind, decode_number
@@ -18,6 +17,7 @@ from resolvers.session.request import Request
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import CladeError
+from store.metadata.tree_version import TreeVersion
 from store.model.keys import Path, tree_key, tree_version_key
 from store.reading.change_feed import Transaction, transactions
 
@@ -111,7 +111,7 @@ class ChangeFollower:
         trees = list(self._trees.values())
         items = await self._store.get([tree_version_key(tree.key) for tree in trees], self.reads)
         for tree, item in zip(trees, items, strict=True):
-            tree.polled(cast(int, item["n"]) if item else 0)
+            tree.polled(TreeVersion.of(tree.key, item).number)
 
     @contextmanager
     def listening(self, cursor: str | None) -> Iterator["ChangeListener"]:

@@ -2,8 +2,8 @@
 
 import re
 
-from resolvers.access.grants import Visibility, visibility_at
-from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.access.grants import may_read
+from resolvers.planning.relations import ConnectionArguments
 from resolvers.session.request import Request
 from store.metadata.move_record import Move as Move
 from store.metadata.move_record import MoveState as MoveState
@@ -38,4 +38,4 @@ async def list_moves(request: Request, hierarchy: str, window: ConnectionArgumen
 
 def _is_visible(request: Request, move: Move) -> bool:
     """Whether the caller may read both ends of a move."""
-    return all(visibility_at(request.grants, end) is Visibility.FULL for end in move.running.ends)
+    return all(may_read(request.grants, end) for end in move.running.ends)

@@ -13,13 +13,14 @@ from hashlib import blake2b
 
 from resolvers.sorting.ordering import MAX_ORDER_FIELDS, MAX_SORTED_CHARACTERS
 from store.errors import BadCursor
-from store.model.keys import MAX_SORT_KEY_BYTES
+from store.model.keys import MAX_ROOT_BYTES, MAX_SORT_KEY_BYTES
 from store.model.records import Record
 from store.text import shorten
 
 _PREFIX_BYTES = 7  # the kind of the list, and a digest of its owner
 _MAX_VALUES_BYTES = MAX_ORDER_FIELDS * (6 * MAX_SORTED_CHARACTERS + 3) + 2  # of a sorted list: JSON, then a new line
-MAX_CURSOR_CHARACTERS = -(-(_PREFIX_BYTES + _MAX_VALUES_BYTES + MAX_SORT_KEY_BYTES) * 4 // 3)  # in base64
+_MAX_PATH_BYTES = MAX_ROOT_BYTES + MAX_SORT_KEY_BYTES + 65  # with a level, in a list of grant roots
+MAX_CURSOR_CHARACTERS = -(-(_PREFIX_BYTES + _MAX_VALUES_BYTES + _MAX_PATH_BYTES) * 4 // 3)  # in base64
 
 _NUMBER = re.compile(r"[0-9]{1,12}")
 
@@ -32,7 +33,7 @@ class CursorKind(StrEnum):
     CHILDREN_BY_KEY = "k"
     SIBLINGS = "s"
     DESCENDANTS = "d"
-    ARRANGED = "o"
+    SORTED = "o"
     HISTORY = "h"
     CHANGES = "f"
 

@@ -9,11 +9,9 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Self
 
-from resolvers.sorting.conditions import Combination, Condition
-from resolvers.sorting.key_conditions import KeyComparison
-from store.model.ranges import just_after, prefix_end
+from resolvers.sorting.conditions import Combination, Condition, KeyComparison
+from store.model.ranges import EVERYTHING, Spans, clipped, complement, intersection, just_after, prefix_end, union
 from store.model.records import Record
-from store.model.spans import EVERYTHING, Spans, clipped, complement, intersection, union
 
 MAX_SPANS = 10  # of one list: each is a Query of its own; a condition of more is read as one span, and tested
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from resolvers.planning.connection_arguments import ConnectionArguments
+from resolvers.outcomes import Outcome
+from resolvers.planning.relations import ConnectionArguments
 from store.model.records import Record
 
 
@@ -19,7 +20,8 @@ class Cursors(Protocol):
 
 @dataclass(frozen=True)
 class Page:
-    """The records of a page in the list's order, whether there are others, and `totalCount` if it was selected.
+    """The records of a page in the list's order, whether there are others, and `totalCount` if it was selected, or the
+    error with which its read failed.
 
     `cursors` is None only for an empty page.
     """
@@ -27,7 +29,7 @@ class Page:
     records: list[Record]
     has_next: bool = False
     has_previous: bool = False
-    total: int | None = None
+    total: Outcome[int] | None = None
     cursors: Cursors | None = None
     json_fields: dict[int, tuple[bytes, int]] = field(default_factory=dict, compare=False)
     """A cache of the page's fields as JSON, by numbers that their writer chooses."""
@@ -37,7 +39,7 @@ class Page:
         return self.cursors.cursor(record)
 
 
-def page_of(records: list[Record], window: ConnectionArguments, total: int | None, cursors: Cursors) -> Page:
+def page_of(records: list[Record], window: ConnectionArguments, total: Outcome[int] | None, cursors: Cursors) -> Page:
     """The page of records that were read in the window's direction, one more than it shows where there is a next."""
     more = window.size is not None and len(records) > window.size
     shown = records[: window.size]

@@ -1,23 +1,47 @@
-"""Hits of a search: the nodes of its candidates, read and checked, or all nodes of a small scope."""
+"""Hits of a search: the nodes of its candidates, read and checked, or all nodes of a small scope.
+
+Where an ancestor was renamed or moved, search items have old keys of nodes. Their current keys are learned from nodes
+that were not found at the key in their item. They are hints: a search checks that the node that it reads has the
+expected id.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from resolvers.access.redacted_node import RedactedNode
 from resolvers.ancestors import kinds_for_all_levels, selected_keys
 from resolvers.lookup import find_nodes
+from resolvers.outcomes import gather_all, raise_first_error
 from resolvers.planning.relations import Selection
 from resolvers.roots import with_counts
-from resolvers.search.former_keys import learn, present_key
 from resolvers.search.scope import NOTHING, Scope
-from resolvers.session.outcomes import gather_all, raise_first_error
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.concurrency import in_chunks
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key
+from store.model.keys import Key, ancestor_keys, last_segment, parent_sort_key
 from store.model.ranges import subtree
 from store.model.records import Record
+
+
+def present_key(request: Request, key: Key) -> Key:
+    """The key at which a node probably is, by the key in its search item."""
+    for former in (key, *reversed(ancestor_keys(key))):
+        if (hint := request.state.pages.hint(("former", former))) is not None:
+            return key.moved(former, hint.value)
+    return key
+
+
+def learn(request: Request, former: Key, present: Key) -> None:
+    """Remember that a node is at another key than its search item says, and so are all below the same ancestor."""
+    while former.sk != "#" and present.sk != "#" and last_segment(*former) == last_segment(*present):
+        former, present = _parent(former), _parent(present)
+    if former != present:
+        request.state.pages.put_hint(("former", former), present)
+
+
+def _parent(key: Key) -> Key:
+    return Key(key.pk, parent_sort_key(key.sk))
+
 
 ATTEMPTS = 3  # to read candidates, since some do not match any more
 
@@ -69,17 +93,15 @@ class HitReader:
         self._is_strong = is_strong
         self._place = place
 
-    async def first_of(
-        self, found: Sequence[Pointer], scope: Scope, size: int, *, attempts: int = ATTEMPTS
-    ) -> tuple[list[Hit], bool]:
+    async def first_of(self, found: Sequence[Pointer], scope: Scope, size: int) -> tuple[list[Hit], bool]:
         """The nodes of the first candidates, in order: one BatchGetItem with the ancestors that are selected.
 
-        Nodes that do not match any more are replaced by the next candidates, in so many `attempts` in all; the second
+        Nodes that do not match any more are replaced by the next candidates, in three attempts in all; the second
         value is False where that did not end. A node that is not at the key in its item is looked up by its id.
         """
         hits: list[Hit] = []
         ahead = list(found)
-        for _ in range(attempts):
+        for _ in range(ATTEMPTS):
             some, ahead = ahead[: size - len(hits)], ahead[size - len(hits) :]
             if not some:
                 break
@@ -100,7 +122,7 @@ class HitReader:
         return await self._counted(sorted(hits)[:size])
 
     def _hit(self, record: Record | None, scope: Scope) -> list[Hit]:
-        if record is None or isinstance(record, RedactedNode) or not scope.holds(record):
+        if record is None or not scope.holds(record):
             return []
         place = self._place(record)
         return [] if place is None else [Hit(place, record)]
@@ -114,8 +136,7 @@ class HitReader:
         found: list[Record | None] = []
         for key, one in zip(keys, some, strict=True):
             record = nodes[key]
-            is_it = isinstance(record, Record) and not isinstance(record, RedactedNode) and record.id == one.id
-            found.append(record if is_it and isinstance(record, Record) else None)
+            found.append(record if isinstance(record, Record) and record.id == one.id else None)
         missing = [index for index, record in enumerate(found) if record is None]
         if missing:
             ids = [(self._hierarchy.name, some[index].id) for index in missing]

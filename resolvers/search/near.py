@@ -14,6 +14,7 @@ for one page of DynamoDB is cut; then the hits are proven as far as they are nea
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from resolvers.outcomes import Outcome, is_error, outcome_of
 from resolvers.search.finder import Arguments, Finder, FoundPage, Reading
 from resolvers.search.hits import Place, Selected
 from resolvers.search.scope import Scope
@@ -30,7 +31,6 @@ from store.search.geometry import Point, Run, cover
 MAX_KILOMETERS = 2_000
 MAX_RUNS = 7  # Queries of one search; the index and the hits are the other two of nine requests
 MAX_ITEMS = 6_000  # of one run; of some 110 bytes, so that they are mostly one page of at most 1 MB
-ITEMS_A_UNIT = 75  # read eventually consistent
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,6 @@ class _Near(Finder[NearArguments]):
     """One search for what is near."""
 
     kind = "cells"
-    items_a_unit = ITEMS_A_UNIT
 
     def place(self, record: Record) -> Place | None:
         if self._asked.levels is not None and record.level not in self._asked.levels:
@@ -91,7 +90,7 @@ class _Near(Finder[NearArguments]):
             async for chunk in in_chunks(items):
                 found |= self._places(scope, chunk)
             if len(items) == MAX_ITEMS:
-                unread.append(_nearest_unread(run, CellItem.of(self._hierarchy.name, items[-1])))
+                unread.append(_nearest_unread(run, outcome_of(CellItem.of, self._hierarchy.name, items[-1])))
         ahead = sorted(found.values())
         last = ahead[: self._asked.first][-1:] if len(ahead) >= self._asked.first else []
         is_proven = len(unread) == 1 or any(kilometers < min(unread) for (kilometers, _), _ in last)
@@ -101,14 +100,15 @@ class _Near(Finder[NearArguments]):
         """The nodes in the circle, by their ids, that their items show in the scope."""
         asked, found = self._asked, {}
         for item in items:
-            one = CellItem.of(self._hierarchy.name, item)
-            if one is None or (asked.levels is not None and one.level not in asked.levels):
+            if not scope.may_hold(str(item.get("line"))):
                 continue
+            one = CellItem.of(self._hierarchy.name, item)
             kilometers = asked.point.kilometers(one.point)
-            if kilometers <= asked.kilometers and scope.may_hold(one.line):
+            if kilometers <= asked.kilometers and (asked.levels is None or one.level in asked.levels):
                 found[one.id] = (kilometers, one.id), one
         return found
 
 
-def _nearest_unread(run: Run, last: CellItem | None) -> float:
-    return 0.0 if last is None else nearest_after(run, last)
+def _nearest_unread(run: Run, last: Outcome[CellItem]) -> float:
+    """The least distance of what comes after the last item, which may be a damaged one of a hidden node."""
+    return 0.0 if is_error(last) else nearest_after(run, last)

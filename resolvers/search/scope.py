@@ -1,7 +1,7 @@
 """Scope of a search: the nodes that it may return, by `under` and by the caller's grants.
 
 Search items have the ids of the ancestors of their nodes. So nodes of other subtrees are left out before anything of
-them is read, and what lies outside of a caller's grants costs no read of a node.
+them is read.
 """
 
 from collections.abc import Sequence
@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-from resolvers.access.grants import highest
-from resolvers.access.redacted_node import RedactedNode
 from resolvers.lookup import Lookup, find_nodes
+from resolvers.outcomes import raise_first_error
 from resolvers.planning.relations import NoSelection
-from resolvers.session.outcomes import raise_first_error
 from resolvers.session.request import Request
 from store.model.keys import Path
 from store.model.records import Record
@@ -63,36 +61,17 @@ class Scope:
         return frozenset([id_hash(top.record.id) for top in self.tops or () if top.itself])
 
 
-def grants_of(request: Request, hierarchy: str) -> list[Path] | None:
-    """The tops of what the caller may see of a hierarchy; None where that is all of it."""
-    granted = None if request.grants is None else request.grants.tops(hierarchy)
-    return None if granted is None or () in granted else highest(granted)
+async def read_nodes(request: Request, hierarchy: str, paths: Sequence[Path]) -> list[Record | None]:
+    """The nodes at these paths that the caller may see, None where there is none: one BatchGetItem. Old paths redirect.
 
-
-async def read_tops(request: Request, hierarchy: str, granted: Sequence[Path] | None, under: Path | None) -> list[Top]:
-    """The tops of what is searched, without those that do not exist: one BatchGetItem.
-
-    `granted` is from `grants_of`; one of both is not None. Old paths redirect.
+    Raises the error of a failed read.
     """
-    if under is None:
-        return _tops(await _nodes(request, hierarchy, granted or ()), itself=True)
-    if granted is None or any(under[: len(top)] == top for top in granted):
-        return _tops(await _nodes(request, hierarchy, [under]), itself=False)
-    inner = [top for top in granted if top[: len(under)] == under]
-    at, *found = await _nodes(request, hierarchy, [under, *inner])
-    if not isinstance(at, RedactedNode):
-        return _tops([at], itself=False)
-    if at.path != under:  # an old path of what is above a grant
-        found = await _nodes(request, hierarchy, [top for top in granted if top[: len(at.path)] == at.path])
-    return _tops(found, itself=True)
-
-
-async def _nodes(request: Request, hierarchy: str, paths: Sequence[Path]) -> list[Record | None]:
     lookups: list[Lookup] = [(hierarchy, path) for path in paths]
     found = await find_nodes(request, [(lookup, NOTHING) for lookup in lookups]) if lookups else []
     raise_first_error(found)
     return cast(list[Record | None], found)
 
 
-def _tops(found: Sequence[Record | None], *, itself: bool) -> list[Top]:
-    return [Top(one, itself) for one in found if one is not None and not isinstance(one, RedactedNode)]
+async def read_top(request: Request, hierarchy: str, under: Path) -> list[Top]:
+    """The node below which is searched, as the only top; none if it does not exist."""
+    return [Top(one, itself=False) for one in await read_nodes(request, hierarchy, [under]) if one is not None]

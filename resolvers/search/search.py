@@ -17,6 +17,7 @@ other node belongs among its hits.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from resolvers.outcomes import is_error, outcome_of
 from resolvers.search.candidates import Candidate, ItemRange, Matching, candidates, is_proven
 from resolvers.search.finder import Arguments, Finder, FoundPage, Reading, are_small
 from resolvers.search.hits import Place, Selected
@@ -25,7 +26,7 @@ from resolvers.session.request import Request
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
 from store.model.keys import MAX_SEGMENTS
-from store.model.languages import lookup
+from store.model.names import lookup
 from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.folding import SearchText as SearchText
@@ -70,7 +71,6 @@ class _Search(Finder[SearchArguments]):
     """One search by words."""
 
     kind = "words"
-    items_a_unit = ITEMS_A_UNIT
 
     def place(self, record: Record) -> Place | None:
         return self._asked.matching.place(record, Words.of(self._hierarchy, record), weight_of(self._hierarchy, record))
@@ -112,8 +112,8 @@ class _Search(Finder[SearchArguments]):
         """Items that were read up to a limit."""
         name = self._hierarchy.name
         found = [WordItem.of(name, one) for one in items if scope.may_hold(str(one.get("line")))]
-        last = WordItem.of(name, items[-1]) if items else None
-        return ItemRange([one for one in found if one is not None], last, len(items) < limit)
+        last = outcome_of(WordItem.of, name, items[-1]) if items else None  # a damaged one may be of a hidden node
+        return ItemRange(found, None if is_error(last) else last, len(items) < limit)
 
     def _items_left(self, scope: Scope) -> int:
         """The number of items that may still be read; none where all nodes can be read instead."""
@@ -135,9 +135,7 @@ class Limits:
         if len(texts) > 1:
             return cls(200 if reading is Reading.FIRST else MAX_ITEMS // len(texts))
         if not is_group(texts[0]):
-            return cls(MAX_ITEMS if reading is Reading.FIXED else 600)
-        if reading is Reading.FIXED:
-            return cls(MAX_ITEMS // 2, MAX_ITEMS // 2)
+            return cls(600)
         if reading is Reading.ONLY:
             return cls(300, 300)
         if is_narrow:

@@ -1,7 +1,8 @@
 """Budgets of one request: the nodes, fields and bytes of its response, and the read units of the store.
 
-Nodes are counted where they are read, so only the field that selects too many is an error. The other budgets end the
-whole response, since every field after that would fail as well.
+Nodes are counted where they are read, so only the field that selects too many is an error. Those of a list that is
+sorted or filtered are *scanned*: they have a budget of their own, and only the nodes of its page are spent as returned
+ones. The other budgets end the whole response, since every field after that would fail as well.
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from store.engine.usage import ReadUsage
 from store.errors import BudgetExceeded
 from store.text import quantity
 
+SCANNED = 3  # nodes that may be scanned, for each that may be returned: what takes about as long
+TESTS_A_NODE = 18  # comparisons, in conditions and orders, that take about as long as to read a node
 RELATION_FIELDS = 10  # cost of a field that returns nodes, in leaf fields: it takes ten times as long
 
 
@@ -47,8 +50,11 @@ class Budget:
         self.reset()
 
     def reset(self) -> None:
-        """Restore all budgets, for another attempt at the response."""
+        """Restore all budgets, for another attempt at the response: `nodes_left` may be returned, and
+        `scannable_left` scanned.
+        """
         self.nodes_left = self.limits.nodes
+        self.scannable_left = self.limits.nodes * SCANNED
         self.fields_left = self.limits.fields
         self.bytes_left = self.limits.bytes
         self._refusal: ResponseTooLarge | None = None
@@ -59,10 +65,14 @@ class Budget:
         return self._refusal or self._reads.refusal
 
     def spend_nodes(self, nodes: int, what: str = "This field") -> None:
-        """Take nodes; raises BudgetExceeded, taking none, where fewer are left."""
+        """Take nodes to return; raises BudgetExceeded, taking none, where fewer are left."""
         if nodes > self.nodes_left:
-            raise too_many_nodes(what, nodes, self.nodes_left)
+            raise self.share(0).error(what, nodes)
         self.nodes_left -= nodes
+
+    def share(self, tests: int) -> "NodeShare":
+        """The budget of a list: of nodes to return, or to scan with so many comparisons of each."""
+        return NodeShare(self, -(-tests // TESTS_A_NODE))
 
     def spend_fields(self, fields: int) -> None:
         """Take fields of objects that are about to be written; raises ResponseTooLarge where fewer are left."""
@@ -92,6 +102,29 @@ class Budget:
         raise ResponseTooLarge(message)
 
 
-def too_many_nodes(what: str, nodes: int, left: int) -> TooManyNodes:
-    """The error for a list or lookup (`The children of US`) of `nodes` nodes where only `left` are left."""
-    return TooManyNodes(f"{what} would be {quantity(nodes, 'node')}, and this request may return {left:,} more.")
+@dataclass(frozen=True, slots=True)
+class NodeShare:
+    """The nodes that are left for one kind of list: to return, or to scan, where each takes as much as `_weight`."""
+
+    _budget: Budget
+    _weight: int
+
+    @property
+    def left(self) -> int:
+        return self._budget.scannable_left // self._weight if self._weight else self._budget.nodes_left
+
+    def spend(self, nodes: int, what: str = "This field") -> None:
+        """Take nodes; raises TooManyNodes, taking none, where fewer are left."""
+        if nodes > self.left:
+            raise self.error(what, nodes)
+        if self._weight:
+            self._budget.scannable_left -= nodes * self._weight
+        else:
+            self._budget.nodes_left -= nodes
+
+    def error(self, what: str, nodes: int) -> TooManyNodes:
+        """The error for a list or lookup (`The children of US`) of `nodes` nodes where fewer are left."""
+        verb = "sort and filter" if self._weight else "return"
+        return TooManyNodes(
+            f"{what} would be {quantity(nodes, 'node')}, and this request may {verb} {self.left:,} more."
+        )

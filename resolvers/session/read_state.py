@@ -1,53 +1,360 @@
 """Read state: everything that one attempt at a response reads. It is replaced whole when its reads may be outdated.
 
 Tasks that wait for a read of a replaced state are cancelled, and the result of such a read is dropped, so nothing that
-one attempt has read can get into the next. Running moves and grants are applied here, so no caller sees what they hide.
+one attempt has read can get into the next.
+
+A tree version shows which moves are running and validates what is cached of its tree. Running moves and grants are
+applied here, by `filter`, so no caller sees what they hide.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence, Set
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import repeat
+from typing import Any
 
-from resolvers.access.grants import Visibility, visibility_at
-from resolvers.access.redacted_node import redacted
-from resolvers.session.item_reads import ItemReads
-from resolvers.session.outcomes import raise_first_error
-from resolvers.session.records_read import Read
-from store.engine.usage import LEAST_UNITS, PAGE_UNITS
-from store.metadata.tree_version import TreeVersion
+from resolvers.access.grants import Grants, may_read
+from resolvers.outcomes import Outcome, is_error, raise_first_error, then
+from resolvers.session.cache import CachedPages, PageCache, Tokens
+from resolvers.session.reads import Items, ReadScheduler, SharedReads
+from resolvers.session.records_read import Read, RecordsRead
+from resolvers.session.visibility import RunningMoves, VisibilityFilter
+from store.engine.protocol import Store
+from store.engine.usage import LEAST_UNITS, PAGE_UNITS, ReadUsage
+from store.errors import CladeError
+from store.metadata.move_record import Move
+from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.items import Item
-from store.model.keys import Index, Key, tree_version_key
+from store.model.keys import Index, Key, hierarchy_of, path_of, tree_version_key
 from store.model.ranges import KeyRange
 from store.model.records import Record
 
-Nodes = dict[Key, Record | Exception | None]
+Nodes = dict[Key, Outcome[Record | None]]
 
 LIST_UNITS = 32.0  # expected of a list; few consume more, since the nodes of a response are bounded
 
 
-class ReadState(ItemReads):
-    """The nodes that were read, by key and by range."""
+class ReadState:
+    """The nodes and tree versions that were read, and the reads that bring them.
+
+    `moves` are the running moves that were found, `filter` what they and the grants let see; both None where nothing is
+    hidden. `pages` are the cached ones that may be used. `partitions_read` are the trees and hierarchies whose tokens
+    validate the response; `is_cacheable` is False once an unknown id was looked up, since no version proves that an id
+    is still unknown; `is_tagged` is False once all trees were searched, since any write may change what is found.
+    `is_remote` is whether reads take time, and those of indexes may lag behind the table.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        usage: ReadUsage,
+        scheduler: Callable[[], ReadScheduler],
+        page_cache: PageCache,
+        grants: Grants | None,
+        *,
+        accepts_stale: bool = False,
+    ) -> None:
+        """With `accepts_stale` a tree version that was read a short time ago is taken for current."""
+        self.is_remote = store.is_remote
+        self.tree_versions: dict[str, TreeVersion] = {}
+        self.moves: RunningMoves | None = None
+        self.partitions_read: set[str] = set()
+        self.is_cacheable = self.is_tagged = True
+        self.pages = CachedPages(page_cache, store.token(), usage)
+        self.accepts_stale = accepts_stale
+        self._store, self._usage, self._scheduler = store, usage, scheduler
+        self._has_ended = False
+        self._stale: set[str] = set()  # the trees whose version was not read by this request
+        self._versions_seen, self._coalesced = page_cache.tree_versions, page_cache.coalesced
+        self.grants = grants
+        self.filter: VisibilityFilter | None = None
+        if grants is not None:
+            self.restrict_to(grants)
+
+    @cached_property
+    def records_read(self) -> RecordsRead:
+        """The records of all reads so far."""
+        return RecordsRead()
+
+    @cached_property
+    def _reads(self) -> SharedReads:
+        """The reads themselves; what is cached needs none."""
+        reads = SharedReads(self._store, self._usage, self._scheduler(), self._coalesced)
+        if self._has_ended:
+            reads.end()
+        return reads
+
+    def restrict_to(self, grants: Grants | None) -> None:
+        """Show only what is granted; to be called before anything is read."""
+        self.grants = grants
+        self.filter = None if grants is None else VisibilityFilter(grants)
+        self.pages.has_lookups = grants is None
+
+    def end(self) -> None:
+        """Cancel all reads and drop what was read."""
+        self._has_ended = True
+        if self.moves is not None:
+            self.moves.stop()
+        if "_reads" in self.__dict__:
+            self._reads.end()
+        self.__dict__.pop("records_read", None)
+        self.tree_versions = {}
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the store was written to since reading began, so that what was read may not fit together."""
+        return self._store.token() != self.pages.whole
+
+    async def are_moves_unchanged(self) -> bool:
+        """Whether everything that was read is of one side of each running move's flip; else it has to be discarded."""
+        return self.moves is None or await self.moves.are_unchanged()
+
+    async def find_moves(self, trees: Iterable[str]) -> None:
+        """Find the moves that run in these trees; to be called before anything is read."""
+        if trees:
+            await self.versions_of(trees)
+
+    def show_moves(self, moves: Iterable[Move]) -> None:
+        """Have the response be of those sides of running moves that their states say, since it shows them."""
+        if running := {move.id: move.has_flipped for move in moves if move.ended_at is None}:
+            self._running_moves().shown.update(running)
+
+    def _running_moves(self) -> RunningMoves:
+        if self.moves is None:
+            self.moves = RunningMoves(self.strong_items, self._use_moves)
+        return self.moves
+
+    # -- what is cached ------------------------------------------------------------------------------------------------
+
+    def tokens(self) -> Tokens | None:
+        """The validator of everything that was read, None if something has no token, or if nothing was read at all."""
+        if not self.partitions_read and not self._usage.requests:
+            return None  # what saves no read must not take the place of what does
+        return self.pages.tokens(self.partitions_read)
+
+    @property
+    def tagged(self) -> frozenset[str]:
+        """The partitions whose writes change the response; none if any write may."""
+        return frozenset(self.partitions_read if self.is_tagged else ())
+
+    def hold(self, tokens: Tokens) -> bool:
+        """Whether these are the tokens of their partitions, without a read; False also where that is not known."""
+        for tree in tokens:
+            if tree is not None and not self._has_version(tree):
+                return False
+        return self.pages.hold(tokens)
+
+    async def confirm(self, tokens: Tokens) -> bool:
+        """Whether these are the tokens of their partitions; versions of trees are read, unless one surely has changed.
+
+        Raises the error of a failed read.
+        """
+        if not self.pages.may_hold(tokens):
+            return False
+        missing = [tree for tree in tokens if tree is not None and not self._has_version(tree)]
+        if missing:
+            raise_first_error((await self.versions_of(missing)).values())
+        self.partitions_read.update(tree for tree in tokens if tree is not None)
+        return self.pages.hold(tokens)
+
+    async def prepare(self, trees: Set[str]) -> None:
+        """Read the versions of trees, so that these have their tokens, if they have one."""
+        if self.pages.whole is None and not trees <= self.tree_versions.keys():
+            await self.versions_of(trees)
+
+    def has_counts(self, owner: Record) -> bool:
+        """Whether the counts of a node are current: those of a root from an index may be older than a move's flip."""
+        return not self.is_remote or not owner.is_root
+
+    async def cached_nodes(self, keys: Sequence[Hashable]) -> list[Any] | None:
+        """The nodes at all of these keys, without a filter; None if one of them has to be read.
+
+        On DynamoDB the versions of their trees are read, if it is likely that nothing else has to be.
+        """
+        if self.pages.whole is not None:
+            return self.pages.lookups(zip(repeat(None), keys))
+        if self.filter is not None or (entries := self.pages.last_lookups(keys)) is None:
+            return None
+        try:
+            if not await self.confirm({record.pk: token for record, _, token in entries}):
+                return None
+        except CladeError:  # the ordinary way meets it again
+            return None
+        return self.pages.lookups([(entry[0].pk, key) for key, entry in zip(keys, entries, strict=True)])
+
+    # -- items and tree versions ---------------------------------------------------------------------------------------
+
+    async def items(self, keys: Iterable[Key], *, current: bool = False) -> Items:
+        """The items at these keys, None where there is none, or the error of a failed read.
+
+        With `current` the items are no older than this call; of DynamoDB that takes a strongly consistent read, at
+        twice the price. For callers with grants nothing is cached, so that hidden items cost as much as missing ones.
+        """
+        return await self._items(list(dict.fromkeys(keys)), [], cached=self.grants is None, current=current)
+
+    async def item(self, key: Key) -> Item | None:
+        """The current item at a key; raises the error of a failed read."""
+        found = (await self.items([key], current=True))[key]
+        if is_error(found):
+            raise found
+        return found
+
+    async def strong_items(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
+        """The items at these keys as of now, even if they were read before."""
+        items = await self._reads.run(partial(self._store.get, keys, self._usage, strong=True))
+        return dict(zip(keys, items, strict=True))
+
+    def read_again(self, keys: Iterable[Key]) -> None:
+        """Let these keys be read again, unless the store's token proves that nothing was written meanwhile."""
+        if self.pages.whole is None:
+            again = set(keys)
+            self._reads.forget_items(again.__contains__)
+            for key in again & self.records_read.strong_nodes.keys():
+                if self.records_read.strong_nodes[key] is None:
+                    del self.records_read.strong_nodes[key]
+
+    async def versions_of(self, trees: Iterable[str]) -> dict[str, Outcome[TreeVersion]]:
+        """The versions of these trees or hierarchies, each read once, or the error of a failed read."""
+        trees = list(dict.fromkeys(trees))
+        self.partitions_read.update(trees)
+        failed = await self._items([], trees, cached=False, current=False)
+        found: dict[str, Outcome[TreeVersion]] = {}
+        for tree in trees:
+            error = failed.get(tree_version_key(tree))
+            found[tree] = error if is_error(error) else self.tree_versions[tree]
+        return found
+
+    def clock(self) -> float:
+        """The time in seconds, by the clock of the cached tree versions."""
+        return self._versions_seen.clock()
+
+    def items_once(self, span: KeyRange, limit: int) -> "asyncio.Future[list[Item]]":
+        """The first items in a range of the table that holds no nodes, read once by this state; started at once."""
+        return self._reads.once((span, limit), lambda: self.items_in(span, limit=limit))
+
+    async def items_in(
+        self, span: KeyRange, *, limit: int | None = None, reverse: bool = False, current: bool = True
+    ) -> list[Item]:
+        """The items in a range that holds no nodes; with `current`, for a range of the table, as of now."""
+        strong = current and self.is_remote
+        price = 2 if current else 1
+        units = price * (PAGE_UNITS if limit is None else min(limit * LEAST_UNITS, PAGE_UNITS))
+        call = partial(self._store.range, span, self._usage, limit=limit, reverse=reverse, strong=strong)
+        return await self._reads.run(call, units)
+
+    async def _items(self, keys: Sequence[Key], trees: Sequence[str], *, cached: bool, current: bool) -> Items:
+        """Items by key, and in the same reads the versions of trees, with the running moves that these name.
+
+        The versions go into `tree_versions`; the errors of those that failed are among the items.
+        """
+        found = await self._items_once(keys, trees, cached=cached, current=current)
+        if moves := self._moves_of(trees):
+            await self._running_moves().load(moves)
+            # Items that came with the tree versions were read before the states of their moves.
+            moving = [key for key in keys if self._is_moving(key)]
+            found |= await self._items_once(moving, [], cached=cached, current=current)
+        return found
+
+    async def _items_once(self, keys: Sequence[Key], trees: Sequence[str], *, cached: bool, current: bool) -> Items:
+        strong = current and self.is_remote
+        found: Items = {}
+        if cached:
+            found = {key: item for key in keys if (item := self.pages.get(None, ("item", key))) is not None}
+        began = self._versions_seen.clock()
+        # Where items are read, a stale version is read beside them: they would not fit together.
+        stale = self._stale if keys else ()
+        versions = [tree_version_key(tree) for tree in trees if not self._has_version(tree) or tree in stale]
+        started = {key for key in versions if not self._reads.has_read(key)}
+        missing = [*versions, *[key for key in keys if key not in found]]
+        outcomes = await self._reads.items(
+            missing, lambda key: strong or key == tree_version_key(key.pk) or self._is_moving(key)
+        )
+        for key in versions:
+            outcome = outcomes.pop(key)
+            version = then(outcome, partial(TreeVersion.of, key.pk))
+            if is_error(version):
+                found[key] = version
+            else:
+                if key in started:  # a read that this one shares began earlier
+                    self._versions_seen.see(version, began)
+                self._stale.discard(key.pk)
+                self._use_version(version)
+                self.pages.put(key.pk, key.pk, version)
+        for key, outcome in outcomes.items():
+            found[key] = outcome
+            if cached and outcome is not None and not is_error(outcome):
+                self.pages.put(None, ("item", key), outcome)
+        return found
+
+    def _has_version(self, tree: str) -> bool:
+        if tree not in self.tree_versions:
+            version: TreeVersion | None = None
+            if self.pages.whole is not None:
+                version = self.pages.get(tree, tree)
+            elif self.accepts_stale and self.grants is None:
+                version = self._versions_seen.fresh(tree)
+            if version is not None:
+                self._use_version(version)
+                if self.pages.whole is None:
+                    self._stale.add(tree)
+        return tree in self.tree_versions
+
+    def _use_version(self, version: TreeVersion) -> None:
+        self.tree_versions[version.partition] = self._seen(version)
+        if self.grants is None and self.pages.whole is None:  # nothing is cached for callers who see a part only
+            self.pages.use_version(version)
+
+    def _seen(self, version: TreeVersion) -> TreeVersion:
+        """A version as the caller may use it: of a tree that is seen in part, the shape would disclose what else is
+        there by the number of reads. That of the roots is used where all of a hierarchy may be read.
+        """
+        tree = version.partition
+        is_whole = self.grants is None or "#" not in tree or may_read(self.grants, Key(tree, "#"))
+        return version if is_whole else replace(version, shape={})
+
+    def _moves_of(self, trees: Iterable[str]) -> list[ActiveMoveRef]:
+        """The running moves that these trees name, without those that neither show nor hide anything to the caller."""
+        named = [move for tree in trees if tree in self.tree_versions for move in self.tree_versions[tree].moves]
+        if (grants := self.grants) is None:
+            return named
+        return [
+            move
+            for move in named
+            if any(grants.leads_to_part(hierarchy_of(end.pk), path_of(*end)) for end in move.ends)
+        ]
+
+    def _is_moving(self, key: Key) -> bool:
+        return self.moves is not None and key.pk in self.moves.trees
+
+    def _use_moves(self, moves: RunningMoves) -> None:
+        """Hide what running moves hide, and forget the items that were read before the states of the moves."""
+        self.filter = VisibilityFilter(self.grants, moves.hidden, moves.moved)
+        current = {key: self._seen(one) for key, one in moves.tree_versions.items() if key in self.tree_versions}
+        self.tree_versions.update(current)
+        nodes = self.records_read.nodes
+        moves.is_torn |= any(_has_other_counts(nodes.get(key), one) for key, one in moves.ancestors.items())
+        nodes.update(moves.ancestors)
+        self.records_read.strong_nodes.update(moves.ancestors)
+        self._reads.forget_items(self._is_moving)
+        self.pages.has_lookups = False
+        self.pages.drop(moves.trees)
 
     # -- nodes by key --------------------------------------------------------------------------------------------------
 
     async def nodes(self, keys: Iterable[Key], *, current: bool = False) -> Nodes:
         """The nodes at these keys, each read once, with the versions of their trees in the same reads.
 
-        In place of a node there is None where there is none or it is hidden, a RedactedNode above the caller's grants,
-        or the error of a failed read. With `current` no record is taken from an index, where it may be outdated.
+        In place of a node there is None where there is none or it is hidden, or the error of a failed read. With
+        `current` no record is taken from an index, where it may be outdated.
         """
-        wanted, grants = dict.fromkeys(keys), self.grants
-        trees = list(dict.fromkeys([key.pk for key in wanted]))
-        # Hidden keys are not read, so that neither time nor reads disclose whether there is a node.
-        readable = (
-            [key for key in wanted if visibility_at(grants, key) is not Visibility.HIDDEN]
-            if grants is not None
-            else wanted
-        )
-        found = await self._nodes(readable, trees, current=current)
+        wanted = dict.fromkeys(keys)
+        # Neither hidden keys nor their trees are read, so that nothing depends on what is there.
+        readable = wanted if self.grants is None else [key for key in wanted if may_read(self.grants, key)]
+        found = await self._nodes(readable, list(dict.fromkeys([key.pk for key in readable])), current=current)
         if (visible := self.filter) is None:
             return found
-        return {key: redacted(found.get(key), visible.visibility(key)) for key in wanted}
+        return {key: _shown(found.get(key), is_shown=visible.shows(key)) for key in wanted}
 
     async def node(self, key: Key) -> Record | None:
         """The node at a key; raises the error of a failed read."""
@@ -69,22 +376,23 @@ class ReadState(ItemReads):
         hide nothing; roots are without counts.
         """
         wanted = dict.fromkeys(keys)
-        readable = [key for key in wanted if visibility_at(self.grants, key) is not Visibility.HIDDEN]
+        readable = [key for key in wanted if may_read(self.grants, key)]
         missing = [key for key in readable if not self._has_node(key, current=False)]
-        self._slot.expect(len(missing))
+        if missing:
+            self._reads.expect(len(missing))
         self.partitions_read.update([key.pk for key in readable])
         found: Nodes = {}
         for key, item in (await self._items(missing, [], cached=False, current=False)).items():
-            record = item if isinstance(item, Exception) or item is None else Record.of(item)
+            record = None if item is None else then(item, Record.of)
             found[key] = record
-            if not isinstance(record, Exception):
+            if not is_error(record):
                 self.records_read.nodes[key] = record
         nodes = {key: self.records_read.nodes[key] if key not in found else found[key] for key in readable}
-        return {key: redacted(nodes.get(key), visibility_at(self.grants, key)) for key in wanted}
+        return {key: nodes.get(key) for key in wanted}
 
     async def reread_nodes(self, keys: Iterable[Key]) -> None:
         """Read nodes as of now, even if they were read before; hidden ones are skipped."""
-        visible = [key for key in dict.fromkeys(keys) if visibility_at(self.grants, key) is not Visibility.HIDDEN]
+        visible = [key for key in dict.fromkeys(keys) if may_read(self.grants, key)]
         trees = [tree_version_key(key.pk) for key in visible if key.sk == "#"]
         items = await self.strong_items([*trees, *visible]) if visible else {}
         self.tree_versions |= {key.pk: TreeVersion.of(key.pk, items[key]) for key in trees}
@@ -94,14 +402,14 @@ class ReadState(ItemReads):
     async def _nodes(self, keys: Collection[Key], trees: Sequence[str], *, current: bool) -> Nodes:
         found: Nodes = {}
         missing = [key for key in keys if not self._has_node(key, current=current)]
-        self._slot.expect(len(missing))
+        if missing:
+            self._reads.expect(len(missing))
         self.partitions_read.update(trees)
         # The records are cached, not their items. Tree versions need strong reads, so these are strong as a whole.
         for key, item in (await self._items(missing, trees, cached=False, current=True)).items():
-            if isinstance(item, Exception):
-                found[key] = item
-            else:
-                self._add_node(key, item)
+            added = then(item, partial(self._add_node, key))
+            if is_error(added):
+                found[key] = added
         nodes = self.records_read.nodes
         outcomes = {key: nodes[key] if key in nodes else found[key] for key in keys}
         for key, root in outcomes.items():
@@ -119,7 +427,7 @@ class ReadState(ItemReads):
 
     def _has_node(self, key: Key, *, current: bool) -> bool:
         """Whether a node was read, by this request or an earlier one; if `current`, with strong consistency."""
-        nodes = self.records_read.strong_nodes if current and self.store_version is None else self.records_read.nodes
+        nodes = self.records_read.strong_nodes if current and self.is_remote else self.records_read.nodes
         if key not in nodes and (record := self.pages.get(key.pk, key)) is not None:
             nodes[key] = self.records_read.nodes[key] = record
             if self._usage.trace is not None:
@@ -144,13 +452,13 @@ class ReadState(ItemReads):
 
     async def _read_range(self, read: Read) -> None:
         partition = read.span.partition
-        if read.span.index is Index.BY_PARENT and "#" not in partition:
+        if read.span.index is Index.BY_PARENT and "#" not in partition and self._store.may_have_moves():
             await self._read_range_beside(read, partition)  # roots; the version names the moves from and to roots
         else:
             self.records_read.add(read, await self._records(read))
 
     async def _read_range_beside(self, read: Read, partition: str) -> None:
-        if self.store_version is not None:  # reads of SQLite never wait, so the filter is known first
+        if not self.is_remote:  # local reads never wait, so the filter is known first
             raise_first_error((await self.versions_of([partition])).values())
         visible = self.filter
         records, versions = await asyncio.gather(self._records(read), self.versions_of([partition]))
@@ -171,12 +479,12 @@ class ReadState(ItemReads):
                 records += await self._query(part, rest, reverse=reverse)
         if self.moves is not None:
             records = list(map(self.moves.with_current_counts, records))
-        return [record for record in records if not hidden or visible.visibility(record.key) is Visibility.FULL][:limit]
+        return [record for record in records if not hidden or visible.shows(record.key)][:limit]
 
     async def _query(self, span: KeyRange, limit: int | None, *, reverse: bool) -> list[Record]:
         units = LIST_UNITS if limit is None else min(limit * LEAST_UNITS, LIST_UNITS)
         read = partial(self._store.nodes, span, limit=limit, reverse=reverse)
-        if self.store_version is not None:  # the reads of SQLite never wait, so none are alike
+        if not self.is_remote:  # local reads never wait, so none are alike
             return await self._reads.run(partial(read, self._usage), units)
         coalesced = partial(self._coalesced.run, (span, limit, reverse), read, self._usage)
         return await self._reads.run(coalesced, units)
@@ -190,3 +498,15 @@ class ReadState(ItemReads):
         # The size of a range is unknown until its pages are read; each page may be of the maximum size.
         counts = [self._reads.run(partial(self._store.count, part, self._usage), PAGE_UNITS) for part in parts]
         return sum(await asyncio.gather(*counts))
+
+
+def _has_other_counts(read: Record | None, current: Record) -> bool:
+    """Whether a node was read with other counts than it has; a root that was read in a list has those of its children
+    alone.
+    """
+    return read is not None and (read.kids != current.kids or read.below not in (None, current.below))
+
+
+def _shown(outcome: Outcome[Record | None], *, is_shown: bool) -> Outcome[Record | None]:
+    """What was read for a key, as the caller may see it; the error of a failed read stays."""
+    return outcome if is_shown or is_error(outcome) else None

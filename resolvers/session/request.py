@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import cached_property
 
-from resolvers.access.caller import ANYONE, Caller
-from resolvers.access.grants import Grants
+from resolvers.access.grants import ANYONE, Caller, Grants
 from resolvers.session.budget import Budget, BudgetLimits
-from resolvers.session.large_read_limit import Slot
-from resolvers.session.page_cache import PageCache
-from resolvers.session.read_concurrency import ReadScheduler
+from resolvers.session.cache import PageCache
 from resolvers.session.read_state import ReadState
+from resolvers.session.reads import ReadScheduler, Slot
 from store.background_moves.timing import MoveTiming as MoveTiming
 from store.engine.protocol import Store as Store
 from store.engine.read_trace import ReadTrace
@@ -22,7 +21,7 @@ class Request:
     """Everything that the batch functions need, made for each request.
 
     `state` has and makes the reads; `reads` is their consumption and `budget` what may still be returned.
-    `slot` is for large reads, which wait for their turn where there is a limiter. `caller` is the sender and `grants`
+    Large reads wait for their turn where `large_reads` limits them. `caller` is the sender and `grants`
     what it may read, None for everything. `writer` makes its edits, None where writing is disabled; indexes may lag
     behind the table by `settle_seconds`.
     """
@@ -45,11 +44,24 @@ class Request:
         self.budget = Budget(limits, self.reads)
         self.caller = ANYONE
         self.grants = grants
-        self.writer, self.settle_seconds = writer, settle_seconds
-        self.slot = Slot(large_reads)
-        self.scheduler = ReadScheduler(self.slot, self.reads)
+        self.writer, self.settle_seconds = writer, settle_seconds if store.is_remote else 0.0
+        self._large_reads = large_reads
+        self._is_stopped = False
         self._page_cache = PageCache(0) if page_cache is None else page_cache
         self.state = self._new_state(accepts_stale=True)
+
+    @cached_property
+    def scheduler(self) -> ReadScheduler:
+        """What runs the reads; a response that is cached needs none."""
+        scheduler = ReadScheduler(Slot(self._large_reads), self.reads)
+        if self._is_stopped:
+            scheduler.stop()
+        return scheduler
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds of reads so far."""
+        return self.scheduler.rounds if "scheduler" in self.__dict__ else 0
 
     def act_for(self, caller: Caller) -> None:
         """Show and change only what this caller may; to be called before anything is read."""
@@ -58,7 +70,7 @@ class Request:
 
     def trace_reads(self) -> None:
         """List the calls of the store in `reads.trace`; to be called before anything is read."""
-        self.reads.trace = ReadTrace(lambda: self.scheduler.rounds)
+        self.reads.trace = ReadTrace(lambda: self.rounds)
 
     def discard_reads(self) -> None:
         """Cancel running reads and begin a new state, since what was read may be outdated.
@@ -71,7 +83,7 @@ class Request:
     def _new_state(self, *, accepts_stale: bool = False) -> ReadState:
         self.reads.renew(self.budget.limits.read_units)
         return ReadState(
-            self.store, self.reads, self.scheduler, self.slot, self._page_cache, self.grants,
+            self.store, self.reads, lambda: self.scheduler, self._page_cache, self.grants,
             accepts_stale=accepts_stale,
         )  # fmt: skip
 
@@ -82,6 +94,7 @@ class Request:
 
     def stop(self) -> None:
         """Cancel running reads and let no other begin: the response is no longer needed."""
-        self.scheduler.stop()
-        self.slot.close()
+        self._is_stopped = True
+        if "scheduler" in self.__dict__:
+            self.scheduler.stop()
         self.state.end()

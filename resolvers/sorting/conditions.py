@@ -2,23 +2,107 @@
 
 A comparison with a value that a node lacks is false, except `ne` and `isNull`. `eq`, `ne` and `in` compare texts as
 they are; the others compare them folded, as the order does (`node_values.py`). Keys and paths compare exactly and in
-the order of the tree (`key_conditions.py`).
-"""
+the order of the tree."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
-from resolvers.sorting.key_conditions import KeyComparison
 from resolvers.sorting.node_values import NodeValue
-from store.errors import BadInput
-from store.model.attributes import Kind
+from store.errors import BadInput, BadPath
+from store.model.attributes import Attribute, Kind
+from store.model.keys import MAX_SORT_KEY_BYTES, encode_segment, last_segment
+from store.model.paths import checked_segment, parse_path
+from store.model.ranges import Span, Spans, contains, just_after, just_before, prefix_end, prefix_span, union
 from store.model.records import Record
+
+
+@dataclass(frozen=True)
+class KeyComparison:
+    """A condition on `key` or `path`: the spans of the encoded texts that meet it."""
+
+    name: str
+    spans: Spans
+
+    tests = 1
+    """The number of comparisons."""
+
+    @classmethod
+    def of(cls, name: str, operator: str, operand: Any) -> Self:
+        """The condition of one operator of the schema. Raises BadInput for a text that no key or path can be."""
+        if operator == "in":
+            return cls(name, union(*[cls.of(name, "eq", one).spans for one in operand]))
+        if name == "key" and operator == "startsWith":
+            lo, hi = prefix_span(_encoded(operand) if operand else "")
+            return cls(name, ((lo, None if hi is None else just_after(hi)),))
+        first, end = _key_span(operand) if name == "key" else _path_span(operand, operator)
+        match operator:
+            case "lt":
+                span: Span = ("", first)
+            case "lte":
+                span = ("", end)
+            case "gt":
+                span = (end, None)
+            case "gte":
+                span = (first, None)
+            case _:
+                span = (first, end)
+        return cls(name, (span,))
+
+    @property
+    def identity(self) -> object:
+        """Plain values that are equal for equal conditions."""
+        return self.name, self.spans
+
+    @cached_property
+    def test(self) -> Callable[[Record], bool]:
+        """Whether a node meets it."""
+        position, spans = (key_position if self.name == "key" else path_position), self.spans
+        return lambda record: contains(spans, position(record))
+
+
+def key_position(record: Record) -> str:
+    """The key of a node as it compares: `Omaha#`."""
+    return last_segment(record.pk, record.sk) + "#"
+
+
+def path_position(record: Record) -> str:
+    """The path of a node as it compares: `US#NE#Omaha#`."""
+    return record.pk[record.pk.index("#") + 1 :] + record.sk
+
+
+def _key_span(key: str) -> tuple[str, str]:
+    """The span of one key, and of everything below it."""
+    whole = _encoded(key) + "#"
+    return just_before(whole), prefix_end(whole)
+
+
+def _path_span(path: str, operator: str) -> tuple[str, str]:
+    """The span of one path, with what is below it for `startsWith`."""
+    try:
+        whole = "".join([encode_segment(segment) + "#" for segment in parse_path(path)])
+    except BadPath as error:
+        raise BadInput(f"path in where: {error}") from None
+    return just_before(whole), prefix_end(whole) if operator == "startsWith" else just_after(whole)
+
+
+def _encoded(key: str) -> str:
+    if not key:
+        raise BadInput("A key in where is empty, and no key is; omit it.")
+    try:
+        encoded = encode_segment(checked_segment(key))
+    except BadPath as error:
+        raise BadInput(f"key in where: {error}") from None
+    if (size := len(encoded.encode())) > MAX_SORT_KEY_BYTES:
+        raise BadInput(f"A key in where takes {size:,} bytes, and no key has more than {MAX_SORT_KEY_BYTES:,}; cut it.")
+    return encoded
+
 
 MAX_CONDITIONS = 50  # of one list: each comparison is tested for every node, and so is each empty object or list
 MAX_DEPTH = 5  # of and, or and not in each other
+_PARSED = frozenset({Kind.LONG, Kind.DECIMAL, Kind.DATE, Kind.DATETIME})  # of scalars that take any text or number
 MAX_CHARACTERS = 4_000  # of all texts to compare with: they are cached with the list
 
 Test = Callable[[Record], bool]
@@ -34,6 +118,9 @@ class Comparison:
     value: NodeValue
     operator: str
     operand: Hashable
+
+    tests = 1
+    """The number of comparisons."""
 
     @property
     def identity(self) -> object:
@@ -85,6 +172,11 @@ class Combination:
 
     operator: str
     parts: "tuple[Condition, ...]"
+
+    @property
+    def tests(self) -> int:
+        """The number of comparisons."""
+        return sum([part.tests for part in self.parts])
 
     @property
     def identity(self) -> object:
@@ -146,6 +238,8 @@ class ConditionParser:
         if operand is None:
             raise BadInput(f"{operator} of {name} is null in where; {_omit(name)}.")
         given = operand if isinstance(operand, list) else [operand]
+        if value is not None and value.kind in _PARSED and operator != "isNull":
+            given = [Attribute(name, value.kind, "").parse(one) for one in given]
         operands = tuple([one.name if isinstance(one, Enum) else one for one in given])
         self._characters_left -= sum([len(one) for one in operands if isinstance(one, str)])
         if self._characters_left < 0:

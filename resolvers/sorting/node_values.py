@@ -13,10 +13,9 @@ from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any, Self
 
-from resolvers.access.redacted_node import RedactedNode
 from store.bounded_cache import cached_function
 from store.model.attributes import Attribute, Kind, Value
-from store.model.languages import lookup
+from store.model.names import lookup
 from store.model.records import Record
 
 MAX_CACHED_CHARACTERS = 100  # of a text whose folded form is cached: names, not descriptions
@@ -39,8 +38,7 @@ class NodeValue:
 
     `members` are the values of an enum in their order, which is also that of levels. `languages` are those that names
     are looked up in. `renamed` has, by levels, the attributes with former names, under which values may be stored.
-    A value that is missing, or of another type than its kind, is None; so is what is withheld of a redacted node, so
-    that neither order nor conditions disclose it.
+    A value that is missing, or of another type than its kind, is None.
     """
 
     name: str
@@ -97,7 +95,7 @@ class NodeValue:
         return _unchanged
 
     def _attribute(self, record: Record) -> Value:
-        return None if isinstance(record, RedactedNode) else record.attributes.get(self.name)
+        return record.attributes.get(self.name)
 
     @cached_property
     def _renamed_attribute(self) -> Callable[[Record], Value]:
@@ -107,7 +105,7 @@ class NodeValue:
         def read(record: Record) -> Value:
             attribute = renamed.get(record.level)
             found = self._attribute(record)
-            if found is not None or attribute is None or isinstance(record, RedactedNode):
+            if found is not None or attribute is None:
                 return found
             return attribute.value_in(record.attributes)
 
@@ -144,18 +142,14 @@ def _folded_long(text: str) -> str:
 
 
 def _child_count(record: Record) -> Value:
-    return None if isinstance(record, RedactedNode) else sum(record.kids.values())
-
-
-def _updated_at(record: Record) -> Value:
-    return None if isinstance(record, RedactedNode) else record.updated_at
+    return sum(record.kids.values())
 
 
 _READ: dict[str, Callable[[Record], Value]] = {
     "name": lambda record: record.name,
     "level": lambda record: record.level,
     "child_count": _child_count,
-    "updated_at": _updated_at,
+    "updated_at": lambda record: record.updated_at,
 }
 
 

@@ -7,8 +7,7 @@ import time
 from collections.abc import AsyncIterator, Container, Mapping
 from math import inf
 
-from store.background_moves.job import MoveJob
-from store.background_moves.lease import LeaseLost, MoveLease
+from store.background_moves.job import LeaseLost, MoveJob, MoveLease
 from store.background_moves.timing import MoveTiming
 from store.concurrency import TreeLocks
 from store.engine.protocol import Store
@@ -16,8 +15,7 @@ from store.engine.usage import ReadUsage
 from store.errors import Conflict, Unavailable
 from store.metadata.move_record import Move, move_id_from
 from store.model.hierarchy import Hierarchy
-from store.reading.active_moves import recent_moves
-from store.reading.tree_versions import tree_versions
+from store.reading.active_moves import recent_moves, tree_versions
 from store.retry import RetryPolicy
 
 RETRIES = RetryPolicy(0.1, 10.0)  # of a move after an outage of the store

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeGuard, cast
 
 from store.checking.findings import Finding, Fix, mismatch, path_text, value_text
-from store.checking.missing_revisions import missing_revisions
+from store.checking.trees import is_time, missing_revisions
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.history import id_record_key, revisions
@@ -108,6 +108,8 @@ class OrphanCheck:
         elif _is_deleted(one.record):
             if not is_revision(one.record.get("revision")):
                 findings.append(self._finding(one, f"the deleted node {one.id} has no revision"))
+            elif not is_whole_tombstone(one.record):
+                findings.append(self._finding(one, f"the record of the deleted node {one.id} is not whole"))
             elif missing:
                 problem = f"{quantity(missing, 'revision')} of the deleted node {one.id} missing"
                 findings.append(self._finding(one, problem))
@@ -157,6 +159,19 @@ class OrphanCheck:
         return Finding(self._hierarchy.name, path_text(*one.key) if one.key else "", problem, fix)
 
 
+def is_whole_revision(item: Item) -> bool:
+    """Whether a former revision has what every one has."""
+    texts = [item.get(name) for name in ("tree", "key", "level", "name")]
+    return all(isinstance(text, str) and text for text in texts) and is_time(item.get("updated_at"))
+
+
+def is_whole_tombstone(item: Item) -> bool:
+    """Whether the record of a deleted node has what every one has."""
+    texts = [item.get(name) for name in ("tree", "key", "level")]
+    is_whole = all(isinstance(text, str) and text for text in texts) and isinstance(item.get("above"), list)
+    return is_whole and is_time(item.get("deleted")) and is_revision(item.get("revision"))
+
+
 def _is_deleted(record: Item | None) -> TypeGuard[Item]:
     return record is not None and "deleted" in record
 
@@ -173,6 +188,8 @@ def _revision_problems(one: _Id) -> list[str]:
         if not digits.isdigit() or int(digits) != revision_item.get("revision"):
             problem = mismatch("revision", value_text(revision_item.get("revision")), digits.lstrip("0") or digits)
             problems.append(f"history of id {one.id}: {problem}")
+        elif not is_whole_revision(revision_item):
+            problems.append(f"history of id {one.id}: revision {int(digits)} is not whole")
         elif int(digits) > last:
             problems.append(f"history of id {one.id} has revision {int(digits)}, but the node is at {revision}")
     return problems

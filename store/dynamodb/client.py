@@ -1,50 +1,69 @@
-"""DynamoDB client: session, calls, and translation of errors.
+"""DynamoDB client: calls to one table, their retries, and the translation of their errors.
 
-botocore finds endpoints and credentials, and retries. A parser for successful responses replaces its own, which takes
-nine tenths of the time of a large Query; and Query and BatchGetItem are sent past it (`store/dynamodb/fast_reads.py`).
+Reads and writes of data are requests of our own (`signature.py`, `http_connection.py`): botocore takes ten times as
+long to build one. Calls that create or describe the table go by a client of aioboto3. Both have the same retries.
 """
 
 import asyncio
 import contextlib
+import logging
+import ssl
+import time
+import zlib
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
+from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any, NoReturn, Self, cast
+from typing import Any, Self, cast
+from urllib.parse import urlsplit
 
 import aiohttp
+import httptools
 import msgspec
+import orjson
 from aiobotocore.config import AioConfig
-from aiobotocore.httpsession import AIOHTTPSession
-from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
+from botocore import xform_name
 from botocore.credentials import ReadOnlyCredentials
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError, NoRegionError, SSLError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    NoCredentialsError,
+    ReadTimeoutError,
+    SSLError,
+)
 from botocore.parsers import ResponseParserError
 
-from store.dynamodb.attempts import Attempts, is_from_dynamodb
-from store.dynamodb.aws.credentials import REJECTED, SEARCH_ERRORS, SessionCredentials
-from store.dynamodb.aws.session import make_client, open_session
-from store.dynamodb.circuit_breaker import CircuitBreaker
+from store.dynamodb.aws_session import (
+    REJECTED,
+    SEARCH_ERRORS,
+    Credentials,
+    make_client,
+    open_session,
+    verifying_context,
+)
 from store.dynamodb.codec import INVALID_BODY, Answer, parse_answer
-from store.dynamodb.fast_reads import FastReads
-from store.engine.call_stats import CallStats
-from store.engine.patience import COMMAND_PATIENCE, REQUEST_PATIENCE, Patience
+from store.dynamodb.http_connection import NotConnected, Pool, Reply
+from store.dynamodb.retries import THROTTLED, Attempts, CircuitBreaker, Refused, RetryQuota, Silent
+from store.dynamodb.signature import Signer
+from store.engine.protocol import COMMAND_PATIENCE, REQUEST_PATIENCE, Patience
+from store.engine.usage import CallStats
 from store.errors import BadInput, NoTable, Unavailable
 
 CONNECTIONS = 64
 SILENT_SECONDS = 1.0  # a call that is cancelled after so long without a response counts as a timeout
+SKEW_SECONDS = 240.0  # of the clock, from which on a rejected signature is taken for one of a wrong time
 
-_HOT = frozenset({"query", "batch_get_item"})
-_ATTEMPTS: ContextVar[Attempts] = ContextVar("attempts")
+logger = logging.getLogger("clade")
 
-
-class Refused(Unavailable):
-    """An error response; `name` is its code, `reasons` are the codes of a cancelled transaction, change by change."""
-
-    def __init__(self, message: str, name: str, reasons: list[str]) -> None:
-        super().__init__(message)
-        self.name = name
-        self.reasons = reasons
-
+_ADMINISTRATION = frozenset({
+    "CreateTable", "DescribeContinuousBackups", "DescribeTable", "DescribeTimeToLive", "ListTagsOfResource",
+    "UpdateContinuousBackups", "UpdateTimeToLive",
+})  # fmt: skip
+"""The operations that go by aioboto3."""
+_OF_A_WRONG_TIME = frozenset({
+    "InvalidSignatureException", "RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed",
+})  # fmt: skip
+_NO_CREDENTIALS = ReadOnlyCredentials("none", "none", None)
 
 # Messages of error codes.
 _REASONS = {
@@ -53,27 +72,21 @@ _REASONS = {
     "InvalidSignatureException": "rejects the credentials",
     "MissingAuthenticationTokenException": "rejects the credentials",
     "ExpiredTokenException": "rejects the credentials, which have expired",
-    "ProvisionedThroughputExceededException": "is overloaded; try again",
-    "RequestLimitExceeded": "is overloaded; try again",
-    "ThrottlingException": "is overloaded; try again",
+    **dict.fromkeys(THROTTLED, "is overloaded; try again"),
     "InternalServerError": "fails; try again",
     "ServiceUnavailable": "fails; try again",
     "TransactionInProgressException": "is still carrying out this transaction; try again",
 }
 
-UNKNOWN_OPERATION = frozenset({"UnknownOperationException", "NotImplemented", "InvalidAction"})
-"""Error codes of engines that lack an operation."""
-
-_THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
-
 # Every response of DynamoDB to such a call has one of these members.
 _MEMBERS = {
-    "query": {"Items", "Nodes", "Count"},
-    "scan": {"Items"},
-    "batch_get_item": {"Responses"},
-    "describe_table": {"Table"},
-    "describe_time_to_live": {"TimeToLiveDescription"},
-    "describe_continuous_backups": {"ContinuousBackupsDescription"},
+    "Query": {"Items", "Nodes", "Count"},
+    "Scan": {"Items"},
+    "BatchGetItem": {"Responses"},
+    "CreateTable": {"TableDescription"},
+    "DescribeTable": {"Table"},
+    "DescribeTimeToLive": {"TimeToLiveDescription"},
+    "DescribeContinuousBackups": {"ContinuousBackupsDescription"},
 }
 
 
@@ -86,34 +99,44 @@ class DynamoDBClient:
         self.table = table
         self.region = region
         self.endpoint = endpoint
+        self.calls = CallStats()
         self._opened = contextlib.AsyncExitStack()
-        self._client: Any = None
+        self._pool: Pool | None = None
         self._patience = patience
         self._is_reached = False
-        self._credentials = SessionCredentials(region, endpoint)
-        self._fast_reads: FastReads | None = None
+        self._credentials = Credentials(region, endpoint)
         self._circuit = CircuitBreaker()
-        self.calls = CallStats()
+        self._quota = RetryQuota()
+        self._clock_offset = 0.0  # seconds that DynamoDB's clock is ahead of this machine's
+        self._admin: tuple[ReadOnlyCredentials, Any] | None = None
 
     async def __aenter__(self) -> Self:
         """Open the session, without a call; raises BadInput for invalid settings."""
+        session = open_session()
         try:
-            session = await open_session(self._credentials)
-            session.register_component("response_parser_factory", _ParserFactory())
             region = self.region or session.get_config_variable("region") or ("us-east-1" if self.endpoint else None)
-            config = _config(self._make_fast_reads, self._patience)
-            client = make_client(session, self.endpoint, region_name=region, config=config)
-            self._client = await self._opened.enter_async_context(client)
-            self._client.meta.events.register_first("needs-retry.dynamodb", self._record_attempt)
-        except NoRegionError as error:
-            raise BadInput(f"No AWS region is set; write dynamodb://{self.table}?region=REGION.") from error
-        except (BotoCoreError, ValueError) as error:  # a ValueError: the endpoint is no URL
+            if region is None:
+                raise BadInput(f"No AWS region is set; write dynamodb://{self.table}?region=REGION.")
+            self._region = region
+            await self._credentials.search()
+            self.url = self.endpoint or (await self._administration(_NO_CREDENTIALS)).meta.endpoint_url
+            url = urlsplit(self.url)
+            if url.scheme not in ("http", "https") or not url.hostname:
+                raise ValueError(f"{self.url} is not the URL of an endpoint")
+            tls = verifying_context(session.get_config_variable("ca_bundle")) if url.scheme == "https" else None
+            self._signer = Signer(url, region)
+            self._pool = Pool(url, CONNECTIONS, self._patience.connect_seconds, self._patience.read_seconds, tls)
+        except (BotoCoreError, ValueError, OSError) as error:
+            await self._opened.aclose()
             raise BadInput(f"DynamoDB cannot be used with these settings: {error}") from error
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+        self._admin = None
         await self._opened.aclose()
-        self._client = None
 
     async def call(
         self,
@@ -123,57 +146,76 @@ class DynamoDBClient:
         attempts: Attempts | None = None,
         **parameters: object,
     ) -> Answer:
-        """The response to one call; `parse` parses its body where the call is made directly.
+        """The response to one call; `parse` parses its body where it is a read or a write of data.
 
         `attempts` records each attempt. Raises NoTable, Refused for an error response, Unavailable without a response.
         """
-        if self._client is None:
+        if self._pool is None:
             raise RuntimeError("The store is not open; use it as an async context manager.")
+        if operation in _ADMINISTRATION:
+            send: Send = partial(self._administer, operation, parameters)
+        else:
+            send = partial(self._post, self._pool, operation, orjson.dumps(parameters), parse)
         credentials = await self._valid_credentials()
         if not self._circuit.allows_call():
             self.calls.skipped += 1
             raise Unavailable("DynamoDB has not responded for a while; try again.")
         self.calls.made += 1
         attempts = attempts or self.new_attempts()
-        token = _ATTEMPTS.set(attempts)
         try:
-            response = await self._respond(partial(self._send, operation, parameters, parse), credentials)
-            if operation in _MEMBERS and not _MEMBERS[operation] & response.keys():
-                raise _NotDynamoDB(error=f"{operation} without {' or '.join(sorted(_MEMBERS[operation]))}")
+            answer = await self._repeat(send, credentials, attempts)
+            if operation in _MEMBERS and not _MEMBERS[operation] & answer.keys():
+                raise self._foreign(f"{operation} without {' or '.join(sorted(_MEMBERS[operation]))}")
         except asyncio.CancelledError:
             if attempts.silent_seconds > SILENT_SECONDS:
                 self._record_timeout()
             raise
-        except (ClientError, BotoCoreError, ResponseParserError, aiohttp.ClientError, OSError) as error:
-            self._raise(error, attempts)
-        finally:
-            _ATTEMPTS.reset(token)
+        except Silent:
+            self._record_timeout()
+            raise
+        except Refused as error:
+            self._record_response()
+            if error.name == "ResourceNotFoundException":
+                command = "clade table create, for the same CLADE_STORE or --store"
+                raise NoTable(f'There is no table "{self.table}"; create it with: {command}') from error
+            raise
+        attempts.succeeded()
         self._record_response()
-        return response
+        return answer
 
     def new_attempts(self) -> Attempts:
         """The attempts of a call or a transaction; few before the first response, as the address may be wrong."""
         limit = self._patience.attempts if self._is_reached else REQUEST_PATIENCE.attempts
-        return Attempts(limit, self._patience.timeouts)
+        return Attempts(self._quota, limit, self._patience.timeouts)
 
-    def _raise(self, error: Exception, attempts: Attempts) -> NoReturn:
-        """Raise the error of the store for one of botocore."""
-        if isinstance(error, ClientError):
-            code = error.response["Error"]["Code"]
-            if is_from_dynamodb(code):
-                self._record_response()
-                raise self._refusal(error, code) from error
-            error = _NotDynamoDB(error=f"HTTP status {code}")
-        attempts.ended(error)
-        self._record_timeout()
-        where = getattr(error, "kwargs", {}).get("endpoint_url", self._client.meta.endpoint_url).rstrip("/")
-        if isinstance(error, SSLError):
-            cause = error.kwargs.get("error")
-            reason = getattr(cause, "certificate_error", cause)
-            raise Unavailable(f"The TLS certificate of {where} is rejected ({reason}); see AWS_CA_BUNDLE.") from error
-        if isinstance(error, _NotDynamoDB):
-            raise Unavailable(f"The response of {where} is not DynamoDB's ({error.kwargs['error']}).") from error
-        raise Unavailable(f"DynamoDB does not respond at {where} ({type(error).__name__}); try again.") from error
+    async def _repeat(self, send: "Send", credentials: ReadOnlyCredentials, attempts: Attempts) -> Answer:
+        """The response to `send`, which is called until it succeeds or may not be retried; raises its last failure."""
+        is_corrected = False
+        while True:
+            try:
+                return await send(credentials)
+            except (Refused, Silent) as failure:
+                self.calls.throttled += failure.is_throttled
+                if not is_corrected and isinstance(failure, Refused) and await self._correct(failure, credentials):
+                    is_corrected = True
+                elif not await attempts.again(failure):
+                    raise
+            self.calls.retried += 1
+            credentials = await self._valid_credentials()
+
+    async def _correct(self, refused: Refused, credentials: ReadOnlyCredentials) -> bool:
+        """Whether a rejected request can be signed in another way: with other credentials, or for DynamoDB's time."""
+        if refused.name in REJECTED:
+            return await self._credentials.renew(credentials)
+        if refused.name not in _OF_A_WRONG_TIME or abs(refused.date - refused.signed_at) < SKEW_SECONDS:
+            return False
+        offset = refused.date - time.time()
+        if abs(offset - self._clock_offset) > SKEW_SECONDS:  # else another call has corrected it
+            logger.warning(
+                "The clock of this machine differs by %.0f s from DynamoDB's; requests use its time.", offset
+            )
+            self._clock_offset = offset
+        return True
 
     def _record_response(self) -> None:
         self._is_reached = True
@@ -186,64 +228,128 @@ class DynamoDBClient:
         self.calls.is_silent = self._circuit.is_open
 
     async def _valid_credentials(self) -> ReadOnlyCredentials:
-        """The credentials of this moment; called before each call, since they rotate."""
+        """The credentials of this moment; called before each attempt, since they rotate."""
         try:
-            return await self._credentials.get_frozen_credentials()
+            return await self._credentials.frozen()
         except NoCredentialsError as error:
             raise Unavailable("DynamoDB needs AWS credentials, and none were found; see docs/dynamodb.md.") from error
         except SEARCH_ERRORS as error:
             name = type(error).__name__
             raise Unavailable(f"The AWS credentials cannot be obtained ({name}); try again.") from error
 
-    async def _respond(
-        self, send: Callable[[ReadOnlyCredentials], Awaitable[Answer]], credentials: ReadOnlyCredentials
-    ) -> Answer:
-        """The response to `send`, which is sent once more with new credentials if these are rejected."""
-        try:
-            return await send(credentials)
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in REJECTED or not await self._credentials.renew(credentials):
-                raise
-        return await send(await self._valid_credentials())
+    # -- one attempt ---------------------------------------------------------------------------------------------------
 
-    async def _send(
+    async def _post(
         self,
+        pool: Pool,
         operation: str,
-        parameters: dict[str, Any],
+        body: bytes,
         parse: Callable[[bytes], Answer],
         credentials: ReadOnlyCredentials,
     ) -> Answer:
-        call = partial(getattr(self._client, operation), **parameters)
-        if self._fast_reads is not None and operation in _HOT:
-            return await self._fast_reads.call(operation, parameters, credentials, call, parse)
-        return cast(Answer, await call())
+        """Read or write data."""
+        signed_at = time.time() + self._clock_offset
+        try:
+            request = self._signer.request(operation, body, credentials, signed_at)
+        except ValueError as error:
+            raise Unavailable(f"The AWS credentials cannot be used: {error}") from error
+        try:
+            reply = await pool.post(request)
+            checksum = reply.headers.get("x-amz-crc32")
+            if checksum is not None and checksum != str(zlib.crc32(reply.body)):
+                raise ConnectionError("The checksum of the response is wrong.")
+        except (OSError, httptools.HttpParserError) as error:
+            raise self._silence(error) from error
+        if reply.status != 200:
+            raise self._error_of(reply, signed_at)
+        try:
+            return parse(reply.body)
+        except INVALID_BODY as error:
+            raise self._foreign(f"no JSON of its kind: {error}") from error
 
-    def _record_attempt(self, response: Any, attempts: int, caught_exception: Exception | None, **_: object) -> None:
-        """botocore's event after each attempt; `response` is None where none came."""
-        self.calls.retried += attempts > 1
-        if response is None:
-            if caught_exception is not None:
-                _ATTEMPTS.get().failed(caught_exception)
-            return
-        code = response[1].get("Error", {}).get("Code", "")
-        self.calls.throttled += code in _THROTTLED
-        _ATTEMPTS.get().answered(response[0].status_code, code)
+    def _silence(self, error: Exception) -> Silent:
+        """The failure of an attempt without a response."""
+        was_sent = not isinstance(error, NotConnected)
+        cause = error if was_sent else error.__cause__
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return self._rejects_certificate(cause)
+        name = type(cause).__name__
+        return Silent(
+            f"DynamoDB does not respond at {self.url.rstrip('/')} ({name}); try again.",
+            is_transient=True, was_sent=was_sent,
+            timed_out=isinstance(cause, TimeoutError | ReadTimeoutError | ConnectTimeoutError),
+        )  # fmt: skip
 
-    def _make_fast_reads(self, **settings: Any) -> FastReads:
-        self._fast_reads = FastReads(**settings)
-        return self._fast_reads
+    def _rejects_certificate(self, error: object) -> Silent:
+        return Silent(
+            f"The TLS certificate of {self.url.rstrip('/')} is rejected ({error}); see AWS_CA_BUNDLE.",
+            is_transient=False, was_sent=False,
+        )  # fmt: skip
 
-    def _refusal(self, error: ClientError, code: str) -> Unavailable:
-        if code == "ResourceNotFoundException":
-            command = "clade table create, for the same CLADE_STORE or --store"
-            return NoTable(f'There is no table "{self.table}"; create it with: {command}')
-        reasons = [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]
-        reason = _REASONS.get(code, f"cannot be used now ({code})")
-        return Refused(f'The table "{self.table}" {reason}.', code, reasons)
+    def _foreign(self, reason: str, status: int = 200) -> Silent:
+        return Silent.of_status(f"The response of {self.url.rstrip('/')} is not DynamoDB's ({reason}).", status)
+
+    def _error_of(self, reply: Reply, signed_at: float) -> Refused | Silent:
+        try:
+            error = _parse_error(reply.body)
+        except INVALID_BODY:
+            error = _ErrorBody()
+        if not error.code:
+            return self._foreign(f"HTTP status {reply.status}", reply.status)
+        name = error.code.rpartition("#")[2].partition(":")[0]
+        refused = self._refused(name, reply.status, [reason.Code or "" for reason in error.CancellationReasons or ()])
+        with contextlib.suppress(ValueError):  # raised where there is no valid date
+            refused.signed_at = signed_at
+            refused.date = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
+        return refused
+
+    def _refused(self, name: str, status: int, reasons: list[str]) -> Refused:
+        reason = _REASONS.get(name, f"cannot be used now ({name})")
+        return Refused(f'The table "{self.table}" {reason}.', name, status, reasons)
+
+    async def _administer(self, operation: str, parameters: dict[str, Any], credentials: ReadOnlyCredentials) -> Answer:
+        """Create or describe the table."""
+        try:
+            client = await self._administration(credentials)
+            # botocore's own timeouts are those of single bytes.
+            async with asyncio.timeout(self._patience.connect_seconds + self._patience.read_seconds):
+                return cast(Answer, await getattr(client, xform_name(operation))(**parameters))
+        except ClientError as error:
+            name = error.response["Error"]["Code"]
+            status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+            if name.isdigit():  # botocore uses the HTTP status where a response has none
+                raise self._foreign(f"HTTP status {name}", status) from error
+            raise self._refused(name, status, []) from error
+        except SSLError as error:
+            cause = error.kwargs.get("error")
+            raise self._rejects_certificate(getattr(cause, "certificate_error", cause)) from error
+        except ResponseParserError as error:
+            raise self._foreign("no JSON of its kind") from error
+        except (BotoCoreError, aiohttp.ClientError, OSError) as error:
+            raise self._silence(error) from error
+
+    async def _administration(self, credentials: ReadOnlyCredentials) -> Any:
+        """The client of aioboto3 with these credentials."""
+        if self._admin is None or self._admin[0] != credentials:
+            client = make_client(
+                open_session(), self.endpoint,
+                region_name=self._region,
+                aws_access_key_id=credentials.access_key,
+                aws_secret_access_key=credentials.secret_key,
+                aws_session_token=credentials.token,
+                config=AioConfig(
+                    user_agent="clade",
+                    parameter_validation=False,
+                    connect_timeout=self._patience.connect_seconds,
+                    read_timeout=self._patience.read_seconds,
+                    retries={"mode": "standard", "total_max_attempts": 1},  # `retries.py` has the others
+                ),
+            )  # fmt: skip
+            self._admin = credentials, await self._opened.enter_async_context(client)
+        return self._admin[1]
 
 
-class _NotDynamoDB(HTTPClientError):
-    """A response that cannot be DynamoDB's; `error` is the reason."""
+Send = Callable[[ReadOnlyCredentials], Awaitable[Answer]]
 
 
 class _Reason(msgspec.Struct):
@@ -251,50 +357,10 @@ class _Reason(msgspec.Struct):
 
 
 class _ErrorBody(msgspec.Struct):
-    """What botocore and `_refusal` take from the body of an error response, by the types that they expect."""
+    """The body of an error response."""
 
     code: str | None = msgspec.field(name="__type", default=None)
-    message: str | None = None
-    Message: str | None = None
     CancellationReasons: list[_Reason] | None = None
 
 
-class _Parser(AioJSONParser):
-    """Parses successful responses; errors, and so retries, are left to botocore, if they are DynamoDB's."""
-
-    async def _do_parse(self, response: dict[str, Any], shape: object) -> Answer:
-        try:
-            return parse_answer(response["body"])
-        except INVALID_BODY as error:
-            raise _NotDynamoDB(error=f"no JSON of its kind: {error}") from error
-
-    def _is_generic_error_response(self, response: dict[str, Any]) -> bool:
-        """Whether its status is all that is known: botocore expects any other body to be an error of DynamoDB."""
-        try:
-            _parse_error(response["body"] or b"{}")
-        except INVALID_BODY:
-            return True
-        return bool(super()._is_generic_error_response(response))  # type: ignore[misc]  # untyped
-
-
-class _ParserFactory(AioResponseParserFactory):
-    def create_parser(self, protocol_name: str) -> Any:
-        return _PARSER if protocol_name == "json" else super().create_parser(protocol_name)
-
-
-_PARSER = _Parser()
 _parse_error = msgspec.json.Decoder(_ErrorBody).decode
-
-
-def _config(make_http_session: Callable[..., AIOHTTPSession], patience: Patience) -> AioConfig:
-    return AioConfig(
-        http_session_cls=cast(Any, make_http_session),  # any callable that returns one
-        user_agent="clade",  # botocore would build its own for each call
-        parameter_validation=False,
-        connect_timeout=patience.connect_seconds,
-        read_timeout=patience.read_seconds,
-        max_pool_connections=CONNECTIONS,
-        # The mode whose delays are DynamoDB's own, from 50 ms on. "standard" waits up to 1 s, then 2, so that an engine
-        # that is down costs a call seconds; "adaptive" slows all trees down for the one that is throttled.
-        retries={"mode": "legacy", "total_max_attempts": patience.attempts},
-    )

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, TypedDict, cast
 
 import msgspec
-import orjson
 from msgspec import Struct
 
 from store.model.attributes import Value
@@ -22,13 +21,13 @@ class WireValue(Struct, gc=False):
     """
 
     S: str | None = None
-    N: str | None = None
+    N: int | float | None = None  # sent as a text
     M: "WireItem | None" = None
     L: "list[WireValue] | None" = None
     BOOL: bool | None = None
     B: str | None = None
     SS: list[str] | None = None
-    NS: list[str] | None = None
+    NS: list[int | float] | None = None
     BS: list[str] | None = None
 
 
@@ -51,7 +50,7 @@ class Answer(TypedDict, total=False):
     Tags: list[dict[str, str]]
 
 
-parse_answer: Callable[[bytes], Answer] = msgspec.json.Decoder(Answer).decode
+parse_answer: Callable[[bytes], Answer] = msgspec.json.Decoder(Answer, strict=False).decode
 """The members of a response; raises one of INVALID_BODY."""
 INVALID_BODY = (msgspec.DecodeError, UnicodeDecodeError)
 
@@ -96,23 +95,22 @@ def decode_value(value: WireValue) -> Value:
     if value.S is not None:
         return value.S
     if value.N is not None:
-        return _decode_number(value.N)
+        return canonical_number(value.N)
     if value.M is not None:
         return decode(value.M) if value.M else {}
     if value.L is not None:
         return [one.S if one.S is not None else decode_value(one) for one in value.L]
     if value.NS is not None:
-        return [_decode_number(one) for one in value.NS]
+        return [canonical_number(one) for one in value.NS]
     return cast(Value, next((one for one in (value.BOOL, value.SS, value.B, value.BS) if one is not None), None))
 
 
-def _decode_number(text: str) -> int | float:
-    if len(text) < 19 and text.isdecimal():  # most are counts; past 18 digits a number may have more than 64 bits
-        return int(text)
-    number: int | float = orjson.loads(text)
-    if isinstance(number, float):
-        return int(number) if number.is_integer() and -INT64_BOUND <= number < INT64_BOUND else number
-    return number if -INT64_BOUND <= number < INT64_BOUND else float(number)
+def canonical_number(number: int | float) -> int | float:
+    """A number in canonical form: an integer of 64 bits where it is one, else a float."""
+    is_long = -INT64_BOUND <= number < INT64_BOUND
+    if type(number) is float:
+        return int(number) if is_long and number.is_integer() else number
+    return number if is_long else float(number)
 
 
 def condition(when: Condition, now: int) -> Json:

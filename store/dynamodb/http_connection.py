@@ -5,8 +5,6 @@ A general HTTP client (redirects, cookies, proxies, decompression) takes some 0.
 
 import asyncio
 import ssl
-from collections.abc import Callable
-from functools import cached_property
 from typing import cast
 from urllib.parse import SplitResult
 
@@ -14,6 +12,11 @@ import httptools
 from msgspec import Struct
 
 KEEP_SECONDS = 12.0  # as long as aiobotocore keeps an idle connection, so that the other side seldom closes it first
+MAX_BYTES = 64 * 1024 * 1024  # of a response; DynamoDB's have at most 16 MB of items
+
+
+class NotConnected(OSError):
+    """A connection that could not be opened, for the error that is its cause: nothing was sent."""
 
 
 class Reply(Struct):
@@ -25,26 +28,30 @@ class Reply(Struct):
 
 
 class Pool:
-    """At most `limit` connections to one host at a time.
+    """At most `limit` connections at a time to the host of a URL.
 
-    `connect_seconds` and `answer_seconds` are the timeouts for a connection and for a whole response. `make_tls` makes
-    the TLS context for https.
+    `connect_seconds` and `answer_seconds` are the timeouts for a connection and for a whole response. `tls` is the TLS
+    context for https.
     """
 
     def __init__(
-        self, limit: int, connect_seconds: float, answer_seconds: float, make_tls: Callable[[], ssl.SSLContext]
+        self, url: SplitResult, limit: int, connect_seconds: float, answer_seconds: float, tls: ssl.SSLContext | None
     ) -> None:
+        self._url = url
         self._limit = asyncio.Semaphore(limit)
         self._connect_seconds = connect_seconds
         self._answer_seconds = answer_seconds
-        self._make_tls = make_tls
+        self._tls = tls
         self._idle: list[Connection] = []
         self._closed = False
 
-    async def post(self, url: SplitResult, request: bytes) -> Reply:
-        """The response to a serialized request; raises OSError (TimeoutError too) or httptools.HttpParserError."""
+    async def post(self, request: bytes) -> Reply:
+        """The response to a serialized request.
+
+        Raises NotConnected, another OSError (TimeoutError too) or httptools.HttpParserError.
+        """
         async with self._limit:
-            connection = self._take(url.netloc) or await self._open(url)
+            connection = self._take() or await self._open()
             try:
                 reply = await connection.send(request, self._answer_seconds)
             except BaseException:
@@ -61,38 +68,32 @@ class Pool:
         while self._idle:
             self._idle.pop().close()
 
-    def _take(self, host: str) -> "Connection | None":
+    def _take(self) -> "Connection | None":
         """The connection that was used last, which is the least likely to have been closed by the other side."""
         while self._idle:
             connection = self._idle.pop()
-            is_fresh = asyncio.get_running_loop().time() < connection.used + KEEP_SECONDS
-            if connection.is_open and connection.host == host and is_fresh:
+            if connection.is_open and asyncio.get_running_loop().time() < connection.used + KEEP_SECONDS:
                 return connection
             connection.close()
         return None
 
-    async def _open(self, url: SplitResult) -> "Connection":
-        secure = url.scheme == "https"
+    async def _open(self) -> "Connection":
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(self._connect_seconds):
-            _, connection = await loop.create_connection(
-                lambda: Connection(url.netloc, loop),
-                url.hostname or "",
-                url.port or (443 if secure else 80),
-                ssl=self._tls if secure else None,
-            )
+        port = self._url.port or (443 if self._tls else 80)
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                _, connection = await loop.create_connection(
+                    lambda: Connection(loop), self._url.hostname or "", port, ssl=self._tls
+                )
+        except OSError as error:
+            raise NotConnected(str(error)) from error
         return connection
-
-    @cached_property
-    def _tls(self) -> ssl.SSLContext:
-        return self._make_tls()
 
 
 class Connection(asyncio.Protocol):
     """One connection, for one request at a time."""
 
-    def __init__(self, host: str, loop: asyncio.AbstractEventLoop) -> None:
-        self.host = host
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.is_open = False
         self.used = 0.0
         self._loop = loop
@@ -104,6 +105,7 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         answer: asyncio.Future[Reply] = self._loop.create_future()
         self._answer = answer
+        self._received = 0
         deadline = self._loop.call_later(seconds, self._fail, TimeoutError("no complete response in time"))
         try:
             self._transport.write(request)
@@ -131,6 +133,9 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._answer is None:  # there is no request
             return self.close()
+        self._received += len(data)
+        if self._received > MAX_BYTES:
+            return self._fail(ConnectionError(f"a response of more than {MAX_BYTES} bytes"))
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:

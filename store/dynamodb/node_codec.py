@@ -1,11 +1,8 @@
 """Node codec: records parsed from the bytes of a response, without a dictionary in between.
 
 `codec.decode` decodes any item, value by value. In a list of nodes nearly all values are texts of attributes with known
-names, and a structure with these names is filled in C, in half the time. The names of a level's own attributes are
-learnt from the nodes of responses.
-
-A response is first split into its nodes, their values left as JSON, and each node is written again with its attributes
-in one order, since they come in any. These bytes are the key in the record cache (`store/engine/record_cache.py`).
+names, and structures with these names are filled in C, in one pass over the response, in a third of the time. The names
+of a level's own attributes are learnt from the nodes of responses.
 """
 
 from collections.abc import Callable
@@ -13,12 +10,11 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from store.dynamodb.codec import Answer, WireValue, decode_value, parse_answer
-from store.engine.record_cache import RecordCache
+from store.dynamodb.codec import Answer, WireItem, WireValue, canonical_number, decode_value, parse_answer
 from store.model.attributes import Value
-from store.model.names import NAMES
+from store.model.items import INT64_BOUND
 from store.model.records import Record
 
 MAX_NAMES = 100  # of own attributes in a hierarchy; pages with more are decoded item by item
@@ -41,25 +37,34 @@ class _Counts(Struct, gc=False):
     M: dict[str, _Whole]
 
 
-class _SentMap(Struct, gc=False):
-    M: dict[str, Raw]  # its members too come in any order
-
-
 class _Passed(Struct, gc=False):
-    """A key of an index, which follows from the other attributes."""
+    """A value that is not decoded, such as the keys of indexes, which follow from the other attributes."""
 
 
 _NODE: dict[str, Any] = {
     "pk": _Text, "sk": _Text, "rank": _Text, "id": _Text, "level": _Text, "name": _Text, "updated_at": _Text,
     "above": _Texts, "kids": _Counts, "revision": _Whole, "parent": _Passed, "tier": _Passed,
 }  # fmt: skip
-_SENT: dict[str, Any] = {
-    **dict.fromkeys(_NODE, Raw), "kids": _SentMap, "parent": _Passed, "tier": _Passed,
-}  # fmt: skip
-_KNOWN = frozenset({*_NODE, "below", "changed_by"})
-_ABSENT = Raw()
-_ENCODE = msgspec.json.Encoder(order="deterministic").encode
+_SOMETIMES: dict[str, Any] = {"below": _Counts | None, "changed_by": _Text | None, "came_by": _Text | None}
+_KNOWN = frozenset({*_NODE, *_SOMETIMES})
 _BESIDE = ("LastEvaluatedKey", "ConsumedCapacity")  # other members of a response that are parsed
+
+
+class _Own(Struct, gc=False, forbid_unknown_fields=True):
+    """A value of an own attribute, as Clade writes it: not a set, nor bytes."""
+
+    S: str | None = None
+    N: int | float | None = None
+    BOOL: bool | None = None
+    M: WireItem | None = None
+    L: list[WireValue] | None = None
+
+
+class _Names(Struct, gc=False):
+    Items: list[dict[str, _Passed]] = []
+
+
+_decode_names = msgspec.json.Decoder(_Names).decode
 
 
 class NodeAnswer(Answer, total=False):
@@ -69,80 +74,80 @@ class NodeAnswer(Answer, total=False):
 
 
 class NodeParser:
-    """Parser of responses with nodes of one hierarchy."""
+    """Parser of responses with nodes of one hierarchy; with `keep` records are to be cached."""
 
-    def __init__(self, decoded: RecordCache) -> None:
-        """`decoded` is the cache of records, of all hierarchies."""
-        self._decoded = decoded
+    def __init__(self, *, keep: bool) -> None:
+        self._keep = keep
         self._learn([])
 
     def parse(self, body: bytes) -> Answer:
-        """A response with `Nodes` where all items are nodes and have no unknown attribute, else as `parse_answer` does.
+        """A response with `Nodes` where all items are nodes as Clade writes them, else as `parse_answer` does.
 
         Raises one of `INVALID_BODY` for an invalid response.
         """
-        try:
-            page = self._split(body)
-            nodes = self._decoded.records(map(_ENCODE, page.Items), self._record)
-        except msgspec.ValidationError:
-            answer = parse_answer(body)
-            names = set(
-                filter(str.isidentifier, {*self._names}.union(*answer.get("Items", ())) - _KNOWN - _NEVER_LEARNT)
-            )
-            if len(self._names) < len(names) <= MAX_NAMES:
-                self._learn(sorted(names))
-            return answer
+        for attempt in range(2):
+            try:
+                return self._parse(body)
+            except msgspec.ValidationError:
+                if attempt or not self._learn_from(body):
+                    break
+        return parse_answer(body)
+
+    def _parse(self, body: bytes) -> NodeAnswer:
+        page = self._decode(body)
+        nodes = list(map(self._record, page.Items))
         answer = NodeAnswer(Nodes=nodes, ConsumedCapacity=page.ConsumedCapacity)
         if page.LastEvaluatedKey is not None:
             answer["LastEvaluatedKey"] = page.LastEvaluatedKey
         return answer
 
+    def _learn_from(self, body: bytes) -> bool:
+        """Learn the names of the own attributes in a response; whether there are new ones."""
+        found = {*self._names}.union(*_decode_names(body).Items) - _KNOWN - _NEVER_LEARNT
+        names = sorted(filter(str.isidentifier, found))
+        if is_new := len(self._names) < len(names) <= MAX_NAMES:
+            self._learn(names)
+        return is_new
+
     def _learn(self, names: list[str]) -> None:
         """Build the structures with these own attributes."""
         fields = {f"own{number}": name for number, name in enumerate(names)}
-        node = [
-            *_NODE.items(), ("below", _Counts | None, None), ("changed_by", _Text | None, None),
-            *[(one, WireValue | None, None) for one in fields],
-        ]  # fmt: skip
-        self._decode = _decoder(_structure("Node", node, fields))
-        sent = [
-            *_SENT.items(), ("below", _SentMap | None, None),
-            *[(one, _SentMap if fields.get(one) == NAMES else Raw, _ABSENT) for one in ("changed_by", *fields)],
-        ]  # fmt: skip
-        items: Any = list[_structure("Sent", sent, fields)]  # type: ignore[misc]
-        self._split = _decoder(msgspec.defstruct("Page", [("Items", items), *[(one, Any, None) for one in _BESIDE]]))
+        optional = {**_SOMETIMES, **dict.fromkeys(fields, _Own | None)}
+        node: Any = msgspec.defstruct(
+            "Node", [*_NODE.items(), *[(one, kind, None) for one, kind in optional.items()]], rename=fields,
+            forbid_unknown_fields=True, gc=False,
+        )  # fmt: skip
+        page = msgspec.defstruct("Page", [("Items", list[node]), *[(one, Any, None) for one in _BESIDE]])
+        self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(page, strict=False).decode
         self._names = names
         self._own = attrgetter(*fields, "pk", "pk")  # a getter of fewer than two would return no tuple
 
-    def _record(self, content: bytes) -> Record:
-        node = self._decode(content)
-        if node.sk.S == "#":
-            below = None
-        elif node.below is None:
+    def _record(self, node: Any) -> Record:
+        below, is_root = node.below, node.sk.S == "#"
+        if below is None and not is_root:
             raise msgspec.ValidationError("a node has no `below`")
-        else:
-            below = _counts(node.below)
         attributes: dict[str, Value] = {
-            name: value.S if value.S is not None else decode_value(value)
+            name: value.S if value.S is not None else _decode(value)
             for name, value in zip(self._names, self._own(node), strict=False)
             if value is not None
         }
-        return Record(
+        record = Record(
             pk=node.pk.S, sk=node.sk.S, rank=node.rank.S, id=node.id.S, level=node.level.S, name=node.name.S,
-            above=[one.S for one in node.above.L], kids=_counts(node.kids), below=below,
+            above=[one.S for one in node.above.L], kids=_counts(node.kids), below=None if is_root else _counts(below),
             revision=node.revision.N, updated_at=node.updated_at.S, attributes=attributes,
-            changed_by=node.changed_by.S if node.changed_by is not None else None,
+            changed_by=None if node.changed_by is None else node.changed_by.S,
+            came_by="" if node.came_by is None else node.came_by.S,
         )  # fmt: skip
+        return record.with_fragments() if self._keep else record
 
 
 def _counts(sent: _Counts) -> dict[str, int]:
     return {level: count.N for level, count in sent.M.items()} if sent.M else {}
 
 
-def _structure(name: str, fields: list[Any], names: dict[str, str]) -> Any:
-    """A structure of these fields and no others; `names` are those in JSON where they differ."""
-    return msgspec.defstruct(name, fields, rename=names, forbid_unknown_fields=True, omit_defaults=True, gc=False)
-
-
-def _decoder(structure: Any) -> Callable[[bytes], Any]:
-    return msgspec.json.Decoder(structure, strict=False).decode  # since DynamoDB JSON has numbers as texts
+def _decode(value: _Own) -> Value:
+    """A value that is no text."""
+    number = value.N
+    if number is not None:
+        return number if type(number) is int and -INT64_BOUND <= number < INT64_BOUND else canonical_number(number)
+    return value.BOOL if value.BOOL is not None else decode_value(WireValue(M=value.M, L=value.L))

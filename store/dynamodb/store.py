@@ -1,7 +1,6 @@
 """DynamoDB store: one table of DynamoDB, or of an engine that speaks its API."""
 
 import asyncio
-import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Self, TypeVar, cast
@@ -9,14 +8,10 @@ from typing import Any, Self, TypeVar, cast
 from store.dynamodb import codec, transaction
 from store.dynamodb.client import DynamoDBClient
 from store.dynamodb.node_codec import NodeAnswer, NodeParser
-from store.dynamodb.table_admin import TableAdmin
-from store.engine.call_stats import CallStats
-from store.engine.patience import COMMAND_PATIENCE, Patience
-from store.engine.protocol import check_changes
+from store.dynamodb.table import TableAdmin
+from store.engine.protocol import COMMAND_PATIENCE, Patience, TableOptions, check_changes
 from store.engine.read_trace import ReadTrace
-from store.engine.record_cache import RecordCache
-from store.engine.table_options import TableOptions
-from store.engine.usage import ReadUsage, units_of
+from store.engine.usage import CallStats, ReadUsage, units_of
 from store.errors import Conflict, Unavailable, Uncertain
 from store.metadata.layout_version import LAYOUT_KEY
 from store.model.attributes import Value
@@ -36,7 +31,7 @@ VERIFY_SECONDS = 2.0  # for the read that verifies whether a transaction was mad
 class DynamoDBStore:
     """The store in one table. Region and credentials come from the usual AWS chain where they are left out.
 
-    Up to `keep_bytes` of decoded records are cached.
+    With `keep_bytes` the records that it reads are to be cached.
     """
 
     max_changes = MAX_CHANGES
@@ -55,7 +50,8 @@ class DynamoDBStore:
         self.region = region
         self.client = DynamoDBClient(table, region, endpoint, patience)
         self.calls: CallStats | None = self.client.calls
-        self._decoded = RecordCache(keep_bytes)
+        self.is_remote = True
+        self._keep = keep_bytes > 0
         self._parsers: dict[str, NodeParser] = {}
 
     async def __aenter__(self) -> Self:
@@ -81,11 +77,10 @@ class DynamoDBStore:
     async def _get_chunk(self, keys: list[Key], reads: ReadUsage, strong: bool) -> dict[Key, Item]:
         pending: Any = {self.table: {"Keys": [codec.encode_key(key) for key in keys], "ConsistentRead": strong}}
         found: dict[Key, Item] = {}
-        delays = transaction.RETRIES.delays()
-        while (delay := next(delays, None)) is not None:
-            await asyncio.sleep(delay)
+        attempts = self.client.new_attempts()
+        while True:
             reads.check()
-            answer = await self.client.call("batch_get_item", RequestItems=pending, ReturnConsumedCapacity="TOTAL")
+            answer = await self.client.call("BatchGetItem", RequestItems=pending, ReturnConsumedCapacity="TOTAL")
             items = [codec.decode(item) for item in answer["Responses"].get(self.table, ())]
             units = _consumed_units(answer)
             if units is None:
@@ -100,10 +95,11 @@ class DynamoDBStore:
             if not left:
                 return found
             if _key_count(left) < _key_count(pending):  # only successive attempts without progress count
-                delays = transaction.RETRIES.pauses()
+                attempts.made_progress()
             pending = left
             self.client.calls.throttled += 1
-        raise transaction.overloaded(self.table)
+            if not await attempts.again_when_free():
+                raise transaction.overloaded(self.table)
 
     async def range(
         self,
@@ -121,7 +117,7 @@ class DynamoDBStore:
     ) -> list[Record]:
         hierarchy = key_range.partition.partition("#")[0]
         if hierarchy not in self._parsers:
-            self._parsers[hierarchy] = NodeParser(self._decoded)
+            self._parsers[hierarchy] = NodeParser(keep=self._keep)
         return await self._query(key_range, reads, limit, reverse, False, self._parsers[hierarchy].parse, _records_of)
 
     async def _query(
@@ -146,7 +142,7 @@ class DynamoDBStore:
                 query["Limit"] = min(limit - len(rows) + spare, MAX_LIMIT)
             reads.check()
             page = await self.client.call(
-                "query", parse=parse, TableName=self.table, ReturnConsumedCapacity="TOTAL", **query
+                "Query", parse=parse, TableName=self.table, ReturnConsumedCapacity="TOTAL", **query
             )
             found = decode(page)
             units = _consumed_units(page)
@@ -161,8 +157,11 @@ class DynamoDBStore:
                 return rows
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
-    def version(self) -> object:
+    def token(self) -> object:
         return None  # it would take a read
+
+    def may_have_moves(self) -> bool:
+        return True
 
     def snapshot(self) -> None:
         return None
@@ -183,7 +182,7 @@ class DynamoDBStore:
         total = 0
         while True:
             reads.check()
-            page = await self.client.call("query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
+            page = await self.client.call("Query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
             total += page["Count"]
             units = _consumed_units(page) or units_of(0)
             reads.add(items=0, units=units)
@@ -196,7 +195,7 @@ class DynamoDBStore:
     async def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
         query: codec.Json = {"TableName": self.table, "ConsistentRead": True}
         while True:
-            page = await self.client.call("scan", ReturnConsumedCapacity="TOTAL", **query)
+            page = await self.client.call("Scan", ReturnConsumedCapacity="TOTAL", **query)
             found = [codec.decode(item) for item in page["Items"]]
             units = _consumed_units(page)
             if units is None:
@@ -276,9 +275,16 @@ def _key_count(pending: codec.Json) -> int:
 
 
 def _unexpired(items: list[Item]) -> list[Item]:
-    """The items that have not expired; DynamoDB can take days to delete those that have."""
+    """The items that have not expired; DynamoDB can take days to delete those that have.
+
+    One whose `expires` is damaged, and no number, never does, there either.
+    """
     now = time.time()
-    return [item for item in items if item.get("expires", math.inf) > now]  # type: ignore[operator]
+    return [item for item in items if not ("expires" in item and _is_past(item["expires"], now))]
+
+
+def _is_past(expires: Value, now: float) -> bool:
+    return isinstance(expires, int | float) and expires <= now
 
 
 def _items_of(page: codec.Answer) -> list[Item]:

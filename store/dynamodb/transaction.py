@@ -1,28 +1,20 @@
-"""Transactions: TransactWriteItems of a commit, sent until its outcome is known or the retries end; and the check that
-an engine has them.
-"""
+"""Transactions: TransactWriteItems of a commit; and the check that an engine has them."""
 
-import asyncio
 import time
 import uuid
 from collections.abc import Sequence
 
 from store.dynamodb import codec
-from store.dynamodb.attempts import IN_PROGRESS, Attempts
-from store.dynamodb.client import UNKNOWN_OPERATION, DynamoDBClient, Refused
+from store.dynamodb.client import DynamoDBClient
+from store.dynamodb.retries import CONFLICT, UNKNOWN_OPERATION, Attempts, Refused
 from store.errors import BadInput, Conflict, Unavailable, WrongTable
 from store.model.items import Change, Check, Delete, Put, canonical_item, checked_item_size
 from store.model.keys import Key
-from store.retry import RetryPolicy
 
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
-RETRIES = RetryPolicy(0.05, 1.0, attempts=8)  # of throttled and unprocessed calls; botocore retries those that fail
 
 _REJECTED = "DynamoDB rejects a value of this change: it is too large, or of a kind that cannot be stored."
-_CONFLICT = "TransactionConflict"
 _NOTHING = Key("!", "nothing")  # where no item is ever stored
-_THROTTLED = frozenset({"ThrottlingError", "ProvisionedThroughputExceeded"})
-_RETRIED = _THROTTLED | {_CONFLICT, IN_PROGRESS}
 
 
 def overloaded(table: str) -> Unavailable:
@@ -38,28 +30,20 @@ async def transact(client: DynamoDBClient, changes: Sequence[Change], attempts: 
     """
     items = transaction_items(client.table, changes)
     token = uuid.uuid4().hex  # makes attempts idempotent
-    outcome: Conflict | Unavailable = overloaded(client.table)
-    for delay in RETRIES.delays():
-        await asyncio.sleep(delay)
-        try:
-            await client.call("transact_write_items", attempts=attempts, TransactItems=items, ClientRequestToken=token)
-            return
-        except Refused as error:
-            if failed := tuple(i for i, reason in enumerate(error.reasons) if reason == "ConditionalCheckFailed"):
-                raise Conflict.over(failed) from error
-            if error.name in UNKNOWN_OPERATION:
-                raise _lacking(client.table, error.name) from error
-            if "ValidationError" in error.reasons:
-                raise BadInput(_REJECTED) from error
-            codes = {error.name, *error.reasons}
-            client.calls.throttled += bool(codes & _THROTTLED)
-            if not codes & _RETRIED:
-                raise
-            if _CONFLICT in codes:
-                outcome = Conflict.over()
-            else:
-                outcome = error if error.name == IN_PROGRESS else overloaded(client.table)
-    raise outcome
+    try:
+        await client.call("TransactWriteItems", attempts=attempts, TransactItems=items, ClientRequestToken=token)
+    except Refused as error:
+        if failed := tuple(i for i, reason in enumerate(error.reasons) if reason == "ConditionalCheckFailed"):
+            raise Conflict.over(failed) from error
+        if error.name in UNKNOWN_OPERATION:
+            raise _lacking(client.table, error.name) from error
+        if "ValidationError" in error.reasons:
+            raise BadInput(_REJECTED) from error
+        if CONFLICT in error.reasons:
+            raise Conflict.over() from error
+        if error.is_throttled:
+            raise overloaded(client.table) from error
+        raise
 
 
 async def check_transactions(client: DynamoDBClient) -> None:
@@ -70,7 +54,7 @@ async def check_transactions(client: DynamoDBClient) -> None:
     """
     items = transaction_items(client.table, [Delete(_NOTHING, {"pk": _NOTHING.pk})])
     try:
-        await client.call("transact_write_items", TransactItems=items)
+        await client.call("TransactWriteItems", TransactItems=items)
     except Refused as error:
         if error.name in UNKNOWN_OPERATION | {"ValidationException"}:
             raise _lacking(client.table, error.name) from error

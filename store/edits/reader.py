@@ -1,48 +1,257 @@
-"""Strong reads of an edit: the tree versions first, then the items.
+"""Reader: the strong reads of an edit, and what it reads over: uncommitted changes of the edits before it.
 
-Items that are read in one request are not read at one moment. Since the versions are read first, a transaction that
-requires them is committed only if nothing that was read after them has changed.
+The tree versions are read first, then the items. Items that are read in one request are not read at one moment. Since
+the versions are read first, a transaction that requires them is committed only if nothing that was read after them has
+changed. Edits that are committed together are built one after another over a write overlay, so each reads what those
+before it leave; the edits of a batch over an overlay of their own, which lies over that of all.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import cast
 
 from msgspec.structs import replace
 
-from store.edits.overlay import NotCombinable, WriteOverlay
-from store.edits.read_set import ReadSet
+from store.concurrency import in_chunks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.history import current_key, with_revision
-from store.model.items import MAX_BATCH_BYTES, size_of
+from store.metadata.tree_version import TreeVersion
+from store.model.items import (
+    MAX_BATCH_BYTES,
+    Change,
+    Check,
+    Delete,
+    Item,
+    Put,
+    canonical_item,
+    condition_holds,
+    key_of,
+    size_of,
+)
 from store.model.key_rewrite import SubtreeRewrite
-from store.model.keys import Key, depth_of, id_key, revision_key, tree_version_key
+from store.model.keys import Key, ancestor_keys, depth_of, id_key, parent_partition, revision_key, tree_version_key
 from store.model.ranges import KeyRange, below, subtree
 from store.model.records import Record
 from store.reading.active_moves import ActiveMoves, active_moves
+from store.reading.change_feed import RecentChange, RecentChanges
 from store.reading.pages import Pages
-from store.reading.recent_changes import RecentChange, RecentChanges
 
 CHANGES_A_NODE = 3  # of one that is moved or removed: its old item, its new one or last state, its id's record
-OTHER_CHANGES = 8  # besides those of ancestors: three tree versions, two log items, two redirects, an idempotency key
+OTHER_CHANGES = 7  # besides those of ancestors: three tree versions, two log items, a redirect, an idempotency key
 
 # Limits of a move or deletion in one transaction where the store has none (SQLite): half a second, and its memory.
 MAX_NODES = 10_000
 MAX_READ_UNITS = 5_000  # of 4 KB each
 
 
+@dataclass(frozen=True)
+class WriteContext:
+    """The time of a write, in UTC (RFC 3339) and in seconds since 1970, and its author, None where unknown."""
+
+    at: str
+    now: float
+    by: str | None = None
+
+
+class ReadSet:
+    """Items by key, None where there is none. Asking for a key that was not read raises KeyError.
+
+    Records of roots have counts of descendants only where the version of their tree was read.
+    """
+
+    def __init__(self) -> None:
+        self._items: dict[Key, Item | None] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._items
+
+    def add(self, items: Mapping[Key, Item | None]) -> None:
+        self._items |= items
+
+    def item(self, key: Key) -> Item | None:
+        return self._items[key]
+
+    @property
+    def found(self) -> Mapping[Key, Item | None]:
+        """All items that were read, by key."""
+        return self._items
+
+    def ancestors(self, key: Key) -> list[Record]:
+        """The nodes above a key, the root first; their keys were read."""
+        return [record for above in ancestor_keys(key) if (record := self.record(above)) is not None]
+
+    def record(self, key: Key) -> Record | None:
+        item = self._items[key]
+        if item is None:
+            return None
+        record = Record.of(item)
+        is_counted = not record.is_root or tree_version_key(key.pk) not in self._items
+        return record if is_counted else self.version(key.pk).with_counts(record)
+
+    def check_not_moving(self, *keys: Key) -> None:
+        """Raise Conflict where one of these keys is in a subtree at an end of a running move."""
+        for key in keys:
+            for running in self.version(key.pk).moves:
+                if running.holds(key):
+                    raise Conflict(running.refusal(key))
+
+    def version(self, partition: str) -> TreeVersion:
+        return TreeVersion.of(partition, self._items[tree_version_key(partition)])
+
+
+class NotCombinable(Exception):
+    """A transaction cannot hold an edit and the pending changes; it can be built after those were committed."""
+
+
+class WriteOverlay:
+    """Items read, changes committed since, and pending changes, each by key; `below` is the overlay that it lies over.
+
+    One over another has what that has, and takes changes of any number and size.
+    """
+
+    def __init__(self, store: Store, below: "WriteOverlay | None" = None) -> None:
+        self._store = store
+        self._below = below
+        self._read: dict[Key, Item | None] = {}
+        self._committed: dict[Key, Change] = {}
+        self._pending: dict[Key, Change] = {}
+        self._bytes = 0  # of the pending changes, an upper bound; counted only for a store with a limit
+
+    def __contains__(self, key: Key) -> bool:
+        is_own = key in self._pending or key in self._committed or key in self._read
+        return is_own or (self._below is not None and key in self._below)
+
+    def item(self, key: Key) -> Item | None:
+        """The item that will be at a key, which has to be read or changed before."""
+        change = self._pending.get(key) or self._committed.get(key)
+        if change is None:
+            return self._read[key] if self._below is None else self._below.item(key)
+        return canonical_item(change.item) if isinstance(change, Put) else None
+
+    async def read(self, keys: Iterable[Key], reads: ReadUsage) -> None:
+        """Read the keys that were not read yet, strongly and in one request."""
+        missing = [key for key in dict.fromkeys(keys) if key not in self]
+        if self._below is not None:
+            await self._below.read(missing, reads)
+        elif missing:
+            items = await self._store.get(missing, reads, strong=True)
+            self._read.update(zip(missing, items, strict=True))
+
+    def add_read(self, items: Iterable[Item]) -> None:
+        """Add items that were read elsewhere, strongly and after the tree versions."""
+        if self._below is not None:
+            self._below.add_read(items)
+        else:
+            self._read.update({key_of(item): item for item in items})
+
+    # -- changes -------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_pending(self) -> bool:
+        return bool(self._pending)
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """All pending changes, for one commit."""
+        return list(self._pending.values())
+
+    @property
+    def size(self) -> int:
+        """The bytes of the pending changes, an upper bound; 0 for a store without a limit."""
+        return self._bytes
+
+    def pending_in(self, key_range: KeyRange) -> dict[str, Item | None]:
+        """The pending items of a range of the table by sort key, None for one that is removed."""
+        found = {} if self._below is None else self._below.pending_in(key_range)
+        for key in self._pending:
+            if key.pk == key_range.partition and key_range.lo <= key.sk < key_range.hi:
+                found[key.sk] = self.item(key)
+        return found
+
+    def pending_ranks(self, parent: str) -> dict[Key, str | None]:
+        """The pending ranks of siblings, by a partition of `by_parent`; None for a sibling that is removed."""
+        ranks = {} if self._below is None else self._below.pending_ranks(parent)
+        for key, change in self._pending.items():
+            if isinstance(change, Put) and change.item.get("parent") == parent:
+                ranks[key] = cast(str, change.item["rank"])
+            elif isinstance(change, Delete) and key.sk.startswith("#") and parent_partition(*key) == parent:
+                ranks[key] = None
+        return ranks
+
+    async def add(self, changes: Sequence[Change]) -> None:
+        """Add the changes of an edit; raises NotCombinable where one transaction cannot hold them all."""
+        size = 0 if self._store.max_commit_changes is None else sum(map(self._size, changes))
+        added: dict[Key, Change] = {}
+        async for some in in_chunks(changes):
+            added |= {change.key: self._over(change) for change in some}
+        if self._pending and self._below is None and not self._fits(added, size):
+            raise NotCombinable
+        self._pending |= added
+        self._bytes += size
+
+    def mark_committed(self) -> None:
+        """Take all pending changes for committed."""
+        self._committed |= self._pending
+        self.discard()
+
+    def discard(self) -> None:
+        """Drop all pending changes."""
+        self._pending = {}
+        self._bytes = 0
+
+    def reset(self) -> None:
+        """Drop everything, since another writer has changed the table."""
+        self._read, self._committed = {}, {}
+        self.discard()
+
+    def _over(self, change: Change) -> Change:
+        """A change over the pending one at its key, with the condition of that, which is about the table."""
+        pending = self._pending.get(change.key)
+        if pending is None:
+            return change
+        if not condition_holds(change.when, self.item(change.key)):
+            raise Conflict.over()
+        return pending if isinstance(change, Check) else replace(change, when=pending.when)
+
+    def _size(self, change: Change) -> int:
+        """The bytes of the item that a change writes, or of the one that it removes if that was read."""
+        if isinstance(change, Put):
+            return size_of(canonical_item(change.item))
+        item = self.item(change.key) if isinstance(change, Delete) and change.key in self else None
+        return 0 if item is None else size_of(item)
+
+    def _fits(self, added: dict[Key, Change], size: int) -> bool:
+        limit = self._store.max_commit_changes
+        if limit is None:
+            return True
+        return len(self._pending.keys() | added.keys()) <= limit and self._bytes + size <= MAX_BATCH_BYTES
+
+
 class Reader:
     """The reads of one edit, in all attempts at its transaction; what the overlay has is not read again."""
 
     def __init__(
-        self, store: Store, reads: ReadUsage, overlay: WriteOverlay | None = None, recent: RecentChanges | None = None
-    ) -> None:
+        self, store: Store, reads: ReadUsage, overlay: WriteOverlay | None = None, recent: RecentChanges | None = None,
+        *, is_of_batch: bool = False,
+    ) -> None:  # fmt: skip
         self._store = store
         self._reads = reads
         self._overlay = overlay or WriteOverlay(store)
         self._recent = recent or RecentChanges(store)
         self._checked: list[SubtreeRewrite] = []
+        self._revisions: dict[str, int] | None = {} if is_of_batch else None
+
+    def over(self) -> "tuple[Reader, WriteOverlay]":
+        """A reader for the edits of a batch, and the overlay over this one's that has their changes."""
+        overlay = WriteOverlay(self._store, self._overlay)
+        return Reader(self._store, self._reads, overlay, self._recent, is_of_batch=True), overlay
+
+    def revision_before(self, record: Record) -> int:
+        """The revision that a node had before the edits of a batch."""
+        return record.revision if self._revisions is None else self._revisions.setdefault(record.id, record.revision)
 
     async def read(self, partitions: Iterable[str], keys: Iterable[Key]) -> ReadSet:
         """The versions of these trees and hierarchies, and then the items at these keys."""
@@ -57,15 +266,19 @@ class Reader:
             await self._overlay.read(missing, self._reads)
             read_set.add({key: self._overlay.item(key) for key in missing})
 
+    def version(self, partition: str) -> TreeVersion:
+        """The version of a tree or hierarchy that was read before the edits of a batch."""
+        return TreeVersion.of(partition, self._overlay.item(tree_version_key(partition)))
+
     async def subtree(
         self,
         read_set: ReadSet,
         record: Record,
         ancestors: Sequence[Key],
-        search_changes: Callable[[Sequence[Record]], int],
+        most: Callable[[Sequence[Record]], int],
     ) -> list[Record] | None:
         """A node and all below it in key order, None where they do not all fit into one transaction, with the
-        `ancestors` whose counts change and so many `search_changes`.
+        `ancestors` whose counts change and at `most` so many changes besides.
 
         Where the node was moved or removed since it was read, it comes alone, and the commit will fail.
         """
@@ -74,20 +287,19 @@ class Reader:
         if nodes > MAX_NODES or (limit is not None and changes > limit):
             return None
         if nodes == 1:
-            return [record] if limit is None or changes + search_changes([record]) <= limit else None
+            return [record] if limit is None or changes + most([record]) <= limit else None
         records, size, units = [record], size_of(record.item()), self._reads.units
-        async for page in self._pages(below(record.pk, record.sk)):
+        async for page in self._pages(below(record.pk, record.sk), keeps=limit is not None):
             records += map(Record.of, page)
             if self._reads.units - units > MAX_READ_UNITS:
                 return None
             if limit is not None:
-                self._overlay.add_read(page)
                 size += sum(map(size_of, page))
         if limit is None:
             return records
         # DynamoDB counts the bytes of what a transaction removes as well, and each node is removed and written.
         size = 2 * size + sum(size_of(item) for key in ancestors if (item := read_set.item(key)) is not None)
-        return records if size <= MAX_BATCH_BYTES and changes + search_changes(records) <= limit else None
+        return records if size <= MAX_BATCH_BYTES and changes + most(records) <= limit else None
 
     async def check_fits(self, rewrite: SubtreeRewrite) -> None:
         """Raise BadPath where a key of a large subtree does not fit at the new place; read once in all attempts."""
@@ -98,11 +310,22 @@ class Reader:
                 rewrite.moved(Record.of(item))
         self._checked.append(rewrite)
 
-    def _pages(self, key_range: KeyRange) -> Pages:
-        """The items of a range of the table; raises NotCombinable where changes are pending, which no range shows."""
-        if self._overlay.is_pending:
-            raise NotCombinable
-        return Pages(self._store, key_range, self._reads)
+    async def _pages(self, key_range: KeyRange, *, keeps: bool = False) -> AsyncIterator[list[Item]]:
+        """The items of a range of the table with the pending changes, in their order; `keeps` them in the overlay."""
+        pending = self._overlay.pending_in(key_range)
+        pages = Pages(self._store, key_range, self._reads)
+        async for page in pages:
+            if keeps:
+                self._overlay.add_read(page)
+            if pending:
+                items: dict[str, Item | None] = {cast(str, item["sk"]): item for item in page}
+                last = max(items)
+                items |= {sk: item for sk, item in pending.items() if not pages.has_next or sk <= last}
+                pending = {sk: item for sk, item in pending.items() if sk not in items}
+                page = [item for _, item in sorted(items.items(), key=itemgetter(0)) if item is not None]
+            yield page
+        if rest := [item for _, item in sorted(pending.items()) if item is not None]:
+            yield rest
 
     async def active_moves(self, read_set: ReadSet, partition: str) -> ActiveMoves:
         """The running moves of a tree, or of the roots of a hierarchy, whose version was read."""
@@ -126,9 +349,13 @@ class Reader:
             if depth_of(cast(str, item["sk"])) == depth
         ]
 
-    async def content_of(self, record: Record) -> Record:
-        """A node with the name and attributes of its revision, from its history or from the table."""
-        keys = [revision_key(record.id, record.revision), id_key(record.id)]
+    async def contents_of(self, records: Sequence[Record]) -> list[Record]:
+        """Nodes with the names and attributes of their revisions, from their history or from the table."""
+        keys = [[revision_key(one.id, one.revision), id_key(one.id)] for one in records]
+        await self.read([], [key for pair in keys for key in pair])  # at once what each would else read by itself
+        return [await self._content_of(one, *pair) for one, pair in zip(records, keys, strict=True)]
+
+    async def _content_of(self, record: Record, *keys: Key) -> Record:
         read_set = await self.read([], keys)
         if (version := read_set.item(keys[0])) is not None:
             return with_revision(record, version)

@@ -1,4 +1,5 @@
-"""Siblings of one level in order: the index that lists them, corrected by the changes that it may not show yet.
+"""Positions among the siblings of one level: the index that lists them, corrected by the changes that it may not show
+yet, and the rank of a node that gets a position among them.
 
 An index may be some seconds behind the table, and has no changes that are not committed yet. The change log of these
 seconds has every node that may be elsewhere than the index shows. Of nodes that were only created it has the rank as
@@ -6,18 +7,53 @@ well; the others are read strongly.
 """
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
 
-from store.edits.read_set import ReadSet, WriteContext
-from store.edits.reader import Reader
-from store.model.keys import Key, parent_partition, parent_sort_key
+from store.edits.reader import Reader, ReadSet, WriteContext
+from store.model.keys import Key, Path, parent_partition, parent_sort_key
 from store.model.ranges import KeyRange, siblings
+from store.model.ranks import evenly_spaced_ranks, rank_between
 from store.model.records import Record
 
 CLOCK_SECONDS = 2.0  # by so much the clocks of writers may differ, or a commit be later than its time
 
 
+class Side(Enum):
+    """A position among siblings of a level: first, last, or next to one of them."""
+
+    FIRST = "first"
+    LAST = "last"
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True)
+class Position:
+    """The position that a node gets among its siblings of its level; `beside` is the path of one of them.
+
+    Siblings are read from an index, which may be `settle_seconds` behind the table.
+    """
+
+    side: Side
+    beside: Path | None = None
+    settle_seconds: float = 0.0
+
+
+class Ranks(NamedTuple):
+    """The rank of a node at its new position, None where it is there already, and new ones of its siblings."""
+
+    own: str | None
+    others: Sequence[tuple[Record, str]] = ()
+
+
 class SiblingOrder:
-    """The siblings of a node, without itself and without the `hidden` tops of running moves."""
+    """The siblings of a node, without itself and without the `hidden` tops of running moves.
+
+    `record` is the node at its new place, whose rank counts only if it was there before.
+    """
 
     def __init__(self, reader: Reader, read_set: ReadSet, record: Record, hidden: frozenset[Key]) -> None:
         self.key_range = siblings(record.siblings, record.level)
@@ -27,17 +63,55 @@ class SiblingOrder:
         self._excluded = hidden | {record.key}
         self._ranks: dict[Key, str | None] = {}  # that the index may not show; None where a node is gone
 
+    async def ranks(self, context: WriteContext, position: Position, beside: Record | None, *, stays: bool) -> Ranks:
+        """The ranks for a position; `beside` is the sibling that it names. Of a node that `stays` among its siblings
+        the rank that it has is kept where that is in the position.
+
+        Where no rank fits between two neighbours, all siblings of the level get new ones.
+        """
+        lower, upper = await self._neighbours(context, position, beside)
+        own = self._record
+        if stays and (lower is None or lower < own.rank) and (upper is None or own.rank < upper):
+            return Ranks(None)
+        rank = rank_between(own.level, lower, upper)
+        if rank is not None:
+            return Ranks(rank)
+        others = await self.all()
+        index = next((index for index, other in enumerate(others) if upper and other.rank >= upper), len(others))
+        ranks = list(evenly_spaced_ranks(own.level, len(others) + 1))
+        rank = ranks.pop(index)
+        return Ranks(rank, list(zip(others, ranks, strict=True)))
+
+    async def _neighbours(
+        self, context: WriteContext, position: Position, beside: Record | None
+    ) -> tuple[str | None, str | None]:
+        """The ranks before and after the new position, None at an end."""
+
+        async def nearest(key_range: KeyRange, *, reverse: bool = False) -> str | None:
+            return await self.next(context, position.settle_seconds, key_range, reverse=reverse)
+
+        match position.side, beside:
+            case Side.BEFORE, Record(rank=rank):
+                return await nearest(self.key_range.before(rank), reverse=True), rank
+            case Side.AFTER, Record(rank=rank):
+                return rank, await nearest(self.key_range.after(rank))
+            case Side.LAST, _:
+                return await nearest(self.key_range, reverse=True), None
+            case _:
+                return None, await nearest(self.key_range)
+
     async def next(
         self, context: WriteContext, settle_seconds: float, key_range: KeyRange, *, reverse: bool = False
     ) -> str | None:
         """The rank of the first sibling in a part of the range, or one between that and its beginning, where a sibling
         was before; the index is behind by at most so many seconds.
         """
+        pending = self._reader.pending_ranks(self._record.siblings)  # of these the index has former ranks at most
         listed, _ = await asyncio.gather(
-            self._reader.index(key_range, limit=1 + len(self._excluded), reverse=reverse),
+            self._reader.index(key_range, limit=1 + len(self._excluded) + len(pending), reverse=reverse),
             self._read_recent(context, settle_seconds),
         )
-        ranks = {record.key: record.rank for record in listed}.items() | self._ranks.items()
+        ranks = {(record.key, record.rank) for record in listed if record.key not in pending} | self._ranks.items()
         found = [
             rank
             for key, rank in ranks

@@ -1,18 +1,71 @@
 """Storage interface: the operations that every store implements."""
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol, Self
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, Self
 
 from store.concurrency import in_chunks
-from store.engine.call_stats import CallStats
-from store.engine.table_options import TableOptions
-from store.engine.usage import ReadUsage
+from store.engine.usage import CallStats, ReadUsage
 from store.errors import BadInput
 from store.model.attributes import Value
 from store.model.items import Change, Item, Put
 from store.model.keys import Key
 from store.model.ranges import KeyRange
 from store.model.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Each attempt of a call has `connect_seconds` and then `read_seconds`; `timeouts` attempts may time out.
+
+    At most `attempts` are made where the engine fails, throttles, or loses the connection.
+    """
+
+    connect_seconds: float
+    read_seconds: float
+    timeouts: int
+    attempts: int
+
+
+REQUEST_PATIENCE = Patience(connect_seconds=2.0, read_seconds=4.0, timeouts=2, attempts=5)
+"""A server's, whose requests have to end: some 8 s of silence, 0.8 s of failures."""
+
+COMMAND_PATIENCE = Patience(connect_seconds=5.0, read_seconds=20.0, timeouts=3, attempts=10)
+"""A command's, which would have to begin again: some 60 s of silence, 25 s of failures."""
+
+
+MAX_TAGS = 50  # of one table
+
+
+class Capacity(NamedTuple):
+    """Provisioned capacity, in DynamoDB's read and write units per second."""
+
+    read: int
+    write: int
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Options of a new table; without `capacity` it is on demand (paid per request).
+
+    `recovery` is point-in-time recovery (35 days), `protection` deletion protection. None turns them on in AWS, and
+    off on an engine at an endpoint.
+    """
+
+    recovery: bool | None = None
+    protection: bool | None = None
+    capacity: Capacity | None = None
+    index_capacity: Capacity | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    kms_key: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.index_capacity and not self.capacity:
+            raise BadInput("--index-units needs --units; add it.")
+        if min([1, *(self.capacity or ()), *(self.index_capacity or ())]) < 1:
+            raise BadInput("A table and its indexes have at least 1 unit each.")
+        if len(self.tags) > MAX_TAGS:
+            raise BadInput(f"A table has at most {MAX_TAGS} tags, not {len(self.tags)}.")
 
 
 class Store(Protocol):
@@ -27,6 +80,9 @@ class Store(Protocol):
 
     max_commit_changes: int | None
     """The maximum number of changes of one commit, None: unlimited."""
+
+    is_remote: bool
+    """Whether reads take time, and those of indexes may lag behind the table; False for an embedded engine."""
 
     calls: CallStats | None
     """Statistics of its calls, None for an embedded engine."""
@@ -64,8 +120,12 @@ class Store(Protocol):
         """All items of the table, read consistently, page by page, in no particular order."""
         ...
 
-    def version(self) -> object:
+    def token(self) -> object:
         """A value that differs after any write by any process, None where knowing it would take a read."""
+        ...
+
+    def may_have_moves(self) -> bool:
+        """Whether large moves may be running in any tree; True where knowing it would take a read."""
         ...
 
     def snapshot(self) -> "Store | None":

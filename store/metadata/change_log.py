@@ -5,13 +5,18 @@ hierarchy have a log too, with the changes of which roots there are and of their
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, cast
+from typing import Annotated, NamedTuple, cast
 
+from msgspec import Meta, Struct
+
+from store.errors import BadPath
 from store.metadata.tree_version import TreeVersion
 from store.model.attributes import Value
-from store.model.items import Item, Put
+from store.model.items import Item, Number, Put, SortKey, Time, damaged, decoded
 from store.model.keys import log_key
+from store.model.paths import parse_path
 
 
 class Event(StrEnum):
@@ -30,13 +35,20 @@ class LogEntry(NamedTuple):
     """
 
     event: Event
-    sk: str
+    sk: SortKey
     id: str
     level: str
-    revision: int
+    revision: Number
     source: str | None = None
     target: str | None = None
     alone: bool = False
+
+
+class _StoredLog(Struct):
+    sk: Annotated[str, Meta(pattern=r"^!\d+$")]
+    at: Time
+    changes: list[LogEntry]
+    ranks: dict[str, str] = {}
 
 
 def root_log_key(pk: str) -> str:
@@ -64,6 +76,24 @@ def _encode(entry: LogEntry) -> tuple[Value, ...]:
     return (entry.event.value, *entry[1 : None if entry.alone else 7 if entry.source else 5])
 
 
-def log_entries(item: Item) -> list[LogEntry]:
-    """The entries of a log item."""
-    return [LogEntry(Event(event), *rest) for event, *rest in cast(dict[str, Any], item)["changes"]]
+class LogContent(NamedTuple):
+    """The content of a log item: its number, its time as text and in seconds since 1970, entries and new ranks."""
+
+    number: int
+    at: str
+    seconds: float
+    entries: list[LogEntry]
+    ranks: dict[str, str]
+
+
+def log_content(item: Item) -> LogContent:
+    """The content of a log item; raises BadData where it is damaged."""
+    found = decoded(item, _StoredLog)
+    try:
+        seconds = datetime.fromisoformat(found.at).timestamp()
+        for entry in found.changes:
+            for path in filter(None, (entry.source, entry.target)):
+                parse_path(path)
+    except (ValueError, BadPath) as error:
+        raise damaged(item, str(error)) from None
+    return LogContent(int(found.sk[1:]), found.at, seconds, found.changes, found.ranks)

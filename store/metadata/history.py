@@ -4,17 +4,49 @@ The id record is at `v0`. Revision n is at `v` and n in ten digits, from when th
 deleted; a deletion replaces the id record by a tombstone. A move changes the id record alone.
 """
 
-from typing import Any, cast
+from typing import cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from store.model.attributes import Value
-from store.model.items import Item
+from store.model.items import Item, Number, Partition, SortKey, Time, decoded
 from store.model.keys import Index, Key, id_key, revision_key
 from store.model.ranges import KeyRange
 from store.model.records import Record
 
 _OWN_NAMES = frozenset("pk sk tree key level name revision updated_at changed_by".split())
+
+
+class _StoredPlace(Struct, gc=False):
+    tree: Partition
+    key: SortKey
+    deleted: Time | None = None
+
+
+class Tombstone(Struct):
+    """The item in the place of the id record of a deleted node: its last key, its level and its last revision, when it
+    was deleted and by whom, and the levels above it.
+    """
+
+    pk: str
+    tree: Partition
+    key: SortKey
+    deleted: Time
+    level: str
+    revision: Number
+    above: list[str]
+    deleted_by: str | None = None
+
+
+class _StoredRevision(Struct):
+    tree: Partition
+    key: SortKey
+    level: str
+    name: str
+    revision: Number
+    updated_at: Time
+    changed_by: str | None = None
 
 
 def id_item(record: Record) -> Item:
@@ -47,10 +79,22 @@ def tombstone_item(record: Record, at: str, by: str | None = None) -> Item:
 
 
 def current_key(item: Item | None) -> Key | None:
-    """The node's key in an id record; None without one and for a tombstone."""
-    if item is None or "deleted" in item:
+    """The node's key in an id record; None without one and for a tombstone. Raises BadData where it is damaged."""
+    if item is None:
         return None
-    return Key(cast(str, item["tree"]), cast(str, item["key"]))
+    found = decoded(item, _StoredPlace)
+    return None if found.deleted is not None else Key(found.tree, found.key)
+
+
+def former_key(item: Item) -> Key:
+    """The key in a revision or tombstone; raises BadData where it is damaged."""
+    found = decoded(item, _StoredPlace)
+    return Key(found.tree, found.key)
+
+
+def tombstone(item: Item | None) -> Tombstone | None:
+    """The tombstone in the place of an id record, None where there is none; raises BadData where it is damaged."""
+    return None if item is None or "deleted" not in item else decoded(item, Tombstone)
 
 
 def revisions(node_id: str, before: int, first: int = 1) -> KeyRange:
@@ -60,21 +104,22 @@ def revisions(node_id: str, before: int, first: int = 1) -> KeyRange:
 
 
 def with_revision(record: Record, version: Item) -> Record:
-    """A node with the content, and the level, of a former revision, at its present key."""
-    found = cast(dict[str, Any], version)
+    """A node with the content, and the level, of a former revision, at its present key; raises BadData where that is
+    damaged.
+    """
+    found = decoded(version, _StoredRevision)
     return replace(
-        record, level=found["level"], name=found["name"], revision=found["revision"], updated_at=found["updated_at"],
-        changed_by=found.get("changed_by"),
-        attributes={name: value for name, value in found.items() if name not in _OWN_NAMES},
+        record, level=found.level, name=found.name, revision=found.revision, updated_at=found.updated_at,
+        changed_by=found.changed_by,
+        attributes={name: value for name, value in version.items() if name not in _OWN_NAMES},
     )  # fmt: skip
 
 
-def deleted_record(tombstone: Item, version: Item) -> Record:
-    """A deleted node with its last revision, at its last key."""
-    found = cast(dict[str, Any], tombstone)
+def deleted_record(gone: Tombstone, version: Item) -> Record:
+    """A deleted node with its last revision, at its last key; raises BadData where that is damaged."""
     blank = Record(
-        pk=found["tree"], sk=found["key"], rank="", id=found["pk"].removeprefix("id#"), level=found["level"], name="",
-        above=found["above"], kids={}, below={}, revision=0, updated_at="", attributes={},
+        pk=gone.tree, sk=gone.key, rank="", id=gone.pk.removeprefix("id#"), level=gone.level, name="",
+        above=gone.above, kids={}, below={}, revision=0, updated_at="", attributes={},
     )  # fmt: skip
     return with_revision(blank, version)
 

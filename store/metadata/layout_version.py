@@ -7,7 +7,7 @@ from store.errors import WrongLayout
 from store.model.items import Item
 from store.model.keys import Key
 
-LAYOUT = 2
+LAYOUT = 4
 """The version that this Clade reads and writes."""
 
 COPYING = -1

@@ -7,11 +7,13 @@ deleted. The copies at the other end are hidden.
 import secrets
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, cast
+from typing import cast
+
+from msgspec import Struct
 
 from store.metadata.tree_version import ActiveMoveRef
 from store.model.attributes import Value
-from store.model.items import Item
+from store.model.items import Count, Item, Number, Partition, SortKey, Time, damaged, decoded
 from store.model.keys import Key, hierarchy_of
 from store.model.records import Record
 
@@ -29,6 +31,27 @@ class MoveState(StrEnum):
     UNDONE = "UNDONE"
 
 
+class _StoredMove(Struct):
+    sk: str
+    from_pk: Partition
+    from_sk: SortKey
+    top_id: str
+    state: MoveState
+    nodes: Count
+    written: Count
+    epoch: Number
+    lease: float
+    started_at: Time
+    to_pk: Partition | None = None
+    to_sk: SortKey | None = None
+    ended_at: Time | None = None
+    changed_by: str | None = None
+    cursor: SortKey | None = None
+    shape: dict[str, Count] = {}
+    reason: str | None = None
+    rank: str | None = None
+
+
 @dataclass(frozen=True)
 class Move:
     """A move of the subtree at `source` to `target`; None: a deletion of the subtree.
@@ -36,7 +59,8 @@ class Move:
     Of its `nodes`, `written` have been copied, or swept after the flip, up to the sort key `cursor` of the source;
     `shape` counts those copied by level and depth. The process that runs it has the lease until `lease`, in seconds
     since 1970, and increments `epoch` when it takes it over (fencing). `started_at` and `ended_at` are times in UTC
-    (RFC 3339). `reason` is the message for clients why a move is UNDONE.
+    (RFC 3339). `reason` is the message for clients why a move is UNDONE. `rank` is the new one of the top, where a
+    position was asked for.
     """
 
     id: str
@@ -54,16 +78,19 @@ class Move:
     cursor: str | None = None
     shape: dict[str, int] = field(default_factory=dict)
     reason: str | None = None
+    rank: str | None = None
 
     @classmethod
     def of(cls, item: Item) -> "Move":
-        found = cast(dict[str, Any], item)
-        target = Key(found["to_pk"], found["to_sk"]) if "to_pk" in found else None
+        """The move in an item; raises BadData where it is damaged."""
+        found = decoded(item, _StoredMove)
+        if (found.to_pk is None) is not (found.to_sk is None):
+            raise damaged(item, "Expected both `to_pk` and `to_sk`, or none of them")
+        target = None if found.to_pk is None or found.to_sk is None else Key(found.to_pk, found.to_sk)
         return cls(
-            found["sk"], Key(found["from_pk"], found["from_sk"]), target, found["top_id"], MoveState(found["state"]),
-            found["nodes"], found["written"], found["epoch"], found["lease"], found["started_at"],
-            found.get("ended_at"), found.get("changed_by"), found.get("cursor"), found.get("shape", {}),
-            found.get("reason"),
+            found.sk, Key(found.from_pk, found.from_sk), target, found.top_id, found.state, found.nodes, found.written,
+            found.epoch, found.lease, found.started_at, found.ended_at, found.changed_by, found.cursor, found.shape,
+            found.reason, found.rank,
         )  # fmt: skip
 
     def item(self) -> Item:
@@ -73,7 +100,7 @@ class Move:
             "top_id": self.top_id, "state": self.state.value, "nodes": self.nodes, "written": self.written,
             "epoch": self.epoch, "lease": self.lease, "started_at": self.started_at, "ended_at": self.ended_at,
             "changed_by": self.changed_by, "cursor": self.cursor, "shape": cast(Value, self.shape),
-            "reason": self.reason,
+            "reason": self.reason, "rank": self.rank,
         }  # fmt: skip
         if self.target is not None:
             item |= {"to_pk": self.target.pk, "to_sk": self.target.sk}
@@ -111,11 +138,11 @@ class Move:
         return None if self.target is None else key.moved(self.source, self.target)
 
 
-def new_move(top: Record, target: Key | None, now: float, at: str, by: str | None) -> Move:
+def new_move(top: Record, target: Key | None, now: float, at: str, by: str | None, rank: str | None = None) -> Move:
     """The record of a move of a subtree that starts `now`, in seconds since 1970, which is `at` as text."""
     move_id = move_id_from(now) + secrets.token_hex(6)
     nodes, lease = top.subtree_size, now + LEASE_SECONDS
-    return Move(move_id, top.key, target, top.id, MoveState.COPYING, nodes, 0, 1, lease, at, None, by)
+    return Move(move_id, top.key, target, top.id, MoveState.COPYING, nodes, 0, 1, lease, at, None, by, rank=rank)
 
 
 def move_id_from(now: float) -> str:

@@ -5,16 +5,19 @@ written between its reads and its writes (optimistic concurrency). The roots of 
 partition of the hierarchy's name.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Annotated, NamedTuple
 
+import msgspec
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from store.model.attributes import Value
-from store.model.items import ABSENT, Item, Put
+from store.model.items import ABSENT, Count, Item, Number, Partition, Put, SortKey, damaged, decoded
 from store.model.keys import Key, hierarchy_of, path_of, tree_version_key
 from store.model.paths import format_path
 from store.model.records import Counts, Record
@@ -55,10 +58,26 @@ class ActiveMoveRef(NamedTuple):
         return f"{moving}; try again when the move {self.id} has ended."
 
 
+class _StoredVersion(Struct, gc=False):
+    n: Number
+    shape: dict[str, Count]
+    aliases: Count
+    log_expires: int = 0
+
+
+class _StoredMoves(Struct):
+    moves: list[Annotated[list[str], Meta(min_length=3, max_length=5)]]
+
+
+_TIER = re.compile(r".+@[0-9]+")
+_Place = tuple[Partition, SortKey]
+
+
 @dataclass(frozen=True)
 class TreeVersion:
     """`number` is the number of transactions so far, `shape` the nodes by level and depth (`{"CITY@2": 50}`).
 
+    The shape is empty where a caller sees a part of the tree, too: what depends on it would disclose what is hidden.
     `aliases` is the number of redirects that start in the tree, `moves` are those that run with an end in it, and
     `log_expires` is when the last item of its change log expires. The version of a hierarchy's roots counts the roots
     alone, and lists the moves with an end that is a root.
@@ -76,14 +95,19 @@ class TreeVersion:
         """The version in an item; without one, that of a tree in which nothing was ever written."""
         if item is None:
             return cls(partition)
-        found = cast(dict[str, Any], item)
-        return cls(
-            partition, found["n"], found["shape"], found["aliases"], decode_moves(item), found.get("log_expires", 0)
-        )  # fmt: skip
+        found = decoded(item, _StoredVersion)
+        if not all(map(_TIER.fullmatch, found.shape)):
+            raise damaged(item, "Expected levels and depths in `shape`")
+        return cls(partition, found.n, found.shape, found.aliases, decode_moves(item), found.log_expires)
 
     @property
     def key(self) -> Key:
         return tree_version_key(self.partition)
+
+    @property
+    def has_shape(self) -> bool:
+        """Whether the shape is known, so that it may be planned by."""
+        return bool(self.shape)
 
     def depths(self, level: str) -> list[int]:
         """The depths at which the tree has nodes of a level."""
@@ -140,8 +164,10 @@ class TreeVersion:
 
 
 def decode_moves(version: Item | None) -> tuple[ActiveMoveRef, ...]:
-    """The running moves in the item of a tree version."""
-    return tuple([_decode_move(stored) for stored in cast(dict[str, Any], version or {}).get("moves", ())])
+    """The running moves in the item of a tree version; raises BadData where they are damaged."""
+    if version is None or "moves" not in version:
+        return ()
+    return tuple([_decode_move(stored, version) for stored in decoded(version, _StoredMoves).moves])
 
 
 def encode_moves(moves: Iterable[ActiveMoveRef]) -> Value:
@@ -149,9 +175,14 @@ def encode_moves(moves: Iterable[ActiveMoveRef]) -> Value:
     return [[move.id, *move.source, *(move.target or ())] for move in moves]
 
 
-def _decode_move(stored: Any) -> ActiveMoveRef:
-    move_id, pk, sk, *target = stored
-    return ActiveMoveRef(move_id, Key(pk, sk), Key(*target) if target else None)
+def _decode_move(stored: Sequence[str], version: Item) -> ActiveMoveRef:
+    try:
+        if len(stored) == 3:
+            return ActiveMoveRef(stored[0], Key(*msgspec.convert(stored[1:], _Place)), None)
+        source, target = msgspec.convert((stored[1:3], stored[3:]), tuple[_Place, _Place])
+        return ActiveMoveRef(stored[0], Key(*source), Key(*target))
+    except msgspec.ValidationError as error:
+        raise damaged(version, f"{error} in `moves`") from None
 
 
 def by_level(shape: Counts) -> Counter[str]:

@@ -22,6 +22,7 @@ from store.model.values.money import is_money, parse_money
 from store.model.values.rules import NO_RULES, Rules
 from store.text import shorten, shown
 
+MAX_LENGTH = "max_length"  # the rule
 MAX_JSON_CHARACTERS = 400_000  # of an object or a list of objects in a cell; no item holds more
 
 
@@ -72,7 +73,7 @@ class Attribute:
         if value is not None:
             return self.parse(value)
         if self.rules.required:
-            raise BadInput(f"{self.name} is required and cannot be removed; give it a value.")
+            raise broken_rule("required", f"{self.name} is required and cannot be removed; give it a value.")
         return None
 
     @cached_property
@@ -106,20 +107,21 @@ class Attribute:
             if isinstance(one, str) and len(one) > self.max_length:
                 return f"has more than {self.max_length:,} characters"
             if broken := self.rules.broken(self.kind, one):
-                return broken
+                return broken.words
             for part in self.parts:
                 inner = cast(dict[str, Value], one).get(part.name)
                 if inner is None and part.rules.required:
                     return f"has no {part.name}, which is required"
-                if inner is not None and (broken := part.broken_rule(inner)):
-                    return f"has {part.name} that {broken}"
+                if inner is not None and (words := part.broken_rule(inner)):
+                    return f"has {part.name} that {words}"
         return None
 
     def _parse_one(self, value: object) -> Value:
         if isinstance(value, str) and self.kind not in COMPOUND and len(value) > self.max_length:
-            raise BadInput(
+            raise broken_rule(
+                MAX_LENGTH,
                 f"{self.name} has {len(value):,} characters; at most {self.max_length:,} are allowed, unless its class "
-                "says attribute(…, max_length=…)."
+                "says attribute(…, max_length=…).",
             )
         try:
             parsed = self._parsed(value)
@@ -128,7 +130,7 @@ class Attribute:
         if parsed is None or not self._is_valid_one(parsed):
             raise BadInput(f"{self.name}: {shown(value)} is not a valid {self.type_text()}.")
         if broken := self.rules.broken(self.kind, parsed):
-            raise BadInput(f"{self.name}: {shown(value)} {broken}.")
+            raise broken_rule(broken.rule, f"{self.name}: {shown(value)} {broken.words}.")
         return parsed
 
     def _parsed(self, value: object) -> Value:
@@ -152,7 +154,8 @@ class Attribute:
         for language, text in (found or {}).items():
             if isinstance(text, str) and len(text) > self.max_length:
                 size = f"{len(text):,} characters"
-                raise BadInput(f"{self.name} in {language} has {size}; at most {self.max_length:,} are allowed.")
+                text = f"{self.name} in {language} has {size}; at most {self.max_length:,} are allowed."
+                raise broken_rule(MAX_LENGTH, text)
         return found
 
     def _nested(self, fields: object) -> Value:
@@ -166,7 +169,7 @@ class Attribute:
         for part in self.parts:
             value = fields.get(part.name)
             if value is None and part.default is None and part.rules.required:
-                raise BadInput(f"{self.name} lacks {part.name}, which is required; give it a value.")
+                raise broken_rule("required", f"{self.name} lacks {part.name}, which is required; give it a value.")
             if value is not None or part.default is not None:
                 found[part.name] = part.default if value is None else part.parse(value)
         return found
@@ -197,6 +200,13 @@ class Attribute:
                 return f"{self.enum} (an object with {', '.join(part.name for part in self.parts)})"
             case kind:
                 return _EXPECTED.get(kind, kind.value)
+
+
+def broken_rule(rule: str, message: str) -> BadInput:
+    """The error of a value that breaks a rule of its attribute."""
+    error = BadInput(message)
+    error.rule = rule
+    return error
 
 
 _EXPECTED = {

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import cast
 
-from store.errors import BadInput
-from store.model.attributes import NUMBERS, Attribute, Kind, Value
+from store.errors import BadInput, FaultList
+from store.model.attributes import NUMBERS, Attribute, Kind, Value, broken_rule
 from store.model.names import NAMES, with_changes
 from store.text import shorten, suggestion
 
@@ -17,7 +18,7 @@ LEVEL_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 # Names of Clade's own attributes of items, of the fields that every node has, and of columns of files.
 RESERVED = frozenset(
     "pk sk parent rank tier expires id path key name level depth above kids below revision updated_at changed_by "
-    "changed_at root ancestors children descendants siblings child_count descendant_count history at_revision "
+    "came_by changed_at root ancestors children descendants siblings child_count descendant_count history at_revision "
     "undefined names name_language level_name position".split()
 )
 
@@ -86,16 +87,19 @@ class Level:
     def new_values(self, values: dict[str, Value]) -> dict[str, Value]:
         """The attributes of a new node, with those that have a default; the same object where they are as given.
 
-        Raises BadInput for a required one without.
+        Raises BadInput or Faults for required ones without.
         """
         if not (self._obliged or self._localized or NAMES in values or None in values.values()):
             return values  # of most nodes
         found = with_changes({}, values, self._localized)
+        faults = FaultList()
         for one in self._obliged:
-            if found.get(one.name) is None:
-                if one.default is None:
-                    raise BadInput(f"{self.label} requires {one.name}; give it a value.")
+            if found.get(one.name) is None and one.default is None:
+                fault = broken_rule("required", f"{self.label} requires {one.name}; give it a value.")
+                faults.add(fault.at("attributes", one.name))
+            elif found.get(one.name) is None:
                 found[one.name] = one.default
+        faults.check()
         return found
 
 
@@ -161,6 +165,13 @@ class Hierarchy:
     def any_level(self, name: str) -> Level:
         """The level of this name; one without attributes where it is not defined."""
         return self.levels.get(name) or Level(name, name, "", frozenset())
+
+    def levels_at(self, depth: int) -> set[str]:
+        """The levels that nodes of a depth can have, of which roots have 0."""
+        found: set[str | None] = {None}
+        for _ in range(depth + 1):
+            found = {level.name for level in self.levels.values() if level.under & found}
+        return cast(set[str], found)
 
     def _possible(self) -> set[str]:
         """The levels that can be reached from the roots."""

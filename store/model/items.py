@@ -5,16 +5,26 @@ An item is a mapping with the attributes of its keys (`pk`, `sk`; of a node also
 """
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
-from store.errors import BadInput
+from store.errors import BadData, BadInput
 from store.model.attributes import Value
 from store.model.keys import Key
 from store.text import shorten, shown
 
 Item = dict[str, Value]
+
+T = TypeVar("T")
+
+# The types of values in items, for `decoded`.
+Number = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=0)]
+Partition = Annotated[str, Meta(pattern="^[^#]+#.")]
+SortKey = Annotated[str, Meta(pattern="^#(.*#)?$")]
+Time = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")]
 
 # The values that attributes of the item at a change's key must have before the commit; None: the attribute is absent.
 # An empty mapping requires nothing.
@@ -28,10 +38,11 @@ UNCONDITIONAL: Condition = {}
 
 
 class Put(Struct, frozen=True):
-    """Write an item, in the place of the one at its key."""
+    """Write an item, in the place of the one at its key; if it `is_canonical`, its values need not be looked at."""
 
     item: Item
     when: Condition = UNCONDITIONAL
+    is_canonical: bool = False
 
     @property
     def key(self) -> Key:
@@ -60,6 +71,20 @@ def key_of(item: Item) -> Key:
     return Key(cast(str, item["pk"]), cast(str, item["sk"]))
 
 
+def decoded(item: Item, kind: type[T]) -> T:
+    """The content of an item as a typed value; raises BadData with the key of an item that is damaged."""
+    try:
+        return msgspec.convert(item, kind)
+    except msgspec.ValidationError as error:
+        raise damaged(item, str(error)) from None
+
+
+def damaged(item: Item, problem: str) -> BadData:
+    """The error for an item whose content cannot be read."""
+    pk, sk = [shorten(value) if isinstance(value, str) else shown(value) for value in map(item.get, ("pk", "sk"))]
+    return BadData(f'The item "{pk}", "{sk}" is damaged: {problem[:1].lower()}{problem[1:]}. Run clade check.')
+
+
 def condition_holds(condition: Condition, item: Item | None) -> bool:
     """Whether the item at the key of a change, None: no item, fulfils its condition."""
     found = item or {}
@@ -68,6 +93,7 @@ def condition_holds(condition: Condition, item: Item | None) -> bool:
 
 MAX_CONTENT_BYTES = MAX_ITEM_BYTES - 16 * 1024  # of a node's own; its item also holds keys and counts
 INT64_BOUND = 2**63
+LEAST_FLOAT = 1e-130  # but for 0
 
 
 def canonical_item(item: Item) -> Item:

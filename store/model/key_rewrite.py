@@ -1,6 +1,13 @@
-"""Key rewrite: the records of a subtree after a move of its top to another key."""
+"""Key rewrite: the records of a subtree after a move of its top to another key.
 
-from dataclasses import dataclass
+Each move has a token, and each node has the tokens of the last moves of its own or of a node above it, one after
+another. So it is known by which moves a node came to its key, whatever other nodes came and went there.
+"""
+
+import re
+import secrets
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass, field
 from typing import Self
 
 from msgspec.structs import replace
@@ -11,24 +18,47 @@ from store.model.ranks import is_manual
 from store.model.records import Record
 from store.text import shorten
 
+TOKEN_CHARACTERS = 8
+MAX_TOKENS = 32  # of a node, so that its item stays small
+
+_TOKENS = re.compile(rf"([\w-]{{{TOKEN_CHARACTERS}}}){{1,{MAX_TOKENS}}}", re.ASCII)
+
+
+def new_token() -> str:
+    """The token of a move in one transaction."""
+    return secrets.token_urlsafe(6)
+
+
+def token_of(move_id: str) -> str:
+    """The token of a background move, from the random part of its id."""
+    return urlsafe_b64encode(bytes.fromhex(move_id[-12:])).decode()
+
+
+def are_tokens(value: object) -> bool:
+    """Whether a value is the tokens of moves of a node."""
+    return isinstance(value, str) and _TOKENS.fullmatch(value) is not None
+
 
 @dataclass(frozen=True)
 class SubtreeRewrite:
     """The move of the subtree at `source` to `target`, below ancestors of the levels `above`, the root's first.
 
-    `rank` is the new rank of the top; a manual one is kept where its siblings stay the same.
+    `rank` is the new rank of the top; a manual one is kept where its siblings stay the same. `token` is that of the
+    move, and added to those of its nodes.
     """
 
     source: Key
     target: Key
     above: list[str]
     rank: str
+    token: str = field(compare=False)
 
     @classmethod
-    def of(cls, top: Record, target: Key, above: list[str]) -> Self:
+    def of(cls, top: Record, target: Key, above: list[str], token: str, rank: str | None = None) -> Self:
+        """The rewrite; `rank` is a position that was asked for."""
         keeps = is_manual(top.rank) and parent_partition(*target) == top.siblings
-        rank = top.rank if keeps else first_rank(top.level, last_segment(*target))
-        return cls(top.key, target, above, rank)
+        rank = rank or (top.rank if keeps else first_rank(top.level, last_segment(*target)))
+        return cls(top.key, target, above, rank, token)
 
     @property
     def may_not_fit(self) -> bool:
@@ -48,4 +78,5 @@ class SubtreeRewrite:
         if (size := len(rank.encode())) > MAX_SORT_KEY_BYTES:
             raise BadPath(f"The key and its level take {size} bytes; at most {MAX_SORT_KEY_BYTES} fit.")
         above = self.above + record.above[depth_of(self.source.sk) :]
-        return replace(record, pk=key.pk, sk=key.sk, above=above, rank=rank)
+        came_by = (record.came_by + self.token)[-MAX_TOKENS * TOKEN_CHARACTERS :]
+        return replace(record, pk=key.pk, sk=key.sk, above=above, rank=rank, came_by=came_by)

@@ -13,7 +13,7 @@ partition (`location#US`). The others make the sort key, each closed by `#`: `#N
 | former revision of a node | `id#location:5074472` | `v0000000001` | metadata/history.py |
 | redirect from a former place | `alias#location#US` | `#NE#Omaha#` | metadata/redirects.py |
 | word of a node, for search | `words/location#o` | `omaha#0<weight>#5074472` | search/word_items.py |
-| marker: the search items of all nodes are written | `search/location` | `-` | search/node_items.py |
+| marker: the search items of all nodes are written | `search/location` | `-` | kinds/search.py |
 | node that was moved with others below it, for search | `search/location` | `location:5074472` | search/lineage.py |
 | move in the background | `moves` | the move's id | metadata/move_record.py |
 | result of a write, by idempotency key | `once#location:KEY` | `v0` | metadata/idempotency.py |

@@ -1,4 +1,4 @@
-"""Active moves: background moves that are running, read from their records, and what they hide."""
+"""Active moves: background moves that are running, and what they hide; and the tree versions that refer to them."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -11,13 +11,24 @@ from store.errors import Conflict
 from store.metadata.move_record import PARTITION, Move, move_key
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.items import Item, key_of
-from store.model.keys import Index, Key
+from store.model.keys import Index, Key, tree_version_key
 from store.model.ranges import KeyRange
-from store.reading.tree_versions import tree_version
 from store.retry import RetryPolicy
 
 MOVE_SECONDS = 120.0  # how long to wait for the background moves of a tree
 MOVE_POLLS = RetryPolicy(1.0, 2.0, deadline_seconds=MOVE_SECONDS)
+
+
+async def tree_versions(store: Store, partitions: Sequence[str], reads: ReadUsage) -> list[TreeVersion]:
+    """The versions of trees (`location#US`), or of the roots of a hierarchy (`location`), in the order given."""
+    items = await store.get([tree_version_key(partition) for partition in partitions], reads, strong=True)
+    return [TreeVersion.of(partition, item) for partition, item in zip(partitions, items, strict=True)]
+
+
+async def tree_version(store: Store, partition: str, reads: ReadUsage) -> TreeVersion:
+    """The version of one tree, or of the roots of a hierarchy."""
+    (version,) = await tree_versions(store, [partition], reads)
+    return version
 
 
 @dataclass(frozen=True)

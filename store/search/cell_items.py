@@ -11,10 +11,12 @@ The partition key has the cell of the first level, a quarter of a face, the sort
 level. Where each tree is searched by itself, the hash of its root's id stands before: `cells/drive#Xy12aB#05`.
 """
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
+
+from msgspec import Struct
 
 from store.model.hierarchy import Hierarchy
-from store.model.items import Item
+from store.model.items import LEAST_FLOAT, Item, damaged, decoded
 from store.model.keys import Index, Key, hierarchy_of
 from store.model.ranges import KeyRange
 from store.model.records import Record
@@ -24,6 +26,15 @@ from store.search.word_items import partition
 
 _REST = (1 << 2 * (LEVELS - 1)) - 1  # the bits of a cell's number below those of its partition
 _DIGITS = -(-2 * (LEVELS - 1) // 4)
+
+
+class _StoredCell(Struct, gc=False):
+    sk: str
+    level: str
+    at: str
+    line: str
+    latitude: float
+    longitude: float
 
 
 class CellItem(NamedTuple):
@@ -37,20 +48,16 @@ class CellItem(NamedTuple):
     line: Lineage
 
     @classmethod
-    def of(cls, hierarchy: str, item: Item) -> "CellItem | None":
-        """None for a damaged item."""
-        latitude, longitude = item.get("latitude"), item.get("longitude")
-        at, line, level = item.get("at"), item.get("line"), item.get("level")
-        if not (isinstance(latitude, int | float) and isinstance(longitude, int | float)):
-            return None
-        if not (isinstance(at, str) and isinstance(line, str) and isinstance(level, str)):
-            return None
-        cell, _, bare_id = cast(str, item["sk"]).partition("#")
-        root, divider, rest = at.partition("#")
-        point = Point.of(latitude, longitude)
-        if point is None or not (divider and bare_id):
-            return None
-        return cls(point, cell, f"{hierarchy}:{bare_id}", level, Key(f"{hierarchy}#{root}", divider + rest), line)
+    def of(cls, hierarchy: str, item: Item) -> "CellItem":
+        """The cell item in an item; raises BadData where it is damaged."""
+        found = decoded(item, _StoredCell)
+        cell, _, bare_id = found.sk.partition("#")
+        root, divider, rest = found.at.partition("#")
+        point = Point.of(found.latitude, found.longitude)
+        if point is None or not (divider and bare_id and found.line) or len(found.line) % STEP:
+            raise damaged(item, "Expected a point, a place and a lineage")
+        key = Key(f"{hierarchy}#{root}", divider + rest)
+        return cls(point, cell, f"{hierarchy}:{bare_id}", found.level, key, found.line)
 
 
 def point_of(hierarchy: Hierarchy, record: Record) -> Point | None:
@@ -73,9 +80,14 @@ def cell_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item
             "pk": _partition(partition(hierarchy, line[:STEP], "cells"), cell),
             "sk": f"{cell & _REST:0{_DIGITS}x}#{record.id.partition(':')[2]}",
             "at": f"{record.pk[len(hierarchy_of(record.pk)) + 1 :]}{record.sk}", "line": line, "level": record.level,
-            "latitude": point.latitude, "longitude": point.longitude,
+            "latitude": _degrees(point.latitude), "longitude": _degrees(point.longitude),
         }
     ]  # fmt: skip
+
+
+def _degrees(number: float) -> float:
+    """Degrees in canonical form; what is too small to be stored is 0."""
+    return int(number) if number.is_integer() or abs(number) < LEAST_FLOAT else number
 
 
 def run_range(base: str, run: Run) -> KeyRange:

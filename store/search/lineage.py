@@ -8,18 +8,21 @@ those of all such nodes, the lineage in a search item leads to where its node is
 | item | pk | sk |
 | --- | --- | --- |
 | node that was moved with others below it | `search/location` | its id |
+| the same where each tree is searched by itself | `search/drive` | the hash of its root's id, then its id |
 | background move that is running | `search/location` | `~` and its id |
 """
 
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import NamedTuple, cast
+from typing import Annotated, NamedTuple, cast
+
+from msgspec import Meta, Struct
 
 from store.bounded_cache import cached_function
-from store.model.items import Item
+from store.model.items import Item, decoded
 from store.model.keys import MAX_SEGMENTS, Index, Key
-from store.model.ranges import KeyRange
+from store.model.ranges import KeyRange, just_after
 
 STEP = 6  # characters of an id
 RUNNING = "~"  # begins the sort keys of running moves, after all others
@@ -44,6 +47,12 @@ def steps(line: Lineage) -> list[str]:
     return [line[start : start + STEP] for start in range(0, len(line), STEP)]
 
 
+class _StoredMovedNode(Struct):
+    sk: str
+    line: Annotated[str, Meta(pattern=rf"^(.{{{STEP}}})+$")]
+    deepest: Annotated[int, Meta(ge=0, lt=MAX_SEGMENTS)]
+
+
 class MovedNode(NamedTuple):
     """A node that was moved with others below it: its id, its lineage after its last move, and the greatest depth that
     any of its moves began or ended at.
@@ -55,10 +64,12 @@ class MovedNode(NamedTuple):
 
     @classmethod
     def of(cls, item: Item) -> "MovedNode":
-        return cls(cast(str, item["sk"]), cast(str, item["line"]), cast(int, item["deepest"]))
+        """The moved node in an item; raises BadData where it is damaged."""
+        found = decoded(item, _StoredMovedNode)
+        return cls(moved_id(item), found.line, found.deepest)
 
-    def item(self, hierarchy: str) -> Item:
-        key = moved_key(hierarchy, self.id)
+    def item(self, hierarchy: str, *, by_tree: bool = False) -> Item:
+        key = moved_key(hierarchy, self.id, self.line[:STEP] if by_tree else "")
         return {"pk": key.pk, "sk": key.sk, "line": self.line, "deepest": self.deepest}
 
     @classmethod
@@ -75,14 +86,25 @@ class MovedNode(NamedTuple):
         return cls(node_id, new, min(deepest, MAX_SEGMENTS - 1))
 
 
-def moved_key(hierarchy: str, node_id: str) -> Key:
-    """The key of the item of a moved node; `node_id` is full, such as `location:5074472`."""
-    return Key(f"search/{hierarchy}", node_id)
+def moved_key(hierarchy: str, node_id: str, tree: str = "") -> Key:
+    """The key of the item of a moved node; `node_id` is full, such as `location:5074472`.
+
+    `tree` is the hash of the id of its root, where each tree is searched by itself.
+    """
+    return Key(f"search/{hierarchy}", tree + node_id)
 
 
-def moved_nodes(hierarchy: str) -> KeyRange:
-    """The range of the items of all moved nodes of a hierarchy."""
-    return KeyRange(Index.TABLE, f"search/{hierarchy}", f"{hierarchy}:", f"{hierarchy};")
+def moved_nodes(hierarchy: str, tree: str = "") -> KeyRange:
+    """The range of the items of all moved nodes of a hierarchy, or of a tree that is searched by itself."""
+    lo, hi = (f"{tree}{hierarchy}:", f"{tree}{hierarchy};") if tree else (just_after("-"), RUNNING)
+    return KeyRange(Index.TABLE, f"search/{hierarchy}", lo, hi)
+
+
+def moved_id(item: Item) -> str:
+    """The id in the key of an item of a moved node, empty where there is none."""
+    sk, hierarchy = cast(str, item["sk"]), cast(str, item["pk"]).partition("/")[2]
+    tree, found, rest = sk.partition(f"{hierarchy}:")
+    return found + rest if len(tree) in (0, STEP) else ""
 
 
 def running_key(hierarchy: str, move_id: str) -> Key:
@@ -98,6 +120,9 @@ class Moves:
         self.rise = max([0, *[one.deepest - self.depth(one.line) for one in self._moved.values()]])
         """The maximum number by which a node may be less deep than its search items say."""
 
+    def __bool__(self) -> bool:
+        return bool(self._moved)
+
     def in_tree(self, root: str) -> "Moves":
         """The same without the nodes of other trees; `root` is the hash of the id of the root."""
         return Moves([one for one in self._moved.values() if one.line.startswith(root)])
@@ -111,6 +136,10 @@ class Moves:
                 break
             line, below = self._moved[line[end - STEP : end]].line[:-STEP], line[end - STEP :] + below
         return line + below
+
+    def is_moved(self, line: Lineage) -> bool:
+        """Whether any node in a lineage was moved."""
+        return self._last_moved(line) > 0
 
     def depth(self, line: Lineage) -> int:
         """The present depth of a node, by a lineage that it has or had."""

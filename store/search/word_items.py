@@ -10,24 +10,56 @@ more name, and of its attributes with `search=True`. An item is in two orders, s
 
 The partition key has the first character of the word, or its first three (of Han its first one). Where each tree is
 searched by itself, the hash of its root's id stands before: `words/drive#Xy12aB#o`. The first digit of a sort key is 0
-where the text is a whole name (table) or the beginning of a name (`by_parent`), else 1. Weights are encoded by
-`weights.py`; items have no revision, since a search verifies what it finds by reading the nodes.
-"""
+where the text is a whole name (table) or the beginning of a name (`by_parent`), else 1. Items have no
+revision, since a search verifies what it finds by reading the nodes."""
 
 import re
+from decimal import Decimal, InvalidOperation
 from typing import NamedTuple, cast
+
+from msgspec import Struct
 
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy, SearchScope
-from store.model.items import Item
+from store.model.items import Item, damaged, decoded
 from store.model.keys import Index, Key, decode_segment, depth_of, hierarchy_of, last_segment
-from store.model.languages import lookup
-from store.model.names import NAMES, are_names
+from store.model.names import NAMES, are_names, lookup
 from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.folding import MAX_FOLDED_CHARACTERS, SearchText, beginnings, fold, group
 from store.search.lineage import STEP, Lineage
-from store.search.weights import WEIGHT, descending
+
+_NINES = str.maketrans("0123456789", "9876543210")
+_ZERO = "1"
+WEIGHT = r"(?:1|0\d{3}\d+:|2\d{3}\d+!)"
+"""The pattern of an encoded number."""
+
+
+def descending(number: object) -> str:
+    """A stored number as text that sorts before that of any smaller number; what is no number counts as 0.
+
+    A positive number is `0`, its exponent and its digits, all subtracted from the greatest possible; the digits end in
+    `:`, which sorts after all of them. A negative one is `2`, its exponent and its digits, which end in `!`.
+    """
+    if type(number) is int and 0 < number < 10**18:  # as most are
+        digits = str(number)
+        return f"0{501 - len(digits):03d}{digits.rstrip('0').translate(_NINES)}:"
+    value = _decimal(str(number))
+    if not value:
+        return _ZERO
+    digits = "".join(map(str, value.as_tuple().digits)).rstrip("0")
+    if value > 0:
+        return f"0{500 - value.adjusted():03d}{digits.translate(_NINES)}:"
+    return f"2{500 + value.adjusted():03d}{digits}!"
+
+
+def _decimal(number: str) -> Decimal:
+    try:
+        value = Decimal(number)
+    except InvalidOperation:
+        return Decimal(0)
+    return value if value.is_finite() and -400 < value.adjusted() < 400 else Decimal(0)
+
 
 MAX_ITEMS = 40  # of one node; further words are not found
 KEY = "#"  # under which a node's key is among its names; no language tag
@@ -104,6 +136,16 @@ def _cut(folded: str, items: int) -> tuple[str, int]:
     return folded, max(0, items - len(found))
 
 
+class _StoredWord(Struct, gc=False):
+    sk: str
+    rank: str
+    level: str
+    at: str
+    line: str
+    names: dict[str, str] = {}
+    others: str = ""
+
+
 class WordItem(NamedTuple):
     """A word item as it is read: what it says of its node, as of when it was written.
 
@@ -124,19 +166,16 @@ class WordItem(NamedTuple):
     others: str
 
     @classmethod
-    def of(cls, hierarchy: str, item: Item) -> "WordItem | None":
-        """None for a damaged item."""
-        get = item.get
-        match = _RANK.fullmatch(str(get("rank")))
-        at, line, level, names, others = get("at"), get("line"), get("level"), get("names") or {}, get("others") or ""
-        if match is None or not (isinstance(at, str) and isinstance(line, str) and isinstance(level, str)):
-            return None
+    def of(cls, hierarchy: str, item: Item) -> "WordItem":
+        """The word item in an item; raises BadData where it is damaged."""
+        found = decoded(item, _StoredWord)
+        match = _RANK.fullmatch(found.rank)
+        if match is None or "#" not in found.at or not found.line or len(found.line) % STEP:
+            raise damaged(item, "Expected a rank, a place and a lineage")
         zone, weight, depth, name, bare_id = match.groups()
-        if not ("#" in at and isinstance(names, dict) and isinstance(others, str)):
-            return None
         return cls(
-            cast(str, item["sk"]), match.string, zone == "0", weight, int(depth), name, f"{hierarchy}:{bare_id}", level,
-            at, line, cast(dict[str, str], names), others,
+            found.sk, found.rank, zone == "0", weight, int(depth), name, f"{hierarchy}:{bare_id}", found.level,
+            found.at, found.line, found.names, found.others,
         )  # fmt: skip
 
     @property
@@ -171,17 +210,6 @@ def word_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item
         }
         for text, (is_name, begins) in words.beginnings().items()
     ]  # fmt: skip
-
-
-def word_keys(hierarchy: Hierarchy, record: Record, root: str) -> list[Key]:
-    """The keys of the word items of a node in the tree whose root's id has the hash `root`."""
-    if hierarchy.search is None:
-        return []
-    weight, bare_id, base = weight_of(hierarchy, record), record.id.partition(":")[2], partition(hierarchy, root)
-    found = Words.of(hierarchy, record).beginnings()
-    return [
-        Key(f"{base}{text[0]}", f"{text}#{int(not is_name)}{weight}#{bare_id}") for text, (is_name, _) in found.items()
-    ]
 
 
 def weight_of(hierarchy: Hierarchy, record: Record) -> str:

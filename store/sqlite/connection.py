@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from sqlite3 import Connection as Connection
 from sqlite3 import IntegrityError as IntegrityError
+from typing import cast
 from urllib.parse import quote
 
 from store.errors import CladeError, Damaged, Forbidden, NoTable, Unavailable, Uncertain
@@ -24,6 +25,7 @@ logger = logging.getLogger("clade")
 
 CHECKPOINT_PAGES = 4000  # of the log until it is written back; a large number saves rewriting pages during an import
 LOG_BYTES = 64_000_000  # to which the log is truncated, as after a large import
+SCRATCH_CACHE_KB = 48_000
 BUSY_SECONDS = 10.0  # a commit waits for those of other processes
 BUSY_RETRIES = RetryPolicy(0.01, 0.01, deadline_seconds=BUSY_SECONDS)
 LOOK_SECONDS = 0.001  # between two checks, by reads, that the file is still at its path
@@ -47,12 +49,15 @@ class Undecodable(Exception):
 
 
 class Database:
-    """One connection to the file at `path`, or to a database in memory for `:memory:`."""
+    """One connection to the file at `path`, and one more for its transactions, so that others do not read what is not
+    committed; for `:memory:` one connection to a database in memory.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._entered = False
         self._open: Connection | None = None
+        self._writing: Connection | None = None  # to the same file, of transactions; opened for the first one
         self._file: File | None = None  # that the connection has opened
         self._openings = 0  # number of times that a file was opened
         self._checked = 0.0  # time of the last check that the file is still at its path
@@ -76,8 +81,9 @@ class Database:
     def close(self) -> None:
         self._entered = False
         if self._open is not None:
-            if self._open.in_transaction:
-                self._open.execute("ROLLBACK")
+            for connection in (self._open, self._writing):
+                if connection is not None and connection.in_transaction:
+                    connection.execute("ROLLBACK")
             self._leave(self._open)
 
     def connection(self, mode: str = "rw") -> Connection:
@@ -87,12 +93,28 @@ class Database:
         """
         if not self._entered:
             raise RuntimeError("The store is not open; use it as an async context manager.")
-        if self._open is not None and self._seems_moved() and not self._open.in_transaction:
+        if self._open is not None and self._seems_moved() and not self._is_in_transaction:
             self._leave(self._open)
         if self._open is None:
             self._open, self._file = _opened(self.path, mode)
             self._openings += 1
         return self._open
+
+    def _connection_for_writing(self) -> Connection:
+        connection = self.connection()
+        if self.is_in_memory:
+            return connection
+        while self._writing is None:
+            self._writing = _connect(self.path, cast(File, self._file).options("rw"))
+            self._writing.execute("PRAGMA busy_timeout = 0")  # coroutines continue while it waits for its turn
+            if self._has_moved:  # it may be another file
+                self._leave(connection)
+                connection = self.connection()
+        return self._writing
+
+    @property
+    def _is_in_transaction(self) -> bool:
+        return any(one is not None and one.in_transaction for one in (self._open, self._writing))
 
     def _seems_moved(self) -> bool:
         """Whether the file has moved, checked at most every LOOK_SECONDS: a check takes longer than a small read.
@@ -121,7 +143,10 @@ class Database:
                 self._open.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()  # which waits for nobody
 
     def _leave(self, connection: Connection) -> None:
-        """Close the connection; of a file that was replaced, the log is written back and removed."""
+        """Close the connections; of a file that was replaced, the log is written back and removed."""
+        if self._writing is not None:
+            self._writing.close()
+            self._writing = None
         try:
             if self._file is not None and self._file.has_moved:
                 with contextlib.suppress(sqlite3.Error):
@@ -148,9 +173,9 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """A transaction, committed at the end of the block. Where the connection is shared, do not await inside."""
-        await self.run_alone("BEGIN IMMEDIATE")
-        connection = self.connection()
+        """A transaction, committed at the end of the block; one at a time. In memory, do not await inside."""
+        connection = await self.run_alone("BEGIN IMMEDIATE")
+        file = self._file  # reads may leave it as soon as the commit has ended
         try:
             yield connection
             self.check_log()
@@ -158,30 +183,52 @@ class Database:
                 raise Unavailable(
                     f'"{self.path}" was replaced or removed meanwhile, so nothing was changed; try again.'
                 )
-            connection.execute("COMMIT")
+            await self._commit(connection)
         except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            with contextlib.suppress(sqlite3.ProgrammingError):  # it was left and closed after a commit that failed
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
             self._save_log()
             raise
-        if self._has_moved:
+        if file is not None and file.has_moved:
             raise Uncertain.after(Unavailable(f'"{self.path}" was replaced or removed while it was written.'))
 
-    async def run_alone(self, statement: str) -> None:
-        """Run a statement that takes the write lock, retried while another process has it; coroutines continue."""
-        connection = self.connection()
+    async def _commit(self, connection: Connection) -> None:
+        """Commit in a thread, since it waits for the disk and may write the log back: other coroutines continue.
+
+        It is not interrupted: where the task is cancelled meanwhile, that takes effect when the task waits again.
+        """
+        if self.is_in_memory:
+            connection.execute("COMMIT")
+            return
+        commit = asyncio.get_running_loop().run_in_executor(None, connection.execute, "COMMIT")
+        task, cancellations = asyncio.current_task(), 0
+        while not commit.done():
+            try:
+                await asyncio.wait([commit])
+            except asyncio.CancelledError:
+                cancellations += 1
+        if task is not None:
+            for _ in range(cancellations):
+                task.uncancel()
+                task.cancel()
+        commit.result()
+
+    async def run_alone(self, statement: str) -> Connection:
+        """Run a statement that takes the write lock, retried while another process has it; coroutines continue.
+
+        Returns the connection for transactions, which is that to the file which is at the path then.
+        """
         pauses = BUSY_RETRIES.pauses()
         while True:
+            connection = self._connection_for_writing()
             try:
-                connection.execute("PRAGMA busy_timeout = 0")
                 connection.execute(statement)
-                return
+                return connection
             except sqlite3.OperationalError as error:
                 pause = next(pauses, None) if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY else None
                 if pause is None:
                     raise
-            finally:
-                connection.execute(f"PRAGMA busy_timeout = {LOCKED_SECONDS * 1000:.0f}")
             await asyncio.sleep(pause)
 
     @contextlib.contextmanager
@@ -265,6 +312,19 @@ class Snapshot(Database):
         return connection
 
 
+def scratch_database(path: Path) -> Connection:
+    """A connection to a temporary database without a log, of which as much is in memory as of a store."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for setting in (
+        "journal_mode = OFF",
+        "synchronous = OFF",
+        f"cache_size = -{SCRATCH_CACHE_KB}",
+        "temp_store = FILE",
+    ):
+        connection.execute(f"PRAGMA {setting}")
+    return connection
+
+
 def _opened(path: str, mode: str) -> tuple[Connection, File | None]:
     """A new connection and its file, None for a new table in memory; raises FileNotFoundError."""
     if path == IN_MEMORY:
@@ -287,7 +347,9 @@ def _connect(path: str, options: str) -> Connection:
     if not memory and options == "mode=rw" and not os.path.exists(path):
         raise FileNotFoundError(path)
     address = path if memory else f"file:{quote(path)}?{options}"
-    connection = sqlite3.connect(address, uri=not memory, isolation_level=None, timeout=LOCKED_SECONDS)
+    connection = sqlite3.connect(
+        address, uri=not memory, isolation_level=None, timeout=LOCKED_SECONDS, check_same_thread=False
+    )
     try:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")

@@ -3,8 +3,7 @@
 from store.metadata.layout_version import LAYOUT
 from store.model.keys import Index, index_name
 
-# `expires` is a column so that expired items are found. `body` holds the whole item, its keys too, because adding them
-# to it after a read would take more time than their bytes do.
+# `expires` is a column so that expired items are found. `body` holds what the columns before it do not (`rows.py`).
 SCHEMA = (
     """CREATE TABLE items (
         pk TEXT NOT NULL, sk TEXT NOT NULL, parent TEXT, rank TEXT, tier TEXT, expires REAL, body BLOB NOT NULL,
@@ -20,10 +19,11 @@ COLUMNS = ["pk", "sk", "parent", "rank", "tier", "expires", "body"]
 INSERT = "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
 PUT = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
 DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
-SCAN = (
-    "SELECT pk, sk, body FROM items WHERE (pk, sk) > (?, ?) AND (expires IS NULL OR expires > ?) "
-    "ORDER BY pk, sk LIMIT ?"
-)
+ROW = "pk, sk, parent, rank, tier, body"
+NODE_ROW = "pk, sk, rank, body"
+SELECT = f"SELECT {ROW} FROM items"  # noqa: S608  # of constants alone
+SCAN = f"{SELECT} WHERE (pk, sk) > (?, ?) AND (expires IS NULL OR expires > ?) ORDER BY pk, sk LIMIT ?"
+RUNNING_MOVES = "SELECT 1 FROM items WHERE pk = ? AND expires IS NULL LIMIT 1"  # the records of others expire
 EXPIRED = "SELECT pk, sk FROM items WHERE expires <= ? LIMIT ?"
 
 

@@ -1,7 +1,8 @@
 """SQLite store: the same items and indexes as in DynamoDB, in one file.
 
-Each call runs in the coroutine that makes it: a read takes less time than handing it to a thread would. Only waiting
-for the commit of another process yields to other coroutines, and a large commit, over a connection of its own.
+Each read runs in the coroutine that makes it: it takes less time than handing it to a thread would. Commits have a
+connection of their own, so that others read meanwhile: they yield between their rows, while they wait for another
+process, and while a thread waits for the disk.
 """
 
 import asyncio
@@ -9,15 +10,14 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self, TypeVar
 
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
-from store.engine.call_stats import CallStats
-from store.engine.protocol import check_changes
+from store.engine.protocol import TableOptions, check_changes
 from store.engine.record_cache import RecordCache
-from store.engine.table_options import TableOptions
-from store.engine.usage import ReadUsage, units_of
+from store.engine.usage import CallStats, ReadUsage, units_of
 from store.errors import BadInput, Conflict
+from store.metadata.move_record import PARTITION
 from store.model.attributes import Value
 from store.model.items import ABSENT, Change, Delete, Item, Put, condition_holds
 from store.model.keys import Key
@@ -25,17 +25,20 @@ from store.model.ranges import KeyRange, just_after
 from store.model.records import Record
 from store.sqlite.backup import PAGES, allow_interrupt, atomic_file, check_other
 from store.sqlite.connection import Connection, Database, IntegrityError, Snapshot
-from store.sqlite.rows import decode, decode_at, decode_record, row_of, total_size
-from store.sqlite.sql import DELETE, EXPIRED, INSERT, PUT, SCAN, count_page, where
+from store.sqlite.rows import ROW_BYTES, Row, decode, decode_record, row_of, total_size
+from store.sqlite.sql import DELETE, EXPIRED, INSERT, NODE_ROW, PUT, ROW, RUNNING_MOVES, SCAN, count_page, where
 from store.sqlite.table import Table
 
 MAX_CHANGES = 2000  # in a commit of an import, whose cost is the flush to the disk; there is no limit
-LARGE_CHANGES = MAX_CHANGES  # above which a commit yields to other coroutines
+ROWS = 100  # that a commit writes between two looks whether others wait, some milliseconds
 SCAN_ITEMS = 1000  # in one page of a scan
 COUNT_ROWS = 2500  # in one page of a count, which is some 1 MB of them
 CHUNK = 100  # keys in one statement, as in one BatchGetItem
 PURGE_SECONDS = 60.0  # between two removals of expired items
 PURGE_ITEMS = 1000  # at most in one removal
+
+
+T = TypeVar("T")
 
 
 class SQLiteStore:
@@ -47,6 +50,7 @@ class SQLiteStore:
     max_changes = MAX_CHANGES
     max_commit_changes: int | None = None
     calls: CallStats | None = None
+    is_remote = False
 
     def __init__(self, path: str, *, keep_bytes: int = 0) -> None:
         self.path = path
@@ -71,13 +75,13 @@ class SQLiteStore:
             for start in range(0, len(wanted), CHUNK):
                 reads.check()
                 chunk = wanted[start : start + CHUNK]
-                rows = self._rows(chunk)
-                units = sum(units_of(total_size(r[2:]), strong=strong) for r in rows)
+                rows = _rows(self.database.connection(), chunk)
+                units = sum(units_of(total_size([row]), strong=strong) for row in rows)
                 units += (len(chunk) - len(rows)) * units_of(0, strong=strong)
                 reads.add(items=len(rows), units=units)
                 if reads.trace is not None:
                     reads.trace.add_keys("SELECT", chunk, items=len(rows), units=units, strong=strong)
-                found.update({(pk, sk): decode(body) for pk, sk, body in rows})
+                found.update({row[:2]: decode(row) for row in rows})
         return [found.get(key) for key in keys]
 
     async def range(
@@ -90,49 +94,49 @@ class SQLiteStore:
         strong: bool = False,
     ) -> list[Item]:
         with self.database.translated():
-            bodies = self._bodies(key_range, reads, limit, reverse, strong)
+            rows = self._rows(ROW, key_range, reads, limit, reverse, strong)
             items: list[Item] = []
-            async for chunk in in_chunks(bodies, 4):  # items may be large
+            async for chunk in in_chunks(rows, 4):  # items may be large
                 items += map(decode, chunk)
             return items
 
     async def nodes(
         self, key_range: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
     ) -> list[Record]:
-        bodies = self._bodies(key_range, reads, limit, reverse, False)
+        rows = self._rows(NODE_ROW, key_range, reads, limit, reverse, False)
         records: list[Record] = []
-        async for chunk in in_chunks(bodies):  # so that small requests are answered before a large one is decoded
+        async for chunk in in_chunks(rows):  # so that small requests are answered before a large one is decoded
             with self.database.translated():
                 records += self._decoded.records(chunk, decode_record)
         return records
 
-    def _bodies(
-        self, key_range: KeyRange, reads: ReadUsage, limit: int | None, reverse: bool, strong: bool
-    ) -> list[bytes]:
+    def _rows(
+        self, columns: str, key_range: KeyRange, reads: ReadUsage, limit: int | None, reverse: bool, strong: bool
+    ) -> list[Row]:
         if limit == 0 or key_range.lo >= key_range.hi:
             return []
         reads.check()
         order = f"ORDER BY {key_range.index.sort} {'DESC' if reverse else 'ASC'} LIMIT ?"
         with self.database.translated():
-            rows = self.database.connection().execute(
-                f"SELECT body {where(key_range.index)} {order}",
+            found = self.database.connection().execute(
+                f"SELECT {columns} {where(key_range.index)} {order}",
                 (key_range.partition, key_range.lo, key_range.hi, time.time(), -1 if limit is None else limit),
             )
-            bodies: list[bytes] = []
+            rows: list[Row] = []
             size = 0
-            while some := rows.fetchmany(CHUNK_LENGTH):
-                bodies += [row[0] for row in some]
-                size += total_size(bodies[-len(some) :])
+            while some := found.fetchmany(CHUNK_LENGTH):
+                rows += some
+                size += total_size(some)
                 if units_of(size, strong=strong) > reads.limit - reads.units:
                     break
         units = units_of(size, strong=strong)
-        reads.add(items=len(bodies), units=units)
+        reads.add(items=len(rows), units=units)
         if reads.trace is not None:
             reads.trace.add_range(
-                "SELECT", key_range, items=len(bodies), units=units, limit=limit, reverse=reverse, strong=strong
+                "SELECT", key_range, items=len(rows), units=units, limit=limit, reverse=reverse, strong=strong
             )
         reads.check(0)
-        return bodies
+        return rows
 
     async def count(self, key_range: KeyRange, reads: ReadUsage) -> int:
         lo, total = key_range.lo, 0
@@ -143,7 +147,7 @@ class SQLiteStore:
                     count_page(key_range.index), (key_range.partition, lo, key_range.hi, time.time(), COUNT_ROWS)
                 )
                 ((count, size, last),) = rows.fetchall()
-            units = units_of(int(size))
+            units = units_of(int(size) + ROW_BYTES * count)
             reads.add(items=0, units=units)
             if reads.trace is not None:
                 after = None if lo == key_range.lo else lo[:-1]
@@ -160,27 +164,20 @@ class SQLiteStore:
         while True:
             with self.database.translated():
                 rows = self.database.connection().execute(SCAN, (*after, time.time(), SCAN_ITEMS)).fetchall()
-                size = total_size([body for _, _, body in rows])
-                page = [decode_at(pk, sk, body) for pk, sk, body in rows]
+                size = total_size(rows)
+                page = list(map(decode, rows))
             if not rows:
                 return
             reads.add(items=len(rows), units=units_of(size, strong=True))
             yield page
             after = rows[-1][:2]
 
-    def _rows(self, keys: Sequence[Key]) -> list[tuple[str, str, bytes]]:
-        """Keys and bodies of the items that exist, of at most CHUNK keys."""
-        # A join on VALUES is one statement and a search for each key; IN (VALUES …) walks the whole table.
-        pairs = ", ".join(["(?, ?)"] * len(keys))
-        rows = self.database.connection().execute(
-            f"WITH wanted (p, s) AS (VALUES {pairs}) SELECT pk, sk, body FROM wanted CROSS JOIN items "  # noqa: S608
-            "ON pk = p AND sk = s WHERE expires IS NULL OR expires > ?",
-            [*itertools.chain.from_iterable(keys), time.time()],
-        )
-        return rows.fetchall()
-
-    def version(self) -> object:
+    def token(self) -> object:
         return self.database.version()
+
+    def may_have_moves(self) -> bool:
+        with self.database.translated():
+            return self.database.connection().execute(RUNNING_MOVES, (PARTITION,)).fetchone() is not None
 
     def snapshot(self) -> "SQLiteStore":
         snapshot = SQLiteStore(self.path)
@@ -192,18 +189,13 @@ class SQLiteStore:
 
     async def commit(self, changes: Sequence[Change]) -> None:
         await check_changes(changes, self.max_commit_changes)
-        async with self._commits:  # so that small ones wait for a large one as long as it takes, without BUSY_SECONDS
-            if len(changes) > LARGE_CHANGES and not self.database.is_in_memory:
-                async with _LargeCommit(self.path) as store:
-                    return await store._commit(changes)
-        await self._commit(changes)
-
-    async def _commit(self, changes: Sequence[Change]) -> None:
-        with self.database.translated():
-            try:
-                await self._write(changes, check_absent=False)
-            except IntegrityError:  # an item is at the key of a new one, perhaps an expired one
-                await self._write(changes, check_absent=True)
+        # One after another, so that small ones wait for a large one as long as it takes, without BUSY_SECONDS.
+        async with self._commits:
+            with self.database.translated():
+                try:
+                    await self._write(changes, check_absent=False)
+                except IntegrityError:  # an item is at the key of a new one, perhaps an expired one
+                    await self._write(changes, check_absent=True)
 
     async def _write(self, changes: Sequence[Change], *, check_absent: bool) -> None:
         """Make all changes, or none; with `check_absent` also check the keys of new items, which INSERT does else."""
@@ -211,42 +203,42 @@ class SQLiteStore:
         new: list[tuple[Value | bytes, ...]] = []
         rows: list[tuple[Value | bytes, ...]] = []
         gone = [change.key for change in changes if isinstance(change, Delete)]
-        async for chunk in in_chunks(list(enumerate(changes))):
-            for place, change in chunk:
+        async for chunk in in_chunks(range(len(changes))):
+            for place in chunk:
+                change = changes[place]
                 inserted = not check_absent and isinstance(change, Put) and change.when == ABSENT
                 if change.when and not inserted:
                     conditions.append((place, change))
                 if isinstance(change, Put):
-                    (new if inserted else rows).append(row_of(change.item))
+                    (new if inserted else rows).append(row_of(change.item, is_canonical=change.is_canonical))
         async with self.database.transaction() as connection:
-            if failed := self._failed(conditions):
-                raise Conflict.over(failed)
+            failed: list[int] = []
+            async for some in self._in_pieces(conditions):
+                failed += _failed(connection, some)
+            if failed:
+                raise Conflict.over(tuple(failed))
             for statement, values in ((DELETE, gone), (INSERT, sorted(new)), (PUT, sorted(rows))):
-                await self._execute(connection, statement, values)
-            self._purge(connection)
+                async for piece in self._in_pieces(values):
+                    connection.executemany(statement, piece)
+            async for piece in self._in_pieces(self._expired(connection)):
+                connection.executemany(DELETE, piece)
 
-    async def _execute(self, connection: Connection, statement: str, values: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for all values, without yielding: others would write into the same transaction."""
-        connection.executemany(statement, values)
+    def _in_pieces(self, values: Sequence[T]) -> in_chunks[T]:
+        """Pieces of ROWS, yielding between two; one in memory, where others would write into the same transaction."""
+        return in_chunks(values, max(ROWS, len(values) if self.database.is_in_memory else 0))
 
-    def _failed(self, conditions: Sequence[tuple[int, Change]]) -> tuple[int, ...]:
-        """The indexes of the changes whose conditions are not fulfilled."""
-        found: dict[tuple[str, str], Item] = {}  # a Key is such a tuple
-        for start in range(0, len(conditions), CHUNK):
-            chunk = [change.key for _, change in conditions[start : start + CHUNK]]
-            found.update({(pk, sk): decode(body) for pk, sk, body in self._rows(chunk)})
-        return tuple(place for place, change in conditions if not condition_holds(change.when, found.get(change.key)))
-
-    def _purge(self, connection: Connection) -> None:
-        """Delete some expired items, at most once in PURGE_SECONDS, as a part of another commit."""
-        if time.monotonic() - self._purged >= PURGE_SECONDS:
-            self._purged = time.monotonic()
-            connection.executemany(DELETE, connection.execute(EXPIRED, (time.time(), PURGE_ITEMS)).fetchall())
+    def _expired(self, connection: Connection) -> list[Key]:
+        """Some expired items, which are deleted as a part of another commit, at most once in PURGE_SECONDS."""
+        if time.monotonic() - self._purged < PURGE_SECONDS:
+            return []
+        self._purged = time.monotonic()
+        return [Key(*key) for key in connection.execute(EXPIRED, (time.time(), PURGE_ITEMS))]
 
     # -- the table -----------------------------------------------------------------------------------------------------
 
     async def create(self, options: TableOptions = TableOptions()) -> bool:
-        return await Table(self.database).create(options)
+        async with self._commits:
+            return await Table(self.database).create(options)
 
     async def describe(self) -> dict[str, Value]:
         return Table(self.database).describe()
@@ -288,9 +280,22 @@ class SQLiteStore:
                 backup.database.connection().backup(self.database.connection())
 
 
-class _LargeCommit(SQLiteStore):
-    """A connection for one large commit, which yields to other coroutines."""
+def _rows(connection: Connection, keys: Sequence[Key]) -> list[Row]:
+    """The rows of the items that exist, of at most CHUNK keys."""
+    # A join on VALUES is one statement and a search for each key; IN (VALUES …) walks the whole table.
+    pairs = ", ".join(["(?, ?)"] * len(keys))
+    rows = connection.execute(
+        f"WITH wanted (p, s) AS (VALUES {pairs}) SELECT {ROW} FROM wanted CROSS JOIN items "  # noqa: S608
+        "ON pk = p AND sk = s WHERE expires IS NULL OR expires > ?",
+        [*itertools.chain.from_iterable(keys), time.time()],
+    )
+    return rows.fetchall()
 
-    async def _execute(self, connection: Connection, statement: str, values: Sequence[Sequence[Any]]) -> None:
-        async for chunk in in_chunks(values):
-            connection.executemany(statement, chunk)
+
+def _failed(connection: Connection, conditions: Sequence[tuple[int, Change]]) -> list[int]:
+    """The indexes of the changes whose conditions are not fulfilled."""
+    found: dict[tuple[str, str], Item] = {}  # a Key is such a tuple
+    for start in range(0, len(conditions), CHUNK):
+        keys = [change.key for _, change in conditions[start : start + CHUNK]]
+        found.update({row[:2]: decode(row) for row in _rows(connection, keys)})
+    return [place for place, change in conditions if not condition_holds(change.when, found.get(change.key))]

@@ -1,6 +1,6 @@
 """Table administration of SQLite: creation, schema version and description."""
 
-from store.engine.table_options import TableOptions
+from store.engine.protocol import TableOptions
 from store.errors import BadInput
 from store.metadata.layout_version import check_layout
 from store.model.attributes import Value

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
+from store.kinds.kinds import Kinds
+from store.kinds.node_kind import Located
 from store.metadata.change_log import Event, LogEntry
-from store.metadata.history import id_item_at, revision_item, tombstone_item
 from store.metadata.tree_version import level_at_depth
 from store.model.hierarchy import Hierarchy
 from store.model.items import ABSENT, MAX_BATCH_BYTES, UNCONDITIONAL, Change, Condition, Delete, Item, Put, size_of
@@ -24,7 +25,7 @@ from store.model.keys import (
     parent_sort_key,
 )
 from store.model.records import Counts, Record
-from store.search.node_items import Located, is_indexed, removals, search_changes
+from store.search.lineage import Lineage, id_hash, lineage
 from store.text import rfc3339
 from store.transfer.diff import TreeDiff
 from store.transfer.rows import Node
@@ -34,25 +35,24 @@ LOG_ENTRY_BYTES = 250  # of an entry without its sort key
 ITEM_BYTES = 800  # of a record without its sort key, name and attributes: ids, counts, times, names of attributes
 BYTES_A_CHARACTER = 4  # at most, in UTF-8
 EXACT_BYTES = 4_000  # of encoded values, whose size in the table may be four times as much
-SEARCH_ITEM_BYTES = 400  # of most of them
+DERIVED_BYTES = 400  # of most items that follow from a node
 KEY_COPIES = 6  # a sort key is in about so many attributes of a record and its id record
 VERSION_CHANGES = 5  # added to a batch when it is committed: two versions, their logs, the marker of search items
 
 
 class Creation(NamedTuple):
-    """A node to be created: its full id, its first revision, and the condition for its id record."""
+    """A node to be created: its full id and its first revision."""
 
     node: Node
     id: str
     revision: int = 1
-    when: Condition = ABSENT
 
 
 @dataclass
 class Batch:
     """`changes` without versions and logs; `shape` and `roots` are the changes of the counts of the two versions.
 
-    `now` is its time in seconds since 1970, `at` the same in UTC (RFC 3339).
+    `now` is its time in seconds since 1970, `at` the same in UTC (RFC 3339). `size` is an upper bound of its bytes.
     """
 
     now: float
@@ -61,6 +61,7 @@ class Batch:
     entries: list[LogEntry] = field(default_factory=list)
     shape: Counts = field(default_factory=dict)
     roots: Counts = field(default_factory=dict)
+    size: int = 0
 
 
 class _CountedRecord:
@@ -85,23 +86,28 @@ def batches(
 ) -> Iterator[Batch]:
     """Transactions of at most `max_changes` changes for `creations` (parents first), updates and removals.
 
-    They build on one another, so each must be committed before the next is requested. Each has the time at which it was
-    begun.
+    They build on one another, so they are committed in this order, and none after one that is not. Each has the time at
+    which it was begun.
     """
     builder = _BatchBuilder(hierarchy, diff, pk, max_changes)
     for siblings, have_children in _siblings(creations):
         yield from builder.create(siblings, have_children=have_children)
     for old, new in diff.updated:
-        builder.go_to(new.sk)
-        found = builder.search_changes(old, new)
-        yield from builder.make_room(new.sk, 2, _size_of(old) + _size_of(new), found)
-        builder.update(old, new)
+        yield from builder.update(old, new)
     for record in diff.removed:
-        builder.go_to(record.sk)
-        found = builder.search_changes(record, None)
-        yield from builder.make_room(record.sk, 3, 2 * _size_of(record), found)
-        builder.remove(record)
+        yield from builder.remove(record)
     yield from builder.finish()
+
+
+def new_record(creation: Creation, parent: Record | None) -> Record:
+    """A new node below its parent, as what follows from it needs it: without rank and time."""
+    node = creation.node
+    name = decode_segment(last_segment(node.pk, node.sk)) if node.name is None else node.name
+    return Record(
+        pk=node.pk, sk=node.sk, rank="", id=creation.id, level=node.level, name=name,
+        above=[*parent.above, parent.level] if parent else [], kids={}, below={}, revision=creation.revision,
+        updated_at="", attributes=node.values,
+    )  # fmt: skip
 
 
 def _siblings(creations: Sequence[Creation]) -> Iterator[tuple[Sequence[Creation], bool]]:
@@ -126,17 +132,17 @@ def _siblings(creations: Sequence[Creation]) -> Iterator[tuple[Sequence[Creation
 
 
 class _BatchBuilder:
-    """The batch that is being filled, and the present state of all ancestors of changes.
-
-    Before each change of a node there are `go_to`, which finds its ancestors, and `make_room`.
-    """
+    """The batch that is being filled, and the present state of all ancestors of changes."""
 
     def __init__(self, hierarchy: Hierarchy, diff: TreeDiff, pk: str, max_changes: int) -> None:
-        self._indexed = hierarchy if is_indexed(hierarchy) else None
+        self._kinds = Kinds(hierarchy)
+        self._plain, self._not_plain = self._kinds.nodes.plain, self._kinds.nodes.others()
+        self._found = diff.found
         self._records = {sk: _CountedRecord(record, UNCONDITIONAL) for sk, record in diff.above.items()}
         self._pk = pk
         self._max_changes = max_changes - VERSION_CHANGES
         self._ancestors: list[_CountedRecord] = []  # of the present change, the parent first
+        self._line: Lineage = ""  # theirs, if any kind depends on it
         self._uncounted = 0  # new nodes in the batch that are not in the counts yet, siblings of one level
         self._level, self._depth = "", 0  # theirs
         self._open()
@@ -148,61 +154,78 @@ class _BatchBuilder:
         self._last_counted: list[_CountedRecord] | None = None  # ancestors that are all among them
         self._bytes = self._log_bytes = 0
 
-    def make_room(self, sk: str, changes: int, size: int, found: Sequence[Change]) -> Iterator[Batch]:
-        """Yield the batch so far where so many more changes at a key, with its ancestors and these of search items,
-        would not fit; add the latter.
+    def _is_full(self, sk: str, changes: int, size: int, derived: Sequence[Change]) -> bool:
+        """Whether so many more changes at a key, with its ancestors and what is `derived`, do not fit into the batch.
+
+        Then it has to be finished before `_take` adds these.
         """
-        changes += len(found)
-        size += SEARCH_ITEM_BYTES * len(found)
+        changes += len(derived)
+        size += DERIVED_BYTES * (len(derived) - 1)  # the size of a node counts its id record or former revision
         if self._ancestors is not self._last_counted:
             above = [counted for counted in self._ancestors if counted.record.sk not in self._unwritten]
             changes += len(above)
             size += sum([_size_of(counted.record) for counted in above])
-        logged = BYTES_A_CHARACTER * len(sk) + LOG_ENTRY_BYTES
-        if (
+        self._size, self._logged = size, BYTES_A_CHARACTER * len(sk) + LOG_ENTRY_BYTES
+        return (
             len(self._batch.changes) + len(self._unwritten) + changes > self._max_changes
             or self._bytes + size > MAX_BATCH_BYTES
-            or self._log_bytes + logged > MAX_LOG_BYTES
-        ):
-            yield from self.finish()
-        self._bytes += size
-        self._log_bytes += logged
-        self._batch.changes += found
+            or self._log_bytes + self._logged > MAX_LOG_BYTES
+        )
+
+    def _take(self, entry: LogEntry, changes: Sequence[Change]) -> None:
+        """Add what `_is_full` has measured."""
+        self._bytes += self._size
+        self._log_bytes += self._logged
+        self._batch.entries.append(entry)
+        self._batch.changes += changes
 
     def finish(self) -> Iterator[Batch]:
         """Yield the batch so far, and begin the next."""
         self._count_new()
         if self._batch.entries:
             self._batch.changes += [counted.put() for counted in self._unwritten.values()]
+            self._batch.size = self._bytes + self._log_bytes
             yield self._batch
         self._open()
 
-    def go_to(self, sk: str) -> None:
+    def _go_to(self, sk: str) -> None:
         """Find the ancestors of the next change."""
-        self._ancestors = self._ancestors_of(sk)
+        before, self._ancestors = self._ancestors, self._ancestors_of(sk)
+        if self._ancestors is not before and self._kinds.nodes.by_ancestors:
+            ids = [counted.record.id for counted in self._ancestors[::-1]]
+            if ids and not self._ancestors[-1].record.is_root:  # whose counts only its children change
+                ids.insert(0, self._records["#"].record.id)
+            self._line = lineage(ids)
+
+    def _located(self, record: Record) -> Located:
+        return Located(record, self._line + id_hash(record.id))
 
     def create(self, siblings: Sequence[Creation], *, have_children: bool) -> Iterator[Batch]:
         """Create siblings of one level; `have_children` where their own follow, so that their counts change again."""
         first = siblings[0].node
-        self.go_to(first.sk)
+        self._go_to(first.sk)
         shared = self._shared(first)
         self._level, self._depth = first.level, len(cast(list[str], shared["above"]))
-        changes = self._batch.changes
+        start = len(cast(str, shared["parent"])) - len(self._pk) if first.sk != "#" else None
+        kinds, found = self._not_plain, self._found
+        parent = self._ancestors[0].record if self._ancestors else None
         for creation in siblings:
             node = creation.node
-            item = self._new_item(creation, shared)
-            found = self.search_changes(None, Record.of(item)) if self._indexed else ()
-            yield from self.make_room(node.sk, 2, _new_size(node), found)
-            if self._batch.changes is not changes:
-                changes, item["updated_at"] = self._batch.changes, self._batch.at
-            self._include_ancestors()
+            item = self._new_item(creation, shared, node.sk[start:-1] if start else last_segment(self._pk, "#"))
+            derived = [kind.created(creation.id, self._pk, node.sk, found) for kind in self._plain]
+            if kinds.all:
+                derived += kinds.changes(None, self._located(new_record(creation, parent)), found)
+            if self._is_full(node.sk, 1, _new_size(node), derived):
+                yield from self.finish()
+                item["updated_at"] = self._batch.at
+            if self._ancestors is not self._last_counted:
+                self._include_ancestors()
             self._uncounted += 1
-            self._batch.entries.append(LogEntry(Event.CREATED, node.sk, creation.id, node.level, creation.revision))
             if have_children:
                 self._records[node.sk] = self._unwritten[node.sk] = _CountedRecord(Record.of(item), ABSENT)
             else:
-                changes.append(Put(item, ABSENT))
-            changes.append(Put(id_item_at(creation.id, self._pk, node.sk), creation.when))
+                derived.append(Put(item, ABSENT))
+            self._take(LogEntry(Event.CREATED, node.sk, creation.id, node.level, creation.revision), derived)
         self._count_new()
 
     def _shared(self, node: Node) -> Item:
@@ -215,55 +238,44 @@ class _BatchBuilder:
             **({"below": {}} if parent else {}),
         }  # fmt: skip
 
-    def _new_item(self, creation: Creation, shared: Item) -> Item:
-        """The item of a new node without children."""
+    def _new_item(self, creation: Creation, shared: Item, own: str) -> Item:
+        """The item of a new node without children; `own` is the last segment of its path, encoded."""
         node = creation.node
-        own = last_segment(self._pk, node.sk)
         return {
             **shared, "sk": node.sk, "rank": node.rank or first_rank(node.level, own), "id": creation.id,
             "name": decode_segment(own) if node.name is None else node.name, "revision": creation.revision,
             "updated_at": self._batch.at, **node.values,
         }  # fmt: skip
 
-    def search_changes(self, old: Record | None, new: Record | None) -> list[Change]:
-        """The changes of the search items of a node that changes from one record to another."""
-        if self._indexed is None:
-            return []
-        sk = cast(Record, new or old).sk
-        above = [counted.record for counted in reversed(self._ancestors)]
-        if sk != "#" and not above[0].is_root:  # whose counts only its children change
-            above.insert(0, self._records["#"].record)
-        if new is None:
-            removed = cast(Record, old)
-            return removals(self._indexed, removed, [*above, removed][0].id)
-        before = None if old is None else Located.below(above, old)
-        return search_changes(self._indexed, before, Located.below(above, new))
-
-    def update(self, old: Record, new: Record) -> None:
+    def update(self, old: Record, new: Record) -> Iterator[Batch]:
+        self._go_to(new.sk)
+        derived = self._kinds.nodes.changes(self._located(old), self._located(new), self._found)
+        derived += self._kinds.events.changed(old)
+        if self._is_full(new.sk, 1, _size_of(old) + _size_of(new), derived):
+            yield from self.finish()
         new = replace(new, updated_at=self._batch.at)
         counted = self._records.get(new.sk) or _CountedRecord(new, UNCONDITIONAL)
         counted.record = new
         self._unwritten[new.sk] = counted
-        self._batch.entries.append(LogEntry(Event.UPDATED, new.sk, new.id, new.level, new.revision))
-        self._batch.changes.append(Put(revision_item(old)))
+        self._take(LogEntry(Event.UPDATED, new.sk, new.id, new.level, new.revision), derived)
 
-    def remove(self, record: Record) -> None:
+    def remove(self, record: Record) -> Iterator[Batch]:
+        self._go_to(record.sk)
+        node, events = self._located(record), self._kinds.events
+        derived = self._kinds.nodes.changes(node, None, self._found)
+        if self._is_full(record.sk, 1 + len(events.deleted(node, "")), 2 * _size_of(record), derived):
+            yield from self.finish()
         self._records.pop(record.sk, None)
         self._unwritten.pop(record.sk, None)
         self._include_ancestors()
         self._count(record.level, record.depth, -1)
-        self._batch.entries.append(LogEntry(Event.DELETED, record.sk, record.id, record.level, record.revision))
-        self._batch.changes += [
-            Delete(record.key),
-            Put(revision_item(record)),
-            Put(tombstone_item(record, self._batch.at)),
-        ]
+        entry = LogEntry(Event.DELETED, record.sk, record.id, record.level, record.revision)
+        self._take(entry, [Delete(record.key), *derived, *events.deleted(node, self._batch.at)])
 
     def _include_ancestors(self) -> None:
         """Let the batch contain the ancestors of the present change, with their new counts."""
-        if self._ancestors is not self._last_counted:
-            self._unwritten.update({counted.record.sk: counted for counted in self._ancestors})
-            self._last_counted = self._ancestors
+        self._unwritten.update({counted.record.sk: counted for counted in self._ancestors})
+        self._last_counted = self._ancestors
 
     def _count_new(self) -> None:
         if self._uncounted:

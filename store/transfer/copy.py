@@ -15,7 +15,7 @@ from typing import cast
 
 from store.api_keys import find_keys
 from store.connect import open_store, opened
-from store.edits.transaction_batches import Step, in_transactions
+from store.edits.transaction import Step, in_transactions
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, Unavailable
@@ -24,7 +24,7 @@ from store.metadata.tree_version import decode_moves
 from store.model.items import Change, Delete, Item, Put, key_of, size_of
 from store.model.keys import path_of, tree_version_key
 from store.model.paths import format_path
-from store.reading.tree_versions import tree_versions
+from store.reading.active_moves import tree_versions
 from store.store_url import SQLiteUrl, parse_store_url
 from store.text import shorten
 

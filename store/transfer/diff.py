@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from store.errors import BadInput
 from store.model.hierarchy import may_stand, misplaced
 from store.model.items import Item, check_content
-from store.model.keys import parent_sort_key
+from store.model.keys import Key, parent_sort_key
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Record
 from store.transfer.rows import ImportPlan, Node, Rejection, Tree, path_text
@@ -23,7 +23,8 @@ from store.transfer.rows import ImportPlan, Node, Rejection, Tree, path_text
 class TreeDiff:
     """The changes of a tree: `created` parents first, `updated` as old and new state, `removed` children first.
 
-    `above` are the table's records of all ancestors of changes, by sort key.
+    `above` are the table's records of all ancestors of changes, by sort key, `found` the items that were read for what
+    follows from changes.
     """
 
     created: list[Node] = field(default_factory=list)
@@ -32,6 +33,7 @@ class TreeDiff:
     above: dict[str, Record] = field(default_factory=dict)
     unchanged: int = 0
     rejections: list[Rejection] = field(default_factory=list)
+    found: dict[Key, Item | None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -171,7 +173,8 @@ class TreeMerge:
         name = path_text(self._pk, parent)
         if parent in self._rejected:
             return f"Parent {name} is missing, since row {self._rejected[parent]} was rejected."
-        return f"Parent {name} is neither in the file nor in the table."
+        unclear = ", and its level is unclear; add a row for it" if self._plan.may_create_parents else ""
+        return f"Parent {name} is neither in the file nor in the table{unclear}."
 
     def _update(self, node: Node, item: Item) -> None:
         """Add the update of a node, if any; raises BadInput where level or id differ from the table's."""

@@ -22,10 +22,9 @@ from store.model.ranks import manual_part
 from store.model.records import Record
 from store.model.undefined_values import Undefined
 from store.model.values.kinds import Value
-from store.reading.active_moves import ActiveMoves, active_moves
+from store.reading.active_moves import ActiveMoves, active_moves, tree_version, tree_versions
 from store.reading.change_feed import transactions
 from store.reading.pages import LOG_PAGE_ITEMS, Pages
-from store.reading.tree_versions import tree_version, tree_versions
 from store.text import shorten
 
 INDEX_WAITS = 20  # how often the list of roots is read again while the index is behind the table

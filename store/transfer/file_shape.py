@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from store.text import shorten
 from store.transfer.formats.matching import fold
 
 Rows = Callable[[], Iterator[Sequence[str]]]
@@ -16,9 +17,11 @@ SAMPLE_CHARACTERS = 20_000_000
 MAX_COLUMNS = 100  # that are compared with each other
 MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two numbers are in memory
 MAX_CANDIDATES = 4
+MAX_SHOWN_ROWS = 5
 SURE_SEPARATORS = (" > ", " » ", " › ", " → ")
 SEPARATORS = (*SURE_SEPARATORS, " / ", " | ", ">", "|", "/")
 ENOUGH_ROWS = 3
+UNIQUE, ALMOST_UNIQUE = 0.95, 0.8  # shares of different ids, the latter beside a column that is named like a parent
 NO_PARENT = frozenset(("", "0", "-1", "-", "null", "none", "nil", "nan", "n/a", "na", "\\n", "root"))
 _PARENTS = re.compile(
     "parent|broader|superior|superclass|reportsto|manager|boss|belongsto|partof|containedin|eltern|übergeordnet|"
@@ -90,14 +93,14 @@ def _candidates(
     found: list[tuple[bool, int, int, int]] = []
     for own, ids in enumerate(columns):
         known = {*ids} - {""}
-        if not known or len(known) < 0.95 * len(ids):
+        if not known or len(known) < ALMOST_UNIQUE * len(ids):
             continue
         for parent, values in enumerate(columns):
             is_named = _is_named(header[parent])
             if parent == own or (header[parent] in levels and header[own] in levels and not is_named):
                 continue
             references = sum(value in known and value != one for one, value in zip(ids, values, strict=True))
-            if is_named or references >= max(2, len(ids) // 100):
+            if is_named or (references >= max(2, len(ids) // 100) and len(known) >= UNIQUE * len(ids)):
                 found.append((is_named, references, parent, own))
     for _, _, parent, own in sorted(found, key=lambda one: (-one[0], -one[1], one[3]))[:MAX_CANDIDATES]:
         yield parent, own
@@ -146,6 +149,28 @@ def _height(parents: dict[int, int | None]) -> int | None:
     return max(depths.values(), default=0)
 
 
+def cycles(parents: dict[int, tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The reasons against rows below one another, and against those below them."""
+    done: set[int] = set()
+    for start in parents:
+        chain: dict[int, None] = {}
+        at = start
+        while at not in done and at not in chain:
+            chain[at] = None
+            at = parents[at][0]
+        if at in chain:
+            circle = [*chain][[*chain].index(at) :]
+            lines = [f'"{shorten(parents[one][1])}" in row {one}' for one in sorted(circle)[:MAX_SHOWN_ROWS]]
+            more = f" and {len(circle) - MAX_SHOWN_ROWS:,} more" if len(circle) > MAX_SHOWN_ROWS else ""
+            for number in circle:
+                del chain[number]
+                yield number, f"The parents are a circle: {', '.join(lines)}{more}."
+            done.update(circle)
+        for number in chain:
+            yield number, f"Its parent, row {parents[number][0]}, was rejected."
+        done.update(chain)
+
+
 # -- paths in one column -----------------------------------------------------------------------------------------------
 
 
@@ -178,8 +203,8 @@ def joined_path(keys: Collection[str]) -> JoinedPath | None:
 
 
 def _are_words(parts: Sequence[str]) -> bool:
-    """Whether all parts have letters, and none is empty, as in a web address."""
-    return all(any(character.isalpha() for character in part) for part in parts)
+    """Whether all parts have letters, and none is empty, as in a web address; a path may begin with `/` or `./`."""
+    return all(any(character.isalpha() for character in part) for part in parts[parts[0] in ("", ".") :])
 
 
 # -- files without a header --------------------------------------------------------------------------------------------

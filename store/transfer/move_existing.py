@@ -1,10 +1,12 @@
 """Moves of an import: nodes at another path than in the file, with all below them, before the rest is imported.
 
 Parents come first, so the nodes below a moved node have come along when it is their turn. A node whose path another one
-has waits until that has moved away; one that cannot be moved stays, and the import rejects its row.
+has waits until that has moved away; where nodes wait for each other, as those that swap their paths, one of them gets
+another key meanwhile. One that cannot be moved stays, and the import rejects its row.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +17,7 @@ from store.concurrency import in_chunks
 from store.connect import opened
 from store.edits.create_update import Create
 from store.edits.move import Move
-from store.edits.read_set import WriteContext
-from store.edits.reader import Reader
+from store.edits.reader import Reader, WriteContext
 from store.edits.transaction import TransactionBuilder
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
@@ -24,14 +25,49 @@ from store.errors import BadInput, NotFound, WrongLevel
 from store.metadata.change_log import Event
 from store.metadata.history import current_key, id_item
 from store.model.items import Item, Put
-from store.model.keys import Key, ancestor_keys, id_key, node_key, path_of, tree_version_key
+from store.model.keys import (
+    Key,
+    ancestor_keys,
+    decode_segment,
+    id_key,
+    last_segment,
+    node_key,
+    parent_sort_key,
+    path_of,
+    tree_version_key,
+)
 from store.model.ranges import subtree
 from store.model.records import Record
 from store.reading.active_moves import wait_for_moves
 from store.reading.pages import PAGE_ITEMS, Pages
+from store.transfer.formats.tree_tables import hashed_id, is_node_id, other_keys
 from store.transfer.load import LoadResult
 from store.transfer.rows import ImportPlan, Node, path_text
 from store.writer.writer import Writer
+
+
+def moving_key(key: str, node_id: str) -> str:
+    """The key of a node while another one leaves its path."""
+    return f"{key[:100]} (moving {node_id})"
+
+
+def own_key(stored: Key, own: str, key: str, follows_keys: bool) -> str:
+    """The key of a node that is stored: its own, or that of its row if it is neither that nor made of it."""
+    found = decode_segment(last_segment(*stored))
+    is_between = found == moving_key(found.rpartition(" (moving ")[0], own if is_node_id(own) else hashed_id(own))
+    if is_between or (follows_keys and found not in (key, *other_keys(key, own))):
+        return key
+    return found
+
+
+def stays(stored: tuple[str | None, str], above: tuple[str | None, str] | None) -> bool:
+    """Whether a stored node is below the stored node `above` already, None: a root."""
+    pk, sk = stored
+    if pk is None:
+        return False
+    if above is None:
+        return sk == "#"
+    return len(sk) > 1 and (pk, parent_sort_key(sk)) == tuple(above)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +86,14 @@ class _MoveNode(Move):
 
 
 class ImportMoves:
-    """The moves that a plan needs; the reasons against those that are not possible go to `plan.unmoved`."""
+    """The moves that a plan needs; the reasons against those that are not possible go to `plan.unmoved`.
 
-    def __init__(self, store: Store, writer: Writer, plan: ImportPlan, result: LoadResult) -> None:
+    With `only` no other node than these has another path, by their ids.
+    """
+
+    def __init__(
+        self, store: Store, writer: Writer, plan: ImportPlan, result: LoadResult, only: Collection[str] | None = None
+    ) -> None:
         self._store = store
         self._writer = writer
         self._plan = plan
@@ -60,8 +101,13 @@ class ImportMoves:
         self._reads = ReadUsage()
         self._blocked: set[Key] = set()  # targets of nodes that cannot be moved there yet
         self._nodes = {
-            node.id: node for tree in plan.trees.values() for node in tree.nodes.values() if node.id is not None
+            node.id: node
+            for tree in plan.trees.values()
+            for node in tree.nodes.values()
+            if node.id is not None and (only is None or node.id in only)
         }
+        self._left: set[Key] = set()  # paths from which nodes were moved
+        self._between: dict[str, Key] = {}  # where nodes come from that have another key meanwhile, by id
 
     async def run(self, on_nodes: Callable[[int], None] = lambda nodes: None) -> None:
         """Move nodes until no more can be; `on_nodes` is called with each number of nodes that are done.
@@ -70,11 +116,15 @@ class ImportMoves:
         """
         try:
             await self._finish()
-            waiting = sorted(self._nodes.values(), key=lambda node: node.key)
-            moved = -1
+            nodes = sorted(self._nodes.values(), key=lambda node: node.key)
+            waiting, moved = nodes, -1
             while waiting and moved < self._result.moved.total():
                 moved = self._result.moved.total()
                 waiting = await self._round(waiting, on_nodes)
+                if waiting and moved == self._result.moved.total():
+                    moved -= await self._make_way(waiting)
+                waiting = self._with_carried(nodes, waiting)
+            await self._return(waiting)
             on_nodes(len(waiting))
         finally:
             await self._writer.move_worker.stop()
@@ -103,6 +153,52 @@ class ImportMoves:
             on_nodes(len(page) - sum(node.key in self._blocked for node in page))
         return left
 
+    def _with_carried(self, nodes: Sequence[Node], waiting: list[Node]) -> list[Node]:
+        """The nodes that wait, and those that were at their paths and may have come along with others from there."""
+        if not self._left:
+            return waiting
+        known = {node.key for node in waiting}
+        carried = [node for node in nodes if not self._left.isdisjoint(ancestor_keys(node.key))]
+        self._left.clear()
+        return sorted([*waiting, *(node for node in carried if node.key not in known)], key=lambda node: node.key)
+
+    async def _make_way(self, waiting: Sequence[Node]) -> bool:
+        """Move one of the nodes that wait for each other away from its path; False where there are none."""
+        places = dict(zip((node.id for node in waiting), await self._current_keys(waiting), strict=True))
+        owners = {key: self._nodes[node_id] for node_id, key in places.items() if key is not None and node_id}
+        for start in waiting:
+            seen: list[str | None] = []
+            node: Node | None = start
+            while node is not None and node.id not in seen:
+                seen.append(node.id)
+                way = [node.key, *reversed(ancestor_keys(node.key))]
+                node = next((owners[key] for key in way if key in owners), None)
+            if node is None or node.id is None or node.id in self._between or (source := places[node.id]) is None:
+                continue
+            if source.holds(node.key) and not self._is_taken(source):
+                continue
+            *above, key = path_of(*source)
+            with contextlib.suppress(BadInput):
+                target = node_key(self._plan.hierarchy.name, (*above, moving_key(key, node.id)))
+                await self._carry(node, source, target)
+                self._between[node.id] = source
+                return True
+        return False
+
+    def _is_taken(self, key: Key) -> bool:
+        """Whether the file has a node at this path."""
+        tree = self._plan.trees.get(key.pk)
+        return tree is not None and key.sk in tree.nodes
+
+    async def _return(self, waiting: Sequence[Node]) -> None:
+        """Move nodes that could not be moved, and have another key by now, back to where they were."""
+        for node in waiting:
+            if (source := self._between.get(cast(str, node.id))) is not None:
+                (key,) = await self._current_keys([node])
+                with contextlib.suppress(BadInput):
+                    if key is not None and key != source:
+                        await self._carry(node, key, source)
+
     async def _current_keys(self, nodes: Sequence[Node]) -> list[Key | None]:
         keys = [id_key(f"{self._plan.hierarchy.name}:{node.id}") for node in nodes]
         return [current_key(item) for item in await self._store.get(keys, self._reads, strong=True)]
@@ -113,6 +209,8 @@ class ImportMoves:
         try:
             if not self._blocked.isdisjoint(ancestor_keys(node.key)):
                 raise BadInput("its new parent cannot be moved there either.")
+            if source.holds(node.key):  # else parents would be made below it
+                raise BadInput(f"{path_text(*source)} cannot be moved below itself.")
             await self._make_parents(node)
             await self._move(node, source)
         except BadInput as error:
@@ -142,16 +240,20 @@ class ImportMoves:
 
     async def _move(self, node: Node, source: Key) -> None:
         """Move a node and wait for the end, since the import does not compare trees with running moves."""
-        for pk in {source.pk, node.pk}:
+        await self._carry(node, source, node.key)
+        self._result.note(Event.MOVED, node.level, self._between.get(cast(str, node.id), source), node.key)
+
+    async def _carry(self, node: Node, source: Key, target: Key) -> None:
+        self._left.add(source)
+        for pk in {source.pk, target.pk}:
             await wait_for_moves(self._store, pk, self._reads)
-        edit = _MoveNode(self._plan.hierarchy, path_of(*source), node.path, node=node)
+        edit = _MoveNode(self._plan.hierarchy, path_of(*source), path_of(*target), node=node)
         edit_result = await self._writer.write(edit, self._reads)
         if edit_result.move is not None:
             job = self._writer.move_worker.job(edit_result.move.id)
             await self._writer.move_worker.finished()
             if job is not None and job.refusal is not None:
                 raise job.refusal
-        self._result.note(Event.MOVED, node.level, source, node.key)
 
 
 @asynccontextmanager

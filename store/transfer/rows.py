@@ -1,5 +1,6 @@
 """Rows of a file, and the import plan: the nodes that the rows describe, by tree."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 from uuid import uuid4
@@ -8,7 +9,7 @@ from store.bounded_cache import cached_function
 from store.errors import BadInput, BadPath
 from store.model.attributes import Value
 from store.model.hierarchy import LEVEL_NAME, MAX_NAME_CHARACTERS, Hierarchy, Level, may_stand, misplaced
-from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Key, encode_segment, path_of
+from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Key, depth_of, encode_segment, path_of
 from store.model.names import NAMES, checked_name, checked_names, merged_names
 from store.model.paths import check_sizes, checked_segment
 from store.model.ranks import manual_rank
@@ -46,7 +47,8 @@ class Row(NamedTuple):
     """One row: a path, and a part for each of its last segments. `number` is its line, counted from 1.
 
     `columns` are the columns of a table that the segments come from, for messages. A row with a `version` is one of the
-    former versions of its node, counted from 1. A row that `is_deleted` says that its node is no more.
+    former versions of its node, counted from 1. A row that `is_deleted` says that its node is no more. A row with a
+    `parent` is one of a tree by parent ids: its path is its id, `key` the key that it gets if no sibling has it.
     """
 
     number: int
@@ -55,6 +57,8 @@ class Row(NamedTuple):
     columns: Sequence[str] = ()
     version: int | None = None
     is_deleted: bool = False
+    parent: str | None = None
+    key: str = ""
 
 
 class Rejection(NamedTuple):
@@ -81,6 +85,7 @@ class ImportPlan:
         self.ignore_unknown = ignore_unknown
         self.trees = PlannedTrees()
         self.ids: dict[str, int] = {}
+        self.keeps_ids = True  # False saves a sixth of the memory where ids are known to be unique
         self.rejected_ids: set[str] = set()
         self.unmoved: dict[str, str] = {}
         self.rejections: list[Rejection] = []
@@ -90,6 +95,23 @@ class ImportPlan:
         self.pathless = 0
         self.versions: dict[int, ImportPlan] = {}
         self.deleted: dict[Key, int] = {}
+        self.created_parents: Counter[str] = Counter()  # nodes that no row describes, by level
+        self.may_create_parents = False
+        self.places: Counter[tuple[int, str]] = Counter()  # nodes by depth, of a root 0, and level
+
+    @property
+    def depths(self) -> list[int]:
+        """The number of nodes at each depth, that of roots first."""
+        deepest = max((depth for depth, _ in self.places), default=-1)
+        return [sum(count for place, count in self.places.items() if place[0] == depth) for depth in range(deepest + 1)]
+
+    @property
+    def levels(self) -> Counter[str]:
+        """The number of nodes by level, from the root down."""
+        found: Counter[str] = Counter(dict.fromkeys(self.hierarchy.levels, 0))
+        for (_, level), count in self.places.items():
+            found[level] += count
+        return +found
 
     def take(self, row: Row | Rejection) -> None:
         """Add the nodes of a row, all or none."""
@@ -237,11 +259,17 @@ class ImportPlan:
                 reasons.append(_in_column(part, name, str(error)))
         return values
 
+    def create(self, node: Node, tree: Tree) -> None:
+        """Add a parent that no row describes."""
+        self._add(node, tree)
+        self.created_parents[node.level] += 1
+
     def _add(self, node: Node, tree: Tree) -> None:
         """Add a node to the plan, or its content to the one that is there."""
         earlier = tree.nodes.setdefault(node.sk, node)
         if earlier is node:
             self.nodes += 1
+            self.places[depth_of(node.sk), node.level] += 1
         else:
             earlier.name = earlier.name if node.name is None else node.name
             earlier.id = earlier.id or node.id
@@ -252,7 +280,7 @@ class ImportPlan:
                 more[NAMES] = {**cast(Names, second), **merged_names(first, {})}
             if more:
                 earlier.values = {**before, **more}
-        if node.id is not None:
+        if node.id is not None and self.keeps_ids:
             self.ids.setdefault(node.id, node.number)
 
 

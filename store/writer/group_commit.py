@@ -9,18 +9,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from store.edits.overlay import NotCombinable, WriteOverlay
-from store.edits.read_set import WriteContext
-from store.edits.reader import Reader
+from store.edits.reader import NotCombinable, Reader, WriteContext, WriteOverlay
 from store.engine.protocol import Store
 from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
 from store.metadata.move_record import Move
 from store.model.keys import tree_version_key
-from store.reading.recent_changes import RecentChanges
+from store.reading.change_feed import RecentChanges
 from store.retry import RetryPolicy
 from store.text import rfc3339
-from store.writer.dry_run import dry_run
-from store.writer.request import EditRequest, EditResult
+from store.writer.request import EditRequest, EditResult, dry_run
 
 RETRIES = RetryPolicy(0.01, 0.1, attempts=20)  # of one transaction while others write to the same tree
 
@@ -123,12 +120,15 @@ class GroupCommit:
             if (stored := await self._stored(request, reader)) is not None:
                 return _Built(request, stored)
             now = time.time()
-            transaction = await request.edit.build(reader, WriteContext(rfc3339(now), now, options.by, options.dry_run))
+            transaction = await request.edit.build(reader, WriteContext(rfc3339(now), now, options.by))
+            changes = request.changes(transaction, now, self._store.max_commit_changes)
             if options.dry_run:
-                return _Built(request, EditResult(transaction.record, await dry_run(transaction, self._store)))
-            changes = request.changes(transaction, self._store.max_commit_changes)
+                plan = await dry_run(transaction, changes, self._store)
+                return _Built(request, EditResult(transaction.records, plan))
             await self._overlay.add(changes)
-            return _Built(request, EditResult(transaction.record, move=transaction.move), bool(changes))
+            return _Built(
+                request, EditResult(transaction.records, None, transaction.move, request.before), bool(changes)
+            )
         except NotCombinable:
             raise
         except Exception as error:
@@ -140,9 +140,11 @@ class GroupCommit:
         item = None if key is None else (await reader.read([], [key])).item(key)
         if item is None:
             return None
-        record, move_key = request.stored_result(item)
-        move = None if move_key is None else (await reader.read([], [move_key])).item(move_key)
-        return EditResult(await reader.content_of(record), move=None if move is None else Move.of(move))
+        found = request.stored_result(item)
+        key = found.move_key
+        move = None if key is None else (await reader.read([], [key])).item(key)
+        records = await reader.contents_of(found.records)
+        return EditResult(records, None, None if move is None else Move.of(move), found.before)
 
     async def _result_after(self, error: Exception, request: EditRequest) -> EditResult | Exception:
         """The result of a request that failed: the stored one where the same request was committed by another process,

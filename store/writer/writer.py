@@ -14,7 +14,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import UNCERTAIN, Uncertain
 from store.model.hierarchy import Hierarchy
-from store.reading.recent_changes import RecentChanges
+from store.reading.change_feed import RecentChanges
 from store.writer.group_commit import GroupCommit
 from store.writer.request import EditOptions as EditOptions
 from store.writer.request import EditRequest
@@ -50,6 +50,11 @@ class Writer:
     def waiting(self) -> int:
         """The number of requests that wait for those before them."""
         return sum(map(len, self._queues.values()))
+
+    @property
+    def running(self) -> int:
+        """The number of groups of requests that are being committed, or that wait for their trees."""
+        return len(self._tasks)
 
     async def write(self, edit: Edit, reads: ReadUsage, options: EditOptions = EditOptions()) -> EditResult:
         """Commit an edit. Raises a CladeError where it is not possible, Conflict after too many attempts."""

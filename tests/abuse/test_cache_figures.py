@@ -11,11 +11,11 @@ import pytest
 import store as store_package
 from graph.auth.loopback import has_loopback_host
 from graph.compiler.json_writers import key_of
-from graph.server.content_negotiation import JSON, choose, is_json
-from graph.server.graceful_shutdown import GracefulShutdown
+from graph.server.graphql_over_http import JSON, choose, is_json
+from graph.server.lifecycle import GracefulShutdown
 from resolvers.sorting.node_values import folded
 from store.bounded_cache import cache_usage
-from store.model.languages import lookup
+from store.model.names import lookup
 from store.model.paths import parse_path
 from store.search.folding import fold
 from store.search.lineage import id_hash

@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import os
 import resource
+import select
+import signal
 import socket
 import struct
 import sys
@@ -190,7 +193,7 @@ async def test_a_large_body_in_the_same_packet_does_not_count_for_the_head(start
 # -- slow ones ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("drips", [b"", GET, b"GET /"])
+@pytest.mark.parametrize("drips", [b"", GET, pytest.param(b"GET /", marks=pytest.mark.thorough)])
 async def test_a_slow_head_closes_the_connection(start, drips):
     server = await start()
     with connected(server) as connection:
@@ -326,3 +329,104 @@ async def test_a_disconnect_at_any_moment_is_no_error(start):
     await asyncio.sleep(0.3)
     server.kill()
     assert not [one for one in lines(server) if one["level"] in ("warning", "error")]
+
+
+# -- overload ----------------------------------------------------------------------------------------------------------
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+TREES = post(orjson.dumps({"query": "{ locations(first: 200) { nodes { path } } }"}))
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how long a connection has waited")
+
+
+def creation(number):
+    """A mutation of many fields, whose document is new."""
+    fields = "".join(
+        f'm{number}x{field}: createLocation(input: {{key: "{number}x{field}", name: "x", level: COUNTRY}}) '
+        "{ node { id path name } } "
+        for field in range(20)
+    )
+    return post(orjson.dumps({"query": f"mutation {{ {fields} }}"}))
+
+
+@contextlib.contextmanager
+def busy(server):
+    """While the block runs, the server does nothing; the kernel accepts connections and bytes for it."""
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+
+
+@needs_linux
+async def test_what_clients_have_left_before_it_is_read_is_not_done(start):
+    server = await start(writes="on", request_seconds="60")
+    with busy(server):
+        for number in range(60):
+            with connected(server) as connection:
+                connection.sendall(creation(number))
+        await asyncio.sleep(0.2)
+        reader, probe = connected(server), connected(server)
+        reader.sendall(TREES)
+        probe.sendall(HEALTH)
+    with reader, probe:
+        assert answer(reader) == (200, {"data": {"locations": {"nodes": []}}})
+        assert b"200 OK" in probe.recv(65_536)
+    await until_lines(server, 61)
+    assert asked(server, TREES) == (200, {"data": {"locations": {"nodes": []}}})
+    assert sorted(line["status"] for line in requests(server)[:61]) == [200, *[499] * 60]
+
+
+@needs_linux
+async def test_requests_that_have_waited_too_long_are_503_with_retry_after(start):
+    server = await start(writes="on", request_seconds="2")
+    with contextlib.ExitStack() as open_ones:
+        with busy(server):
+            waiting = [open_ones.enter_context(connected(server)) for _ in range(20)]
+            for number, connection in enumerate(waiting):
+                connection.sendall(creation(number) if number % 2 else GET + b"\r\n")
+            await asyncio.sleep(1.2)
+            probe = open_ones.enter_context(connected(server))
+            probe.sendall(HEALTH)
+        assert b"200 OK" in probe.recv(65_536)
+        for connection in waiting:
+            text = connection.recv(65_536)
+            assert text.startswith(b"HTTP/1.1 503 "), text
+            assert b"retry-after: 1\r\n" in text.lower()
+            (error,) = orjson.loads(text.partition(b"\r\n\r\n")[2])["errors"]
+            assert error["extensions"] == {"code": "OVERLOADED"}
+            assert "waited" in error["message"]
+            connection.sendall(GET + b"\r\n")  # the connection goes on, and this request did not wait
+            assert answer(connection) == (200, ANSWER)
+    assert asked(server, TREES) == (200, {"data": {"locations": {"nodes": []}}})
+    rejected = [line for line in requests(server) if line["status"] == 503]
+    assert [line["codes"] for line in rejected] == [["OVERLOADED"]] * 20
+    assert all(line["ms"] > 1_000 for line in rejected), "the time in which the server did not read counts, too"
+
+
+@needs_linux
+async def test_probes_are_answered_before_requests_that_wait_for_their_turn(start):
+    server = await start(writes="on", request_seconds="60")
+    with contextlib.ExitStack() as open_ones:
+        with busy(server):
+            waiting = [open_ones.enter_context(connected(server)) for _ in range(12)]
+            for number, connection in enumerate(waiting):
+                connection.sendall(creation(number))
+            await asyncio.sleep(0.1)
+            probe = open_ones.enter_context(connected(server))
+            probe.sendall(HEALTH)
+        assert b"200 OK" in probe.recv(65_536)
+        assert not select.select([waiting[-1]], [], [], 0)[0], "the last one has its answer already"
+        for connection in waiting:
+            assert answer(connection)[0] == 200
+
+
+def requests(server):
+    return [line for line in lines(server) if line["message"] == "request"]
+
+
+async def until_lines(server, count):
+    """Wait until the log has the lines of so many requests."""
+    async with asyncio.timeout(PATIENCE):
+        while len(requests(server)) < count:  # noqa: ASYNC110  # lines of another process
+            await asyncio.sleep(0.05)

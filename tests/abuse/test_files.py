@@ -4,6 +4,7 @@ import io
 import subprocess
 import sys
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow
@@ -11,15 +12,14 @@ import pytest
 from pyarrow import parquet
 
 from store.errors import BadInput
-from store.transfer.formats.columns import read_csv
 from store.transfer.formats.excel import excel_table
+from store.transfer.formats.files import content_name
 from store.transfer.formats.json_file import is_nodes, json_table, read_nodes, read_objects
 from store.transfer.formats.lines import read_jsonl
 from store.transfer.formats.parquet import parquet_table
-from store.transfer.formats.row_reader import LevelColumns
-from store.transfer.formats.source import content_name
-from store.transfer.formats.table import read_table
+from store.transfer.formats.table_rows import LevelColumns
 from store.transfer.rows import Rejection, Row
+from tests.level_columns import read_csv, read_table
 
 COUNTRIES = [LevelColumns("COUNTRY", "Country")]
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -90,6 +90,50 @@ def test_a_workbook_is_as_large_as_it_is_and_not_as_it_says(tmp_path, monkeypatc
     file.write_bytes(content.replace(size.to_bytes(4, "little"), (1_000).to_bytes(4, "little")))
     with pytest.raises(BadInput, match="more than 1,000,000 bytes unpacked"):
         excel_table(file)
+
+
+def shared_texts(*texts: str) -> dict[str, str]:
+    return {
+        "xl/sharedStrings.xml": f'<sst xmlns="{_MAIN}">{"".join(f"<si><t>{text}</t></si>" for text in texts)}</sst>'
+    }
+
+
+def referring(place: str, number: int = 0) -> str:
+    """A cell with the shared text of this number."""
+    return cell(place).replace('t="inlineStr"><is><t>7</t></is>', f't="s"><v>{number}</v>')
+
+
+def test_a_workbook_refers_to_no_more_text_than_may_be_in_it(tmp_path, monkeypatch):
+    """Any number of cells can refer to one long text."""
+    monkeypatch.setattr("store.transfer.formats.excel.MAX_UNPACKED_BYTES", 100_000)
+    texts = shared_texts("Country", "", "x" * 30_000)
+    for rows in (3, 4):
+        cells = [referring("A1"), *(referring(f"A{row}", 2) for row in range(2, 2 + rows))]
+        file = workbook(tmp_path / "a.xlsx", *cells, more=texts)
+        with pytest.raises(BadInput, match="more than 100,000 bytes in the cells") if rows > 3 else nullcontext():
+            assert [len(str(row[1][0])) for row in excel_table(file).rows()] == [30_000] * rows
+    with pytest.raises(BadInput, match=r"a\.xlsx has too much text; save the sheet as CSV"):
+        excel_table(workbook(tmp_path / "a.xlsx", cell("A1"), more=shared_texts("Country", "x" * 100_000)))
+
+
+def test_a_shared_text_is_not_longer_than_a_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("store.transfer.formats.excel.MAX_LINE_BYTES", 10_000)
+    monkeypatch.setattr("store.transfer.formats.excel.BLOCK_BYTES", 1_000)
+    with pytest.raises(BadInput, match=r"a\.xlsx has too much text"):
+        excel_table(workbook(tmp_path / "a.xlsx", cell("A1"), more=shared_texts("x" * 20_000)))
+
+
+def test_spaces_without_end_in_a_workbook_are_not_searched(tmp_path, monkeypatch):
+    monkeypatch.setattr("store.transfer.formats.excel.BLOCK_BYTES", 1_000)
+    monkeypatch.setattr("store.transfer.formats.excel.OVERLAP_BYTES", 2_000)
+    excel_table(workbook(tmp_path / "a.xlsx", cell("A1", "Country"), " " * 1_000, cell("A2")))
+    with pytest.raises(BadInput, match=r"it has more than 2,000 spaces"):
+        excel_table(workbook(tmp_path / "a.xlsx", cell("A1", "Country"), " " * 10_000, cell("A2")))
+
+
+def test_a_sheet_that_a_workbook_has_not_is_an_error_that_names_the_others(tmp_path):
+    with pytest.raises(BadInput, match=r'a\.xlsx has no sheet "T"; it has "S"\.'):
+        excel_table(workbook(tmp_path / "a.xlsx", cell("A1", "Country")), "T")
 
 
 def test_a_spreadsheet_of_another_format_is_no_workbook(tmp_path):

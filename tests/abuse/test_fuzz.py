@@ -14,7 +14,7 @@ from schemathesis import graphql
 from graph.app import create_app
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
-from graph.server.content_negotiation import GRAPHQL
+from graph.server.graphql_over_http import GRAPHQL
 from store.checking.check import Check
 from store.connect import open_store
 from tests.rights.asking import codes

@@ -5,12 +5,15 @@ from dataclasses import replace
 import pytest
 from graphql import get_introspection_query
 
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.hierarchies.registry import served
 from graph.operation import document_cache
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from graph.settings import Settings
+from tests.graphql_core import body_of
 
 SCHEMA, _ = build_schema(served("graph.hierarchies.locations,graph.hierarchies.categories"))
 DEFAULTS = DocumentLimits()
@@ -27,11 +30,13 @@ def run_now():
 async def refusal(query, limits=DEFAULTS):
     """The first error for a query that is refused, None for one that would be run."""
     try:
-        answer = await Execution(SCHEMA, run_now, limits=limits).execute(query, allow_mutations=True)
+        answer = await Execution(SCHEMA, run_now, PlanCache(core_schema(SCHEMA), {}), limits=limits).execute(
+            query, allow_mutations=True
+        )
     except Passed:
         return None
     assert not answer.executed
-    return answer.body["errors"][0]
+    return body_of(answer)["errors"][0]
 
 
 def nodes(fields):
@@ -178,7 +183,7 @@ async def test_cyclic_unknown_and_long_fragment_chains_are_validation_errors(que
 
 
 async def test_a_cached_document_is_not_measured_again(monkeypatch):
-    execution = Execution(SCHEMA, run_now)
+    execution = Execution(SCHEMA, run_now, PlanCache(core_schema(SCHEMA), {}))
     with pytest.raises(Passed):
         await execution.execute("{ __typename }", allow_mutations=False)
     monkeypatch.setattr(DocumentLimits, "parse", None)

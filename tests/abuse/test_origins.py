@@ -8,7 +8,7 @@ import subprocess
 import httpx
 import pytest
 
-from graph.cors_origins import cors_origins
+from graph.settings import cors_origins
 from store.errors import BadInput
 from tests.conftest import CLADE
 from tests.graph.small_app import SmallStore, small_app

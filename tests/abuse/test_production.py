@@ -38,20 +38,15 @@ def shown(url):
     assert suggests == {"data" in asked}, answers
     page = httpx.get(f"{url}/graphql", headers=BROWSER)
     static = httpx.get(f"{url}/graphql/static/x/boot.js")
-    assert (page.status_code == 200) == (static.status_code == 200)
-    return {
-        name
-        for name, there in (
-            ("introspection", "data" in asked),
-            ("graphiql", page.status_code == 200),
-        )
-        if there
-    }
+    assert (page.status_code == 200) == (static.status_code == 200) == ("data" in asked), "GraphiQL reads the schema"
+    explorer = httpx.get(f"{url}/", headers=BROWSER)
+    features = {"introspection": "data" in asked, "explorer": explorer.status_code == 200}
+    return {name for name, is_on in features.items() if is_on}
 
 
 def test_all_features_are_on_by_default(server):
     with server() as url:
-        assert shown(url) == {"introspection", "graphiql"}
+        assert shown(url) == {"introspection", "explorer"}
 
 
 def test_production_mode_disables_them_and_answers_queries(server):
@@ -61,7 +56,8 @@ def test_production_mode_disables_them_and_answers_queries(server):
         assert answer.json()["data"] == {"__typename": "Query", "city": {"__typename": "City"}}
 
 
-CREATE = 'mutation($a: LocationAttributes!) { createLocation(key: "", name: "", attributes: $a) { node { id } } }'
+CREATE = """mutation($a: LocationAttributes!) {
+  createLocation(input: {key: "", name: "", attributes: $a}) { node { id } } }"""
 WRONG = [
     ("{ city { name } }", {}),
     ('{ city(path: "US") }', {}),
@@ -88,10 +84,10 @@ def test_errors_in_production_mode_have_no_suggestions_and_no_python_values(serv
                 assert error["message"].endswith(".")
 
 
-@pytest.mark.parametrize("name", ["introspection", pytest.param("graphiql", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("name", ["introspection", pytest.param("explorer", marks=pytest.mark.thorough)])
 def test_each_feature_has_its_own_setting(server, name):
     with server(**{name: "0"}) as url:
-        assert shown(url) == {"introspection", "graphiql"} - {name}
+        assert shown(url) == {"introspection", "explorer"} - {name}
     with server(production="1", **{name: "1"}) as url:
         assert shown(url) == {name}
 

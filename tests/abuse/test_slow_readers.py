@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from graph.hierarchies.categories import CategoryNode
-from graph.server.response_sender import MAX_BYTES, PIECE_BYTES, ResponseSender
+from graph.server.graphql_over_http import MAX_BYTES, PIECE_BYTES, ResponseSender
 from store.connect import open_store
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
@@ -93,14 +93,16 @@ async def test_only_the_longest_waiting_client_is_disconnected():
 
         return send
 
-    bodies = [asyncio.ensure_future(sending.send(client(n), bytes(3 * PIECE_BYTES))) for n in range(3)]
+    contents = [bytes(3 * PIECE_BYTES) for _ in range(3)]
+    held = [sys.getrefcount(content) for content in contents]
+    bodies = [asyncio.ensure_future(sending.send(client(n), content)) for n, content in enumerate(contents)]
     await bodies[0]
     assert sent == [[True], [True], [True]]
     for event in taken:
         event.set()
     await asyncio.gather(*bodies)
     assert sent == [[True], [True, True, False], [True, True, False]]
-    assert not sending._waiting
+    assert [sys.getrefcount(content) for content in contents] == held, "what was sent is not held"
 
 
 async def test_a_client_that_reads_occasionally_is_not_disconnected_first():

@@ -22,6 +22,7 @@ from store.connect import open_store
 from store.model.keys import node_key
 from tests.graph.execution.test_response_cache import GROUND, SCHEMA, TYPES, plant
 from tests.graph.small_app import SmallStore, small_app
+from tests.graphql_core import body_of, executing
 from tests.proxy import Proxy, delayed
 from tests.serving import serving
 
@@ -60,7 +61,7 @@ def execution(store, *, seconds=10.0, planned=True, requests=None) -> Execution:
         return Watched(request, TYPES)
 
     plans = PlanCache(core_schema(SCHEMA), TYPES, keep=10) if planned else None
-    return Execution(SCHEMA, context, plans=plans, limits=DocumentLimits(request_seconds=seconds))
+    return executing(SCHEMA, context, plans=plans, limits=DocumentLimits(request_seconds=seconds))
 
 
 @pytest.mark.parametrize("planned", [True, False])
@@ -72,8 +73,8 @@ async def test_a_timeout_cancels_the_reads(engine, planned):
         execution_ = execution(slow.store, seconds=0.2, planned=planned, requests=requests)
         answer = await execution_.execute(slow.query, allow_mutations=False)
         assert answer.executed
-        assert answer.body["data"] is None
-        (error,) = answer.body["errors"]
+        assert body_of(answer)["data"] is None
+        (error,) = body_of(answer)["errors"]
         assert error["extensions"] == {"code": "TIMEOUT"}
         assert "0.2 seconds" in error["message"]
         assert "CLADE_REQUEST_SECONDS" in error["message"]
@@ -84,7 +85,7 @@ async def test_a_timeout_cancels_the_reads(engine, planned):
         with pytest.raises(asyncio.CancelledError):
             await request.state.node(node_key("ground", ("a",)))
         again = await execution(slow.store, planned=planned).execute(slow.query, allow_mutations=False)
-        assert "errors" not in again.body
+        assert "errors" not in body_of(again)
 
 
 async def test_a_disconnect_cancels_the_reads(engine):

@@ -3,7 +3,7 @@
 import pycountry
 import pytest
 
-from graph.hierarchies.patterns import MAX_PATTERN_CHARACTERS, matcher
+from graph.hierarchies.attribute_options import MAX_PATTERN_CHARACTERS, matcher
 from graph.hierarchies.registry import served
 from graph.schema import build_schema
 from store.errors import BadInput
@@ -43,6 +43,10 @@ class Inputs:
     """A value whose input is another's."""
     text: str | None = attribute("Text.")
 
+@dataclass
+class Empty:
+    """A value of nothing."""
+
 class Ware(Node, hierarchy="ware"):
     """A ware."""
 
@@ -69,6 +73,8 @@ WRONG = [
     ('x: str | None = attribute("X.", was="y")\n    y: int | None = attribute("Y.")', "Item.y has a meaning besides"),
     ('x: str | None = attribute("X.", was="kids")', 'Item.kids has a meaning besides was="kids" of x'),
     ('x: list[Localized] | None = attribute("X.")', "has a type that attributes cannot have"),
+    ('x: int | None = attribute("X.", search=True)', "has search=True and is not a text; only str and Enum have words"),
+    ('x: Empty | None = attribute("X.")', "Empty has no attributes; write one, as in text"),
     ('x: Bare | None = attribute("X.")', "Bare has no docstring"),
     ('x: Endless | None = attribute("X.")', "Endless contains a value of its own type"),
     ('x: Searched | None = attribute("X.")', "Searched.text has search= or was=, which a part of a nested value"),
@@ -97,6 +103,26 @@ def test_an_option_that_does_not_fit_is_refused_in_one_sentence_with_its_line(tm
     assert sentence in str(refused.value)
     assert str(refused.value).startswith(f"{file}:")
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ('was="goods"', "Ware has was=, which a level has; keep the name hierarchy= of a hierarchy."),
+        ('search_weight="size"', 'Ware has search_weight= without search=; add search="hierarchy".'),
+        ('search="all"', 'Ware has search=\'all\'; write search="hierarchy" or search="tree".'),
+        ('location="latitude"', "Ware has location='latitude'; write location=\"latitude,longitude\", two attributes."),
+        ('location=","', "Ware has location=','; write location="),
+        ("location=2", "Ware has location=2; write location="),
+    ],
+)
+def test_an_option_of_a_hierarchy_that_does_not_fit_is_refused(tmp_path, options, sentence):
+    file = tmp_path / "ware.py"
+    file.write_text(HEAD.replace('hierarchy="ware"', f'hierarchy="ware", {options}'))
+    with pytest.raises(BadInput) as refused:
+        served(str(file))
+    assert sentence in str(refused.value)
+    assert str(refused.value).startswith(f"{file}:")
 
 
 def test_a_pattern_matches_the_whole_text():

@@ -24,9 +24,11 @@ DEFAULTS = {"status": "OPEN", "phases": ["FIRST"], "member": "OPEN", "members": 
 FIELDS = f"{' '.join(name for name in VALUES if name != 'steps')} steps {{ status phases }}"
 ALL = f"{FIELDS} member members"
 CREATE = f"""mutation($values: JobAttributes!) {{
-    createTask(key: "a", name: "a", attributes: {{job: $values}}) {{ node {{ ... on Job {{ {ALL} }} }} }} }}"""
+    createTask(input: {{key: "a", name: "a", attributes: {{job: $values}}}})
+      {{ node {{ ... on Job {{ {ALL} }} }} }} }}"""
 UPDATE = f"""mutation($values: JobAttributes!) {{
-    updateTask(path: "a", attributes: {{job: $values}}) {{ node {{ ... on Job {{ {ALL} }} }} }} }}"""
+    updateTask(input: {{node: {{path: "a"}}, attributes: {{job: $values}}}})
+      {{ node {{ ... on Job {{ {ALL} }} }} }} }}"""
 HISTORY = f"history {{ nodes {{ ... on JobRevision {{ {FIELDS} }} }} }}"
 
 
@@ -89,8 +91,8 @@ async def test_defaults_orders_and_searches_know_the_names(server: Server) -> No
     for key, phase in (("x", "SECOND"), ("y", "FIRST"), ("z", None)):
         created = await data(
             server,
-            f"""mutation($key: String!, $values: JobAttributes!) {{ createTask(key: $key, name: $key,
-            attributes: {{job: $values}}) {{ node {{ ... on Job {{ {ALL} }} }} }} }}""",
+            f"""mutation($key: String!, $values: JobAttributes!) {{ createTask(input: {{key: $key, name: $key,
+              attributes: {{job: $values}}}}) {{ node {{ ... on Job {{ {ALL} }} }} }} }}""",
             key=key, values={"phase": phase},
         )  # fmt: skip
         node = created["createTask"]["node"]

@@ -14,8 +14,8 @@ from tests.conftest import CLADE
 STEPS = HERE / "caches" / "steps.mjs"
 OPERATIONS = HERE / "caches" / "operations.graphql"
 ASSETS = {"CLADE_HIERARCHIES": "clade.examples.asset"}
-CREATE = """mutation($parent: Path, $key: String!, $attributes: AssetNodeAttributes!) {
-  createAssetNode(parent: $parent, key: $key, name: $key, attributes: $attributes) { node { id } } }"""
+CREATE = """mutation($parent: AssetNodeBy, $key: String!, $attributes: AssetNodeAttributes!) {
+  createAssetNode(input: {parent: $parent, key: $key, name: $key, attributes: $attributes}) { node { id } } }"""
 NODES = [
     ("Press", {"equipment": {}}),
     ("Lathe", {"equipment": {}}),
@@ -61,7 +61,7 @@ def artifacts(tmp_path_factory):
 def test_a_clients_cache_shows_what_the_server_says(server, artifacts, client):
     for path, attributes in NODES:
         parent, _, key = f"{client} {path}".rpartition("/")
-        variables = {"parent": parent or None, "key": key, "attributes": attributes}
+        variables = {"parent": {"path": parent} if parent else None, "key": key, "attributes": attributes}
         answer = httpx.post(server, json={"query": CREATE, "variables": variables}).json()
         assert "errors" not in answer, answer
     *steps, end = map(json.loads, run("node", STEPS, client, server, OPERATIONS, artifacts).splitlines())

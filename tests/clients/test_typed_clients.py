@@ -72,7 +72,7 @@ def with_goods(project: Path) -> None:
 def test_the_page_shows_all_files():
     assert set(FILES) == {
         "codegen.json", "names.ts", "tsconfig.json", "tada.mjs", "cities.ts", "ariadne.toml", "cities.py",
-        "possible-types.mjs", "cache.mjs",
+        "possible-types.mjs", "cache.mjs", "relay.json", "document.ts", "towns.ts",
     }  # fmt: skip
 
 
@@ -97,6 +97,20 @@ def test_codegen_makes_types_for_queries_and_typescript_takes_their_use(project)
     assert errors_of(project, *STRICT, "names.ts") == ""
     replaced(project / "names.ts", "node.population", "node.people")
     assert "'people' does not exist" in errors_of(project, *STRICT, "names.ts")
+
+
+@needs_node
+def test_lists_are_not_null_in_types_for_clients_that_throw_at_errors(project):
+    replaced(
+        project / "codegen.json",
+        '"strictScalars": true,',
+        '"strictScalars": true, "nullability": {"errorHandlingClient": true},',
+    )
+    run("node", HERE / "types.mjs", "codegen.json", cwd=project)
+    replaced(project / "names.ts", "data.state?.descendants?.nodes", "data.state?.descendants.nodes")
+    assert errors_of(project, *STRICT, "names.ts") == ""
+    replaced(project / "names.ts", "data.state?.descendants.nodes", "data.state.descendants.nodes")
+    assert "'data.state' is possibly 'null'" in errors_of(project, *STRICT, "names.ts")
 
 
 def nested(depth: int, fields: str) -> str:
@@ -137,6 +151,34 @@ def test_both_map_every_scalar_as_the_page_says(project):
     assert errors_of(project, *STRICT, "goods.ts") == ""
     replaced(project / "goods.ts", "weight: number", "weight: string")
     assert "'true' is not assignable to type 'false'" in errors_of(project, *STRICT, "goods.ts")
+
+
+@needs_node
+def test_lists_are_not_null_for_relay_where_it_throws_at_errors_of_fields(project, demo_server):
+    compiler = (
+        "--ignoreConfig",
+        "--skipLibCheck",
+        "--strict",
+        "--module",
+        "nodenext",
+        "--target",
+        "es2022",
+        "towns.ts",
+    )
+    without_output = (*compiler, "--noEmit")
+    (project / "generated").mkdir()
+    run(PROGRAMS / "relay-compiler", "relay.json", "--noWatchman", cwd=project)
+    replaced(project / "towns.ts", EXAMPLE, demo_server)
+    assert errors_of(project, *compiler, "--outDir", "made") == ""
+    first, message, last = run("node", "made/towns.js", cwd=project).splitlines()
+    assert first == "Bellevue, Columbus, Fremont of 12"
+    assert (message, last) == ('"no cursor" is not a cursor; use one from an earlier response.', "no page")
+    replaced(project / "towns.ts", 'if (!data?.state) return "no such state";', "if (!data) return;")
+    assert "'data.state' is possibly 'null'" in errors_of(project, *without_output)
+    replaced(project / "towns.ts", "if (!data) return;", "if (!data?.state) return;")
+    replaced(project / "document.ts", " @throwOnFieldError", "")
+    run(PROGRAMS / "relay-compiler", "relay.json", "--noWatchman", cwd=project)
+    assert "Property 'nodes' does not exist on type" in errors_of(project, *without_output)
 
 
 # -- Python ------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from commands.main import app_of
 from store.errors import BadInput, WrongLayout
+from store.metadata.layout_version import LAYOUT
 from tests.engines import Engine
 from tests.store.metadata.test_layout_version import set_layout
 
@@ -77,7 +78,7 @@ def test_the_policy_is_json_for_iam() -> None:
 def test_no_command_touches_a_table_of_another_layout(command: list[str], tmp_path) -> None:
     url = f"sqlite:///{tmp_path / 'clade.db'}"
     run("table", "create", "--store", url)
-    asyncio.run(set_layout(url, 3))
+    asyncio.run(set_layout(url, LAYOUT + 1))
     refused = CliRunner().invoke(app_of(), command, env={"CLADE_STORE": url})
     assert isinstance(refused.exception, WrongLayout)
     assert "use the version of Clade that wrote it" in str(refused.exception)

@@ -2,6 +2,9 @@
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -9,13 +12,12 @@ from typer.testing import CliRunner
 from commands import tree
 from commands.main import app_of, run
 from graph.hierarchies.registry import hierarchies
-from resolvers.roots import read_roots
-from resolvers.session.request import Request
-from store.connect import open_store
+from store.connect import open_store, opened
+from store.engine.protocol import Store
 from store.metadata.move_record import MoveState
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from tests.hierarchies import CATEGORY
+from tests.recorded_reads import ChargedReads
 from tests.store.background_moves import journaled
 
 NODES = [
@@ -84,16 +86,20 @@ def test_unprintable_characters_of_a_name_are_replaced(url):
     assert show(url, "SG")[1] == "├── Jurong\N{REPLACEMENT CHARACTER}East Jurong CITY"
 
 
-def test_each_level_is_one_read(url):
-    async def count() -> int:
-        async with open_store(url) as store:
-            request = Request(store, hierarchies())
-            tops = (await read_roots(request, "location", tree._CHILDREN)).records
-            first = request.reads.requests
-            await tree._children(request, [top for top in tops if top.name == "United States"], 2)
-            return request.reads.requests - first
+def test_each_level_is_one_read(url, monkeypatch):
+    stores: list[ChargedReads] = []
 
-    assert asyncio.run(count()) == 3  # the tree's version, its states, and the cities of all of them
+    @asynccontextmanager
+    async def charged(address: str) -> AsyncIterator[ChargedReads]:
+        async with opened(address) as store:
+            stores.append(ChargedReads(store))
+            yield stores[-1]
+
+    monkeypatch.setattr(tree, "opened", charged)
+    for depth in range(4):
+        show(url, "US", "--depth", str(depth))
+    node, *deeper = [store.requests for store in stores]
+    assert deeper == [node + 1, node + 2, node + 3]  # the states, the cities of all of them, and all postal codes
 
 
 def test_too_many_nodes_are_an_error_before_they_are_read(url, monkeypatch):
@@ -104,25 +110,46 @@ def test_too_many_nodes_are_an_error_before_they_are_read(url, monkeypatch):
     assert ended.value.code == "clade: The subtree has more than 3 nodes; use a smaller --depth or a longer path."
 
 
-async def test_a_tree_is_read_again_if_a_move_commits_meanwhile(engine, monkeypatch):
-    address, read_on, read = engine.address("flips"), tree._children, []
-    async with open_store(address) as store:
-        await store.create()
-        await journaled.plant(store)
-        await journaled.halted(store, journaled.move("r/a", "r/b/a"), MoveState.COPYING)
+class MovedMeanwhile:
+    """A store in which a move that is under way commits between the reads of the first two levels."""
 
-        async def flipped(*asked):
-            if not read:
-                await journaled.lapse(store)
-                await journaled.resume(store)
-            read.append(asked)
-            return await read_on(*asked)
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.lists = 0
 
-        monkeypatch.setattr(tree, "_children", flipped)
-        (top,), children = await tree._read(store, CATEGORY, ("r",), 2)
-    assert [one.path[1:] for one in children[top.key]] == [("0",), ("b",)]
-    assert {one.path[1:] for child in children[top.key] for one in children[child.key]} == {("b", "a"), ("b", "c")}
-    assert len(read) == 2
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def nodes(self, *asked: Any, **limits: Any) -> Any:
+        self.lists += 1
+        if self.lists == 2:
+            await journaled.lapse(self._store)
+            await journaled.resume(self._store)
+        return await self._store.nodes(*asked, **limits)
+
+
+def test_a_tree_is_read_again_if_a_move_commits_meanwhile(engine, monkeypatch):
+    address = engine.address("flips")
+
+    async def halted() -> None:
+        async with open_store(address) as store:
+            await store.create()
+            await journaled.plant(store)
+            await journaled.halted(store, journaled.move("r/a", "r/b/a"), MoveState.COPYING)
+
+    @asynccontextmanager
+    async def moved(url: str) -> AsyncIterator[MovedMeanwhile]:
+        async with opened(url) as store:
+            store.max_commit_changes = journaled.SMALL
+            yield MovedMeanwhile(store)
+
+    asyncio.run(halted())
+    monkeypatch.setattr(tree, "opened", moved)
+    shown = CliRunner().invoke(app_of(), ["tree", "category", "r", "--depth", "2", "--store", address])
+    assert shown.exit_code == 0, shown.output
+    assert [line.split(" CATEGORY")[0] for line in shown.output.splitlines()] == [
+        "r", "├── 0", "└── b", "    ├── a", "    └── c",
+    ]  # fmt: skip
 
 
 # -- hierarchies -------------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class Clients:
         for tree in self._trees:
             await self._server.ask(CREATE, key=tree.name)
             for place in PLACES:
-                await self._server.ask(CREATE, parent=tree.name, key=place)
+                await self._server.ask(CREATE, parent={"path": tree.name}, key=place)
             for _ in range(4):
                 await self._create(tree)
 
@@ -113,7 +113,7 @@ class Clients:
         place = tree.path(self._random.choice(PLACES))
         async with node.turn:
             with node.writing("CREATED", f"{place}/{node.key}", "0", 1):
-                answer = await self._server.ask(CREATE, parent=place, key=node.key)
+                answer = await self._server.ask(CREATE, parent={"path": place}, key=node.key)
                 node.id = answer["createCategoryNode"]["node"]["id"]
         self.counts["_create"] += 1
 

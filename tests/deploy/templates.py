@@ -3,7 +3,6 @@
 from typing import Any
 
 import yaml
-from cfnlint.decode.cfn_yaml import loads
 
 from tests.readme import ROOT
 
@@ -14,23 +13,37 @@ KUBERNETES = DEPLOY / "kubernetes.yaml"
 Json = dict[str, Any]
 
 
+class TemplateLoader(yaml.SafeLoader):
+    """CloudFormation's YAML, with its short functions in their long form, and dates as texts."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as in the class above
+        first: [(tag, found) for tag, found in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def function(loader: TemplateLoader, name: str, node: yaml.Node) -> Json:
+    """The long form of `!name`."""
+    value: Any
+    match node:
+        case yaml.ScalarNode():
+            value = loader.construct_scalar(node)
+        case yaml.SequenceNode():
+            value = loader.construct_sequence(node, deep=True)
+        case _:
+            value = loader.construct_mapping(node, deep=True)
+    if name == "GetAtt":
+        value = value.split(".", 1)
+    return {name if name in ("Ref", "Condition") else f"Fn::{name}": value}
+
+
+TemplateLoader.add_multi_constructor("!", function)
+
+
 def template(name: str) -> Json:
     """A CloudFormation template with its short functions in their long form."""
-    found: Json = plain(loads((DEPLOY / name).read_text()))
+    found: Json = TemplateLoader((DEPLOY / name).read_text()).get_single_data()
     return found
-
-
-def plain(value: Any) -> Any:
-    """Dictionaries, lists and scalars of Python instead of the linter's, which carry line numbers."""
-    match value:
-        case dict():
-            return {str(key): plain(item) for key, item in value.items()}
-        case list():
-            return [plain(item) for item in value]
-        case str():
-            return str(value)
-        case _:
-            return value
 
 
 def parameters(found: Json) -> dict[str, str]:

@@ -29,7 +29,8 @@ NODES = [
     *({"path": f"US/NE/Omaha/{n:03}", "level": "STORE"} for n in range(120)),
 ]  # fmt: skip
 NAME = '{ city(path: "US/NE/Omaha") { name } }'
-MOVE = 'mutation { moveLocation(path: "US/NE/Omaha", to: "US/KS") { move { id state } } }'
+MOVE = """mutation {
+  moveLocation(input: {node: {path: "US/NE/Omaha"}, to: {parent: {path: "US/KS"}}}) { move { id state } } }"""
 SCHEDULE = {"version": "0", "source": "aws.scheduler", "detail-type": "Scheduled Event", "detail": {}}
 
 
@@ -126,7 +127,7 @@ def test_events_of_a_function_url_are_answered(function) -> None:
 def test_an_environment_that_was_frozen_answers_with_what_others_wrote_meanwhile(function, key) -> None:
     first, second = function(), function()
     assert data(first.invoke(event(NAME)))["city"]["name"] == 'Omaha "the gateway"'
-    renamed = 'mutation { updateLocation(path: "US/NE/Omaha", name: "Omaha") { node { name } } }'
+    renamed = 'mutation { updateLocation(input: {node: {path: "US/NE/Omaha"}, name: "Omaha"}) { node { name } } }'
     assert data(second.invoke(event(renamed, key)))["updateLocation"]["node"] == {"name": "Omaha"}
     time.sleep(3)  # longer than the settings let indexes lag, so that caches may be used
     assert data(first.invoke(event(NAME)))["city"]["name"] == "Omaha"

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import kubernetes_validate
@@ -11,8 +12,8 @@ import pytest
 from commands.templates.cloudformation import cloudformation
 from graph.settings import Settings
 from store.dynamodb.iam_policy import ACTIONS, Use
-from store.engine.table_options import TableOptions
-from tests.cloudformation import findings
+from store.engine.protocol import TableOptions
+from tests.cloudformation import Linter, linting
 from tests.deploy.templates import (
     DEPLOY,
     ECS,
@@ -46,15 +47,21 @@ def settings(environment: dict[str, str], patch: pytest.MonkeyPatch) -> Settings
 # -- linters -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def findings() -> Iterator[Linter]:
+    with linting() as findings:
+        yield findings
+
+
 @pytest.mark.parametrize("file", [LAMBDA, ECS], ids=lambda file: str(file.relative_to(DEPLOY)))
-def test_a_template_has_no_finding_of_its_linter(file) -> None:
+def test_a_template_has_no_finding_of_its_linter(file, findings: Linter) -> None:
     assert findings(file.read_text()) == []
 
 
 @pytest.mark.parametrize(
     ("file", "right", "wrong"), [(LAMBDA, "!GetAtt Table.Arn", "!GetAtt Tables.Arn"), (ECS, "[FARGATE]", "[FAR]")]
 )
-def test_the_linter_finds_a_mistake(file, right: str, wrong: str) -> None:
+def test_the_linter_finds_a_mistake(file, right: str, wrong: str, findings: Linter) -> None:
     text = file.read_text()
     assert right in text
     assert findings(text.replace(right, wrong))

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from graph.app import create_app
-from graph.execution.cache_policy import MAX_TAG_BYTES, MAX_TAGS, TAGS
+from graph.execution.response_cache import MAX_TAG_BYTES, MAX_TAGS, TAGS
 from graph.hierarchies.locations import Location
 from graph.settings import Settings
 from store.connect import open_store
@@ -79,11 +79,17 @@ class CDN:
 
 
 MUTATIONS = {
-    'updateLocation(path: "US/NE", name: "Nebraska")': {"roots", "US", "NE", "old"},
-    'moveLocation(path: "US/NE/Omaha", to: "FR")': {"roots", "US", "NE", "FR", "old"},
-    'updateLocation(path: "FR", name: "France")': {"roots", "FR", "old"},
-    'createLocation(key: "X X\'", name: "X", attributes: { country: {} })': {"roots", "XX"},
-    'deleteLocation(path: "X X\'")': {"roots", "XX"},
+    'updateLocation(input: {node: {path: "US/NE"}, name: "Nebraska"})': {"roots", "US", "NE", "old"},
+    'moveLocation(input: {node: {path: "US/NE/Omaha"}, to: {parent: {path: "FR"}}})': {
+        "roots",
+        "US",
+        "NE",
+        "FR",
+        "old",
+    },
+    'updateLocation(input: {node: {path: "FR"}, name: "France"})': {"roots", "FR", "old"},
+    'createLocation(input: {key: "X X\'", name: "X", attributes: { country: {} }})': {"roots", "XX"},
+    'deleteLocation(input: {node: {path: "X X\'"}})': {"roots", "XX"},
 }
 
 

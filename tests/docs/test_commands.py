@@ -21,6 +21,7 @@ PREPARED = {
     "docs/backup.md": ("clade import location nodes.jsonl\n", "no findings"),
     "docs/changing-a-hierarchy.md": ("clade import location nodes.jsonl\n", "unchanged: 2"),
     "docs/languages.md": ("", "added: 2 (2 COUNTRY)"),
+    "docs/operation.md": ("clade import location nodes.jsonl\n", '"dryRun": true'),
     "docs/quickstart.md": ("", "added: 3 (1 COUNTRY, 1 REGION, 1 CITY)"),
     "docs/stability.md": ("", "Nothing has changed since published.graphql that breaks clients."),
 }

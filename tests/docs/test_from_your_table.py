@@ -17,10 +17,11 @@ from tests.systems.writing import Clients
 PAGE = (DOCS / "from-your-table.md").read_text("utf-8")
 
 
-async def remove(engine: engines.Engine) -> None:
+async def remove(engine: engines.Engine, *tables: str) -> None:
     session = aioboto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name="eu-west-1")
     async with session.client("dynamodb", endpoint_url=engine.url) as client:
-        await client.delete_table(TableName="ProductCatalog")
+        for table in {*tables} & {*(await client.list_tables())["TableNames"]}:
+            await client.delete_table(TableName=table)
 
 
 def run(engine: engines.Engine, folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -37,17 +38,19 @@ async def test_the_program_the_commands_and_the_query_of_the_page_run(
 ) -> None:
     async with open_store(store_url) as store:
         await store.create()
-    made = run(engine, tmp_path, sys.executable, "-c", blocks("python", PAGE)[0])
-    assert made.returncode == 0, made.stderr
     try:
+        for program in blocks("python", PAGE):
+            made = run(engine, tmp_path, sys.executable, "-c", program)
+            assert made.returncode == 0, made.stderr
         commands = "\n".join(blocks("sh", PAGE)).replace("sqlite:///catalogue.db", f"'{store_url}'")
         output = run(engine, tmp_path, "sh", "-ec", commands)
     finally:
-        await remove(engine)
+        await remove(engine, "ProductCatalog", "ProductGroups")
     assert output.returncode == 0, output.stderr
-    proposed, tree, _ = blocks("text", PAGE)
+    proposed, tree, _, groups = blocks("text", PAGE)
     assert proposed in output.stdout
     assert tree in output.stdout
+    assert groups in output.stdout
     assert "would be added: 6 (1 CATEGORY, 2 PRODUCT, 3 VARIANT)" in output.stdout
     assert "\nadded: 6 (1 CATEGORY, 2 PRODUCT, 3 VARIANT)" in output.stdout
     assert "not imported: warehouse (1)" in output.stderr

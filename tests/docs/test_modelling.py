@@ -2,17 +2,20 @@
 
 import re
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
 from graph.hierarchies.registry import served
+from store.connect import open_store
 from store.engine.protocol import Store
 from store.errors import BadInput
 from store.sqlite.store import SQLiteStore
 from store.transfer.formats.lines import read_jsonl
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
+from tests.engines import Engine
 from tests.readme import DOCS, blocks
 from tests.systems.asking import Client
 
@@ -43,6 +46,19 @@ async def test_each_query_takes_the_requests_of_the_page(
         saved = NUMBERS[number] - reply.requests
         assert saved == 0 or (saved > 0 and isinstance(store, SQLiteStore)), query
         assert all(reply.data.values())
+
+
+async def test_events_by_their_times_come_with_their_customer(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Orders alone lie right below a customer, so their range follows from the path."""
+    async with open_store(engine.address(f"clade-{uuid.uuid4().hex}")) as store:
+        await store.create()
+        (section,) = [one for one in SECTIONS if title(one) == "Events over time"]
+        client = await loaded(section, store, tmp_path, monkeypatch)
+        for query in blocks("graphql", section):
+            reply = await client.ask(query)
+            assert (reply.requests, reply.rounds) == (2, 1), query
 
 
 def test_the_file_that_is_shown_is_served_and_its_mistake_is_told_as_shown(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prometheus_client import REGISTRY
 
-from graph.observability.access_log import fields_of
+from graph.observability.log import fields_of
 from graph.observability.request_info import RequestInfo
 from graph.server import metrics
 from graph.settings import Settings

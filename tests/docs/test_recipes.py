@@ -43,19 +43,20 @@ SEGMENT = KEY.replace("%", "%25").replace("/", "%2F")
 NOWHERE = (-48.8767, -123.3933)  # the point of the ocean that is the farthest from all land
 
 CREATE = """
-mutation Create($key: String!, $name: String!, $latitude: Float!, $longitude: Float!) {
-  root: createCategoryNode(key: $key, name: $name, attributes: { category: true }) { node { id } }
+mutation Create($key: String!, $name: String!, $city: CityAttributes!) {
+  root: createCategoryNode(input: {key: $key, name: $name, level: CATEGORY}) { node { id } }
   place: createLocation(
-    parent: "US/NE", key: $key, name: $name, attributes: { city: { latitude: $latitude, longitude: $longitude } }
+    input: {parent: {path: "US/NE"}, key: $key, name: $name, attributes: { city: $city }}
   ) { node { id } }
 }
 """
 CREATE_BELOW = """
-mutation CreateBelow($parent: Path, $key: String!, $name: String!) {
-  createCategoryNode(parent: $parent, key: $key, name: $name, attributes: { category: true }) { node { id } }
+mutation CreateBelow($parent: CategoryNodeBy, $key: String!, $name: String!) {
+  createCategoryNode(input: {parent: $parent, key: $key, name: $name, level: CATEGORY}) { node { id } }
 }
 """
-RENAME = "mutation Rename($path: Path!, $key: String!) { renameCategoryNode(path: $path, key: $key) { node { path } } }"
+RENAME = """mutation Rename($path: Path!, $key: String!) {
+  moveCategoryNode(input: {node: {path: $path}, key: $key}) { node { path } } }"""
 
 
 class Page(HTMLParser):
@@ -134,10 +135,10 @@ def clade(tmp_path_factory: pytest.TempPathFactory, demo_file: Path) -> Iterator
     folder = tmp_path_factory.mktemp("recipes")
     store = f"sqlite:///{shutil.copy(demo_file, folder / 'clade.db')}"
     with served(folder, store, CLADE_WRITES="on") as (url, _):
-        ask(url, CREATE, key=KEY, name=MARKUP, latitude=NOWHERE[0], longitude=NOWHERE[1])
-        ask(url, CREATE_BELOW, parent=SEGMENT, key="below", name=RIGHT_TO_LEFT)
+        ask(url, CREATE, key=KEY, name=MARKUP, city=dict(zip(("latitude", "longitude"), NOWHERE, strict=True)))
+        ask(url, CREATE_BELOW, parent={"path": SEGMENT}, key="below", name=RIGHT_TO_LEFT)
         ask(url, CREATE_BELOW, key="first", name="Renamed")
-        ask(url, CREATE_BELOW, parent="first", key="leaf", name=RIGHT_TO_LEFT)
+        ask(url, CREATE_BELOW, parent={"path": "first"}, key="leaf", name=RIGHT_TO_LEFT)
         ask(url, RENAME, path="first", key="second")
         ask(url, RENAME, path="second", key=f"third {KEY}")
         yield url
@@ -316,8 +317,10 @@ async def test_the_menu_costs_what_the_page_says(store_url: str, demo_store: str
         reply = await Client(store, CategoryNode).ask(query)
     roots = reply.data["categories"]
     rounds = reply.rounds if store_url.startswith("dynamodb:") else int(COST["rounds"])  # SQLite has others
-    costs = (len(roots["nodes"]), count(roots), reply.requests, rounds, reply.units)
-    assert costs == tuple(float(number) for number in COST.groups())
+    version = not store_url.startswith("dynamodb:")  # of the roots, which SQLite does not read
+    *told, units = (float(number) for number in COST.groups())
+    assert (len(roots["nodes"]), count(roots), reply.requests + version, rounds) == tuple(told)
+    assert reply.units + version == pytest.approx(units, abs=1.0 if version else 0.0)  # SQLite's are an estimate
 
 
 def count(listed: dict) -> int:

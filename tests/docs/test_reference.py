@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from graph import errors
-from graph.error_codes import ERROR_CODES
+from graph.errors import ERROR_CODES
 from store.errors import CladeError
 from tests.readme import README
 

@@ -22,7 +22,7 @@ TASKS = {
     "import csv": ("importing.html", "clade import location stores.csv"),
     "from my table": ("from-your-table.html", "--describe"),
     "rename a level": ("changing-a-hierarchy.html", 'was="Town"'),
-    "move a subtree": ("writing.html", "renameLocation("),
+    "move a subtree": ("writing.html", "moveLocation("),
     "who may see what": ("rights.html", "clade key create"),
     "api key": ("rights.html", "clade key create"),
     "cache": ("caching.html", "CLADE_MAX_AGE_SECONDS=60 clade serve"),

@@ -42,17 +42,20 @@ class Places:
         types = {"attributes": "LocationAttributes!", "names": "[LocalizedNameInput!]"}
         head = ", ".join(f"${name}: {types[name]}" for name in variables)
         passed = "".join(f", {name}: ${name}" for name in variables)
-        operation = f"mutation{f'({head})' if head else ''} {{ {field}({arguments}{passed}) {{ node {{ id }} }} }}"
+        call = f"{field}(input: {{{arguments}{passed}}})"
+        operation = f"mutation{f'({head})' if head else ''} {{ {call} {{ node {{ id }} userErrors {{ code }} }} }}"
         answer = self.ask(operation, **variables)
         assert answer.get("errors", [{}])[0].get("extensions", {}).get("code") not in (
             "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED", "BAD_USER_INPUT",
         ), answer  # fmt: skip
-        return "errors" not in answer
+        faults = [fault["code"] for fault in (answer["data"] or {}).get(field, {}).get("userErrors", ())]
+        assert not {"BAD_USER_INPUT", "BAD_PATH"} & set(faults), answer
+        return "errors" not in answer and not faults
 
     def create(self, path, level, name=None, **arguments):
         """Create a node; whether that was possible."""
         parent, _, key = path.rpartition("/")
-        given = f"{f'parent: {json.dumps(parent)}, ' if parent else ''}key: {json.dumps(key)}"
+        given = f"{f'parent: {{path: {json.dumps(parent)}}}, ' if parent else ''}key: {json.dumps(key)}"
         given += "".join(f", {key}: {json.dumps(value)}" for key, value in arguments.items())
         attributes = {{"POSTAL_CODE": "postalCode"}.get(level, level.lower()): {"population": len(path)}}
         return self.write("createLocation", f"{given}, name: {json.dumps(name or key)}", attributes=attributes)
@@ -131,16 +134,16 @@ def test_each_kind_of_change_arrives(places):
     for mutation in (
         lambda: places.create("US/NY/Albany", "CITY", id="a,`b]&&(é"),  # an id that filters and addresses have to quote
         lambda: places.write(
-            "updateLocation", 'path: "US", name: "States", names: [{language: "de", text: "Staaten"}]'
+            "updateLocation", 'node: {path: "US"}, name: "States", names: [{language: "de", text: "Staaten"}]'
         ),
-        lambda: places.write("renameLocation", 'path: "US/NE", key: "Nebraska"'),
-        lambda: places.write("moveLocation", 'path: "US/Nebraska/Omaha", to: "US/NY"'),
-        lambda: places.write("moveLocation", 'path: "US/NY", to: "FR"'),
-        lambda: places.write("deleteLocation", 'path: "FR/NY/Albany"'),
-        lambda: places.write("deleteLocation", 'path: "FR/NY/Omaha", policy: CASCADE'),
-        lambda: places.write("deleteLocation", 'path: "FR/IDF", policy: REPARENT'),
-        lambda: places.write("renameLocation", 'path: "US", key: "USA"'),
-        lambda: places.write("deleteLocation", 'path: "FR", policy: CASCADE'),
+        lambda: places.write("moveLocation", 'node: {path: "US/NE"}, key: "Nebraska"'),
+        lambda: places.write("moveLocation", 'node: {path: "US/Nebraska/Omaha"}, to: {parent: {path: "US/NY"}}'),
+        lambda: places.write("moveLocation", 'node: {path: "US/NY"}, to: {parent: {path: "FR"}}'),
+        lambda: places.write("deleteLocation", 'node: {path: "FR/NY/Albany"}'),
+        lambda: places.write("deleteLocation", 'node: {path: "FR/NY/Omaha"}, policy: CASCADE'),
+        lambda: places.write("deleteLocation", 'node: {path: "FR/IDF"}, policy: REPARENT'),
+        lambda: places.write("moveLocation", 'node: {path: "US"}, key: "USA"'),
+        lambda: places.write("deleteLocation", 'node: {path: "FR"}, policy: CASCADE'),
         lambda: places.create("FR", "COUNTRY", "France again"),
     ):
         assert mutation()
@@ -158,8 +161,8 @@ def test_a_node_that_came_back_has_none_of_its_former_descendants(places):
     assert places.create("US/KS", "STATE", id="kansas")
     assert places.create("US/KS/Wichita", "CITY")
     places.follow()
-    assert places.write("moveLocation", 'path: "US/KS", to: "FR"')
-    assert places.write("deleteLocation", 'path: "FR", policy: CASCADE')
+    assert places.write("moveLocation", 'node: {path: "US/KS"}, to: {parent: {path: "FR"}}')
+    assert places.write("deleteLocation", 'node: {path: "FR"}, policy: CASCADE')
     assert places.create("US/KS", "STATE", id="kansas")  # undoes its deletion alone
     places.follow()
     assert places.indexed() == places.documents()
@@ -183,12 +186,16 @@ def edit(places, rng, number):
         return bool(levels) and places.create(f"{path}/n{number}".removeprefix("/"), rng.choice(levels))
     quoted = json.dumps(path)
     if roll < 0.5:
-        return places.write("updateLocation", f'path: {quoted}, name: "name {number}"')
+        return places.write("updateLocation", f'node: {{path: {quoted}}}, name: "name {number}"')
     if roll < 0.65:
-        return places.write("renameLocation", f'path: {quoted}, key: "r{rng.randrange(6)}"')
+        return places.write("moveLocation", f'node: {{path: {quoted}}}, key: "r{rng.randrange(6)}"')
     if roll < 0.85:
-        return places.write("moveLocation", f"path: {quoted}, to: {json.dumps(rng.choice(list(nodes)))}")
-    return places.write("deleteLocation", f"path: {quoted}, policy: {rng.choice(['CASCADE', 'REPARENT', 'REFUSE'])}")
+        return places.write(
+            "moveLocation", f"node: {{path: {quoted}}}, to: {{parent: {{path: {json.dumps(rng.choice(list(nodes)))}}}}}"
+        )
+    return places.write(
+        "deleteLocation", f"node: {{path: {quoted}}}, policy: {rng.choice(['CASCADE', 'REPARENT', 'REFUSE'])}"
+    )
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, SEEDS))])
@@ -228,7 +235,7 @@ def test_a_large_move_arrives_when_it_has_ended(places):
     for number in range(60):
         assert places.create(f"US/NE/city{number}", "CITY")
     places.follow()
-    places.write("renameLocation", 'path: "US/NE", key: "Nebraska"')
+    places.write("moveLocation", 'node: {path: "US/NE"}, key: "Nebraska"')
     end = time.monotonic() + SECONDS
     while "US/Nebraska/city59" not in places.nodes() and time.monotonic() < end:
         places.follow()
@@ -239,8 +246,8 @@ def test_a_large_move_arrives_when_it_has_ended(places):
 async def test_a_tree_whose_changes_have_expired_is_read_again(places):
     plant(places)
     places.follow()
-    assert places.write("deleteLocation", 'path: "US/NE/Omaha", policy: CASCADE')
-    assert places.write("moveLocation", 'path: "US/NY", to: "FR"')
+    assert places.write("deleteLocation", 'node: {path: "US/NE/Omaha"}, policy: CASCADE')
+    assert places.write("moveLocation", 'node: {path: "US/NY"}, to: {parent: {path: "FR"}}')
     saved = json.loads(places.file.read_text())
     items = [log_key("location#US", number) for number in range(1, 100)]
     found = [item for item in await places.store.get(items, ReadUsage()) if item is not None]
@@ -258,7 +265,7 @@ async def test_a_tree_whose_changes_have_expired_is_read_again(places):
 def test_a_lost_file_is_a_new_start_and_leaves_nothing_behind(places):
     plant(places)
     places.follow()
-    assert places.write("deleteLocation", 'path: "US/NE/Omaha", policy: CASCADE')
+    assert places.write("deleteLocation", 'node: {path: "US/NE/Omaha"}, policy: CASCADE')
     places.file.unlink()
     places.follow()
     assert places.indexed() == places.documents()
@@ -308,7 +315,7 @@ def test_the_program_goes_on_where_it_was_killed(places):
             time.sleep(0.02)
         first.kill()
     assert places.indexed() != places.documents()
-    assert places.write("moveLocation", 'path: "US/NE", to: "FR"')
+    assert places.write("moveLocation", 'node: {path: "US/NE"}, to: {parent: {path: "FR"}}')
     with places.start("--once") as second:
         said, errors = second.communicate(timeout=SECONDS)
     assert (second.returncode, errors) == (0, ""), said

@@ -33,7 +33,7 @@ class Shelf(Node, hierarchy="shelf", many="shelves"):
 class {level}(Shelf, under=None):
     """A shelf for something."""
 '''
-CREATE = 'mutation {{ createShelf(key: "{0}", name: "{0}", attributes: {{ {0}: true }}) {{ node {{ path }} }} }}'
+CREATE = 'mutation {{ createShelf(input: {{key: "{0}", name: "{0}", level: {1}}}) {{ node {{ path }} }} }}'
 SHOWN = "{ shelves { nodes { path level } } }"
 
 
@@ -150,7 +150,7 @@ def two_shops(folder):
 def test_two_applications_in_one_process_have_hierarchies_and_stores_of_their_own(folder):
     with serving(two_shops(folder)) as url:
         for name in ("books", "shoes"):
-            made = ask(f"{url}/{name}/graphql", CREATE.format(name))
+            made = ask(f"{url}/{name}/graphql", CREATE.format(name, name.upper()))
             assert made == {"data": {"createShelf": {"node": {"path": name}}}}
         for name in ("books", "shoes"):
             shelves = ask(f"{url}/{name}/graphql", SHOWN)["data"]["shelves"]["nodes"]

@@ -59,9 +59,11 @@ def status(page):
 
 
 def search(page, text):
-    """Type a text, and wait for its hits."""
-    with page.expect_response("**/graphql"):
+    """Type a text, and wait for the hits of all of it: a slow typist is shown those of its first letters before."""
+    with page.expect_response(lambda one: f'"text":"{text}"' in (one.request.post_data or "")) as answered:
         field(page).press_sequentially(text)
+    answered.value.finished()
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")  # they are drawn
     page.locator(HITS).first.wait_for()
 
 

@@ -41,9 +41,13 @@ class Recorder:
 
         async def sending(message: Message) -> None:
             answered.extend(message.get("body", b""))
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                self.remember(sent, answered)  # before its end is sent: whoever asked looks at once
             await send(message)
 
         await self.app({**scope, "headers": [*scope["headers"], (b"clade-reads", b"1")]}, receiving, sending)
+
+    def remember(self, sent: bytes, answered: bytes) -> None:
         parameters, answer = json.loads(sent), json.loads(answered)
         reads = answer.get("extensions", {}).get("reads", {})
         self.operations.append(Operation(parameters["query"], parameters.get("variables") or {}, reads))

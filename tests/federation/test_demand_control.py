@@ -88,9 +88,9 @@ def test_changes_cost_what_the_logs_of_large_trees_read(costs):
 )
 def test_order_and_condition_cost_the_nodes_of_the_list_outside_of_the_page(costs, name, argument):
     roots = costs.ask(TREES % "(first: 120)")[0]["locations"]["nodes"]
-    (_, plain), (_, arranged) = costs.ask(BELOW_ROOTS % ""), costs.ask(BELOW_ROOTS % f", {argument}")
+    (_, plain), (_, ordered) = costs.ask(BELOW_ROOTS % ""), costs.ask(BELOW_ROOTS % f", {argument}")
     beyond = [root["childCount"] - PAGE for root in roots if root["childCount"] > PAGE]
-    assert abs(arranged["items"] - plain["items"] - sum(beyond)) <= len(beyond), "a page reads one node ahead"
+    assert abs(ordered["items"] - plain["items"] - sum(beyond)) <= len(beyond), "a page reads one node ahead"
     assert is_near(ARGUMENTS[name], beyond)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.federation.conftest import HERE, Served, clade_over, gateway_before, needs_npm
-from tests.federation.places import CATEGORIES, CITIES, id_of, place
+from tests.federation.places import CATEGORIES, CITIES, PLACES, id_of, place
 
 pytestmark = needs_npm
 
@@ -158,3 +158,23 @@ def test_names_in_languages_are_asked_for_through_the_gateway(gateway):
         "names": [{"language": "de", "text": "Stadt 0"}],
     }
     assert gateway.ask(query, languages=["de-AT"]) == {"data": {"city": city}}
+
+
+def test_faults_of_a_mutation_come_through_with_the_gateway_s_default_settings(tmp_path):
+    """A gateway may hide the extensions of errors, but not data."""
+    url = f"sqlite:///{tmp_path / 'clade.db'}"
+    with (
+        clade_over(url, PLACES[:5], WRITES="on", FEDERATION_EXPOSE="mutations") as clade,
+        gateway_before(clade, tmp_path) as gateway,
+    ):
+        answer = gateway.ask(
+            """mutation { createLocation(input: {parent: {path: "Lemuria"}, key: "Mu", name: "", level: CITY}) {
+                node { path } userErrors { code message field } } }"""
+        )
+        assert "errors" not in answer
+        made = answer["data"]["createLocation"]
+        assert made["node"] is None
+        assert [(one["code"], one["field"]) for one in made["userErrors"]] == [
+            ("BAD_USER_INPUT", ["name"]),
+            ("NOT_FOUND", ["parent"]),
+        ]

@@ -14,7 +14,7 @@ from typing import Any
 from graphql import build_schema
 
 from store.connect import opened
-from store.dynamodb.table_definition import table_definition
+from store.dynamodb.table import table_definition
 from store.engine.usage import ReadUsage
 from store.model.items import Put, key_of
 from tests import engines

@@ -19,6 +19,7 @@ from store.api_keys import add_key, new_key, revoke_key
 from store.connect import opened
 from tests.golden.asking import Client, asking, command
 from tests.golden.promises import CLASSES
+from tests.user_errors import take_user_errors, with_user_errors
 
 START = 2_871_763_200.0  # 2061-01-01 in UTC
 STEP_SECONDS = 61.0
@@ -153,40 +154,51 @@ async def write_more(client: Client) -> None:
 
     async def make(document: str) -> None:
         clock.step()
-        reply = await client.ask(document, key="editor")
+        reply = await client.ask(with_user_errors(document), key="editor")
         assert "errors" not in reply, (document, reply)
+        assert take_user_errors(reply["data"]) == [], document
 
-    async def edit(kind: str, **arguments: Any) -> None:
-        await make(mutation(kind, **arguments))
+    async def edit(kind: str, path: str | None = None, **given: Any) -> None:
+        node = {"node": at(path)} if path else {}
+        await make(mutation(kind, **node, **given))
+
+    def below(path: str) -> dict[str, Any]:
+        return {"parent": at(path)}
 
     await make(ONCE)
-    await edit("createPlace", parent="FR", key="Lyon", name="Lyon", id="place:lyon", attributes={"town": {"people": 5}})
+    await edit(
+        "createPlace", **below("FR"), key="Lyon", name="Lyon", id="place:lyon", attributes={"town": {"people": 5}}
+    )
     for people in (6, 7, None):
-        await edit("updatePlace", path="FR/Lyon", attributes={"town": {"people": people}})
-    await edit("updatePlace", path="FR/Lyon", names=[{"language": "en", "text": "Lyons"}], name="Lugdunum")
-    await edit("renamePlace", path="FR/Lyon", key="Lugdunum")
-    await edit("renamePlace", path="FR/Lugdunum", key="Lyon")
-    await edit("movePlace", path="FR/Paris", to="XX")
-    await edit("reorderPlace", path="XX/Київ", first=True)
-    await edit("reorderPlace", path="XX/東京", after="XX/서울")
-    await edit("reorderPlace", path="FR", first=True)
-    await edit("deletePlace", path="XX/Αθήνα")
-    await edit("moveGoldenThing", path="Store/a", to="Deep")
-    await edit("deleteGoldenThing", path="Store/b")
-    await edit("createPlace", parent="FR", key="Nice", name="Nice", id="nice", attributes={"town": {"mayor": "Z"}})
-    await edit("deletePlace", path="FR/Nice")
-    await edit("createPlace", parent="FR", key="Nizza", name="Nizza", id="nice", attributes={"town": {}})
-    await edit("createGoldenThing", parent="Store", key="b", name="Another", attributes={"sample": {"number": 9}})
-    await edit("deleteNote", path="A/1", policy=Word("CASCADE"))
-    await edit("deleteNote", path="A/4", policy=Word("REPARENT"))
-    await edit("moveNote", path="A/2", to=None)
-    await edit("moveNote", path="A/3", to="B")
+        await edit("updatePlace", "FR/Lyon", attributes={"town": {"people": people}})
+    await edit("updatePlace", "FR/Lyon", names=[{"language": "en", "text": "Lyons"}], name="Lugdunum")
+    await edit("movePlace", "FR/Lyon", key="Lugdunum")
+    await edit("movePlace", "FR/Lugdunum", key="Lyon")
+    await edit("movePlace", "FR/Paris", to=below("XX"))
+    await edit("movePlace", "XX/Київ", position={"first": True})
+    await edit("movePlace", "XX/東京", position={"after": at("XX/서울")})
+    await edit("movePlace", "FR", position={"first": True})
+    await edit("deletePlace", "XX/Αθήνα")
+    await edit("moveGoldenThing", "Store/a", to=below("Deep"))
+    await edit("deleteGoldenThing", "Store/b")
+    await edit("createPlace", **below("FR"), key="Nice", name="Nice", id="nice", attributes={"town": {"mayor": "Z"}})
+    await edit("deletePlace", "FR/Nice")
+    await edit("createPlace", **below("FR"), key="Nizza", name="Nizza", id="nice", attributes={"town": {}})
+    await edit("createGoldenThing", **below("Store"), key="b", name="Another", attributes={"sample": {"number": 9}})
+    await edit("deleteNote", "A/1", policy=Word("CASCADE"))
+    await edit("deleteNote", "A/4", policy=Word("REPARENT"))
+    await edit("moveNote", "A/2", to={"root": True})
+    await edit("moveNote", "A/3", to=below("B"))
 
 
-def mutation(kind: str, **arguments: Any) -> str:
+def at(path: str) -> dict[str, str]:
+    return {"path": path}
+
+
+def mutation(kind: str, once: str | None = None, **given: Any) -> str:
     """The document of a mutation."""
-    written = ", ".join(f"{name}: {literal(value)}" for name, value in arguments.items())
-    return f"mutation {{ {kind}({written}) {{ node {{ id }} }} }}"
+    key = "" if once is None else f", idempotencyKey: {literal(once)}"
+    return f"mutation {{ {kind}(input: {literal(given)}{key}) {{ node {{ id }} }} }}"
 
 
 class Word(str):
@@ -205,7 +217,7 @@ def literal(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-ONCE = mutation("createNote", key="Once", name="Once", attributes={"page": True}, idempotencyKey="golden-1")
+ONCE = mutation("createNote", "golden-1", key="Once", name="Once", level=Word("PAGE"))
 """A mutation that is made once, however often it is sent."""
 
 

@@ -1,27 +1,27 @@
 """The application over a schema of a few fields, for tests of HTTP itself."""
 
 import asyncio
-from collections import Counter
 from typing import Any, Self
-from weakref import WeakSet
 
 import strawberry
 from starlette.types import ASGIApp
 from strawberry.scalars import JSON
 
 from graph.auth.authentication import Authenticator
+from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.hierarchies.example_queries import Example
+from graph.operation import context as operation_context
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
+from graph.server.admission import ConcurrencyLimiter
 from graph.server.asgi_app import build_app
-from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.event_stream import EventStreams
-from graph.server.graceful_shutdown import GracefulShutdown
+from graph.server.lifecycle import GracefulShutdown
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
-from resolvers.access.caller import Caller
 from resolvers.past.change_follower import ChangeFollower
-from resolvers.session.budget import Budget
+from resolvers.session.request import Request
 from store.errors import BadPath, Unavailable
 
 MAX_BODY_BYTES = 40_000
@@ -74,29 +74,18 @@ class Mutation:
     def change(self) -> int:
         return 1
 
+    @strawberry.mutation
+    def unwritable(self) -> JSON:
+        return object()
 
-class Context:
+
+class Context(operation_context.Context):
+    """The context of a request that reads nothing, with reads to report all the same."""
+
     def __init__(self) -> None:
-        self.budget = Budget()
-        self.errors_left_out: Counter[str] = Counter()
-        self.unfinished: WeakSet[object] = WeakSet()
+        super().__init__(Request(SmallStore(), {}), {})
 
-    def act_for(self, caller: Caller) -> None:
-        """There is nothing that is hidden from anybody."""
-
-    def stop(self) -> None:
-        """There is nothing that reads."""
-
-    def snapshot_if_torn(self) -> None:
-        """There is nothing that anybody writes."""
-
-    async def is_steady(self) -> bool:
-        return True
-
-    def trace_reads(self) -> None:
-        """There is nothing that reads."""
-
-    def calls_report(self) -> dict[str, object]:
+    def calls_report(self) -> dict[str, Any]:
         calls = [
             {"operation": "BatchGetItem", "index": "table", "keys": ['pk = "box" AND sk = "#"'] * 2, "moreKeys": 3}
             | {"consistentRead": True, "items": 5, "units": 0.5, "round": 1},
@@ -105,7 +94,7 @@ class Context:
         ]
         return {"fromCache": {"pages": 4, "records": 9}, "calls": calls, "moreCalls": 8}
 
-    def reads_report(self) -> dict[str, object]:
+    def reads_report(self) -> dict[str, Any]:
         return {"requests": 2, "rounds": 1, "items": 7, "units": 1}
 
 
@@ -115,6 +104,11 @@ class SmallStore:
     def __init__(self) -> None:
         self.is_open = False
         self.down = False
+
+    is_remote = True
+
+    def token(self) -> None:
+        """It has none, as DynamoDB."""
 
     async def health(self) -> None:
         if self.down:
@@ -149,6 +143,6 @@ def small_app(
         "authenticator": Authenticator(ApiKeyAuthenticator(store)),
     } | parts
     whole = Settings(max_body_bytes=MAX_BODY_BYTES, **settings or {})
-    execution = execution or Execution(schema, Context, limits=limits)
+    execution = execution or Execution(schema, Context, PlanCache(core_schema(schema), {}), limits=limits)
     streams = EventStreams(execution, ChangeFollower(store), usual["limiter"], usual["drain"])
     return build_app(whole, store, execution, streams=streams, **usual)

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from graph.errors import STORE_MESSAGE
-from graph.server import health
+from graph.server import lifecycle
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 
@@ -46,7 +46,7 @@ def test_every_response_has_the_security_headers(client, method, path, status):
 
 
 def test_an_error_500_has_the_security_headers(client):
-    answer = client.post("/graphql", json={"query": "{ unwritable }"})
+    answer = client.post("/graphql", json={"query": "mutation { unwritable }"})
     assert (answer.status_code, answer.headers["x-content-type-options"]) == (500, "nosniff")
 
 
@@ -71,7 +71,7 @@ def test_a_store_that_does_not_respond_is_not_ready(client, store, monkeypatch):
     async def silent():
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(health, "READY_SECONDS", 0.05)
+    monkeypatch.setattr(lifecycle, "READY_SECONDS", 0.05)
     monkeypatch.setattr(store, "health", silent)
     answer = client.get("/readyz")
     assert answer.status_code == 503

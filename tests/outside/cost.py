@@ -43,7 +43,7 @@ BODY = 225_000
 POLL_SECONDS = 0.02
 LITERALS = 1800  # of the 2,000 tokens of a document
 BOUNDS = {"orderBy": 4, "languages": 20, "level": 2, "paths": 1000, "ids": 1000, "representations": 1000,
-          "names": 50, "in": 100, "and": 50, "or": 50}  # fmt: skip
+          "names": 50, "in": 100, "and": 50, "or": 50, "edits": 100}  # fmt: skip
 _made: dict[tuple[str, str, int], list[Any]] = {}
 PROMISES = (
     ("security.md", "Arguments are bounded before they are processed"),
@@ -107,6 +107,11 @@ def values(name: str, kind: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
             if key not in _made:  # lists of tens of thousands, which many fields take
                 _made[key] = [small(kind.of_type, name, number) for number in range(count)]
             yield f"{name} of {count}", _made[key]
+        if name == "edits":
+            for verb, one in get_nullable_type(kind.of_type).fields.items():
+                for count in (BOUNDS[name], BOUNDS[name] + 1):
+                    edits = [{verb: small(one.type, verb, number)} for number in range(count)]
+                    yield f"{name} of {count} times {verb}", edits
         if name == "orderBy":
             for count in (BOUNDS["languages"], BOUNDS["languages"] * 10):
                 tags = [_tag(number) for number in range(count)]
@@ -114,7 +119,7 @@ def values(name: str, kind: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
             for field, direction in itertools.product(("KEY", "PATH", "POSITION"), ("ASC", "DESC")):
                 yield f"{name} {field} {direction}", [{"field": field, "direction": direction}]
     elif isinstance(kind, GraphQLInputObjectType):
-        if depth > 3:
+        if depth > 4:
             return
         seen = set()
         for field, one in kind.fields.items():
@@ -150,6 +155,10 @@ def small(kind: Any, name: str, number: int = 0) -> Any:
         needed = {f: small(one.type, f, number) for f, one in kind.fields.items() if str(one.type).endswith("!")}
         if "and" in kind.fields:
             return {"name": {"eq": f"x{number}"}}
+        if "level" in kind.fields and "key" in kind.fields:  # a new node
+            return {**needed, "level": "CARD", "attributes": {"card": {"title": "x"}}, "parent": {"path": "R"}}
+        if "position" in kind.fields:  # a move
+            return {**needed, "position": {"first": True}}
         return needed or {next(iter(kind.fields)): small(next(iter(kind.fields.values())).type, "")}
     known = {"Path": f"R/{number}", "ID": f"thing:{number}", "Boolean": True, "Int": number, "Long": 2**60 + number,
              "Float": number + 0.5, "Decimal": f"{number}.5", "Date": "2024-02-29", "DateTime": "2024-02-29T00:00:00Z",
@@ -183,9 +192,7 @@ def requests(schema: GraphQLSchema) -> Iterator[Request]:
 
 
 def _forms(label: str, shape: str, name: str, field: GraphQLField, argument: str, value: Any) -> Iterator[Request]:
-    fixed = {"path": '"R"', "key": '"new"', "name": '"new"', "text": '"a"', "latitude": "1", "longitude": "1",
-             "dryRun": "true"}  # fmt: skip
-    fixed["attributes"] = "{box: {}}" if name.startswith("create") else ""
+    fixed = {"path": '"R"', "text": '"a"', "latitude": "1", "longitude": "1", "dryRun": "true"}
     given = {}
     for other, one in field.args.items():
         if other != argument and fixed.get(other) and (str(one.type).endswith("!") or other == "dryRun"):

@@ -15,6 +15,7 @@ from typing import Any
 from tests.outside import wrong_files
 from tests.outside.extreme_values import Values
 from tests.outside.failures import Wrong
+from tests.outside.mutations import FAULTS
 from tests.outside.parts import Part
 from tests.outside.processes import EXTREMES, Place, Server, command
 
@@ -44,9 +45,11 @@ CONTENT = """ id path key name level depth names { language text } note
 PARCEL = "fragment P on Parcel { code size corner { x y } days price { amount currency } }"
 WRITTEN = " revision updatedAt changedBy history { totalCount } "
 CREATE = f"""
-mutation($parent: Path, $key: String!, $name: String!, $names: [LocalizedNameInput!], $attributes: ThingAttributes!) {{
-  createThing(parent: $parent, key: $key, name: $name, names: $names, attributes: $attributes) {{
-    node {{ {CONTENT} }} }} }} {PARCEL}"""
+mutation(
+  $parent: ThingBy, $key: String!, $name: String!, $names: [LocalizedNameInput!], $attributes: ThingAttributes!
+) {{
+  createThing(input: {{parent: $parent, key: $key, name: $name, names: $names, attributes: $attributes}}) {{
+    node {{ {CONTENT} }} {FAULTS} }} }} {PARCEL}"""
 
 
 def run(place: Place, seed: int, until: float) -> Counter[str]:
@@ -106,9 +109,9 @@ class Source:
         attributes, names, name = values.attributes(), values.names(), values.text(500)
         key = str(number) if number < LEVELS and self.chance.random() < 0.5 else values.key(number)
         for _ in range(8):
-            node = {"parent": parent or None, "key": key, "name": name, "names": names}
+            node = {"parent": {"path": parent} if parent else None, "key": key, "name": name, "names": names}
             answer = self.server.ask(CREATE, node | {"attributes": {"box": attributes}})
-            if not answer.errors:
+            if not answer.codes:
                 self.counts["nodes with extreme values"] += 1
                 self.counts["extreme values"] += len(attributes)
                 got = answer.data["createThing"]["node"]
@@ -120,7 +123,7 @@ class Source:
             if "INTERNAL_SERVER_ERROR" in answer.codes:
                 raise Wrong("no internal errors", [CREATE], node, answer.json)
             self.counts["refused inputs"] += 1
-            refused = answer.errors[0]["message"]
+            refused = {name for fault in answer.user_errors for name in fault["field"] or ()}
             attributes = {k: v for k, v in attributes.items() if k not in refused and self.chance.random() < 0.8}
             names = names if self.chance.random() < 0.7 else []
             key, name = (key, name) if self.chance.random() < 0.7 else (str(number), "x")

@@ -161,9 +161,10 @@ class Answer:
 
     @property
     def data(self) -> Any:
-        """The data of an answer without errors."""
+        """The data of an answer without errors and user errors."""
         found = self.json
         assert not found.get("errors"), found["errors"]
+        assert not self.user_errors, self.user_errors
         return found["data"]
 
     @property
@@ -171,8 +172,16 @@ class Answer:
         return list(self.json.get("errors") or ())
 
     @property
+    def user_errors(self) -> list[dict[str, Any]]:
+        """The user errors of all payloads that were asked for them."""
+        payloads = [one for one in (self.json.get("data") or {}).values() if isinstance(one, dict)]
+        return [fault for payload in payloads for fault in payload.get("userErrors") or ()]
+
+    @property
     def codes(self) -> list[str]:
-        return [error.get("extensions", {}).get("code", "") for error in self.errors]
+        """The codes of errors, then of user errors."""
+        codes = [error.get("extensions", {}).get("code", "") for error in self.errors]
+        return codes + [fault["code"] for fault in self.user_errors]
 
 
 class Server(Process):
@@ -244,7 +253,6 @@ def settings_of(store: str, **settings: str) -> dict[str, str]:
         **KEY_PAIR,
         "AWS_EC2_METADATA_DISABLED": "true",
         "CLADE_STORE": store,
-        "CLADE_LOG_FORMAT": "json",
         **ours,
     }
 

@@ -10,32 +10,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.outside.failures import Wrong
-from tests.outside.known import KNOWN
+from tests.outside.model.lists import Word
+from tests.outside.mutations import FAULTS, batch, create, delete, move, mutation, update, with_arguments
 from tests.outside.parts import Part
 from tests.outside.processes import EXTREMES, Place, Server, command
 
+ALL_OR_NOTHING = "in one transaction, or none of them"
 HIDDEN = "A hidden node **looks as if it did not exist**, in every field"
 NOT_FOUND = "it is null, absent from lists, not counted, and `NOT_FOUND` for mutations, with the"
 PART_FOUND = "A caller who may read a part of a hierarchy finds only nodes of this part, in the same order."
 PART_LISTED = "Callers with grants sort and filter what they see."
-SHARED = "a search shares its limits with hidden nodes"
+PART_ROOTS = "`locations` is in the order of levels, keys and paths"
+SHARED = "None shares a limit with hidden nodes."
 PROMISES = (
     ("rights.md", HIDDEN),
     ("rights.md", NOT_FOUND),
+    ("writing.md", ALL_OR_NOTHING),
     ("find-nodes.md", PART_FOUND),
     ("lists.md", PART_LISTED),
-    ("rights.md", "`totalCount` counts visible nodes"),
-    ("rights.md", "neither the order nor"),
+    ("rights.md", PART_ROOTS),
+    ("rights.md", "`totalCount` counts the grant roots that exist"),
+    ("rights.md", SHARED),
     ("rights.md", "An old path that redirects to a hidden node is not found."),
     ("rights.md", "In `changes` a move out of the visible paths is `DELETED`"),
-    (
-        "rights.md",
-        "A search in more than 2,000 visible nodes counts for `CLADE_MAX_READ_UNITS` as if it consumed all",
-    ),
     ("rights.md", "Only callers who may read everything get `extensions.reads`"),
 )
-VISIBLE_LIMIT = 2_000  # nodes of a part in which a search reads all of them and nothing else
-SEARCH_ITEMS = 1_750  # that a search reads in a larger part
+VISIBLE_LIMIT = 5_000  # nodes of a part in which a search reads all of them; in a larger one it is refused
+SEARCH_ITEMS = 1_750  # that no search exceeds
 HEADERS = ("cache-control", "vary", "content-type", "surrogate-key", "cache-tag", "www-authenticate", "age")
 CALLERS = {
     "reads a part": ("read:thing/T/a",),
@@ -96,8 +97,7 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
         counts += differing(place, chance, kind, number, share=2 if until - time.monotonic() > 15 else 8)
     if until - time.monotonic() > 30:
         counts += full_search(place, VISIBLE_LIMIT)
-        if SHARED not in KNOWN:
-            counts += full_search(place, VISIBLE_LIMIT + 1)
+        counts += full_search(place, VISIBLE_LIMIT + 1)
     return counts
 
 
@@ -118,28 +118,49 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
             for query in chance.sample(queries, len(queries) // share):
                 worlds.compare(caller, query, f"reads compared {turn} the writes")
             if turn == "before":
-                for field in _mutations(caller):
-                    mutation = f"mutation {{ {field} {{ node {{ id path revision parent {{ path }} }} {_PLAN} }} }}"
-                    answer = worlds.compare(caller, mutation, "mutations compared")
-                    path = re.match(r'(?:update|delete|rename)Thing\(path: "([^"]+)"', field)
-                    if path and visibility(caller, path[1]) == "hidden":
-                        codes = [error["extensions"]["code"] for error in answer["errors"]]
-                        worlds.expect(caller, mutation, NOT_FOUND, ["NOT_FOUND"], codes)
+                _change_all(worlds, caller)
         if place.kind == "dynamodb":
             time.sleep(2.5)  # lists follow within CLADE_SETTLE_SECONDS
     _end(worlds)
     return worlds.counts
 
 
-_PLAN = "plan { nodes transactions writeUnits collisions } previousParent { path }"
+_SELECTION = "node { id path revision parent { path } } plan { nodes transactions writeUnits }"
+_RELATED = {"move": " previousParent { path }", "delete": " previousParent { path }"}
 
 
-def visibility(caller: str, path: str) -> str:
-    """What the grants of a caller make of a path: all of it, path and name of what is above a grant, or nothing."""
-    tops = [grant.partition("/")[2] for grant in CALLERS[caller]]
-    if any(f"{path}/".startswith(f"{top}/") for top in tops):
-        return "all"
-    return "above" if any(top.startswith(f"{path}/") for top in tops) else "hidden"
+def _change_all(worlds: Worlds, caller: str) -> None:
+    """Every kind of mutation. One that names a hidden node is told that there is none; a batch with one is not made."""
+    for field, named in _mutations(caller):
+        asked = mutation(field, _SELECTION + _RELATED.get(field.split("Thing")[0], ""))
+        answer = worlds.compare(caller, asked, "mutations compared")
+        if named and not sees(caller, named):
+            codes = [fault["code"] for fault in answer["data"]["made"]["userErrors"]]
+            worlds.expect(caller, asked, NOT_FOUND, ["NOT_FOUND"], codes)
+    for field, is_allowed in _batches(caller):
+        asked = f"mutation {{ {field} {{ nodes {{ path revision }} {FAULTS} }} }}"
+        before = _states(worlds, caller)
+        answer = worlds.compare(caller, asked, "batches compared")
+        made = bool(answer["data"] and answer["data"]["editThings"]["nodes"])
+        worlds.expect(caller, asked, ALL_OR_NOTHING, is_allowed, made)
+        if not made:
+            worlds.expect(caller, asked, ALL_OR_NOTHING, before, _states(worlds, caller))
+
+
+def _states(worlds: Worlds, caller: str) -> Any:
+    """The nodes of the part that a caller may write, in the second world."""
+    query = f'{{ thing(path: "{_home(caller)}") {{ revision descendants {{ nodes {{ id path revision }} }} }} }}'
+    return worlds.more.ask(query, key=worlds.keys["admin"]).data
+
+
+def tops_of(caller: str) -> list[str]:
+    """The paths that the grants of a caller name, none of which is below another."""
+    return [grant.partition("/")[2] for grant in CALLERS[caller]]
+
+
+def sees(caller: str, path: str) -> bool:
+    """Whether a caller may read the node at a path."""
+    return any(f"{path}/".startswith(f"{top}/") for top in tops_of(caller))
 
 
 def _search_part(worlds: Worlds, caller: str, under: str | None) -> None:
@@ -147,10 +168,10 @@ def _search_part(worlds: Worlds, caller: str, under: str | None) -> None:
     below = f', under: "{under}"' if under else ""
     query = f'{{ searchThings(text: "lamp", first: 100{below}) {{ nodes {{ path }} complete }} }}'
     found = worlds.bare.ask(query, key=worlds.keys["admin"]).data["searchThings"]
-    if under and visibility(caller, under) == "hidden":
+    if under and not sees(caller, under):
         found["nodes"] = []
     got = worlds.bare.ask(query, key=worlds.keys[caller]).data["searchThings"]
-    expected = [node for node in found["nodes"] if visibility(caller, node["path"]) == "all"]
+    expected = [node for node in found["nodes"] if sees(caller, node["path"])]
     if found["complete"]:
         worlds.expect(caller, query, PART_FOUND, expected, got["nodes"])
         worlds.counts["searches compared with all nodes"] += 1
@@ -168,24 +189,30 @@ BACKWARDS = "(orderBy: {field: POSITION, direction: DESC}%s)"
 
 
 def _list_parts(worlds: Worlds, caller: str, chance: random.Random) -> None:
-    """A caller has of each list what is granted to her or above that, in the same order, also by pages."""
-    shown = [path for path in ("T", "T/a", "T/b", "T/c", "T/b/mine", "U") if visibility(caller, path) != "hidden"]
-    for path in (None, *shown):
-        relations = ("children", "descendants", "siblings") if path else ("things",)
-        for relation in relations:
-            arguments = (*PLACES, BACKWARDS) if relation != "descendants" else PLACES
-            for given in arguments:
+    """A caller has the nodes that her grants name as roots, and of each list below them what everybody has, also by
+    pages.
+    """
+    for path in [path for path in ("T", "T/a", "T/b", "T/c", "T/b/mine", "U") if sees(caller, path)]:
+        for relation in ("children", "descendants", "siblings"):
+            for given in (*PLACES, BACKWARDS) if relation != "descendants" else PLACES:
                 size, number = chance.choice(("first", "last")), chance.choice((1, 3, 5))
-                one = f"{relation}{given} {{ nodes {{ path }} }}"
-                query = f'{{ list: thing(path: "{path}") {{ {one} }} }}' if path else f"{{ {one} }}"
+                query = f'{{ list: thing(path: "{path}") {{ {relation}{given} {{ nodes {{ path }} }} }} }}'
                 wholes = [worlds.bare.ask(query % "", key=worlds.keys[each]).data for each in ("admin", caller)]
                 page = worlds.bare.ask(query % f", {size}: {number}", key=worlds.keys[caller]).data
-                whole, seen, part = ((got["list"] if path else got)[relation] for got in (*wholes, page))
-                nodes = [node for node in whole["nodes"] if visibility(caller, node["path"]) != "hidden"]
+                whole, seen, part = (got["list"][relation] for got in (*wholes, page))
+                nodes = whole["nodes"] if relation != "siblings" or path not in tops_of(caller) else []
                 worlds.expect(caller, query % "", PART_LISTED, nodes, seen["nodes"])
                 nodes = nodes[:number] if size == "first" else nodes[-number:]
                 worlds.expect(caller, query % f", {size}: {number}", PART_LISTED, nodes, part["nodes"])
                 worlds.counts["lists compared with all nodes"] += 1
+    roots = sorted([top for top in tops_of(caller) if top != "N"], key=lambda path: (path.rpartition("/")[2], path))
+    orders = {"": roots, "(orderBy: {field: PATH})": sorted(roots), "(last: 1)": roots[-1:]}
+    for given, paths in orders.items():
+        query = f"{{ things{given} {{ nodes {{ path parent {{ path }} ancestors {{ path }} }} totalCount }} }}"
+        nodes = [{"path": path, "parent": None, "ancestors": []} for path in paths]
+        found = worlds.bare.ask(query, key=worlds.keys[caller]).data["things"]
+        worlds.expect(caller, query, PART_ROOTS, {"nodes": nodes, "totalCount": len(roots)}, found)
+        worlds.counts["lists of roots compared"] += 1
 
 
 def _end(worlds: Worlds) -> None:
@@ -229,13 +256,12 @@ def _line(path: list[str], number: int, name: str = "") -> dict[str, Any]:
 
 def _differ(worlds: Worlds, kind: str, place: Place) -> None:
     """Write what no caller may see into the second world alone."""
-    _admin(worlds, 'updateThing(path: "T", attributes: {box: {small: 77, note: "withheld", state: OPEN}})')
+    _admin(worlds, update("T", attributes={"box": {"small": 77, "note": "withheld", "state": Word("OPEN")}}))
     # What comes from a hidden place or goes to one looks the same wherever that is.
     for home, servers in (("T/b", [worlds.bare]), ("H", [worlds.more])):
         for field in (
-            _creation([*home.split("/"), "in"], 3, id="in"), f'updateThing(path: "{home}/in", name: "Lamp in")',
-            f'moveThing(path: "{home}/in", to: "T/a")', _creation(["T", "a", "out"], 4, id="out"),
-            f'moveThing(path: "T/a/out", to: "{home}")',
+            _creation([*home.split("/"), "in"], 3, id="in"), update(f"{home}/in", name="Lamp in"),
+            move(f"{home}/in", "T/a"), _creation(["T", "a", "out"], 4, id="out"), move("T/a/out", home),
         ):  # fmt: skip
             _admin(worlds, field, servers)
     spots = [["H", "extra"], ["T", "b", "extra"], ["T", "aa"], ["T", "Z"], ["A"], ["T", "b", "n00", "extra"]]
@@ -252,11 +278,9 @@ def _differ(worlds: Worlds, kind: str, place: Place) -> None:
         worlds.script.append("to the second: 1,001 nodes named Lamp in H and T/b")
     else:
         for field in (
-            'renameThing(path: "T/b/n01", key: "renamed")', 'moveThing(path: "T/b/n02", to: "H")',
-            'deleteThing(path: "T/b/n03")', 'updateThing(path: "T/b/n04", name: "Lamp Aaa")',
-            'moveThing(path: "H/h", to: "T/b")', 'reorderThing(path: "T/b/n05", first: true)',
-            _creation(["T", "ab"], 1), 'renameThing(path: "T/ab", key: "ac")', 'deleteThing(path: "T/ac")',
-            'reorderThing(path: "T/b", first: true)',
+            move("T/b/n01", key="renamed"), move("T/b/n02", "H"), delete("T/b/n03"), update("T/b/n04", name="Lamp Aaa"),
+            move("H/h", "T/b"), move("T/b/n05", position={"first": True}), _creation(["T", "ab"], 1),
+            move("T/ab", key="ac"), delete("T/ac"), move("T/b", position={"first": True}),
         ):  # fmt: skip
             _admin(worlds, field)
     if place.kind == "dynamodb":
@@ -264,15 +288,14 @@ def _differ(worlds: Worlds, kind: str, place: Place) -> None:
 
 
 def _creation(path: list[str], number: int, id: str = "") -> str:
-    parent = f'parent: "{"/".join(path[:-1])}", ' if path[:-1] else ""
-    values = f"small: -1, latitude: 10.0{number}, longitude: 20.0"
-    key = f'key: "{path[-1]}", id: "{id or "-".join(path)}"'
-    return f'createThing({parent}{key}, name: "Lamp Aaa word1", attributes: {{box: {{{values}}}}})'
+    values = {"small": -1, "latitude": float(f"10.0{number}"), "longitude": 20.0}
+    more = {"id": id or "-".join(path), "name": "Lamp Aaa word1", "attributes": {"box": values}}
+    return create(path[-1], "/".join(path[:-1]), **more)
 
 
 def _admin(worlds: Worlds, field: str, servers: Sequence[Server] = ()) -> None:
     for server in servers or [worlds.more]:
-        server.ask(f"mutation {{ {field} {{ node {{ id }} }} }}", key=worlds.keys["admin"]).data  # noqa: B018
+        assert server.ask(mutation(field), key=worlds.keys["admin"]).data
         worlds.script.append(f"to the {'second' if server is worlds.more else 'first'}: {field}")
 
 
@@ -332,33 +355,63 @@ def _selections() -> Iterator[str]:
 _PAGE = "totalCount edges { cursor node { path } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }"
 
 
-def _mutations(caller: str) -> Iterator[str]:
-    """Mutations that are made, and ones that meet what is hidden, above or not there."""
-    homes = {"writes a part": "T/a", "writes below what is hidden": "T/b/mine", "writes a tree": "U"}
-    home = homes.get(caller, "T/a")
-    box = "attributes: {box: {small: 5}}"
-    yield f'createThing(parent: "{home}", key: "new", name: "Lamp new", {box})'
-    yield f'createThing(parent: "{home}", key: "own", id: "T-b-extra", name: "x", {box})'
-    yield f'createThing(key: "A", name: "x", {box})'
-    yield f'createThing(key: "N", name: "x", {box})'
+def _home(caller: str) -> str:
+    """The part that a caller may write, or one for a caller who may write nothing."""
+    return {"writes a part": "T/a", "writes below what is hidden": "T/b/mine", "writes a tree": "U"}.get(caller, "T/a")
+
+
+def _mutations(caller: str) -> Iterator[tuple[str, str | None]]:
+    """Mutations that are made, and ones that meet what is hidden, above or not there, each with the node to change.
+
+    None stands for a mutation that does not change a node that is there, or is refused for another reason.
+    """
+    home = _home(caller)
+    box = {"attributes": {"box": {"small": 5}}}
+    yield create("new", home, name="Lamp new", **box), None
+    yield create("own", home, id="T-b-extra", **box), None
+    yield create("A", **box), None
+    yield create("N", **box), None
     for hidden in ("T/b", "T/b/extra", "T/aa", "H", "H/extra", "T/nowhere"):
-        yield f'createThing(parent: "{hidden}", key: "new", name: "x", {box})'
-        yield f'updateThing(path: "{hidden}", name: "x", expectedRevision: 7)'
-        yield f'moveThing(path: "{home}/n00", to: "{hidden}")'
-        yield f'moveThing(path: "{hidden}", to: "{home}", dryRun: true)'
-        yield f'deleteThing(path: "{hidden}", policy: CASCADE, dryRun: true)'
-        yield f'reorderThing(path: "{home}/n01", before: "{hidden}")'
-        yield f'renameThing(path: "{hidden}", key: "other")'
+        id = {"id": f"thing:{hidden.replace('/', '-')}"}
+        yield create("new", hidden, **box), None
+        yield create("new", id, **box), None
+        yield move(f"{home}/n00", hidden), None
+        yield move(f"{home}/n00", id), None
+        yield move(f"{home}/n01", position={"before": {"path": hidden}}), None
+        yield move(f"{home}/n01", position={"after": id}), None
+        for node in (hidden, id):
+            yield update(node, name="x", expectedRevision=7), hidden
+            yield move(node, key="other"), hidden
+            yield move(node, position={"first": True}), hidden
+            yield with_arguments(move(node, home), dryRun=True), hidden
+            yield with_arguments(delete(node, "CASCADE"), dryRun=True), hidden
     top = home.rsplit("/", 1)[0]
-    yield f'renameThing(path: "{home}", key: "extra", dryRun: true)'
-    yield f'reorderThing(path: "{home}", first: true)'
-    yield f'deleteThing(path: "{top}", policy: REPARENT)'
-    yield f'renameThing(path: "{home}/n02", key: "n99")'
-    yield f'moveThing(path: "{home}/n03", to: "{home}/n04")'
-    yield f'deleteThing(path: "{home}/n04", policy: REFUSE)'
-    yield f'deleteThing(path: "{home}/n04", policy: REPARENT)'
-    yield f'updateThing(path: "{home}/n05", name: "Lamp five", {box}, idempotencyKey: "five")'
-    yield f'reorderThing(path: "{home}/n06", after: "{home}/n07")'
+    yield with_arguments(move(home, key="extra"), dryRun=True), None
+    yield move(home, position={"first": True}), None
+    yield delete(top, "REPARENT"), None
+    yield move(f"{home}/n02", key="n99"), None
+    yield move(f"{home}/n03", f"{home}/n04"), None
+    yield delete(f"{home}/n04"), None
+    yield delete(f"{home}/n04", "REPARENT"), None
+    yield with_arguments(update(f"{home}/n05", name="Lamp five", **box), idempotencyKey="five"), None
+    yield move(f"{home}/n06", position={"after": {"path": f"{home}/n07"}}), None
+
+
+def _batches(caller: str) -> Iterator[tuple[str, bool]]:
+    """Batches, and whether the caller may make them: one edit that she may not make is enough for a no."""
+    home = _home(caller)
+    first = update(f"{home}/n08", name="Lamp batch")
+    yield batch(first, create("batched", home, name="Lamp batched"), create("Q")), False
+    for hidden in ("T/b", "T/b/extra", "H/extra", "T/nowhere"):
+        id = {"id": f"thing:{hidden.replace('/', '-')}"}
+        for wrong in (
+            update(hidden, name="x"), update(id, name="x"), move(f"{home}/n09", hidden), move(f"{home}/n09", id),
+            move(id, home), delete(id, "CASCADE"), create("batched", id), move(f"{home}/n09", position={"after": id}),
+        ):  # fmt: skip
+            yield batch(first, wrong), False
+            yield batch(wrong, first), False
+    made = (move(f"{home}/n09", key="n10"), move(f"{home}/n10", key="n09"), create("in", f"{home}/n09"))
+    yield batch(first, *made), caller.startswith("writes")
 
 
 def full_search(place: Place, visible: int) -> Counter[str]:

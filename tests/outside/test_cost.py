@@ -11,5 +11,5 @@ pytestmark = pytest.mark.thorough
 
 def test_no_argument_makes_a_request_dear() -> None:
     with place("sqlite") as found:
-        counts = run(found, 3, until(10, 40))
+        counts = run(found, 3, until(10, 10))
     assert counts["requests measured"] >= 12

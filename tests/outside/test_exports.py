@@ -14,4 +14,4 @@ def test_what_is_exported_comes_back(kind):
     if kind == "dynamodb" and Engine.binary() is None:
         pytest.skip("npm's @dynoxide/linux-x64 is missing")
     with place(kind) as found:
-        assert EXPORTS.run(found, 1, until(0, 20))
+        assert EXPORTS.run(found, 1, until(0, 10))

@@ -1,11 +1,10 @@
 """Faults in a short form, with fixed seeds."""
 
-import time
-
 import pytest
 
 from tests.outside.faults import PARTS
 from tests.outside.processes import Engine, place
+from tests.selection import until
 
 SEEDS = {"faults/large-move": 3, "faults/kills": 3, "faults/full-disk": 2, "faults/engine": 3}
 ONE_KIND = {"faults/full-disk": "sqlite", "faults/files": "sqlite", "faults/engine": "dynamodb"}
@@ -23,4 +22,4 @@ def test_what_the_docs_say_of_faults_holds(part, kind):
     if kind == "dynamodb" and Engine.binary() is None:
         pytest.skip("npm's @dynoxide/linux-x64 is missing")
     with place(kind) as found:
-        assert part.run(found, SEEDS.get(part.name, 1), time.monotonic() + 10)
+        assert part.run(found, SEEDS.get(part.name, 1), until(0, 5))

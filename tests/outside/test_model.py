@@ -25,13 +25,13 @@ def store(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 
 def test_each_answer_to_serial_operations_is_the_one_that_the_model_predicts(store: Place) -> None:
-    counts = run(store, 20_261_123, until(0, 60), STEPS)
+    counts = run(store, 20_261_123, until(0, 10), STEPS)
     assert counts["reads compared"] > STEPS
 
 
 @pytest.mark.thorough
 def test_racing_clients_see_what_was_acknowledged_and_agree_when_it_is_quiet(store: Place) -> None:
-    counts = race(store, 20_261_123, until(RACE_SECONDS, 20))
+    counts = race(store, 20_261_123, until(RACE_SECONDS, 6))
     assert counts["races: quiet moments"] == 1
 
 
@@ -45,4 +45,4 @@ def test_a_large_move_is_seen_at_one_moment(store: Place) -> None:
 def test_the_model_holds_on_an_engine_that_checks_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLADE_TEST_ENGINE", "extenddb")
     with place("dynamodb") as found:
-        assert run(found, 20_261_124, until(0, 20), STEPS)["reads compared"] > STEPS
+        assert run(found, 20_261_124, until(0, 6), STEPS)["reads compared"] > STEPS

@@ -18,7 +18,7 @@ def test_every_quoted_sentence_is_in_its_page(name: str) -> None:
 
 
 def test_the_page_has_counts_seeds_promises_and_what_was_not_tried(tmp_path: Path) -> None:
-    tried = Part("tried", lambda *_: Counter(), (("rights.md", "`totalCount` counts visible nodes"),))
+    tried = Part("tried", lambda *_: Counter(), (("rights.md", "`totalCount` counts the grant roots that exist"),))
     left = Part("left", lambda *_: Counter(), (("writing.md", "never shown"),))
     run, other = Run(), Run()
     run.add("tried", "sqlite", 7, 90, Counter({"lists compared": 1200}))
@@ -30,7 +30,7 @@ def test_the_page_has_counts_seeds_promises_and_what_was_not_tried(tmp_path: Pat
     assert "2 minutes on SQLite, 1 minutes on DynamoDB (dynoxide)" in written
     assert "| `tried` | lists compared | 1,234 | 5 |" in written
     assert "| `tried` | 7 to 8 | 7 |" in written
-    assert "| `totalCount` counts visible nodes | `tried` |" in written
+    assert "| `totalCount` counts the grant roots that exist | `tried` |" in written
     assert "never shown" not in written
     assert all(f"- [{name}]({name}): " in written for name in GUARANTEES)
 

@@ -6,8 +6,7 @@ import pytest
 
 from resolvers.dataloaders import Loaders
 from resolvers.planner import list_request
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.relations import NoSelection, Relation, RelationKind
+from resolvers.planning.relations import ConnectionArguments, NoSelection, Relation, RelationKind
 from resolvers.session.request import Request
 from store.engine.protocol import Store
 from store.errors import BadCursor

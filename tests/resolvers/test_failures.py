@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from resolvers.session.read_concurrency import MAX_PARALLEL_READS
+from resolvers.session.reads import MAX_PARALLEL_READS
 from resolvers.session.request import Request
 from store.connect import open_store
-from store.engine.patience import REQUEST_PATIENCE
-from store.engine.protocol import Store
+from store.engine.protocol import REQUEST_PATIENCE, Store
 from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 from store.model.items import Item
@@ -130,7 +129,7 @@ async def test_reads_that_are_awaited_together_are_one_round(store: Store):
     three = await client.ask(f'{{ area(path: "r") {{ children(first: 1) {{ nodes {{ {page} }} }} }} }}')
     assert (one.requests, one.rounds) == (1, 1), "both areas and their trees' stamps come in one read"
     assert (two.requests, two.rounds) == (3, 2), "then each one's children, side by side"
-    rounds = 2 if store.version() is None else 3
+    rounds = 2 if store.is_remote else 3
     assert (three.requests, three.rounds) == (3, rounds), "a page comes with its node, where rounds count"
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache
 from store.connect import open_store
 from store.engine.protocol import Store
 from tests.engines import Engine
@@ -43,6 +43,9 @@ def client(store: Store) -> Client:
         (f"descendants(first: 3) {{ {PATHS} pageInfo {{ hasNextPage }} }}", 2, 1),
         (f'descendants(where: {{path: {{gte: "r/a/p03"}}}}) {{ {PATHS} }}', 2, 1),
         (f"ancestors {{ path }} children {{ {PATHS} }}", 2, 1),
+        (f"children(level: PLOT, first: 2, orderBy: {{field: KEY, direction: DESC}}) {{ {PATHS} }}", 2, 1),
+        (f'children(level: PLOT, where: {{key: {{gte: "p03"}}}}) {{ {PATHS} }}', 2, 1),
+        (f"children(first: 2, orderBy: {{field: KEY}}) {{ {PATHS} }}", 3, 2),
         ("children { totalCount }", 1, 1),
         ("children(first: 0) { totalCount nodes { path } }", 1, 1),
         (f"children {{ nodes {{ path children {{ {PATHS} }} }} }}", 2, 2),
@@ -70,6 +73,24 @@ async def test_any_list_of_a_root_comes_with_it_once_its_tree_is_known(planted, 
     reply = await asked.ask(query)
     assert not reply.errors
     assert (reply.rounds, reply.requests) == (1, requests)
+
+
+@pytest.mark.parametrize(
+    ("selection", "rounds"),
+    [
+        (f"descendants(level: AREA) {{ {PATHS} }}", 1),
+        (f"descendants(level: PLOT, maxDepth: 1) {{ {PATHS} }}", 1),
+        (f"descendants(level: PLOT) {{ {PATHS} }}", 2),  # of the ranges of two depths one may be empty
+        (f"descendants(level: AREA, maxDepth: 2) {{ {PATHS} }}", 1),
+    ],
+)
+async def test_a_level_that_a_known_tree_has_at_one_depth_comes_with_the_node(planted, selection, rounds):
+    asked = client(planted)
+    await asked.ask('{ area(path: "r") { path } }')
+    reply = await asked.ask(f'{{ area(path: "r/a") {{ path {selection} }} }}')
+    assert not reply.errors
+    assert reply.rounds == rounds
+    assert reply.data == (await client(planted).ask(f'{{ area(path: "r/a") {{ path {selection} }} }}')).data
 
 
 @pytest.mark.parametrize("path", ["r/none", "none", "r/a/p01/x"])

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 import pytest
 
 from resolvers.planner import Planner, list_request
-from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.key_bounds import KeyBounds
 from resolvers.planning.list_request import ListRequest
-from resolvers.planning.relations import NoSelection, Relation, RelationKind
+from resolvers.planning.relations import ConnectionArguments, NoSelection, Relation, RelationKind
+from resolvers.session.budget import Budget, BudgetLimits, NodeShare
 from resolvers.session.records_read import Read, RecordsRead
-from resolvers.sorting.conditions import Combination
-from resolvers.sorting.key_conditions import KeyComparison
+from resolvers.sorting.conditions import Combination, KeyComparison
 from resolvers.sorting.ordering import Ordering
 from store.errors import BudgetExceeded
 from store.metadata.tree_version import TreeVersion, level_at_depth
@@ -22,6 +21,11 @@ from store.model.records import Record
 from tests.model import Ground, Model
 
 HIERARCHY = Ground.definition()
+
+
+def share(nodes: int) -> NodeShare:
+    """A budget of so many nodes to return."""
+    return Budget(BudgetLimits(nodes=nodes)).share(0)
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class World:
         self.records_read.add(Read(children(self.root.pk, "#")), self.areas)
 
     def plan(self, *jobs: ListRequest, left: int = 10_000) -> list[Read]:
-        planner = Planner(self.records_read, {self.root.pk: self.version}, HIERARCHY, left)
+        planner = Planner(self.records_read, {self.root.pk: self.version}, HIERARCHY, share(left))
         planner.add(jobs)
         for group in planner.groups:
             planner.plan(group)
@@ -202,7 +206,7 @@ def test_records_read_before_are_not_read_again(world):
         for area in world.areas
         for window in ({}, {"first": 2}, {"levels": ("PLOT",)})
     ]
-    planner = Planner(world.records_read, {world.root.pk: world.version}, HIERARCHY, 10_000)
+    planner = Planner(world.records_read, {world.root.pk: world.version}, HIERARCHY, share(10_000))
     planner.add(jobs)
     assert planner.groups == []
     assert planner.answered[jobs[0]] == plots[:5]
@@ -252,7 +256,7 @@ def test_descendants_of_one_level_are_one_query_of_that_level(world):
 
 def test_descendants_between_two_keys_are_one_range_between_them(world):
     (read,) = world.plan(list_request(world.root, every(RelationKind.DESCENDANTS, bounds=between("r/b", "r/d"))))
-    assert (read.span.lo, read.span.hi) == ("#b#", "#d#")
+    assert (read.span.lo, read.span.hi) == ("#b!", "#d!"), "no keys, since BETWEEN would read the node at the upper one"
 
 
 def test_a_prefetch_beyond_the_budget_is_rejected_without_a_read():

@@ -5,22 +5,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from graph.compiler.plan_cache import PlanCache
-from graph.execution.operation import Execution
 from graph.execution.response import OperationResponse
 from graph.execution.response_cache import ResponseCache
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
-from resolvers.access.caller import Caller, InvalidCredential
-from resolvers.access.grants import Grants
+from resolvers.access.grants import Caller, Grants, InvalidCredential
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
-from resolvers.session.tree_version_cache import TreeVersionCache
 from store.engine.protocol import Store
 from store.writer.writer import Writer
+from tests.graphql_core import body_of, executing
 from tests.schemas import schema_of
+from tests.user_errors import take_user_errors, with_user_errors
 
 
 def caller(*grants: str, name: str = "somebody", reads: bool = True) -> Caller:
@@ -46,8 +45,8 @@ class Server:
 
         plans = PlanCache(core_schema(self.schema), types, keep=500)
         cache = ResponseCache(10_000_000)
-        self.planned = Execution(self.schema, context, plans=plans, cache=cache, limits=limits)
-        self.plain = Execution(self.schema, context, limits=limits)
+        self.planned = executing(self.schema, context, plans=plans, cache=cache, limits=limits)
+        self.plain = executing(self.schema, context, limits=limits)
 
     async def ask(self, who: Caller, query: str, **variables: Any) -> dict[str, Any]:
         """The whole answer, `data` and `errors`, of a query; both ways must give the same."""
@@ -64,27 +63,34 @@ class Server:
         return answer["data"]
 
     async def write(self, who: Caller, mutation: str, **variables: Any) -> dict[str, Any]:
-        return whole(await self.planned.execute(mutation, variables, caller=who, allow_mutations=True))
+        """The whole answer, with its user errors, if there are any."""
+        asked = with_user_errors(mutation)
+        answer = whole(await self.planned.execute(asked, variables, caller=who, allow_mutations=True))
+        faults = take_user_errors(answer["data"])
+        return answer | ({"userErrors": faults} if faults else {})
 
     async def refusal(self, who: Caller, mutation: str, **variables: Any) -> tuple[str, str]:
-        """The code and the sentence of a mutation's only error."""
-        (error,) = (await self.write(who, mutation, **variables))["errors"]
-        return error["extensions"]["code"], error["message"]
+        """The code and the sentence of a mutation's only error or user error."""
+        answer = await self.write(who, mutation, **variables)
+        (message,) = [one["message"] for one in (*answer.get("errors", ()), *answer.get("userErrors", ()))]
+        (code,) = codes(answer)
+        return code, message
 
 
 def whole(answer: OperationResponse) -> dict[str, Any]:
     """An answer as a client reads it, without the places of errors in the query; the order of errors means nothing."""
-    assert answer.executed, answer.body
+    assert answer.executed, body_of(answer)
     told: dict[str, Any] = {"data": json.loads(answer.content())["data"]}
-    if errors := answer.body.get("errors"):
+    if errors := body_of(answer).get("errors"):
         found = [{name: value for name, value in one.items() if name != "locations"} for one in errors]
         told["errors"] = sorted(found, key=lambda one: (str(one.get("path")), one["message"]))
     return told
 
 
 def codes(answer: dict[str, Any]) -> Sequence[str]:
-    """The codes of an answer's errors, each once."""
-    return sorted({error["extensions"]["code"] for error in answer.get("errors", [])})
+    """The codes of an answer's errors and user errors, each once."""
+    errors = [error["extensions"] for error in answer.get("errors", [])]
+    return sorted({error["code"] for error in (*errors, *answer.get("userErrors", []))})
 
 
 async def caller_of(credentials: Any, text: str) -> Caller | None:

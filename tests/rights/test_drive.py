@@ -69,17 +69,20 @@ def test_an_account_reads_only_its_own_drive(ask):
 
 def test_an_account_writes_only_its_own_drive(ask):
     make = """mutation($parent: Path!) {
-      createDriveNode(parent: $parent, key: "new", name: "new", attributes: { folder: {} }) {
-        node { path changedBy } } }"""
+      createDriveNode(input: {parent: {path: $parent}, key: "new", name: "new", attributes: { folder: {} }}) {
+        node { path changedBy } userErrors { code message field } } }"""
     made = ask("a91", make, parent="a91/docs")
     assert made["data"]["createDriveNode"]["node"] == {"path": "a91/docs/new", "changedBy": "a91"}
     for parent in ("a911", "b20/photos", "nobody"):
-        (error,) = ask("a91", make, parent=parent)["errors"]
-        assert error["extensions"]["code"] == "NOT_FOUND"
-        assert error["message"] == (
+        (fault,) = ask("a91", make, parent=parent)["data"]["createDriveNode"]["userErrors"]
+        assert fault["code"] == "NOT_FOUND"
+        assert fault["message"] == (
             f"There is no drive at {parent}; write the current path, since former paths are redirected only in reads."
         )
-    move = "mutation($p: Path!, $to: Path) { moveDriveNode(path: $p, to: $to) { node { path } } }"
-    assert ask("a91", move, p="a91/photos", to="a911")["errors"][0]["extensions"]["code"] == "NOT_FOUND"
-    assert ask("a91", move, p="a911/diary.txt", to="a91")["errors"][0]["extensions"]["code"] == "NOT_FOUND"
-    assert ask("a91", move, p="a91/photos", to="a91/docs")["data"]["moveDriveNode"]["node"]["path"] == "a91/docs/photos"
+    move = """mutation($p: Path!, $to: Path!) {
+      moveDriveNode(input: {node: {path: $p}, to: {parent: {path: $to}}}) { node { path } userErrors { code } } }"""
+    for path, to in (("a91/photos", "a911"), ("a911/diary.txt", "a91")):
+        refused = ask("a91", move, p=path, to=to)["data"]["moveDriveNode"]
+        assert refused == {"node": None, "userErrors": [{"code": "NOT_FOUND"}]}
+    moved = ask("a91", move, p="a91/photos", to="a91/docs")["data"]["moveDriveNode"]
+    assert moved == {"node": {"path": "a91/docs/photos"}, "userErrors": []}

@@ -19,8 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resolvers.access.caller import Caller
-from resolvers.access.grants import Grants, Visibility
+from resolvers.access.grants import Caller, Grants
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.model.keys import Path
@@ -32,14 +31,14 @@ from tests.systems.asking import WIDE
 from tests.systems.test_answers_model import UNDER, Writer
 
 EVERYTHING = """
-{ found: WAY { ...all } seen: WAY { ...way } grounds { nodes { ...way } totalCount } }
-fragment redacted on Ground { __typename path key name level levelName depth }
-fragment way on Ground { ...redacted parent { ...redacted } ancestors { ...redacted }
-  children { edges { cursor node { ...redacted } } pageInfo { hasNextPage endCursor } }
-  sorted: children(orderBy: [{field: NOTE}, {field: UPDATED_AT}]) { edges { cursor node { ...redacted } } }
+{ found: WAY { ...all } grounds { nodes { ...way } totalCount } }
+fragment place on Ground { __typename path key name level levelName depth }
+fragment way on Ground { ...place parent { ...place } ancestors { ...place }
+  children { edges { cursor node { ...place } } pageInfo { hasNextPage endCursor } }
+  sorted: children(orderBy: [{field: NOTE}, {field: UPDATED_AT}]) { edges { cursor node { ...place } } }
   found: descendants(where: {or: [{note: {contains: "o"}}, {note: {isNull: true}}]}) { edges { cursor node { key } } }
   beside: siblings(orderBy: [{field: CHILD_COUNT}], where: {not: {note: {lt: "o"}}}) { edges { cursor node { key } } }
-  descendants { edges { cursor node { ...redacted } } } siblings(first: 2) { edges { cursor node { ...redacted } } } }
+  descendants { edges { cursor node { ...place } } } siblings(first: 2) { edges { cursor node { ...place } } } }
 fragment own on Ground { id path key name level depth revision updatedAt changedBy childCount descendantCount note }
 fragment all on Ground { ...own parent { ...own } ancestors { ...own } siblings { nodes { ...own } }
   children { edges { cursor node { ...own } } pageInfo { endCursor hasNextPage } totalCount }
@@ -60,7 +59,9 @@ def grow(seed: int, size: int) -> Model:
     model = Model("ground", nodes)
     for path, record in model.nodes.items():
         key = path[-1]
-        model.nodes[path] = replace(record, id=f"ground:i{key[1:-1]}i", attributes={"note": f"o{key[1:-1]}o"})
+        model.nodes[path] = replace(
+            record, id=f"ground:i{key[1:-1]}i", name=f"m{key[1:-1]}m", attributes={"note": f"o{key[1:-1]}o"}
+        )
     model.ids = {record.id: record for record in model.nodes.values()}
     return model
 
@@ -93,10 +94,11 @@ def check(grants: Grants, model: Model, answer: Any, asked: str) -> None:
     """Fail where an answer holds a mark of what may not be seen."""
     known = {record.path[-1][1:-1]: record for record in model.nodes.values()}
     for text in texts_in(answer):
-        for mark, number in re.findall(r"(?=([koi])(\d+)\1)", text):
+        for mark, number in re.findall(r"(?=([koim])(\d+)\1)", text):
             record = known[number]
-            visibility = grants.visibility("ground", record.path)
-            allowed = visibility is Visibility.FULL or (visibility is Visibility.REDACTED and mark == "k")
+            # The path of a node that may be seen has the keys of those above it.
+            is_above = mark == "k" and grants.leads_to_part("ground", record.path)
+            allowed = is_above or grants.may_read("ground", record.path)
             assert allowed, (text, format_path(record.path), grants.read, asked)
 
 

@@ -13,10 +13,11 @@ TREES = [
 ]  # fmt: skip
 ALL = caller("write:location")
 NE = caller("read:location/US/NE")
-UPDATE = "mutation($path: Path!, $name: String!) { updateLocation(path: $path, name: $name) { node { id } } }"
-MOVE = "mutation($path: Path!, $to: Path) { moveLocation(path: $path, to: $to) { node { path } } }"
-RENAME = "mutation($path: Path!, $key: String!) { renameLocation(path: $path, key: $key) { node { path } } }"
-DELETE = "mutation($path: Path!) { deleteLocation(path: $path, policy: CASCADE) { node { id } } }"
+UPDATE = """mutation($path: Path!, $name: String!) {
+  updateLocation(input: {node: {path: $path}, name: $name}) { node { id } } }"""
+MOVE = """mutation($path: Path!, $to: LocationDestination, $key: String) {
+  moveLocation(input: {node: {path: $path}, to: $to, key: $key}) { node { path } } }"""
+DELETE = "mutation($path: Path!) { deleteLocation(input: {node: {path: $path}, policy: CASCADE}) { node { id } } }"
 HISTORY = """query($path: Path!) { location(path: $path) { revision first: atRevision(n: 1) { name }
   history { totalCount nodes { name } pageInfo { hasNextPage } } } }"""
 CHANGES = """query($since: String, $under: Path, $tree: Path = "US") {
@@ -31,9 +32,14 @@ async def server(store: Store) -> Server:
     return Server(store, Location)
 
 
+def under(path):
+    """A destination: below the node at a path."""
+    return {"parent": {"path": path}}
+
+
 async def make(server, mutation, **variables):
     answer = await server.write(ALL, mutation, **variables)
-    assert "errors" not in answer, answer
+    assert codes(answer) == [], answer
     return answer["data"]
 
 
@@ -53,7 +59,7 @@ async def now(server):
 async def test_revisions_at_hidden_paths_are_left_out(server):
     await make(server, UPDATE, path="US/MO/Joplin", name="Secret")
     await make(server, UPDATE, path="US/MO/Joplin", name="Also secret")
-    await make(server, MOVE, path="US/MO/Joplin", to="US/NE")
+    await make(server, MOVE, path="US/MO/Joplin", to=under("US/NE"))
     await make(server, UPDATE, path="US/NE/Joplin", name="Open")
     await make(server, UPDATE, path="US/NE/Joplin", name="More open")
     everything = (await server.data(ALL, HISTORY, path="US/NE/Joplin"))["location"]
@@ -70,7 +76,7 @@ async def test_pages_of_a_history_are_full_where_revisions_are_hidden(server):
     for away, home in (("US/MO", "US/NE"), ("US/NE", "US/MO"), ("US/MO", "US/NE")):
         for n in range(2):
             await make(server, UPDATE, path=f"{away}/Joplin", name=f"{away} {n}")
-        await make(server, MOVE, path=f"{away}/Joplin", to=home)
+        await make(server, MOVE, path=f"{away}/Joplin", to=under(home))
     whole = (await server.data(NE, HISTORY, path="US/NE/Joplin"))["location"]["history"]
     pages, cursor = [], None
     query = """query($after: String) { location(path: "US/NE/Joplin") {
@@ -101,7 +107,7 @@ async def test_the_feed_has_the_changes_within_the_grants(server):
     await make(server, UPDATE, path="US/NE/Omaha", name="A")
     await make(server, UPDATE, path="US/MO/Joplin", name="B")
     await make(server, UPDATE, path="US", name="C")
-    await make(server, RENAME, path="US/NE/Omaha", key="OMA")
+    await make(server, MOVE, path="US/NE/Omaha", key="OMA")
     await make(server, DELETE, path="US/MO")
     assert await changes(server, NE, since=since) == [
         ("UPDATED", "US/NE/Omaha", True, 2, None, None),
@@ -112,10 +118,10 @@ async def test_the_feed_has_the_changes_within_the_grants(server):
 
 async def test_a_move_out_of_the_grants_is_a_deletion_and_into_them_a_creation(server):
     since = await now(server)
-    await make(server, MOVE, path="US/NE/Omaha", to="US/MO")
-    await make(server, MOVE, path="US/MO/Joplin", to="US/NE")
-    await make(server, MOVE, path="FR/Paris", to="US/NE")
-    await make(server, MOVE, path="US/NE/Paris", to="FR")
+    await make(server, MOVE, path="US/NE/Omaha", to=under("US/MO"))
+    await make(server, MOVE, path="US/MO/Joplin", to=under("US/NE"))
+    await make(server, MOVE, path="FR/Paris", to=under("US/NE"))
+    await make(server, MOVE, path="US/NE/Paris", to=under("FR"))
     seen = await changes(server, NE, since=since)
     assert seen == [
         ("DELETED", "US/NE/Omaha", True, 1, None, None),
@@ -131,17 +137,17 @@ async def test_a_move_out_of_the_grants_is_a_deletion_and_into_them_a_creation(s
     assert await changes(server, NE, since=since, under="US/NE/Joplin/64801") == [seen[1]]
 
 
-async def test_a_change_above_the_grants_that_moves_them_has_only_its_path(server):
+async def test_a_change_above_a_grant_root_is_one_of_the_root(server):
     omaha = caller("read:location/US/NE/Omaha")
     since = await now(server)
     await make(server, UPDATE, path="US/NE", name="Other")
-    await make(server, RENAME, path="US/NE", key="NEB")
-    await make(server, RENAME, path="US/NEB", key="NE")
+    await make(server, MOVE, path="US/NE", key="NEB")
+    await make(server, MOVE, path="US/NEB", key="NE")
     await make(server, DELETE, path="US/NE")
     assert await changes(server, omaha, since=since) == [
-        ("DELETED", "US/NE", False, None, None, None),
-        ("CREATED", "US/NE", False, None, None, None),
-        ("DELETED", "US/NE", False, None, None, None),
+        ("DELETED", "US/NE/Omaha", False, None, None, None),
+        ("CREATED", "US/NE/Omaha", False, None, None, None),
+        ("DELETED", "US/NE/Omaha", False, None, None, None),
     ]
     assert len(await changes(server, omaha, since=since, under="US/NE/Omaha")) == 3
 

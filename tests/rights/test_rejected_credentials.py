@@ -10,6 +10,7 @@ import pytest
 
 from store.api_keys import add_key, new_key, revoke_key
 from store.connect import open_store
+from store.model.items import Put
 from tests.servers import Server
 
 SECRET, OTHER = "a secret of thirty-two bytes or more", "another secret of thirty-two bytes!!"
@@ -39,9 +40,9 @@ async def server(tmp_path):
     """A server that needs grants to read, and the API keys of its store."""
     url = f"sqlite:///{tmp_path}/clade.db"
     settings = {"jwt_secret": SECRET, "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE, "reads": "granted"}
-    running = Server(tmp_path, "server", store=url, log_format="json", **settings)
+    running = Server(tmp_path, "server", store=url, **settings)
     try:
-        running.api_keys = await api_keys(url)
+        running.store, running.api_keys = url, await api_keys(url)
         await running.start()
         yield running
     finally:
@@ -92,6 +93,24 @@ async def test_the_log_has_the_reason_of_each_rejected_credential_and_the_respon
     text = server.said.read_text()
     secrets = [header.removeprefix("Bearer ") for header, _ in sent[4:] if header]
     assert [secret for secret in secrets if secret in text or secret[-43:] in text] == []
+
+
+async def test_a_damaged_api_key_is_bad_data(server):
+    damages = [
+        {"name": 7}, {"hash": "x"}, {"hash": None}, {"grants": "read:location"}, {"grants": ["all"]}, {"grants": [[]]},
+        {"created_at": 1}, {"created_at": None}, {"until": "x"}, {"revoked_at": {}},
+    ]  # fmt: skip
+    made = [new_key("damaged", ["read:location"], None) for _ in damages]
+    async with open_store(server.store) as store:
+        for (key, _), damage in zip(made, damages, strict=True):
+            await store.commit([Put(key.item() | damage)])
+    async with httpx.AsyncClient() as client:
+        for key, text in made:
+            headers = {"authorization": f"Bearer {text}"}
+            answer = await client.post(f"{server.url}/graphql", json=LOOK, headers=headers)
+            (error,) = answer.json()["errors"]
+            assert (answer.status_code, error["extensions"]["code"]) == (500, "BAD_DATA")
+            assert key.id in error["message"]
 
 
 async def test_a_caller_whose_grants_are_useless_is_logged_once(server):

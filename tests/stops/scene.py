@@ -15,7 +15,6 @@ from starlette.types import Message, Scope
 from clade.examples.asset import AssetNode
 from graph.auth.authentication import Authenticator
 from graph.compiler.plan_cache import PlanCache
-from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
@@ -23,20 +22,22 @@ from graph.observability.request_info import KEY, RequestInfo
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
-from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.admission import ConcurrencyLimiter
 from graph.server.endpoint import GraphQLEndpoint
 from graph.server.event_stream import EventStreams
-from graph.server.graceful_shutdown import GracefulShutdown
+from graph.server.lifecycle import GracefulShutdown
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.past.change_follower import ChangeFollower
-from resolvers.session import large_read_limit as large_reads
-from resolvers.session.page_cache import PageCache
+from resolvers.session import reads
+from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
-from resolvers.session.tree_version_cache import TreeVersionCache
 from store.api_keys import add_key, new_key
 from store.engine.protocol import Store
 from store.writer.writer import Writer
+from tests.graphql_core import executing
+from tests.servers import codes_of
+from tests.user_errors import take_user_errors, with_user_errors
 
 CLASSES = [Location, CategoryNode, AssetNode]
 SCHEMA, TYPES = build_schema(CLASSES)
@@ -44,10 +45,9 @@ DEFINITIONS = {cls.name: cls.definition() for cls in CLASSES}
 LARGE = 3  # nodes; here whatever reads more waits for its turn
 END_SECONDS = 30.0  # for what a stopped request has begun at an engine
 
-_CREATE = (
-    "mutation($parent: Path, $key: String!, $id: ID, $attributes: LocationAttributes!) {"
-    " createLocation(parent: $parent, key: $key, name: $key, id: $id, attributes: $attributes) { node { path } } }"
-)
+_CREATE = """mutation($parent: LocationBy, $key: String!, $id: ID, $attributes: LocationAttributes!) {
+  createLocation(input: {parent: $parent, key: $key, name: $key, id: $id, attributes: $attributes}) {
+    node { path } } }"""
 NODES = [
     (None, "US", {"country": {}}),
     ("US", "NE", {"state": {}}),
@@ -81,7 +81,7 @@ class Scene:
         self.kept = PageCache(1_000_000, TreeVersionCache(0.0)) if keeps else None
         self.token = ""
         self.contexts: list[weakref.ref[Context]] = []
-        execution = Execution(
+        execution = executing(
             SCHEMA,
             self._context,
             plans=PlanCache(core_schema(SCHEMA), TYPES),
@@ -91,7 +91,8 @@ class Scene:
         drain, follower = GracefulShutdown(), ChangeFollower(store)
         streams = EventStreams(execution, follower, self.gate, drain)
         self.endpoint = GraphQLEndpoint(Settings(), execution, None, self.gate, callers, streams)
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self.own_tasks: set[asyncio.Task[Any]] = set()
+        """The tasks that no request has begun."""
 
     def _context(self) -> Context:
         request = Request(
@@ -108,20 +109,26 @@ class Scene:
 
     async def plant(self) -> None:
         for parent, key, attributes in NODES:
-            variables = {"parent": parent, "key": key, "id": f"the-{key}", "attributes": attributes}
+            variables = {
+                "parent": parent and {"path": parent},
+                "key": key,
+                "id": f"the-{key}",
+                "attributes": attributes,
+            }
             await self.data(Ask(_CREATE, variables))
         key, self.token = new_key("stopped", ["read:location", "write:location"], None)
         await add_key(self.store, key)
-        self._tasks = asyncio.all_tasks()
+        self.own_tasks = asyncio.all_tasks()
 
     async def send(self, ask: Ask) -> Any:
-        """The answer of an operation, as JSON."""
+        """The answer of an operation, as JSON, with its user errors, if there are any."""
+        asked = {"query": with_user_errors(ask.query), "variables": ask.variables}
         told: list[Message] = []
 
         async def send(message: Message) -> None:
             told.append(message)
 
-        body = [{"type": "http.request", "body": orjson.dumps({"query": ask.query, "variables": ask.variables})}]
+        body = [{"type": "http.request", "body": orjson.dumps(asked)}]
 
         async def receive() -> Message:
             if not body:
@@ -137,12 +144,19 @@ class Scene:
         }  # fmt: skip
         scope[KEY] = RequestInfo.of(scope)
         await self.endpoint(scope, receive, send)
-        return orjson.loads(b"".join(message.get("body", b"") for message in told))
+        answer = orjson.loads(b"".join(message.get("body", b"") for message in told))
+        faults = take_user_errors(answer.get("data"))
+        return answer | ({"userErrors": faults} if faults else {})
+
+    async def answer(self, ask: Ask) -> Any:
+        """The answer of an operation in time: a write would wait for a lock that was left behind."""
+        async with asyncio.timeout(END_SECONDS):
+            return await self.send(ask)
 
     async def data(self, ask: Ask) -> Any:
-        """The data of an answer without errors."""
-        answer = await self.send(ask)
-        assert "errors" not in answer, answer["errors"]
+        """The data of an answer without errors and user errors."""
+        answer = await self.answer(ask)
+        assert codes_of(answer) == [], answer
         return answer["data"]
 
     # -- what is left ----------------------------------------------------------------------------------------------
@@ -150,17 +164,17 @@ class Scene:
     @property
     def tasks(self) -> set[asyncio.Task[Any]]:
         """The tasks that requests have begun and that have not ended."""
-        return {task for task in asyncio.all_tasks() - self._tasks if task is not asyncio.current_task()}
+        return {task for task in asyncio.all_tasks() - self.own_tasks if task is not asyncio.current_task()}
 
     async def quiet(self) -> None:
         """Wait until all that a stopped request has begun has ended, then look that it holds nothing."""
         async with asyncio.timeout(END_SECONDS):
             while tasks := self.tasks:
                 await asyncio.wait(tasks)
+        await asyncio.sleep(0)  # in which those that have ended are forgotten
         assert self.gate.running == 0
         assert not self.turns.locked()
-        assert (self.writer.waiting, self.writer._tasks, self.writer._queues) == (0, set(), {})
-        assert not [lock for lock in self.writer._locks._locks.values() if lock.locked()]
+        assert (self.writer.waiting, self.writer.running) == (0, 0)
 
     def check_memory(self) -> None:
         """Look that nothing of the requests so far is held, but for what is kept on purpose."""
@@ -173,9 +187,9 @@ class Scene:
 @asynccontextmanager
 async def scene(store: Store, patch: pytest.MonkeyPatch, *, keeps: bool) -> AsyncIterator[Scene]:
     """A server of a small tree, in which few nodes are many."""
-    patch.setattr(large_reads, "LARGE_READ_NODES", LARGE)
+    patch.setattr(reads, "LARGE_READ_NODES", LARGE)
     opened = Scene(store, keeps=keeps)
     await opened.plant()
     async with opened.writer.watching():
-        opened._tasks = asyncio.all_tasks()
+        opened.own_tasks = asyncio.all_tasks()
         yield opened

@@ -13,19 +13,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.schema import build_schema
 from resolvers.planning.cursors import CursorKind, encode_cursor
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
-from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.model.keys import Path, encode_segment
 from store.model.paths import format_path
 from store.model.records import Record
-from tests.cached_records import changed_records
+from tests.cached_records import shared_records
+from tests.graphql_core import body_of, executing
 from tests.model import TYPES, Field, GraphText, Ground, Model, On, Word, failures, place_order, without_failures
 from tests.recorded_reads import ReadRecorder
 from tests.selection import examples
@@ -176,15 +175,15 @@ class Writer:
         below = [one for one in self.records if one.path[:-1] == (likely.path if likely else ())]
         inner = self.several(self.one_of(below or self.records), depth - 1)
         parts = [Field(self.alias(), "nodes", {}, inner)] if not self.chance(3) else []
-        is_arranged = self.is_arranged(name, arguments)
+        is_sorted = self.is_sorted(name, arguments)
         if self.random.random() < 0.5:
-            told = f"hasNextPage hasPreviousPage {'' if is_arranged else 'startCursor endCursor'}".split()
+            told = f"hasNextPage hasPreviousPage {'' if is_sorted else 'startCursor endCursor'}".split()
             parts.append(Field(self.alias(), "pageInfo", {}, tuple(Field(one, one) for one in told)))
         if self.random.random() < 0.5:
             parts.append(Field(self.alias(), "totalCount"))
         if not parts or self.chance(3):
             edge = Field("node", "node", {}, self.several(self.one_of(self.records), depth - 1))
-            cursor = () if is_arranged else (Field("cursor", "cursor"),)
+            cursor = () if is_sorted else (Field("cursor", "cursor"),)
             parts.append(Field(self.alias(), "edges", {}, (*cursor, edge)))
         return Field(
             self.alias(), name, arguments, tuple(parts), torn=self.random.random() < 0.5, included=self.included()
@@ -210,7 +209,7 @@ class Writer:
             found["orderBy"] = [{"field": Word(place), "direction": Word(self.random.choice(["ASC", "DESC"]))}]
         if self.random.random() < 0.5:
             found["where"] = self.where(2)
-        if not self.is_arranged(name, found):
+        if not self.is_sorted(name, found):
             for side in ("after", "before"):
                 if self.chance(3):
                     found[side] = self.cursor(name, likely, place_order(found)[0] in ("KEY", "PATH"))
@@ -238,11 +237,15 @@ class Writer:
         path = self.random.choice([path, path[:-1] or path, (*path[:-1], self.random.choice(SEGMENTS))])
         return path[-1] if name == "key" else format_path(path)
 
-    def is_arranged(self, name: str, given: dict[str, Any]) -> bool:
-        """Whether a list is, or may be, read whole and then arranged, so that its cursors are others."""
+    def is_sorted(self, name: str, given: dict[str, Any]) -> bool:
+        """Whether a list is, or may be, read whole and then sorted or filtered, so that its cursors are others."""
         place, where = place_order(given)[0], given.get("where")
         if name not in ("children", "descendants"):
-            return where is not None or place in ("KEY", "PATH")
+            return (
+                where is not None
+                or place in ("KEY", "PATH")
+                or (name == "grounds" and any(one.name in self.model.below_roots for one in given.get("level", ())))
+            )
         is_deep = name == "descendants" and given.get("maxDepth") != 1
         if where is None:
             return is_deep and place == "KEY"
@@ -306,11 +309,11 @@ async def ask(
     witness = ReadRecorder(store)
     request = Request(witness, DEFINITIONS, BOUNDLESS, page_cache=page_cache)
     text = GraphText(fields)
-    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), limits=WIDE)
+    execution = executing(SCHEMA, lambda: Context(request, SCHEMA_TYPES), limits=WIDE)
     answer = await execution.execute(text.text, text.variables, allow_mutations=False)
-    assert answer.executed, (answer.body, text.text)
-    errors = {(tuple(error["path"]), error["extensions"]["code"]) for error in answer.body.get("errors", ())}
-    return answer.body["data"], errors, witness
+    assert answer.executed, (body_of(answer), text.text)
+    errors = {(tuple(error["path"]), error["extensions"]["code"]) for error in body_of(answer).get("errors", ())}
+    return body_of(answer)["data"], errors, witness
 
 
 async def check(store: Store, tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]) -> None:
@@ -330,9 +333,10 @@ async def check(store: Store, tree: tuple[int, int, bool, bool], asked: list[tup
 
 def check_on(url: str, tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]) -> None:
     async def run() -> None:
-        async with open_store(url, keep_bytes=1_000_000) as store:
-            await check(store, tree, asked)
-            assert not changed_records(store)
+        with shared_records() as records:
+            async with open_store(url, keep_bytes=1_000_000) as store:
+                await check(store, tree, asked)
+        assert not records.changed()
 
     asyncio.run(run())
 

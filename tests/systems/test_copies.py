@@ -54,7 +54,7 @@ async def grow(store: Store, seed: int) -> tuple[set[str], set[NodePath]]:
         except (Refused, CladeError):
             continue
         ids |= {node.id for node in model.nodes.values()} | model.past.keys()
-        paths |= model.nodes.keys() | model.aliases.keys()
+        paths |= model.nodes.keys() | model.left.keys()
     create = Create(CATEGORY, ("once",), "CATEGORY", "once", {})
     await writer.write(create, ReadUsage(), EditOptions(key="spring-cleaning-7"))
     await writer.move_worker.stop()

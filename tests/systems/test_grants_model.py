@@ -12,19 +12,16 @@ import pytest
 from hypothesis import given, settings
 
 from graph.compiler.plan_cache import PlanCache
-from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
 from resolvers.access.grants import Grants
-from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.model.keys import Path
-from store.model.paths import format_path
-from store.model.records import Record
-from tests.granted_model import GrantedModel, position
+from tests.granted_model import GrantedModel
 from tests.graph.compiler.test_operation_plan import wire
+from tests.graphql_core import executing
 from tests.model import GraphText, Model, failures, without_failures
 from tests.selection import examples
 from tests.systems.asking import BOUNDLESS, WIDE
@@ -45,29 +42,14 @@ PLANS = PlanCache(core_schema(SCHEMA), SCHEMA_TYPES, keep=100)
 
 
 class GrantedWriter(Writer):
-    """Asks for nothing that stubs withhold under a type that is never null, so that errors stay where they are."""
+    """Asks for no cursors of grant roots, which are always read whole and then sorted or filtered."""
 
     def __init__(self, seed: int, model: Model, granted: GrantedModel, depth: int) -> None:
         super().__init__(seed, model, depth)
         self.granted = granted
 
-    def leaf(self, likely: Record) -> Any:
-        leaf = super().leaf(likely)
-        while leaf.name in ("id", "childCount", "descendantCount"):
-            leaf = super().leaf(likely)
-        return leaf
-
-    def cursor(self, name: str, likely: Record | None, bounded: bool) -> str:
-        if name == "grounds" or (likely and not self.granted.is_partial(likely, name)):
-            return super().cursor(name, likely, bounded)
-        assert likely is not None
-        owner = format_path(likely.path)
-        below = [one for one in self.records if one.path[: len(likely.path)] == likely.path]
-        if name == "descendants" or bounded:
-            order = CursorKind.DESCENDANTS if name == "descendants" else CursorKind.CHILDREN_BY_KEY
-            return encode_cursor(order, owner, self.one_of(below).sk[len(likely.sk) :] or "#")
-        order = CursorKind.SIBLINGS if name == "siblings" else CursorKind.CHILDREN
-        return encode_cursor(order, owner, position(self.one_of(below)))
+    def is_sorted(self, name: str, given: dict[str, Any]) -> bool:
+        return (name == "grounds" and self.granted.is_partial) or super().is_sorted(name, given)
 
 
 def some_tops(model: Model, random: Random) -> list[Path]:
@@ -78,7 +60,7 @@ def some_tops(model: Model, random: Random) -> list[Path]:
 
 async def ask(store: Store, query: str, variables: dict[str, Any], grants: Grants, plans: PlanCache | None) -> Any:
     request = Request(store, DEFINITIONS, BOUNDLESS, grants=grants)
-    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=plans, limits=WIDE)
+    execution = executing(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=plans, limits=WIDE)
     return wire(await execution.execute(query, variables, allow_mutations=False))
 
 
@@ -112,53 +94,75 @@ def test_on_dynamodb_too(engine, tree, seed, asked):
     asyncio.run(check(engine.address(f"visibility-{uuid.uuid4().hex}"), tree, seed, asked))
 
 
-WITHHELD = "id revision updatedAt changedBy childCount descendantCount note".split()
 SHOWN = "path key name level depth __typename"
 SMALL = Model("ground", dict.fromkeys([("A",), ("A", "b"), ("A", "b", "c"), ("A", "d"), ("E",)], "AREA"))
 GRANTS = Grants.of([("ground", ("A", "b"))], [])
 
 
 @pytest.mark.parametrize("plans", [None, PLANS])
-@pytest.mark.parametrize("name", WITHHELD)
-async def test_what_a_stub_withholds_is_forbidden_at_its_field(store, name, plans):
+async def test_a_grant_root_is_a_root_at_its_true_place(store, plans):
     await SMALL.plant(store)
-    body = await ask(store, f'{{ ground(path: "A") {{ path {name} }} }}', {}, GRANTS, plans)
-    (error,) = body["errors"]
-    assert (error["path"], error["extensions"]["code"]) == (["ground", name], "FORBIDDEN")
+    query = f"""{{
+      above: ground(path: "A") {{ path }}
+      aboveById: ground(id: "{SMALL.nodes[("A",)].id}") {{ path }}
+      beside: ground(path: "A/d") {{ path }}
+      root: ground(path: "A/b") {{ {SHOWN} parent {{ path }} ancestors {{ path }}
+        siblings {{ nodes {{ path }} totalCount pageInfo {{ hasNextPage }} }} }}
+      grounds {{ totalCount nodes {{ {SHOWN} }} }}
+      below: ground(path: "A/b/c") {{ id parent {{ path }} ancestors {{ {SHOWN} }} }}
+    }}"""
+    body = await ask(store, query, {}, GRANTS, plans)
+    root = {"path": "A/b", "key": "b", "name": "N b", "level": "AREA", "depth": 1, "__typename": "Area"}
+    siblings = {"nodes": [], "totalCount": 0, "pageInfo": {"hasNextPage": False}}
+    below = {"id": SMALL.nodes[("A", "b", "c")].id, "parent": {"path": "A/b"}, "ancestors": [root]}
+    assert body == {
+        "data": {
+            "above": None,
+            "aboveById": None,
+            "beside": None,
+            "root": root | {"parent": None, "ancestors": [], "siblings": siblings},
+            "grounds": {"totalCount": 1, "nodes": [root]},
+            "below": below,
+        }
+    }
 
 
 @pytest.mark.parametrize("plans", [None, PLANS])
-async def test_a_stub_is_told_where_it_lies_and_by_what_is_granted(store, plans):
-    await SMALL.plant(store)
-    query = f"""{{
-      ground(path: "A") {{
-        {SHOWN} children {{ nodes {{ path id }} pageInfo {{ hasNextPage }} }} siblings {{ nodes {{ path }} }}
-      }}
-      grounds {{ totalCount nodes {{ {SHOWN} }} }}
-      beside: ground(path: "A/d") {{ path }}
-      other: ground(path: "E") {{ path }}
-      byId: ground(id: "{SMALL.nodes[("A",)].id}") {{ path }}
-      below: ground(path: "A/b/c") {{ id ancestors {{ {SHOWN} }} }}
-    }}"""
-    body = await ask(store, query, {}, GRANTS, plans)
-    stub = {"path": "A", "key": "A", "name": "N A", "level": "AREA", "depth": 0, "__typename": "Area"}
-    assert body == {
-        "data": {
-            "ground": stub
-            | {
-                "children": {
-                    "nodes": [{"path": "A/b", "id": SMALL.nodes[("A", "b")].id}],
-                    "pageInfo": {"hasNextPage": False},
-                },
-                "siblings": {"nodes": []},
-            },
-            "grounds": {"totalCount": 1, "nodes": [stub]},
-            "beside": None,
-            "other": None,
-            "byId": None,
-            "below": {
-                "id": SMALL.nodes[("A", "b", "c")].id,
-                "ancestors": [stub, stub | {"path": "A/b", "key": "b", "name": "N b", "depth": 1}],
-            },
-        }
+async def test_of_nested_grants_the_highest_are_roots_by_level_and_key(store, plans):
+    model = Model("ground", {
+        ("B",): "AREA", ("B", "x"): "AREA_PART", ("B", "a"): "AREA", ("B", "a", "c"): "PLOT", ("A",): "AREA",
+        ("A", "a"): "AREA", ("A", "p"): "PLOT", ("A", "p", "t"): "TREE",
+    })  # fmt: skip
+    await model.plant(store)
+    tops = ["B/x", "B/a", "B/a/c", "A/a", "A/p", "A/p/t", "A/nowhere"]
+    grants = Grants.of([("ground", tuple(top.split("/"))) for top in tops], [])
+    query = """{ all: grounds { edges { cursor node { path } } } last: grounds(last: 2) { nodes { path } }
+      paths: grounds(orderBy: {field: PATH}) { nodes { path } } keys: grounds(orderBy: {field: KEY}) { nodes { path } }
+      deep: grounds(level: [PLOT, TREE, AREA_PART]) { nodes { path } totalCount }
+      parts: grounds(level: AREA_PART) { totalCount } }"""
+    data = (await ask(store, query, {}, grants, plans))["data"]
+    found = [edge["node"]["path"] for edge in data["all"]["edges"]]
+    assert found == ["A/a", "B/a", "B/x", "A/p"]
+    assert {name: [node["path"] for node in data[name]["nodes"]] for name in ("last", "paths", "keys", "deep")} == {
+        "last": ["B/x", "A/p"],
+        "paths": ["A/a", "A/p", "B/a", "B/x"],
+        "keys": ["A/a", "B/a", "A/p", "B/x"],
+        "deep": ["A/p", "A/p/t", "B/a/c", "B/x"],
     }
+    assert (data["deep"]["totalCount"], data["parts"]["totalCount"]) == (4, 1)
+    for number, edge in enumerate(data["all"]["edges"]):
+        query = (
+            f"""{{ grounds(first: 1, after: "{edge["cursor"]}") {{ nodes {{ path }} pageInfo {{ hasNextPage }} }} }}"""
+        )
+        page = (await ask(store, query, {}, grants, plans))["data"]["grounds"]
+        assert [node["path"] for node in page["nodes"]] == found[number + 1 : number + 2]
+        assert page["pageInfo"]["hasNextPage"] is (number < 2)
+
+
+async def test_a_caller_with_a_grant_on_the_hierarchy_has_its_roots(store):
+    await SMALL.plant(store)
+    grants = Grants.of([("ground", ())], [])
+    query = '{ ground(path: "A") { siblings { nodes { path } totalCount } } grounds { totalCount nodes { path } } }'
+    body = await ask(store, query, {}, grants, PLANS)
+    assert body["data"]["ground"]["siblings"] == {"nodes": [{"path": "E"}], "totalCount": 1}
+    assert body["data"]["grounds"] == {"totalCount": 2, "nodes": [{"path": "A"}, {"path": "E"}]}

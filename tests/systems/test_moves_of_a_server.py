@@ -28,9 +28,10 @@ class CategoryNode(Node, hierarchy="category", many="categories"):
 class Category(CategoryNode, under=[None, "self"]):
     """A category."""
 '''
-MOVE = 'mutation { moveCategoryNode(path: "r/a", to: "o") { node { path } } }'
+MOVE = 'mutation { moveCategoryNode(input: {node: {path: "r/a"}, to: {parent: {path: "o"}}}) { node { path } } }'
 
-AWAY = 'mutation($to: Path!) { moveCategoryNode(path: "r/a", to: $to) { move { id state reason } } }'
+AWAY = """mutation($to: Path!) {
+  moveCategoryNode(input: {node: {path: "r/a"}, to: {parent: {path: $to}}}) { move { id state reason } } }"""
 WHY = "query($id: ID!) { move(id: $id) { state reason } }"
 
 

@@ -78,7 +78,9 @@ BELOW = [
 
 def queries(ids: dict[str, str]) -> list[str]:
     """Every way to nodes with every selection of what lies above them."""
-    found: list[str] = []
+    apart = "{ nodes { x: key } more: nodes { x: descendantCount } }"  # one response key below two others
+    found = [f"{{ {name}{way} {apart} }}" for name, ways in LISTS.items() for way in ways]
+    found.append(f"{{ locations {{ nodes {{ siblings {apart} }} }} }}")
     for above in COMBINED:
         for name, ways in LISTS.items():
             level = "CATEGORY" if "ategories" in name else "COUNTRY"

@@ -8,33 +8,34 @@ from typing import Any
 import orjson
 
 from graph.compiler.plan_cache import PlanCache
-from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache
 from graph.hierarchies.categories import CategoryNode
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
-from resolvers.past.history import find_deleted, read_history, read_revision
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.session.page_cache import PageCache
+from resolvers.past.history import HistoryRequest, find_deleted, read_histories, read_revisions
+from resolvers.planning.relations import ConnectionArguments
+from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
-from resolvers.session.tree_version_cache import TreeVersionCache
 from store.engine.protocol import Store
 from store.model.keys import node_key
 from store.model.records import derived_id
 from store.writer.writer import Writer
+from tests.graphql_core import executing
 from tests.late_indexes import late_stores
 from tests.systems.asking import plant
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES
+from tests.user_errors import take_user_errors, with_user_errors
 
 LAG = 0.6
 TIMES = 3
 
-_ATTRIBUTES = "attributes: { category: true }"
-CREATE = f"""mutation($parent: Path, $key: String!) {{
-  createCategoryNode(parent: $parent, key: $key, name: "0", {_ATTRIBUTES}) {{ node {{ id path }} }} }}"""
-UPDATE = "mutation($path: Path!, $name: String!) { updateCategoryNode(path: $path, name: $name) { node { name } } }"
-MOVE = "mutation($path: Path!, $to: Path!) { moveCategoryNode(path: $path, to: $to) { node { path } } }"
-DELETE = "mutation($path: Path!) { deleteCategoryNode(path: $path) { node { path } } }"
+CREATE = """mutation($parent: CategoryNodeBy, $key: String!) {
+  createCategoryNode(input: {parent: $parent, key: $key, name: "0", level: CATEGORY}) { node { id path } } }"""
+UPDATE = """mutation($path: Path!, $name: String!) {
+  updateCategoryNode(input: {node: {path: $path}, name: $name}) { node { name } } }"""
+MOVE = """mutation($path: Path!, $to: Path!) {
+  moveCategoryNode(input: {node: {path: $path}, to: {parent: {path: $to}}}) { node { path } } }"""
+DELETE = "mutation($path: Path!) { deleteCategoryNode(input: {node: {path: $path}}) { node { path } } }"
 BY_PATH = "query($path: Path!) { categoryNode(path: $path) { id name path parent { name } } }"
 BY_ID = "query($id: ID!) { categoryNode(id: $id) { name path parent { name } } }"
 
@@ -46,7 +47,7 @@ class Server:
         self.store = store
         kept, writer = PageCache(1_000_000, TreeVersionCache(settle, stale)), Writer(store)
         plans = PlanCache(core_schema(SCHEMA), TYPES) if planned else None
-        self._execution = Execution(
+        self._execution = executing(
             SCHEMA,
             lambda: Context(Request(store, DEFINITIONS, page_cache=kept, writer=writer, settle_seconds=settle), TYPES),
             plans=plans,
@@ -58,10 +59,12 @@ class Server:
         return data
 
     async def told(self, query: str, **variables: Any) -> tuple[Any, dict[str, Any]]:
-        """The data of an answer without errors, and what it has read."""
-        answer = await self._execution.execute(query, variables, allow_mutations=True, report_reads=True)
+        """The data of an answer without errors and user errors, and what it has read."""
+        asked = with_user_errors(query)
+        answer = await self._execution.execute(asked, variables, allow_mutations=True, report_reads=True)
         assert "errors" not in answer.body, answer.body["errors"]
         body = orjson.loads(answer.content())
+        assert (faults := take_user_errors(body["data"])) == [], faults
         return body["data"], body["extensions"]["reads"]
 
 
@@ -71,7 +74,7 @@ async def servers() -> AsyncIterator[list[Server]]:
     async with late_stores(3, LAG, weak=100) as stores:
         made = [Server(store, planned=number < 2) for number, store in enumerate(stores)]
         await made[0].ask(CREATE, key="A")
-        await made[0].ask(CREATE, parent="A", key="B")
+        await made[0].ask(CREATE, parent={"path": "A"}, key="B")
         yield made
 
 
@@ -101,7 +104,7 @@ async def test_an_id_finds_its_node_from_its_creation_on():
         one = all_servers[0]
         await one.ask(CREATE, key="C")
         for number in range(TIMES):
-            node = (await one.ask(CREATE, parent="A", key=f"N{number}"))["createCategoryNode"]["node"]
+            node = (await one.ask(CREATE, parent={"path": "A"}, key=f"N{number}"))["createCategoryNode"]["node"]
             for server in all_servers:
                 assert (await server.ask(BY_ID, id=node["id"]))["categoryNode"]["path"] == node["path"]
             await one.ask(MOVE, path=node["path"], to="C")
@@ -122,10 +125,11 @@ async def test_former_states_are_there_as_soon_as_the_newest_is_seen():
             request, key = Request(one.store, DEFINITIONS), node_key("category", ("A", "B"))
             record = await request.state.node(key)
             assert record is not None
-            page = await read_history(request, record, ConnectionArguments(), nodes=True)
+            (page,) = await read_histories(request, [HistoryRequest(record, ConnectionArguments(), nodes=True)])
             revisions = [state.revision for state in page.records]
             assert revisions == list(range(number, 0, -1))
-            assert [(await read_revision(request, record, one)) is not None for one in revisions] == [True] * number
+            found = await read_revisions(request, [(record, one) for one in revisions])
+            assert [one is not None for one in found] == [True] * number
         await one.ask(DELETE, path="A/B")
         assert await find_deleted(Request(one.store, DEFINITIONS), node_id) is not None
 

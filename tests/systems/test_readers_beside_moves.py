@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 
 from graph.compiler.plan_cache import PlanCache
-from graph.execution.operation import Execution
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
@@ -28,6 +27,7 @@ from store.model.paths import format_path, parse_path
 from store.model.ranges import KeyRange, siblings
 from store.model.records import Record
 from tests.graph.compiler.test_operation_plan import wire
+from tests.graphql_core import body_of, executing
 from tests.model import AT, Field, GraphText, Model, Word, failures, without_failures
 from tests.move_in_progress import MOVE, FlippingStore, MoveInProgress, any_move, flip_back, plant
 from tests.selection import examples
@@ -53,7 +53,7 @@ async def ask(store: Store, fields: list[Field], plans: PlanCache | None) -> tup
     """What is answered: the data, and the errors as the model tells them."""
     text = GraphText(fields)
     request = Request(store, DEFINITIONS, BOUNDLESS)
-    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=plans, limits=WIDE)
+    execution = executing(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=plans, limits=WIDE)
     answer = await execution.execute(text.text, text.variables, allow_mutations=False)
     body = wire(answer)
     return body["data"], {(tuple(error["path"]), error["extensions"]["code"]) for error in body.get("errors", ())}
@@ -153,14 +153,14 @@ async def test_a_move_is_told_to_those_who_may_read_both_ends(store, tops, is_se
     await plant(store, MoveInProgress(SMALL, ("A", "x"), ("B", "x")))
     grants = None if tops is None else Grants.of([("ground", parse_path(top)) for top in tops], [])
     request = Request(store, DEFINITIONS, grants=grants)
-    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES))
+    execution = executing(SCHEMA, lambda: Context(request, SCHEMA_TYPES))
     answer = await execution.execute(MOVES, {"id": MOVE}, allow_mutations=False)
     told = {
         "id": MOVE, "hierarchy": "GROUND", "from": "A/x", "to": "B/x", "state": "COPYING", "reason": None, "nodes": 1,
         "written": 1, "startedAt": AT, "endedAt": None,
     }  # fmt: skip
     expected = {"move": told, "moves": [{"id": MOVE}]} if is_seen else {"move": None, "moves": []}
-    assert answer.body["data"] == expected
+    assert body_of(answer)["data"] == expected
 
 
 def asked_of(store: Any) -> Context:
@@ -185,10 +185,10 @@ async def test_the_state_of_a_move_is_of_the_same_side_as_what_is_beside_it(engi
         for reads in range(NEVER):
             await flip_back(store, moving)
             flipping: Any = FlippingStore(store, moving, reads)
-            execution = Execution(SCHEMA, partial(asked_of, flipping), limits=WIDE)
+            execution = executing(SCHEMA, partial(asked_of, flipping), limits=WIDE)
             variables = {"id": MOVE} if "$id" in field else {}
             text = query if variables else query.removeprefix("query($id: ID!) ")
-            data = (await execution.execute(text, variables, allow_mutations=False)).body["data"]
+            data = body_of(await execution.execute(text, variables, allow_mutations=False))["data"]
             (move,) = data["move"] if isinstance(data["move"], list) else [data["move"]]
             seen.add((move["state"], data["node"]["path"]))
             if not flipping.has_flipped:
@@ -220,8 +220,8 @@ async def test_the_counts_of_listed_roots_are_of_the_same_side_as_what_is_beside
             await flip_back(store, moving)
             flipping: Any = kind(store, moving, reads)
             flipping.before = await store.nodes(siblings("ground"), ReadUsage())
-            execution = Execution(SCHEMA, partial(asked_of, flipping), limits=WIDE)
-            data = (await execution.execute(query, {}, allow_mutations=False)).body["data"]
+            execution = executing(SCHEMA, partial(asked_of, flipping), limits=WIDE)
+            data = body_of(await execution.execute(query, {}, allow_mutations=False))["data"]
             counts = [node["childCount"] for node in data["roots"]["nodes"]]
             seen.add((*counts, data["node"]["path"]))
             if not flipping.has_flipped:
@@ -233,21 +233,21 @@ async def test_a_move_of_a_hierarchy_that_is_not_served_is_none(store):
     await plant(store, MoveInProgress(SMALL, ("A", "x"), ("B", "x")))
     schema, types = build_schema([Location])
     definitions = {Location.name: Location.definition()}
-    execution = Execution(schema, lambda: Context(Request(store, definitions), types))
+    execution = executing(schema, lambda: Context(Request(store, definitions), types))
     query = "query($id: ID!) { move(id: $id) { id hierarchy } }"
     answer = await execution.execute(query, {"id": MOVE}, allow_mutations=False)
-    assert answer.body == {"data": {"move": None}}
+    assert body_of(answer) == {"data": {"move": None}}
 
 
 async def test_moves_come_as_a_window_says(store):
     await plant(store, MoveInProgress(SMALL, ("A", "x"), ("B", "x")))
-    execution = Execution(SCHEMA, lambda: Context(Request(store, DEFINITIONS), SCHEMA_TYPES))
+    execution = executing(SCHEMA, lambda: Context(Request(store, DEFINITIONS), SCHEMA_TYPES))
     for arguments, expected in (("", 1), (", first: null", 1), (", first: 1", 1), (", first: 0", 0)):
         query = f"{{ moves(hierarchy: GROUND{arguments}) {{ id }} }}"
         answer = await execution.execute(query, {}, allow_mutations=False)
-        assert len(answer.body["data"]["moves"]) == expected
+        assert len(body_of(answer)["data"]["moves"]) == expected
     answer = await execution.execute("{ moves(hierarchy: GROUND, first: -1) { id } }", {}, allow_mutations=False)
-    assert [error["extensions"]["code"] for error in answer.body["errors"]] == ["BAD_USER_INPUT"]
+    assert [error["extensions"]["code"] for error in body_of(answer)["errors"]] == ["BAD_USER_INPUT"]
 
 
 async def test_a_request_that_meets_no_move_reads_nothing_more(tmp_path):

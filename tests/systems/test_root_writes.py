@@ -9,7 +9,7 @@ from graph.hierarchies.categories import CategoryNode
 from store.edits.create_update import Create, Edit, Update
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
-from store.edits.reorder import Reorder, Side
+from store.edits.sibling_order import Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.items import Change, Put
@@ -18,6 +18,7 @@ from store.model.keys import parent_partition
 from store.model.paths import parse_path
 from store.writer.writer import Writer
 from tests import invariants
+from tests.reordering import reorder
 from tests.systems.asking import plant
 
 ROOTS = "category"  # the partition of all roots in `by_parent`
@@ -57,7 +58,7 @@ EDITS = {
     "content of a child": (lambda root: [Update(CATEGORY, (root, "a"), "Other", None, {})], 0),
     "a move below the children": (lambda root: [Move(CATEGORY, (root, "a", "b"), (root, "e", "b"))], 0),
     "a deletion below the children": (lambda root: [Delete(CATEGORY, (root, "a", "b"), Policy.CASCADE)], 0),
-    "the order of children": (lambda root: [Reorder(CATEGORY, (root, "e"), Side.FIRST)], 0),
+    "the order of children": (lambda root: [reorder(CATEGORY, (root, "e"), Side.FIRST)], 0),
     "a child": (lambda root: [create(f"{root}/new")], 1),
     "a child that is deleted": (lambda root: [Delete(CATEGORY, (root, "a"), Policy.CASCADE)], 1),
     "a child that moves down": (lambda root: [Move(CATEGORY, (root, "a"), (root, "e", "a"))], 1),

@@ -18,7 +18,7 @@ ASK = """{
   found: searchLocations(text: "nebraska") { nodes { path } }
   state(path: "US/NE") { path children { totalCount } }
 }"""
-DELETE = """mutation { deleteLocation(path: "US/NE", policy: CASCADE) { node { path } } }"""
+DELETE = """mutation { deleteLocation(input: {node: {path: "US/NE"}, policy: CASCADE}) { node { path } } }"""
 BEFORE = {"found": {"nodes": [{"path": "US/NE"}]}, "state": {"path": "US/NE", "children": {"totalCount": CITIES}}}
 AFTER = {"found": {"nodes": []}, "state": None}
 

@@ -8,11 +8,11 @@ import orjson
 import pytest
 
 from resolvers.planning.cursors import CursorKind, encode_cursor
-from resolvers.session.page_cache import PageCache
-from resolvers.session.tree_version_cache import TreeVersionCache
+from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.sorting.conditions import MAX_CHARACTERS, MAX_CONDITIONS, MAX_DEPTH
 from resolvers.sorting.ordering import MAX_ORDER_FIELDS, Ordering
 from store.connect import open_store
+from store.dynamodb.codec import may_be_key
 from store.edits.create_update import Update
 from store.edits.delete import Delete
 from store.engine.usage import ReadUsage
@@ -26,7 +26,7 @@ NODES = [(("r",), "AREA")] + [(("r", f"a{area}"), "AREA") for area in range(10)]
 NODES += [(("r", f"a{area}", f"p{plot}"), "PLOT") for area in range(10) for plot in range(10)]
 NODES += [(("s",), "AREA")]
 NESTED = '{ area(path: "r") { children%s { nodes { path children%s { nodes { path } } } } } }'
-ARRANGED = ["(orderBy: [{field: NAME, direction: DESC}])", '(where: {name: {contains: "3"}})']
+ORDERED = ["(orderBy: [{field: NAME, direction: DESC}])", '(where: {name: {contains: "3"}})']
 LISTS = [
     '{ area(path: "r") { children%s { nodes { path } } } }',
     '{ area(path: "r") { descendants(level: PLOT%s) { nodes { path } } } }',
@@ -46,33 +46,33 @@ def inserted(query: str, arguments: str) -> str:
     return query % (arguments and f", {arguments[1:-1]}" if has_others else arguments)
 
 
-@pytest.mark.parametrize("arguments", [*ARRANGED, '(first: 2, orderBy: [{field: NAME}], where: {name: {ne: ""}})'])
+@pytest.mark.parametrize("arguments", [*ORDERED, '(first: 2, orderBy: [{field: NAME}], where: {name: {ne: ""}})'])
 async def test_a_sorted_or_filtered_list_reads_what_the_whole_list_reads(store, arguments):
     await plant(store, Ground, NODES)
     asked = Client(store, Ground)
     for query in LISTS:
-        plain, arranged = await asked.ask(inserted(query, "")), await asked.ask(inserted(query, arguments))
-        assert not arranged.errors
-        assert (query, reads(arranged)) == (query, reads(plain))
-        assert arranged.nodes == plain.nodes
+        plain, ordered = await asked.ask(inserted(query, "")), await asked.ask(inserted(query, arguments))
+        assert not ordered.errors
+        assert (query, reads(ordered)) == (query, reads(plain))
+        assert ordered.nodes <= plain.nodes  # only those of the page
 
 
 async def test_sorted_lists_below_sorted_lists_are_read_in_one_round(store):
     await plant(store, Ground, NODES)
     asked = Client(store, Ground)
     plain = await asked.ask(NESTED % ("", ""))
-    for inner in ARRANGED:
-        nested = await asked.ask(NESTED % (ARRANGED[0], inner))
+    for inner in ORDERED:
+        nested = await asked.ask(NESTED % (ORDERED[0], inner))
         assert reads(nested) == reads(plain)
 
 
 async def test_below_a_filtered_list_only_the_lists_of_its_nodes_are_read(store):
     await plant(store, Ground, NODES)
-    reply = await Client(store, Ground).ask(NESTED % (ARRANGED[1], ""))
+    reply = await Client(store, Ground).ask(NESTED % (ORDERED[1], ""))
     assert reply.data["area"]["children"]["nodes"] == [
         {"path": "r/a3", "children": {"nodes": [{"path": f"r/a3/p{plot}"} for plot in range(10)]}}
     ]
-    assert reply.nodes == 1 + 10 + 10
+    assert reply.nodes == 1 + 1 + 10
 
 
 async def test_a_warm_list_reads_the_version_of_its_tree_and_nothing_else(engine):
@@ -80,7 +80,7 @@ async def test_a_warm_list_reads_the_version_of_its_tree_and_nothing_else(engine
         await store.create()
         await plant(store, Ground, NODES)
         asked = Client(store, Ground, page_cache=lambda: PageCache(10_000_000, TreeVersionCache(0.0)))
-        for arguments in ARRANGED:
+        for arguments in ORDERED:
             query = LISTS[0] % arguments
             cold, _, warm = [await asked.ask(query) for _ in range(3)]  # settled from the second on
             assert warm.data == cold.data
@@ -115,9 +115,44 @@ async def test_a_list_is_sorted_once_while_nothing_is_written(tmp_path, monkeypa
         assert len(orders) == 4
 
 
-async def test_a_list_longer_than_the_budget_is_refused_before_it_is_read(store):
+async def test_a_list_that_is_longer_than_the_nodes_that_may_be_returned_is_sorted_and_filtered(store):
+    await plant(store, Ground, NODES)  # 110 nodes below r
+    asked = Client(store, Ground, max_nodes=50)
+    for arguments in ("orderBy: [{field: NAME}]", 'where: {name: {ne: "p3"}}'):
+        query = f'{{ area(path: "r") {{ descendants({arguments}%s) {{ nodes {{ path }} totalCount }} }} }}'
+        reply = await asked.ask(query % ", first: 45")
+        found = reply.data["area"]["descendants"]
+        assert (len(found["nodes"]), found["totalCount"]) == (45, 110 if "orderBy" in arguments else 100)
+        assert reply.nodes == 1 + 45
+        (error,) = (await asked.ask(query % "")).errors
+        assert error["extensions"]["code"] == "BUDGET_EXCEEDED"
+        assert "Ask for fewer with first" in error["message"]
+
+
+async def test_several_lists_of_a_request_share_what_may_be_scanned(store):
     await plant(store, Ground, NODES)
     asked = Client(store, Ground, max_nodes=50)
+    one = 'area(path: "r") { descendants(where: {name: {eq: "p3"}}, first: 1) { nodes { path } } }'
+    assert not (await asked.ask(f"{{ a: {one} }}")).errors
+    reply = await asked.ask(f"{{ a: {one} b: {one.replace('p3', 'p4')} }}")
+    assert {error["extensions"]["code"] for error in reply.errors} == {"BUDGET_EXCEEDED"}
+
+
+async def test_many_comparisons_of_a_node_count_as_several_nodes(store):
+    await plant(store, Ground, NODES)
+    asked = Client(store, Ground, max_nodes=50)
+    for number, code in ((15, None), (40, "BUDGET_EXCEEDED")):
+        conditions = ", ".join(['{name: {ne: "x"}}'] * number)
+        query = (
+            f'{{ area(path: "r") {{ descendants(where: {{and: [{conditions}]}}, first: 1) {{ nodes {{ path }} }} }} }}'
+        )
+        codes = [error["extensions"]["code"] for error in (await asked.ask(query)).errors]
+        assert codes == ([code] if code else [])
+
+
+async def test_a_list_longer_than_what_may_be_scanned_is_refused_before_it_is_read(store):
+    await plant(store, Ground, NODES)
+    asked = Client(store, Ground, max_nodes=30)
     lookup = await asked.ask('{ area(path: "r") { path childCount } }')
     plain = await asked.ask('{ area(path: "r") { descendants { nodes { path } } } }')
     for arguments in ("orderBy: [{field: NAME}], first: 1", 'where: {name: {eq: "p3"}}, first: 1'):
@@ -125,9 +160,9 @@ async def test_a_list_longer_than_the_budget_is_refused_before_it_is_read(store)
         (error,) = reply.errors
         assert error["extensions"]["code"] == "BUDGET_EXCEEDED"
         assert "narrow it with level" in error["message"]
-        assert reads(reply) == reads(plain)
+        assert (reply.requests, reply.rounds) == (plain.requests, plain.rounds)
         # On DynamoDB a list of a path comes beside the node, up to the budget; its counts are not known before.
-        assert reply.items == (lookup.items if isinstance(store, SQLiteStore) else lookup.items + 51)
+        assert reply.items == (lookup.items if isinstance(store, SQLiteStore) else lookup.items + 3 * 30 + 2)
     roots = await asked.ask('{ grounds(where: {key: {eq: "s"}}) { nodes { path } } }')
     assert roots.data == {"grounds": {"nodes": [{"path": "s"}]}}
 
@@ -170,7 +205,7 @@ async def test_cursors_that_no_list_has_made_are_refused(store):
     ]  # fmt: skip
     owner = f"c{record}\n{digest_of(cursor, record)}"
     for values, place in forged:
-        other = encode_cursor(CursorKind.ARRANGED, owner, f"{values}\n{place}")
+        other = encode_cursor(CursorKind.SORTED, owner, f"{values}\n{place}")
         assert other[:9] == cursor[:9], "it is of the same list"
         (error,) = (await asked.ask(listing % f'after: "{other}"')).errors
         assert (values, error["extensions"]["code"]) == (values, "BAD_CURSOR")
@@ -262,6 +297,29 @@ async def test_only_the_keys_that_a_condition_leaves_are_read(store, listing, ex
         reply.items - (await Client(store, Ground).ask('{ area(path: "r") { path it: childCount } }')).items
         <= items + 1
     )
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    ("bounded", "total"),
+    [
+        ('descendants({}where: {{path: {{gte: "r/a2", lt: "r/a4"}}}}', 22),
+        ('descendants({}where: {{path: {{gte: "r/a2", lt: "r/a9"}}}}, level: PLOT', 70),
+        ('children({}where: {{key: {{gte: "a2", lt: "a4"}}}}, orderBy: {{field: KEY}}', 2),
+        ('children({}where: {{key: {{startsWith: "a"}}}}, orderBy: {{field: KEY}}', 10),
+    ],
+)
+async def test_the_node_at_an_upper_bound_is_not_read(store, bounded, total):
+    """BETWEEN of DynamoDB includes it: a page backwards would read it in its place, and a count would count it."""
+    await plant(store, Ground, NODES)
+    asked = Client(store, Ground)
+    listing, page = bounded.format(""), bounded.format("last: 1, ")
+    counted = await asked.ask(f'{{ area(path: "r") {{ {page}) {{ totalCount nodes {{ key }} }} }} }}')
+    assert counted.data["area"][bounded.partition("(")[0]]["totalCount"] == total
+    assert counted.requests == 3, "the node with the version of its tree, the page, the count"
+    whole = await asked.ask(f'{{ area(path: "r") {{ {listing}) {{ nodes {{ key }} }} }} }}')
+    assert whole.items == 2 + total
+    assert not any(may_be_key(span.hi) for span, _, _ in [*counted.witness.spans, *whole.witness.spans])
 
 
 async def test_nodes_by_many_paths_are_one_read(store):

@@ -11,25 +11,25 @@ import pytest
 
 from store.connect import open_store
 from tests.selection import examples
-from tests.servers import Server
+from tests.servers import Server, codes_of
 
 pytestmark = pytest.mark.extenddb
 
 LIST = '{ category(path: "A") { name children { nodes { name } } } }'
 CREATE = """
-mutation ($key: String!, $parent: Path) {
-  createCategoryNode(key: $key, name: $key, parent: $parent, attributes: { category: true }) { node { path } }
+mutation ($key: String!, $parent: CategoryNodeBy) {
+  createCategoryNode(input: {key: $key, name: $key, parent: $parent, level: CATEGORY}) { node { path } }
 }
 """
 NAME = "query ($path: Path, $id: ID) { categoryNode(path: $path, id: $id) { id name ancestors { name } } }"
-RENAME = 'mutation ($name: String!) { updateCategoryNode(path: "A", name: $name) { node { name } } }'
+RENAME = 'mutation ($name: String!) { updateCategoryNode(input: {node: {path: "A"}, name: $name}) { node { name } } }'
 TIMES = 3
 WRITES = examples(12, 30)
 
 
 async def create(server: Server, key: str, parent: str | None = None) -> None:
-    answer = await server.ask(CREATE, key=key, parent=parent)
-    assert "errors" not in answer, answer
+    answer = await server.ask(CREATE, key=key, parent=parent and {"path": parent})
+    assert codes_of(answer) == [], answer
 
 
 async def listed(server: Server) -> tuple[list[str], bool]:

@@ -16,8 +16,7 @@ from aiohttp import web
 
 from graph.app import create_app
 from store.connect import open_store
-from store.engine.patience import REQUEST_PATIENCE
-from store.engine.protocol import Store
+from store.engine.protocol import REQUEST_PATIENCE, Store
 from store.engine.usage import ReadUsage
 from store.model.keys import node_key
 from store.model.paths import parse_path
@@ -27,9 +26,10 @@ from tests.proxy import Call, Fault, Forward, Proxy, cancelled, delayed, dropped
 from tests.serving import serving
 
 WRITES, READS, ALL = "TransactWriteItems", "BatchGetItem", 1000
-CREATE = """mutation($key: String!, $once: String, $parent: Path) {
-  createGround(key: $key, name: "new", parent: $parent, attributes: {area: {}}, idempotencyKey: $once) {
+CREATE = """mutation($key: String!, $once: String, $parent: GroundBy) {
+  createGround(input: {key: $key, name: "new", parent: $parent, attributes: {area: {}}}, idempotencyKey: $once) {
     node { path revision parent { name } }
+    userErrors { code message }
   }
 }"""
 FAULTS: dict[str, Fault] = {
@@ -56,7 +56,7 @@ class Scene:
     past: Store
 
     async def create(self, key: str, once: str | None = None, parent: str | None = None) -> dict[str, Any]:
-        variables = {"key": key, "once": once, "parent": parent}
+        variables = {"key": key, "once": once, "parent": parent and {"path": parent}}
         answer = await self.client.post("/graphql", json={"query": CREATE, "variables": variables})
         body: dict[str, Any] = answer.json()
         return body
@@ -82,7 +82,7 @@ async def served(url: str, monkeypatch: pytest.MonkeyPatch, **settings: str) -> 
 @pytest.fixture
 async def scene(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setattr("graph.app.REQUEST_PATIENCE", replace(REQUEST_PATIENCE, attempts=2))  # whose delays are long
-    monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=3))
+    monkeypatch.setattr("store.dynamodb.retries.BUSY", RetryPolicy(0.0005, 0.01, attempts=3))
     monkeypatch.setattr("store.writer.group_commit.RETRIES", RetryPolicy(0.01, 0.01, attempts=2))
     past = engine.address(f"uncertain-{uuid.uuid4().hex}")
     async with Proxy(engine.url) as proxy, open_store(past) as store:
@@ -144,10 +144,15 @@ def before(fault: Fault, proxy: Proxy, operation: str, times: int) -> Fault:
 def told_by(body: dict[str, Any]) -> str:
     """What an answer says: `made`, or the code of its error, with `?` where that is uncertain."""
     if "errors" not in body:
-        assert body["data"]["createGround"]["node"]["revision"] == 1
+        payload = body["data"]["createGround"]
+        if payload["userErrors"]:
+            (fault,) = payload["userErrors"]
+            assert payload["node"] is None
+            return fault["code"]
+        assert payload["node"]["revision"] == 1
         return "made"
     (error,) = body["errors"]
-    assert (body["data"] or {"createGround": None})["createGround"] is None
+    assert body["data"] is None
     uncertain = error["extensions"].get("uncertain", False)
     assert not uncertain or "idempotencyKey" in error["message"]
     assert "uncertain-" not in error["message"]  # the name of the table
@@ -162,7 +167,8 @@ async def test_repeated_with_its_key_a_mutation_is_made_once(scene: Scene) -> No
         await scene.create(key, key)
         scene.proxy.mend()
         body = await scene.create(key, key)
-        assert body == {"data": {"createGround": {"node": {"path": key, "revision": 1, "parent": None}}}}, name
+        node = {"path": key, "revision": 1, "parent": None}
+        assert body == {"data": {"createGround": {"node": node, "userErrors": []}}}, name
 
 
 @pytest.mark.thorough
@@ -170,15 +176,16 @@ async def test_an_update_that_is_in_progress_is_not_made_a_second_time(scene: Sc
     await scene.create("a")
     in_progress = refused("TransactionInProgressException")
     scene.proxy.spoil(WRITES, made(in_progress), *[in_progress] * ALL)
-    update = 'mutation { updateGround(path: "a", name: "other") { node { name revision } } }'
+    update = 'mutation { updateGround(input: {node: {path: "a"}, name: "other"}) { node { name revision } } }'
     body = (await scene.client.post("/graphql", json={"query": update})).json()
     assert body == {"data": {"updateGround": {"node": {"name": "other", "revision": 2}}}}
 
 
 async def test_a_value_that_the_engine_rejects_is_the_clients_mistake(scene: Scene) -> None:
     scene.proxy.spoil(WRITES, cancelled("ValidationError", "None", "None"))
-    (error,) = (await scene.create("a"))["errors"]
-    assert error["extensions"] == {"code": "BAD_USER_INPUT"}
+    payload = (await scene.create("a"))["data"]["createGround"]
+    assert payload["node"] is None
+    assert [fault["code"] for fault in payload["userErrors"]] == ["BAD_USER_INPUT"]
     assert not await scene.is_made("a")
 
 

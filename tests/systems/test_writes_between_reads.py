@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.edits.move import Move

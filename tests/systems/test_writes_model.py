@@ -23,7 +23,6 @@ from tests.systems.writing import Clients
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(1, 25))  # a seed, and how many edits
 NODE = "path level name revision childCount descendantCount parent { path }"
 EVERYTHING = f"{{ categories {{ nodes {{ {NODE} descendants {{ nodes {{ {NODE} }} }} }} }} }}"
-MAX_HOPS = 8
 TINY = 14  # changes in a transaction, so that a handful of nodes takes several
 ALIASES = 20  # of fields in one operation
 
@@ -39,28 +38,12 @@ def told(model: Model, path: Path) -> dict[str, object]:
     }  # fmt: skip
 
 
-def found_at(model: Model, path: Path) -> Path | None:
-    """Where the node lies to which a path leads."""
-    for _ in range(MAX_HOPS + 1):
-        if path in model.nodes:
-            return path
-        length = next((n for n in range(len(path), 0, -1) if path[:n] in model.aliases), None)
-        if length is None:
-            return None
-        node_id = model.aliases[path[:length]]
-        place = next((one for one, node in model.nodes.items() if node.id == node_id), None)
-        if place is None or (onward := (*place, *path[length:])) == path:
-            return None
-        path = onward
-    return None
-
-
 async def check(clients: Clients, model: Model) -> None:
     roots = (await clients.ask(EVERYTHING))["categories"]["nodes"]
     nodes = [node for root in roots for node in [*root.pop("descendants")["nodes"], root]]
     expected = [told(model, path) for path in model.nodes]
     assert sorted(nodes, key=lambda one: one["path"]) == sorted(expected, key=lambda one: str(one["path"]))
-    old = [*model.aliases, *[(*path, "a") for path in model.aliases]]
+    old = [*model.left, *[(*path, "a") for path in [*model.left] if (*path, "a") not in model.left]]
     for start in range(0, len(old), ALIASES):
         some = old[start : start + ALIASES]
         fields = [f"p{n}: categoryNode(path: $p{n}) {{ path }}" for n in range(len(some))]
@@ -68,7 +51,7 @@ async def check(clients: Clients, model: Model) -> None:
         variables = {f"p{n}": format_path(path) for n, path in enumerate(some)}
         answer = await clients.ask(f"query({head}) {{ {' '.join(fields)} }}", **variables)
         for n, path in enumerate(some):
-            place = found_at(model, path)
+            place = model.at(path)
             assert answer[f"p{n}"] == (place and {"path": format_path(place)}), path
 
 

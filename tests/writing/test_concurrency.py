@@ -20,7 +20,7 @@ from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests import invariants
 from tests.moving_subtree import HERE, THERE, MovingSubtree
-from tests.servers import Server
+from tests.servers import Server, codes_of
 from tests.writing.crowd import PLACES, TREES, Client
 from tests.writing.killing import hasten
 from tests.writing.scene import scene
@@ -97,10 +97,10 @@ async def test_of_two_moves_of_one_subtree_through_two_servers_one_wins(store_ur
             answers = await asyncio.gather(
                 played.subtree.move(played.writing, THERE, key="one"), played.subtree.rename(other, key="other")
             )
-            codes = Counter(error["extensions"]["code"] for answer in answers for error in answer.get("errors", ()))
+            codes = Counter(code for answer in answers for code in codes_of(answer))
             assert codes.total() == 1
             assert codes.keys() <= {"NOT_FOUND", "CONFLICT"}
-            (won,) = [answer["data"]["changed"]["node"]["path"] for answer in answers if "errors" not in answer]
+            (won,) = [answer["data"]["changed"]["node"]["path"] for answer in answers if not codes_of(answer)]
             assert won in (THERE, HERE + "-renamed")
         finally:
             await other.close()

@@ -14,8 +14,8 @@ from store.connect import open_store
 from store.edits.create_update import Create, Edit, Update
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
-from store.edits.reorder import Reorder, Side
-from store.engine.patience import REQUEST_PATIENCE
+from store.edits.sibling_order import Side
+from store.engine.protocol import REQUEST_PATIENCE
 from store.engine.usage import ReadUsage
 from store.errors import CladeError, Unavailable, Uncertain
 from store.model.paths import format_path
@@ -41,6 +41,7 @@ from tests.proxy import (
     throttled,
     unprocessed,
 )
+from tests.reordering import reorder
 from tests.store.background_moves import journaled
 from tests.systems.writing import Clients
 
@@ -53,7 +54,7 @@ READS = [unprocessed(0), unprocessed(1), throttled, status(500), dropped, delaye
 EDITS: list[Edit] = [
     Create(CATEGORY, ("r", "new"), "CATEGORY", "New", {}),
     Update(CATEGORY, ("r", "a"), "Other", None, {}),
-    Reorder(CATEGORY, ("r", "b"), Side.FIRST),
+    reorder(CATEGORY, ("r", "b"), Side.FIRST),
     Move(CATEGORY, ("r", "a"), ("o", "a")),
     Delete(CATEGORY, ("r",), Policy.CASCADE),
 ]
@@ -76,7 +77,7 @@ class Faulty:
 
 @pytest.fixture
 async def faulty(engine, monkeypatch) -> AsyncIterator[Faulty]:
-    monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
+    monkeypatch.setattr("store.dynamodb.retries.BUSY", RetryPolicy(0.0005, 0.01, attempts=8))
     past = engine.address(f"faults-{uuid4().hex}")
     async with Proxy(engine.url) as proxy:
         made = Faulty(proxy, past.replace(engine.url, proxy.url), past)
@@ -93,7 +94,7 @@ def apart(faults: list[Fault]) -> list[Fault]:
 
 
 def keyed(edit: Edit) -> EditOptions:
-    return EditOptions(key=type(edit).__name__)
+    return EditOptions(key=f"edit {EDITS.index(edit)}")
 
 
 @pytest.mark.parametrize("fault", PASSING)
@@ -179,7 +180,7 @@ async def made_together(faulty: Faulty) -> list[str]:
     writer = Writer(faulty.through)
     calls = [writer.write(journaled.create(path), ReadUsage(), terms) for path, terms in GROUP]
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    assert not writer._tasks
+    assert writer.running == 0
     return [f"{one.code} {one}" if isinstance(one, CladeError) else format_path(one.record.path) for one in outcomes]
 
 
@@ -271,7 +272,8 @@ async def test_a_background_move_that_was_never_begun_is_not_worked_on(faulty: F
 
 async def test_errors_tell_clients_nothing_of_the_engine(faulty: Faulty) -> None:
     clients = Clients(faulty.through)
-    ask = 'mutation { updateCategoryNode(path: "r/a", name: "Z", idempotencyKey: "k") { node { name } } }'
+    ask = """mutation {
+      updateCategoryNode(input: {node: {path: "r/a"}, name: "Z"}, idempotencyKey: "k") { node { name } } }"""
     faulty.proxy.spoil(WRITES, lost(faulty.proxy, reads=True))
     code, sentence = await clients.refusal(ask)
     assert code == "UNAVAILABLE"

@@ -16,7 +16,7 @@ from random import Random
 import httpx
 import pytest
 
-from store.dynamodb.circuit_breaker import REST_SECONDS
+from store.dynamodb.retries import REST_SECONDS
 from tests import engines
 from tests.conftest import CLADE
 from tests.moving_subtree import HERE, NOWHERE, THERE, MovingSubtree, Watchers

@@ -12,13 +12,16 @@ from graph.hierarchies.categories import CategoryNode
 from store.connect import open_store
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from tests.servers import Server
+from tests.servers import Server, codes_of
 
 GROUPS, EACH = 100, 110  # 11,101 nodes with the top, more than one transaction of a file
 LAST = f"g{GROUPS - 1}/p{EACH - 1}"
 PACE = {"request_seconds": "5", "settle_seconds": "0"}
 LONGEST_SECONDS = 300.0
-MOVE = 'mutation { moveCategoryNode(path: "T/big", to: "T/dest", idempotencyKey: "once") { move { id } } }'
+MOVE = """mutation {
+  moveCategoryNode(
+    input: {node: {path: "T/big"}, to: {parent: {path: "T/dest"}}}, idempotencyKey: "once"
+  ) { move { id } } }"""
 STATE = "{ moves(hierarchy: CATEGORY, first: 1) { state } }"
 _LISTS = """{
   path childCount descendantCount
@@ -65,9 +68,9 @@ async def ask(server: Server, query: str, **variables: Any) -> dict[str, Any]:
     """The data of a response, asked for again where the machine was too busy for one in time."""
     while True:
         answer = await server.ask(query, **variables)
-        codes = [error["extensions"]["code"] for error in answer.get("errors", ())]
+        codes = codes_of(answer)
         if codes != ["TIMEOUT"]:
-            assert not codes, answer["errors"]
+            assert not codes, answer
             data: dict[str, Any] = answer["data"]
             return data
 

@@ -7,7 +7,6 @@ import orjson
 import pytest
 
 from graph.compiler.plan_cache import PlanCache
-from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
@@ -19,6 +18,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.paths import format_path
 from store.writer.writer import Writer
+from tests.graphql_core import executing
 from tests.late_indexes import late_stores
 from tests.model import Ground
 from tests.systems.asking import plant
@@ -37,7 +37,7 @@ QUERY = f'{{ a: area(path: "a") {NODE} b: area(path: "b") {NODE} {ROOTS} }}'
 
 async def read(store: Store, plans: PlanCache | None) -> dict[str, Any] | None:
     """What is answered, None where it took too long on a busy machine: then it is ended, and promises nothing."""
-    execution = Execution(
+    execution = executing(
         SCHEMA,
         lambda: Context(Request(store, DEFINITIONS), SCHEMA_TYPES),
         plans=plans,

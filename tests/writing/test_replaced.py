@@ -17,10 +17,10 @@ from tests.servers import Server
 
 CREATE = """
 mutation ($key: String!) {
-  createCategoryNode(key: $key, name: $key, parent: "A", attributes: { category: true }) { node { path } }
+  createCategoryNode(input: {key: $key, name: $key, parent: {path: "A"}, level: CATEGORY}) { node { path } }
 }
 """
-ROOT = 'mutation { createCategoryNode(key: "A", name: "A", attributes: { category: true }) { node { path } } }'
+ROOT = 'mutation { createCategoryNode(input: {key: "A", name: "A", level: CATEGORY}) { node { path } } }'
 LIST = '{ category(path: "A") { children(first: 900) { nodes { name } } } }'
 
 

@@ -70,8 +70,7 @@ export class Api {
   /**
    * The answer to a document. Throws ApiError if anything in it is missing because of an error; errors that are
    * `expected` are in the answer.
-   * @param {string} document @param {Record<string, unknown>} [variables] @param {Expected} [expected]
-   * @returns {Promise<Answer<any>>}
+   * @param {string} document @param {Record<string, unknown>} [variables] @param {Expected} [expected] @returns {Promise<Answer<any>>}
    */
   async ask(document, variables = {}, expected = () => false) {
     if (this.#isNew) this.calls = [];

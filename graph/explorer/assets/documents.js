@@ -81,85 +81,70 @@ function row(hierarchy, levels, indent) {
     attributes(hierarchy, levels, (one) => one.orderField, indent);
 }
 
-const STUB_ROW = "path key name level";
 const AFTER = "pageInfo { hasNextPage endCursor }";
 
 /** @param {Hierarchy} hierarchy */
 export function documents(hierarchy) {
   const { title, field, listField, searchField, nearField } = hierarchy;
-  const children = (/** @type {string} */ inner, /** @type {string} */ indent) => `children(first: $first, after: $after, orderBy: $orderBy) {
+  const page = `$first: Int!, $after: String`;
+  const list = `${page}, $orderBy: [${title}OrderBy!], $level: [${title}Level!], $where: ${title}Condition, $total: Boolean!`;
+  const shown = (/** @type {string} */ inner, /** @type {string} */ indent) => `(first: $first, after: $after, orderBy: $orderBy, level: $level, where: $where) {
+${indent}  totalCount @include(if: $total)
 ${indent}  nodes {
 ${indent}    ${inner}
 ${indent}  }
 ${indent}  ${AFTER}
 ${indent}}`;
-  const roots = hierarchy.levels.filter((level) => level.mayBeRoot);
   const found = `nodes {
       path name level
       ancestors { path name }
     }`;
-  const page = `$first: Int!, $after: String, $orderBy: [${title}OrderBy!]`;
-  const names = `names { language text }
-    ancestors { path name level }`;
   // Aliases are limited, so the roots and the rows of all ancestors are apart from the node.
-  const above = (/** @type {string} */ operation, /** @type {string} */ inner) => `query ${operation}($path: Path!, $first: Int!) {
+  return {
+    roots: `query Roots(${list}) {
+  list: ${listField}${shown(row(hierarchy, hierarchy.levels, "      "), "  ")}
+}`,
+    node: `query Node($path: Path!, ${page}) {
+  node: ${field}(path: $path) {
+    id path key name level depth childCount descendantCount revision updatedAt changedBy
+    names { language text }
+    ancestors { path name level }${counts(hierarchy, "descendantCount", "below_", "    ")}${attributes(hierarchy, hierarchy.levels, () => true, "    ")}
+    children(first: $first, after: $after) {
+      nodes {
+        ${row(hierarchy, lower(hierarchy), "        ")}
+      }
+      ${AFTER}
+    }
+  }
+}`,
+    children: `query Children($path: Path!, ${list}) {
+  node: ${field}(path: $path) {
+    path
+    children${shown(row(hierarchy, lower(hierarchy), "        "), "    ")}
+  }
+}`,
+    below: `query Below($path: Path!, ${list}) {
+  node: ${field}(path: $path) {
+    path
+    children: descendants${shown(row(hierarchy, lower(hierarchy), "        "), "    ")}
+  }
+}`,
+    above: `query Above($path: Path!, $first: Int!) {
   list: ${listField}(first: $first) {
-    nodes { ...${operation}Row }
+    nodes { ...AboveRow }
     ${AFTER}
   }
   node: ${field}(path: $path) {
     ancestors {
       path
-      children(first: $first) { nodes { ...${operation}Row } ${AFTER} }
+      children(first: $first) { nodes { ...AboveRow } ${AFTER} }
     }
   }
 }
 
-fragment ${operation}Row on ${title} {
-  ${inner}
-}`;
-  return {
-    roots: `query Roots(${page}) {
-  list: ${listField}(first: $first, after: $after, orderBy: $orderBy) {
-    nodes {
-      ${row(hierarchy, roots, "      ")}
-    }
-    ${AFTER}
-  }
-}`,
-    node: `query Node($path: Path!, ${page}) {
-  node: ${field}(path: $path) {
-    id path key name level depth childCount descendantCount revision updatedAt changedBy
-    ${names}${counts(hierarchy, "descendantCount", "below_", "    ")}${attributes(hierarchy, hierarchy.levels, () => true, "    ")}
-    ${children(row(hierarchy, lower(hierarchy), "        "), "    ")}
-  }
-}`,
-    children: `query Children($path: Path!, ${page}) {
-  node: ${field}(path: $path) {
-    path
-    ${children(row(hierarchy, lower(hierarchy), "        "), "    ")}
-  }
-}`,
-    above: above("Above", row(hierarchy, hierarchy.levels, "        ")),
-    stubAbove: above("AboveNames", STUB_ROW),
-    stubRoots: `query RootNames(${page}) {
-  list: ${listField}(first: $first, after: $after, orderBy: $orderBy) {
-    nodes { ${STUB_ROW} }
-    ${AFTER}
-  }
-}`,
-    stub: `query NodeName($path: Path!, ${page}) {
-  node: ${field}(path: $path) {
-    path key name level depth
-    ${names}
-    ${children(STUB_ROW, "    ")}
-  }
-}`,
-    known: `query Rows($paths: [Path!]!) {
-  nodes: ${listField}ByPath(paths: $paths) {
-    ${row(hierarchy, hierarchy.levels, "    ")}
-  }
-}`,
+fragment AboveRow on ${title} {
+  ${row(hierarchy, hierarchy.levels, "  ")}
+}`, // apart from the node, since aliases are limited
     search: searchField && `query Search($text: String!, $under: Path, $first: Int!) {
   found: ${searchField}(text: $text, under: $under, first: $first) {
     complete

@@ -8,26 +8,16 @@ import { storedAttributes } from "./documents.js";
  *   changedBy: string | null, descendantCount: number, [attribute: string]: any}} Content */
 /** @typedef {{id: string, from: string, to: string | null, state: string, reason: string | null, nodes: number,
  *   written: number}} Move */
-/** @typedef {{nodes: number, transactions: number, writeUnits: number, collisions: string[]}} Plan */
-/** @typedef {keyof typeof ARGUMENTS} Verb */
+/** @typedef {{nodes: number, transactions: number, writeUnits: number}} Plan */
+/** @typedef {{code: string, message: string, field: string[] | null, edit?: number | null}} UserError */
+/** @typedef {keyof typeof MUTATIONS | "set"} Verb */
 
 const MOVE = "id from to state reason nodes written";
-const OPTIONS = { dryRun: "Boolean!", idempotencyKey: "String" };
-const CHANGE = { path: "Path!", expectedRevision: "Int", ...OPTIONS };
 
-const ARGUMENTS = {
-  create: (/** @type {string} */ title) => ({
-    parent: "Path", key: "String!", name: "String!", names: "[LocalizedNameInput!]", id: "ID",
-    attributes: `${title}Attributes!`, ...OPTIONS,
-  }),
-  update: (/** @type {string} */ title) => ({ name: "String", names: "[LocalizedNameInput!]", attributes: `${title}Attributes`, ...CHANGE }),
-  rename: () => ({ key: "String!", ...CHANGE }),
-  move: () => ({ to: "Path", ...CHANGE }),
-  reorder: () => ({ first: "Boolean", last: "Boolean", before: "Path", after: "Path", ...CHANGE }),
-  delete: () => ({ policy: "DeletePolicy!", ...CHANGE }),
-};
+/** The mutation of each dialog, by the beginning of its name. */
+const MUTATIONS = { create: "create", update: "update", rename: "move", move: "move", delete: "delete" };
 
-export const VERBS = /** @type {Verb[]} */ (Object.keys(ARGUMENTS));
+export const VERBS = /** @type {(keyof typeof MUTATIONS)[]} */ (Object.keys(MUTATIONS));
 
 /** The fields of all stored attributes of a type of this level. @param {Level} level @param {string} type */
 function attributesOn(level, type) {
@@ -35,15 +25,24 @@ function attributesOn(level, type) {
   return fields.length ? `... on ${type} { ${fields.join(" ")} }` : "";
 }
 
-/** A mutation, with the variables that it takes. @param {Hierarchy} hierarchy @param {Verb} verb */
+/** The mutation of a dialog. @param {Hierarchy} hierarchy @param {keyof typeof MUTATIONS} verb */
 export function mutation(hierarchy, verb) {
-  const given = Object.entries(ARGUMENTS[verb](hierarchy.title));
-  return `mutation ${verb}(${given.map(([name, type]) => `$${name}: ${type}`).join(", ")}) {
-  result: ${verb}${hierarchy.title}(${given.map(([name]) => `${name}: $${name}`).join(", ")}) {
-    node { path } move { ${MOVE} } plan { nodes transactions writeUnits collisions }
+  const name = MUTATIONS[verb];
+  const type = `${name[0].toUpperCase()}${name.slice(1)}${hierarchy.title}Input`;
+  return `mutation ${verb}($input: ${type}!, $dryRun: Boolean!, $idempotencyKey: String) {
+  result: ${name}${hierarchy.title}(input: $input, dryRun: $dryRun, idempotencyKey: $idempotencyKey) {
+    node { path }${["move", "delete"].includes(name) ? ` move { ${MOVE} }` : ""} plan { nodes transactions writeUnits }
+    userErrors { code message field }
   }
 }`;
 }
+
+/** The mutation of several edits in one transaction. @param {Hierarchy} hierarchy */
+export const severalEdits = ({ title, listField }) => `mutation several($edits: [${title}Edit!]!, $dryRun: Boolean!, $idempotencyKey: String) {
+  result: edit${listField[0].toUpperCase()}${listField.slice(1)}(edits: $edits, dryRun: $dryRun, idempotencyKey: $idempotencyKey) {
+    plan { nodes transactions writeUnits } userErrors { code message field edit }
+  }
+}`;
 
 /** The content of one node, by its path or its id. @param {Hierarchy} hierarchy @param {Level} level */
 export const content = (hierarchy, level) => `query content($path: Path, $id: ID) {
@@ -51,6 +50,11 @@ export const content = (hierarchy, level) => `query content($path: Path, $id: ID
     id path key name names { language text } level revision changedBy descendantCount
     ${attributesOn(level, level.title)}
   }
+}`;
+
+/** The last content of a deleted node. @param {Level} level */
+export const lastContent = (level) => `query lastContent($id: ID!) {
+  deletedNode(id: $id) { lastRevision { name names { language text } ${attributesOn(level, `${level.title}Revision`)} } }
 }`;
 
 /** Revisions of a node, newest first. @param {Hierarchy} hierarchy @param {Level} level */
@@ -64,18 +68,6 @@ export const history = (hierarchy, level) => `query history($path: Path!, $first
         ${attributesOn(level, `${level.title}Revision`)}
       }
     }
-  }
-}`;
-
-/** The siblings of a node that are of its level, and its possible new neighbours. @param {Hierarchy} hierarchy */
-export const siblings = (hierarchy) => `query siblings($path: Path!, $level: [${hierarchy.title}Level!]!, $first: Int!) {
-  node: ${hierarchy.field}(path: $path) { siblings(level: $level, first: $first) { nodes { path name } } }
-}`;
-
-/** Children whose keys begin with a text. @param {Hierarchy} hierarchy */
-export const childrenWith = (hierarchy) => `query childrenWith($path: Path!, $start: String!, $first: Int!) {
-  node: ${hierarchy.field}(path: $path) {
-    children(first: $first, where: { key: { startsWith: $start } }, orderBy: { field: KEY }) { nodes { path name } }
   }
 }`;
 

@@ -1,10 +1,11 @@
 // Form fields: one for each attribute, for texts in languages, and for paths.
-import { html, useRef, useState } from "./vendor/preact.js";
-import { childrenWith } from "./documents_writing.js";
+import { html, useState } from "./vendor/preact.js";
+import { found, Picker } from "./picker.js";
 import { formOf } from "./values.js";
 import { fieldWords, levelWord } from "./words.js";
 /** @import { Api, Hierarchy } from "./api" */
 /** @import { Attribute } from "./documents" */
+/** @import { Hit } from "./picker" */
 /** @import { Text } from "./documents_writing" */
 
 let fields = 0;
@@ -39,8 +40,7 @@ function hintOf({ description, minimum, maximum, pattern }) {
 /**
  * A label with its input, a hint and an error below it. All other properties are those of the input, which is a line of
  * text unless `as` says another element.
- * @param {{label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string, as?: string,
- *   children?: unknown, [attribute: string]: unknown}} props
+ * @param {{label: string, value: string, onChange: (value: string) => void, hint?: string, error?: string, as?: string, children?: unknown, [attribute: string]: unknown}} props
  */
 export function Field({ label, value, onChange, hint, error, as = "input", children, ...rest }) {
   const [id] = useState(() => `field-${++fields}`);
@@ -108,23 +108,6 @@ export function Texts({ label, texts, onChange, error }) {
   </fieldset>`;
 }
 
-/**
- * A field for a path, which proposes the children of what is typed so far.
- * @param {Parameters<typeof Field>[0] & {api: Api, hierarchy: Hierarchy}} props
- */
-export function PathField({ api, hierarchy, onChange, ...rest }) {
-  const [found, setFound] = useState(/** @type {{path: string, name: string}[]} */ ([]));
-  const turn = useRef(0);
-  const [list] = useState(() => `paths-${++fields}`);
-  const typed = async (/** @type {string} */ text) => {
-    onChange(text);
-    const mine = ++turn.current;
-    const end = text.lastIndexOf("/");
-    if (end < 1) return;
-    const start = text.slice(end + 1).replaceAll(/%2F/gi, "/").replaceAll("%25", "%");
-    const answer = await api.ask(childrenWith(hierarchy), { path: text.slice(0, end), start, first: 20 }).catch(() => null);
-    if (mine === turn.current) setFound(answer?.data?.node?.children?.nodes ?? []);
-  };
-  return html`<${Field} list=${list} onChange=${typed} ...${rest} />
-    <datalist id=${list}>${found.map((one) => html`<option key=${one.path} value=${one.path}>${one.name}</option>`)}</datalist>`;
-}
+/** A field for the path of a node, which is picked or typed. @param {Parameters<typeof Field>[0] & {api: Api, hierarchy: Hierarchy}} props */
+export const NodeField = ({ api, hierarchy, onChange, ...rest }) => html`<${Picker} as=${Field} isKept find=${(/** @type {string} */ text) => found(api, [hierarchy], text)}
+  onText=${onChange} onPick=${(/** @type {Hit} */ { path }) => onChange(path)} ...${rest} />`;

@@ -4,12 +4,14 @@ import { levelOf } from "./documents.js";
 import { CHANGES, history } from "./documents_writing.js";
 import { number, time as timeOf } from "./format.js";
 import { draftOf } from "./forms.js";
+import { State } from "./parts.js";
 import { differences } from "./values.js";
 import { Differences } from "./write_dialog.js";
 import { treeOf } from "./words.js";
 import { above } from "./write_session.js";
 import { openWrite } from "./writing.js";
 /** @import { Api, Hierarchy } from "./api" */
+/** @import { Written } from "./write_session" */
 /**
  * @typedef {{id: string, revisions: any[], end: string | null}} Pages
  * @typedef {{at: string, text?: string, revision?: any, before?: any}} Entry - a move as text, or a revision and the one before
@@ -19,8 +21,8 @@ const PAGE = 20;
 const MAX_PAGES = 20; // of a change feed
 const MAX_TREES = 5;
 
-/** @param {{api: Api, hierarchy: Hierarchy, node: any, onOpen: (path: string) => void}} props - `node` has path and level */
-export function History({ api, hierarchy, node, onOpen }) {
+/** @param {{api: Api, hierarchy: Hierarchy, node: any, onDone: (written: Written) => void}} props - `node` has path and level */
+export function History({ api, hierarchy, node, onDone }) {
   const [pages, setPages] = useState(/** @type {Pages | null} */ (null));
   const [moves, setMoves] = useState(/** @type {Entry[] | null} */ (null));
   const [error, setError] = useState("");
@@ -39,14 +41,14 @@ export function History({ api, hierarchy, node, onOpen }) {
   const restore = async (/** @type {any} */ revision) => {
     setError("");
     try {
-      const path = await openWrite({ api, hierarchy, verb: "update", path: node.path, draft: draftOf(hierarchy, revision) });
-      if (path) onOpen(path);
+      const written = await openWrite({ api, hierarchy, verb: "update", path: node.path, draft: draftOf(hierarchy, revision) });
+      if (written) onDone(written);
     } catch (failure) {
       failed(/** @type {Error} */ (failure));
     }
   };
-  const problem = error && html`<p class="write-error" role="alert">${error}</p>`;
-  if (!pages) return html`<div class="history">${problem || html`<p>Reading…</p>`}</div>`;
+  const problem = error && html`<${State} kind="failed">${error}<//>`;
+  if (!pages) return html`<div class="history">${problem || html`<${State} kind="loading" />`}</div>`;
   return html`<div class="history">
     <ol>${entriesOf(pages, moves ?? []).map((one) => html`<li key=${one.revision?.revision ?? `${one.at} ${one.text}`}>
       <${Entry} ...${one} level=${level} onRestore=${hierarchy.mayWrite && one.revision !== pages.revisions[0] && restore} />
@@ -89,8 +91,7 @@ function entriesOf({ revisions, end }, moves) {
 
 /**
  * The revisions that were read so far, with the next page.
- * @param {Api} api @param {Hierarchy} hierarchy @param {any} level @param {string} path @param {Pages | null} old
- * @returns {Promise<Pages>}
+ * @param {Api} api @param {Hierarchy} hierarchy @param {any} level @param {string} path @param {Pages | null} old @returns {Promise<Pages>}
  */
 async function revisionsOf(api, hierarchy, level, path, old) {
   const { data } = await api.ask(history(hierarchy, level), { path, first: PAGE, after: old?.end ?? null });
@@ -102,8 +103,7 @@ async function revisionsOf(api, hierarchy, level, path, old) {
 /**
  * The moves, renames and changes of order of a node and of those above it, by the change feeds: from the newest back, each
  * is looked for at the path of that time, and in the tree of that time.
- * @param {Api} api @param {Hierarchy} hierarchy @param {string} path @param {string} id
- * @returns {Promise<Entry[]>}
+ * @param {Api} api @param {Hierarchy} hierarchy @param {string} path @param {string} id @returns {Promise<Entry[]>}
  */
 async function movesOf(api, hierarchy, path, id) {
   const found = [];

@@ -11,14 +11,15 @@ const DOCUMENT = `subscription Changes($hierarchy: HierarchyName!, $tree: Path!)
 }`;
 
 /** @typedef {{id?: string, event?: string, data?: string}} StreamEvent */
+/** @typedef {"" | "live" | "reconnecting" | "offline"} LiveState - "offline" where the server sends no changes */
 
 /**
  * Call `onChange` after each change of a tree while the page is in view, until `signal` aborts. A browser has six
  * connections to a host for all its tabs, so a tab that is hidden has none, and continues where it was when it is shown.
  * @param {Api} api @param {string} hierarchy @param {string} tree path of its root
- * @param {() => void} onChange @param {AbortSignal} signal
+ * @param {() => void} onChange @param {AbortSignal} signal @param {(state: LiveState) => void} onState
  */
-export function follow(api, hierarchy, tree, onChange, signal) {
+export function follow(api, hierarchy, tree, onChange, signal, onState) {
   const place = { last: "" };
   let end = new AbortController();
   let isBehind = false;
@@ -28,7 +29,7 @@ export function follow(api, hierarchy, tree, onChange, signal) {
     if (!isHidden) end = new AbortController();
     if (!isHidden && isBehind && !place.last) onChange(); // what was changed while it was hidden is not known
     isBehind ||= isHidden;
-    if (!isHidden) read(api, { hierarchy, tree }, place, onChange, end.signal);
+    if (!isHidden) read(api, { hierarchy, tree }, place, onChange, end.signal, onState);
   };
   signal.addEventListener("abort", () => end.abort());
   document.addEventListener("visibilitychange", turn, { signal });
@@ -38,9 +39,9 @@ export function follow(api, hierarchy, tree, onChange, signal) {
 /**
  * Read the stream of a tree until `signal` aborts, or the server refuses.
  * @param {Api} api @param {{hierarchy: string, tree: string}} variables @param {{last: string}} place after which to continue
- * @param {() => void} onChange @param {AbortSignal} signal
+ * @param {() => void} onChange @param {AbortSignal} signal @param {(state: LiveState) => void} onState
  */
-async function read(api, variables, place, onChange, signal) {
+async function read(api, variables, place, onChange, signal, onState) {
   const body = JSON.stringify({ query: DOCUMENT, variables });
   for (let wait = MIN_WAIT_MS; !signal.aborted; wait = Math.min(2 * wait, MAX_WAIT_MS)) {
     const { last } = place;
@@ -50,6 +51,7 @@ async function read(api, variables, place, onChange, signal) {
       const response = await fetch(api.url, { method: "POST", headers, body, signal });
       const isStream = response.headers.get("content-type")?.startsWith(EVENT_STREAM);
       isRefused = !isStream && response.status < 500;
+      if (isStream) onState("live");
       for await (const { id, event, data } of isStream && response.body ? eventsOf(response.body) : []) {
         place.last = id ?? place.last;
         isRefused = event === "complete";
@@ -60,6 +62,8 @@ async function read(api, variables, place, onChange, signal) {
     } catch {
       // The connection was lost, or the signal ended it.
     }
+    if (signal.aborted) return;
+    onState(isRefused && !place.last ? "offline" : "reconnecting");
     if (isRefused && !place.last) return;
     if (isRefused) {
       place.last = ""; // the log does not go back so far, or the key has expired

@@ -14,10 +14,7 @@ const RATIO = 2; // width to height
 const [RADIUS, LETTERS] = [5, 12]; // of circles and of labels, in pixels
 const WORLD = { x: -180, y: -84, width: 360, height: 168 };
 
-/**
- * Degrees to add to western longitudes: 360 where the points fit in a narrower map across the date line.
- * @param {Point[]} points
- */
+/** Degrees to add to western longitudes: 360 where the points fit in a narrower map across the date line. @param {Point[]} points */
 export function shiftOf(points) {
   const span = (/** @type {number[]} */ all) => Math.max(...all) - Math.min(...all);
   const plain = points.map((point) => point.longitude);
@@ -37,9 +34,7 @@ export function boxOf(spots) {
 
 /**
  * The spots that have a label, the heaviest first, and on which side: no label covers another one or its spot.
- * @param {Spot[]} spots
- * @param {Box} box
- * @param {number} pixel
+ * @param {Spot[]} spots @param {Box} box @param {number} pixel
  */
 function labelled(spots, box, pixel) {
   const [line, letter] = [1.2 * LETTERS * pixel, 0.6 * LETTERS * pixel];
@@ -57,10 +52,11 @@ function labelled(spots, box, pixel) {
 }
 
 /**
- * A map of up to 1,000 points. One of them is in the order of Tab; arrow keys lead to the others.
- * @param {{points: Point[], onOpen: (path: string) => void}} props
+ * A map of up to 1,000 points. One of them is in the order of Tab; arrow keys lead to the others. They are of the
+ * `first` nodes of a longer list, where that is not 0.
+ * @param {{points: Point[], first?: number, onOpen: (path: string) => void}} props
  */
-export function WorldMap({ points, onOpen }) {
+export function WorldMap({ points, first = 0, onOpen }) {
   const [whole, setWhole] = useState(false);
   const [active, setActive] = useState(0);
   const [width, setWidth] = useState(700);
@@ -102,7 +98,7 @@ export function WorldMap({ points, onOpen }) {
         x=${spot.x + (isLeft ? -1.6 : 1.6) * RADIUS * pixel} y=${spot.y + 0.35 * LETTERS * pixel} font-size=${LETTERS * pixel}>${spot.name}</text>`)}
     </svg>
     <figcaption>
-      <span>${quantity(drawn.length, "place")}${points.length > MAX_POINTS ? ` of ${number(points.length)}` : ""}</span>
+      <span>${quantity(drawn.length, "place")}${points.length > MAX_POINTS ? ` of ${number(points.length)}` : ""}${first ? ` of the first ${quantity(first, "node")}` : ""}</span>
       <button type="button" aria-pressed=${whole} onClick=${() => setWhole(!whole)}>Whole world</button>
     </figcaption>
   </figure>`;
@@ -112,10 +108,7 @@ const Outline = () => [-360, 0, 360].map((turn) => html`<g key=${turn}
   transform="translate(${turn} 0) scale(${1 / STEPS})">
   <path class="map-land" d=${LAND} /><path class="map-border" d=${BORDERS} /></g>`);
 
-/**
- * A small world in the corner of a map, with the part that the map shows.
- * @param {{box: Box, scale: number}} props
- */
+/** A small world in the corner of a map, with the part that the map shows. @param {{box: Box, scale: number}} props */
 function Inset({ box, scale }) {
   const [width, height] = [box.width / 5, (box.width / 5) * (WORLD.height / WORLD.width)];
   if (box.width / scale > WORLD.width / 2) return null; // it shows nothing new
@@ -129,10 +122,7 @@ function Inset({ box, scale }) {
   </svg>`;
 }
 
-/**
- * The spots of points, with the box around them. Longitudes are narrowed as they are at the latitude of its middle.
- * @param {Point[]} points
- */
+/** The spots of points, with the box around them. Longitudes are narrowed as they are at the latitude of its middle. @param {Point[]} points */
 function placed(points) {
   const shift = shiftOf(points);
   const latitudes = points.map((point) => point.latitude);

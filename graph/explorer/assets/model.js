@@ -1,29 +1,31 @@
 // What the page has read of a hierarchy: families, each the children of a node page by page, and the node that is shown.
 import { ApiError } from "./api.js";
 import { documents, PAGE } from "./documents.js";
+import { isPlain, listKey, variablesOf } from "./view.js";
 import { parentOf, prefixes } from "./words.js";
 /** @import { Api, GraphQLError, Hierarchy } from "./api" */
-/** @import { AboveQuery, NodeQuery, RootsQuery } from "./types" */
+/** @import { AboveQuery, ChildrenQuery, NodeQuery, RootsQuery } from "./types" */
+/** @import { View } from "./view" */
 
-/** A node in a list; `stub` where only its name may be read. The other members are counts by level and attributes.
- * @typedef {{path: string, key: string, name: string, level: string, childCount: number | null, stub?: boolean} &
- *   Record<string, any>} Row */
+/** A node in a list. The other members are counts by level and attributes.
+ * @typedef {{path: string, key: string, name: string, level: string, childCount: number | null} & Record<string, any>} Row */
 /** @typedef {{field: string, direction: "ASC" | "DESC"}} Order */
-/** @typedef {{nodes: Row[], pageInfo: {hasNextPage: boolean, endCursor?: string | null}}} List */
+/** @typedef {{nodes: Row[], pageInfo: {hasNextPage: boolean, endCursor?: string | null}, totalCount?: number | null}} List */
 
+const MAX_DEPTH = 10; // of a line in the tree
 const MAX_PAGES = 5; // of a family that is read again; the rest comes when it is scrolled into view
-const MAX_PATHS = 1000; // of one lookup
 
-// Nodes of which the caller may read the name alone cause this error; a document for names is sent then.
-const isForbidden = (/** @type {GraphQLError} */ error) => error.extensions?.code === "FORBIDDEN";
 const isOfChildren = (/** @type {GraphQLError} */ error) => error.path?.[0] === "node" && error.path[1] === "children";
 
-/** The children of the node at `path`, or the roots where it is empty, as far as they are loaded. */
+/** The children of the node at `path`, or the roots where it is empty, as far as they are loaded; or as a view lists them. */
 export class Family {
-  /** @param {string} path @param {Order | null} [order] */
-  constructor(path, order = null) {
+  /** @param {string} path @param {View | null} [view] @param {number} [first] nodes of a page */
+  constructor(path, view = null, first = PAGE) {
     this.path = path;
-    this.order = order;
+    this.view = view;
+    this.first = first;
+    /** @type {number | null} how many there are, where that was read. */
+    this.total = null;
     /** @type {Row[]} */
     this.rows = [];
     /** @type {Row[]} rows that were reached by their address, and come somewhere after those that are loaded. */
@@ -40,7 +42,8 @@ export class Family {
   }
 
   /** Append a page. @param {List} list */
-  take({ nodes, pageInfo }) {
+  take({ nodes, pageInfo, totalCount }) {
+    this.total = totalCount ?? this.total;
     const fresh = nodes.filter((row) => !this.paths.has(row.path));
     fresh.forEach((row) => this.paths.add(row.path));
     this.rows = [...this.rows, ...fresh];
@@ -65,12 +68,24 @@ export class Model {
     this.families = new Map();
     /** @type {Set<string>} paths of the nodes whose children the tree shows. */
     this.expanded = new Set();
+    /** The path of the node at which the tree begins: deep nodes are shown below one of their ancestors. */
+    this.root = "";
+    /** The key of the list that is shown, which is read again after a change. */
+    this.shown = "";
   }
 
   /** The family of a path in the order of the hierarchy. @param {string} path */
   family(path) {
     const found = this.families.get(path) ?? new Family(path);
     this.families.set(path, found);
+    return found;
+  }
+
+  /** The nodes at a path as a view lists them. @param {string} path @param {View} view @returns {Family} */
+  list(path, view) {
+    this.shown = isPlain(view) ? path : `${path}//${listKey(view)}`; // no path has an empty segment
+    const found = this.families.get(this.shown) ?? new Family(path, isPlain(view) ? null : view);
+    this.families.set(this.shown, found);
     return found;
   }
 
@@ -109,16 +124,11 @@ export class Model {
 
   /** @param {Family} family */
   async #page(family) {
-    const { roots, children, stubRoots, stub } = this.documents;
-    const variables = this.#variables(family);
-    const list = (/** @type {NodeQuery & RootsQuery} */ data) => {
-      if (!family.path) return data.list;
-      return data.node?.path === family.path ? data.node.children : null; // a former path leads to another node
-    };
-    const { data, errors } = await this.api.ask(family.path ? children : roots, variables, isForbidden);
-    if (!errors.length) return list(data);
-    const names = list((await this.api.ask(family.path ? stub : stubRoots, variables)).data);
-    return names && { ...names, nodes: await this.#known(names.nodes) };
+    const { document, variables } = this.queryOf(family);
+    const { data } = await this.api.ask(document, variables);
+    const { list, node } = /** @type {ChildrenQuery & RootsQuery} */ (data);
+    if (!family.path) return list;
+    return node?.path === family.path ? node.children : null; // a former path leads to another node
   }
 
   /**
@@ -126,16 +136,9 @@ export class Model {
    * @param {string} path @returns {Promise<[string, List | null | undefined][]>}
    */
   async #above(path) {
-    const { above, stubAbove } = this.documents;
-    const variables = { path, first: PAGE };
-    const lists = (/** @type {AboveQuery} */ { list, node }) => /** @type {[string, List | null | undefined][]} */ (
-      [["", list], ...(node?.ancestors ?? []).map((one) => [one.path, one.children])]);
-    const { data, errors } = await this.api.ask(above, variables, isForbidden);
-    if (!errors.length) return lists(data);
-    const names = lists((await this.api.ask(stubAbove, variables)).data);
-    const rows = await this.#known(names.flatMap(([, list]) => list?.nodes ?? []));
-    const known = new Map(rows.map((row) => [row.path, row]));
-    return names.map(([one, list]) => [one, list && { ...list, nodes: list.nodes.map((row) => known.get(row.path) ?? row) }]);
+    const { data } = await this.api.ask(this.documents.above, { path, first: PAGE });
+    const { list, node } = /** @type {AboveQuery} */ (data);
+    return [["", list], ...(node?.ancestors ?? []).map((one) => /** @type {[string, List | null | undefined]} */ ([one.path, one.children]))];
   }
 
   /** Load families above a path by one query. @param {string} path @param {Family[]} families */
@@ -152,20 +155,18 @@ export class Model {
     this.changed();
   }
 
-  /** @param {Family} family */
-  #variables(family) {
-    const page = { first: PAGE, after: family.cursor, orderBy: family.order && [family.order] };
-    return family.path ? { path: family.path, ...page } : page;
-  }
-
-  /** Rows of which names alone were read, with the rest of those that may be read. @param {Row[]} names @returns {Promise<Row[]>} */
-  async #known(names) {
-    if (names.length > MAX_PATHS) {
-      return [...(await this.#known(names.slice(0, MAX_PATHS))), ...(await this.#known(names.slice(MAX_PATHS)))];
-    }
-    if (!names.length) return [];
-    const { data } = await this.api.ask(this.documents.known, { paths: names.map((row) => row.path) }, isForbidden);
-    return names.map((row, place) => data.nodes?.[place] ?? { ...row, childCount: null, stub: true });
+  /**
+   * The query of the next page of a family. Throws ApiError for a condition that is none.
+   * @param {Family} family @returns {{document: string, variables: Record<string, unknown>}}
+   */
+  queryOf({ path, view, first, cursor }) {
+    const { roots, children, below } = this.documents;
+    const given = view ? variablesOf(this.hierarchy, view) : {};
+    const total = !cursor && (!path || view !== null); // of children the node says how many there are
+    return {
+      document: !path ? roots : view?.isBelow ? below : children,
+      variables: { ...(path && { path }), first, after: cursor, total, ...given },
+    };
   }
 
   /**
@@ -174,17 +175,14 @@ export class Model {
    * @param {string} path @returns {Promise<Row | null>}
    */
   async #node(path) {
-    const variables = this.#variables(new Family(path));
-    const isExpected = (/** @type {GraphQLError} */ error) => isForbidden(error) || isOfChildren(error);
-    let { data, errors } = await this.api.ask(this.documents.node, variables, isExpected);
-    const isStub = !data.node && errors.length > 0;
-    if (isStub) ({ data, errors } = await this.api.ask(this.documents.stub, variables));
+    const variables = { path, first: PAGE, after: null };
+    const { data, errors } = await this.api.ask(this.documents.node, variables, isOfChildren);
     const found = /** @type {NodeQuery} */ (data).node;
     if (!found) return null;
     const { children, ...node } = found;
-    if (children) this.#renew(node.path, isStub ? { ...children, nodes: await this.#known(children.nodes) } : children);
+    if (children) this.#renew(node.path, { ...children, totalCount: found.childCount });
     else this.family(node.path).error = errors[0]?.message ?? "";
-    return isStub ? { ...node, childCount: null, stub: true } : node;
+    return node;
   }
 
   /** Take the first page of a family anew, unless more of it was loaded. @param {string} path @param {any} list */
@@ -195,6 +193,17 @@ export class Model {
     family.later = old.later;
     family.take(list);
     this.families.set(path, family);
+  }
+
+  /**
+   * The families that the tree shows above a path. Those above a root that was read are left out: a grant may begin below
+   * the root of a tree, and what is above it cannot be read.
+   * @param {string} path
+   */
+  #pathsAbove(path) {
+    const paths = prefixes(path);
+    const root = paths.findIndex((one) => this.family("").paths.has(one));
+    return ["", ...paths.slice(Math.max(root, 0), -1)];
   }
 
   /** Begin to open the path that is shown first. @param {string} path */
@@ -212,8 +221,7 @@ export class Model {
     const begun = this.#begun;
     this.#begun = null;
     if (begun?.path === path) return begun.node;
-    const missing = ["", ...prefixes(parentOf(path)).filter(Boolean)].map((one) => this.family(one))
-      .filter((family) => !family.rows.length && !family.loading);
+    const missing = this.#pathsAbove(path).map((one) => this.family(one)).filter((family) => !family.rows.length && !family.loading);
     const above = missing.length > 1 ? this.#loadAbove(path, missing) : Promise.all(missing.map((family) => this.load(family)));
     if (missing.length > 1) missing.forEach((family) => (family.loading = above.then(() => {})));
     const node = path ? await this.#node(path) : null;
@@ -223,13 +231,18 @@ export class Model {
 
   /** Show a node in the tree: load and expand what is above it. @param {Row} node @param {Promise<unknown>} loading */
   async #reveal(node, loading) {
-    const above = prefixes(parentOf(node.path)).filter(Boolean);
+    /** @type {Row[]} from the root of the caller, which may be below that of the tree. */
+    const ancestors = node.ancestors ?? [];
+    const above = ancestors.map(({ path }) => path);
     [...above, node.path].forEach((path) => this.expanded.add(path));
+    if (this.root !== node.path && !above.includes(this.root)) this.root = "";
+    const depth = above.length - Math.max(0, above.indexOf(this.root));
+    if (depth >= MAX_DEPTH) this.root = above[above.length - MAX_DEPTH / 2];
     await loading;
     await Promise.all(["", ...above].map((path) => this.first(path)));
-    const shown = [...(node.ancestors ?? []).map((/** @type {any} */ one) => ({ ...one, childCount: null })), node];
-    for (const row of shown) {
-      const family = this.family(parentOf(row.path));
+    const shown = [...ancestors.map((one) => ({ ...one, childCount: null })), node];
+    for (const [place, row] of shown.entries()) {
+      const family = this.family(["", ...above][place]);
       const isThere = family.paths.has(row.path) || family.later.some((one) => one.path === row.path);
       if (!isThere) family.later = [...family.later, row];
     }
@@ -244,17 +257,31 @@ export class Model {
     if (open) await this.first(row.path);
   }
 
+  /** Begin the tree at a node, or at the roots. @param {string} path */
+  async beginAt(path) {
+    this.root = path;
+    this.changed();
+    await this.first(path);
+  }
+
+  /** Hide the children of all nodes in the tree. */
+  collapse() {
+    this.expanded.clear();
+    this.beginAt("");
+  }
+
   /** Read again what is shown, since something was written; what was read before is shown until all is there. */
   async refresh() {
-    const shown = [...this.families.values()].filter(({ path }) => !path || this.expanded.has(path));
-    const fresh = await Promise.all(shown.map((old) => this.#again(old)));
-    this.families = new Map(fresh.map((family) => [family.path, family]));
+    const isShown = (/** @type {[string, Family]} */ [key]) => !key || key === this.shown || this.expanded.has(key);
+    const fresh = await Promise.all([...this.families].filter(isShown).map(async ([key, old]) =>
+      /** @type {[string, Family]} */ ([key, await this.#again(old)])));
+    this.families = new Map(fresh);
     this.changed();
   }
 
   /** A family, read again as far as it was, or to MAX_PAGES; the old one if that fails. @param {Family} old */
   async #again(old) {
-    const family = new Family(old.path);
+    const family = new Family(old.path, old.view, old.first);
     const isShort = () => family.rows.length < Math.min(old.rows.length, MAX_PAGES * PAGE);
     do await this.load(family);
     while (isShort() && family.hasMore && !family.error);
@@ -268,27 +295,38 @@ export class Model {
 export const sentence = (error) => (error instanceof ApiError ? error.message : `The page failed: ${error}`);
 
 /** Whether a row can have children. @param {Row} row */
-export const isParent = (row) => row.stub || row.childCount === null || row.childCount > 0;
+export const isParent = (row) => row.childCount === null || row.childCount > 0;
 
 /**
- * One line of the tree: a node, or the end of what is loaded of a family.
- * @typedef {{row: Row | null, family: Family, depth: number, position: number}} Line
+ * One line of the tree: a node; or without a row the end of what is loaded of a family, or with `to` where else the tree
+ * can begin.
+ * @typedef {{row: Row | null, to?: string, family: Family, depth: number, position: number}} Line
  */
 
 /** The lines of the tree from top to bottom. @param {Model} model @returns {Line[]} */
 export function linesOf(model) {
   /** @type {Line[]} */
   const lines = [];
+  const add = (/** @type {Row} */ row, /** @type {Family} */ family, /** @type {number} */ depth, /** @type {number} */ place) => {
+    lines.push({ row, family, depth, position: place + 1 });
+    if (!model.expanded.has(row.path) || !isParent(row)) return;
+    if (depth + 1 < MAX_DEPTH) walk(row.path, depth + 1);
+    else lines.push({ row: null, to: row.path, family, depth: depth + 1, position: 1 });
+  };
   const walk = (/** @type {string} */ path, /** @type {number} */ depth) => {
     const family = model.family(path);
-    const add = (/** @type {Row} */ row, /** @type {number} */ place) => {
-      lines.push({ row, family, depth, position: place + 1 });
-      if (model.expanded.has(row.path) && isParent(row)) walk(row.path, depth + 1);
-    };
-    family.rows.forEach(add);
+    family.rows.forEach((row, place) => add(row, family, depth, place));
     if (family.hasMore || family.error) lines.push({ row: null, family, depth, position: family.rows.length + 1 });
-    family.later.forEach((row, place) => add(row, family.rows.length + place));
+    family.later.forEach((row, place) => add(row, family, depth, family.rows.length + place));
   };
-  walk("", 0);
+  if (!model.root) walk("", 0);
+  else {
+    const family = model.family(parentOf(model.root));
+    const row = [...family.rows, ...family.later].find(({ path }) => path === model.root);
+    const to = prefixes(model.root).at(-MAX_DEPTH) ?? "";
+    lines.push({ row: null, to, family, depth: 0, position: 1 });
+    if (row) add(row, family, 0, 0);
+    else walk(model.root, 0);
+  }
   return lines;
 }

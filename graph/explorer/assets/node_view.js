@@ -2,16 +2,19 @@
 import { html, useState } from "./vendor/preact.js";
 import { NEIGHBOURS, responseName } from "./documents.js";
 import { distance, number, time } from "./format.js";
+import { List } from "./list.js";
 import { sentence } from "./model.js";
-import { NodeHistory, Panels } from "./panels.js";
-import { ChildrenTable } from "./table.js";
+import { NodeHistory, Panels, useModule } from "./panels.js";
+import { Icon, State } from "./parts.js";
 import { Value } from "./value_view.js";
 import { addressOf, fieldWords, languageWord, levelWord } from "./words.js";
 import { WriteMenu } from "./writing.js";
-/** @import { Family, Model, Order, Row } from "./model" */
+/** @import { Family, Model, Row } from "./model" */
 /** @import { NearQuery } from "./types" */
-/** @typedef {{model: Model, family: Family, onOrder: (order: Order | null) => void,
- *   onOpen: (path: string) => void, onDone: (path: string | null) => void}} Common */
+/** @import { View } from "./view" */
+/** @import { Written } from "./write_session" */
+/** @typedef {{model: Model, family: Family, view: View, graphiql: string, onView: (view: View) => void,
+ *   onOpen: (path: string) => void, onDone: (written: Written) => void}} Common */
 
 /** The start of a hierarchy: what it is, and its roots. @param {Common} props */
 export function HierarchyView(props) {
@@ -23,7 +26,7 @@ export function HierarchyView(props) {
     <p class="quiet">Levels: ${levels}.</p>
     <${WriteMenu} api=${props.model.api} hierarchy=${hierarchy} node=${null} onDone=${props.onDone} />
     <${Panels} ...${props} node=${null} />
-    <${Children} ...${props} title="Roots" />
+    <${List} ...${props} node=${null} title="Roots" />
   </article>`;
 }
 
@@ -40,27 +43,39 @@ export function NodeView(props) {
       <h1>${node.name}</h1> <span class="level">${levelWord(node.level)}</span>
       <code class="path">${node.path}</code>
     </header>
-    ${node.stub && html`<p class="notice">Your key may read only the name of this node, and what is granted below it.</p>`}
-    ${!node.stub && html`<${WriteMenu} api=${model.api} hierarchy=${hierarchy} node=${node} onDone=${props.onDone} />`}
-    ${!node.stub && html`<${Attributes} model=${model} node=${node} />`}
+    <${WriteMenu} api=${model.api} hierarchy=${hierarchy} node=${node} onDone=${props.onDone} />
+    <${Attributes} key=${`attributes ${node.path}`} model=${model} node=${node} onDone=${props.onDone} />
     <${Names} names=${node.names ?? []} />
     <${Panels} ...${props} />
-    ${node.childCount !== 0 && html`<${Children} ...${props} title="Children" />`}
-    ${!node.stub && html`<${Near} key=${`near ${node.path} ${node.revision}`} model=${model} node=${node} />`}
-    ${!node.stub && html`<${NodeHistory} key=${`history ${node.path}`} model=${model} node=${node} onOpen=${props.onDone} />`}
+    ${node.childCount !== 0 && html`<${List} ...${props} title="Children" />`}
+    <${Near} key=${`near ${node.path} ${node.revision}`} model=${model} node=${node} />
+    <${NodeHistory} key=${`history ${node.path}`} model=${model} node=${node} onDone=${props.onDone} />
   </article>`;
 }
 
-/** @param {{model: Model, node: Row}} props */
-function Attributes({ model, node }) {
+/** @param {{model: Model, node: Row, onDone: (written: Written) => void}} props */
+function Attributes({ model, node, onDone }) {
   const { hierarchy } = model;
+  const [edited, setEdited] = useState("");
+  const { module, error } = useModule(() => import("./inline_edit.js"), edited !== "");
+  const end = (/** @type {Written | undefined} */ written) => {
+    setEdited("");
+    if (written) onDone(written);
+  };
   const level = hierarchy.levels.find(({ name }) => name === node.level);
   const shown = (level?.attributes ?? []).map((attribute) => ({ ...attribute, value: node[responseName(hierarchy, /** @type {any} */ (level), attribute)] }));
   const filled = shown.filter(({ value, deprecated }) => value !== null && value !== undefined && !(deprecated && !value));
   return html`${filled.length > 0 && html`<dl class="attributes">
-    ${filled.map(({ name, type, description, value }) => html`<div key=${name}>
-      <dt title=${description}>${fieldWords(name)}</dt><dd><${Value} value=${value} type=${type} /></dd>
-    </div>`)}
+    ${filled.map(({ value, ...attribute }) => {
+      const { name, type, description, computed } = attribute;
+      if (name === edited && module) return html`<div key=${name} class="edited"><dd><${module.InlineEdit} model=${model} node=${node} attribute=${attribute} onEnd=${end} /></dd></div>`;
+      return html`<div key=${name}>
+        <dt title=${description}>${fieldWords(name)} ${hierarchy.mayWrite && !computed && html`<button type="button" class="edit" aria-label="Edit ${fieldWords(name)}"
+          onClick=${() => setEdited(name)}><${Icon} name="update" /></button>`}</dt>
+        <dd onDblClick=${() => hierarchy.mayWrite && !computed && setEdited(name)}><${Value} value=${value} type=${type} /></dd>
+      </div>`;
+    })}
+    ${error && html`<${State} kind="failed">${error}<//>`}
   </dl>`}
   <dl class="facts" aria-label="About this node">
     <div><dt>Children</dt><dd>${number(node.childCount ?? 0)}</dd></div>
@@ -79,15 +94,6 @@ function Names({ names }) {
   </ul></section>`;
 }
 
-/** @param {Common & {title: string}} props */
-function Children({ title, ...props }) {
-  const { family } = props;
-  const isEmpty = !family.rows.length && !family.hasMore && !family.error;
-  return html`<section><h2>${title}</h2>
-    ${isEmpty ? html`<p class="quiet">There are none that you may read.</p>` : html`<${ChildrenTable} ...${props} label=${title} />`}
-  </section>`;
-}
-
 /** The nodes near one, on demand. @param {{model: Model, node: Row}} props */
 function Near({ model, node }) {
   const { latitudeField, longitudeField, name } = model.hierarchy;
@@ -99,6 +105,7 @@ function Near({ model, node }) {
   const find = async () => {
     try {
       const { data } = await model.api.ask(/** @type {string} */ (model.documents.near), { latitude, longitude, first: NEIGHBOURS + 1 });
+      setError("");
       setFound(/** @type {NonNullable<NearQuery["found"]>} */ (data.found).edges.filter((edge) => edge.node.path !== node.path));
     } catch (failure) {
       setError(sentence(failure));
@@ -106,10 +113,10 @@ function Near({ model, node }) {
   };
   return html`<section><h2>Nearby</h2>
     ${found === null && html`<button onClick=${find}>Show what is near</button>`}
-    ${error && html`<p class="error">${error}</p>`}
+    ${error && html`<${State} kind="failed" onAction=${find}>${error}<//>`}
     ${found && html`<ul class="near">${found.map((/** @type {any} */ { kilometers, node: one }) => html`<li key=${one.path}>
       <a href=${addressOf(name, one.path)}>${one.name}</a> <span class="quiet">${levelWord(one.level)}, ${distance(kilometers)}</span>
     </li>`)}</ul>`}
-    ${found && !found.length && html`<p class="quiet">Nothing is within 50 km.</p>`}
+    ${found && !found.length && html`<${State} kind="empty">Nothing is within 50 km.<//>`}
   </section>`;
 }

@@ -3,15 +3,17 @@ import { html, useEffect, useMemo, useState } from "./vendor/preact.js";
 import { countedLevels, levelOf, responseName } from "./documents.js";
 import { sentence } from "./model.js";
 import { number } from "./format.js";
+import { State } from "./parts.js";
 import { levelWord, plural } from "./words.js";
 /** @import { Attribute } from "./documents" */
 /** @import { Family, Model, Row } from "./model" */
+/** @import { Written } from "./write_session" */
 
 /**
  * A module that is loaded when it is first needed, null before, and a sentence where that failed.
  * @template T @param {() => Promise<T>} load @param {boolean} isNeeded @returns {{module: T | null, error: string}}
  */
-function useModule(load, isNeeded) {
+export function useModule(load, isNeeded) {
   const [found, setFound] = useState(/** @type {{module: T | null, error: string}} */ ({ module: null, error: "" }));
   useEffect(() => {
     if (!isNeeded || found.module) return;
@@ -53,12 +55,12 @@ function pointsOf(model, rows) {
 
 /** @param {{model: Model, family: Family, node: Row | null, onOpen: (path: string) => void}} props */
 export function Panels({ model, family, node, onOpen }) {
-  const counts = node && !node.stub ? countsBelow(model, node) : [];
+  const counts = node ? countsBelow(model, node) : [];
   const points = useMemo(() => pointsOf(model, [...family.rows, ...(node ? [node] : [])]), [model, family, family.rows, node]);
   const { module } = useModule(() => import("./map.js"), points.length > 0);
   if (!counts.length && !points.length) return null;
   return html`<section class="panels">
-    ${points.length > 0 && (module ? html`<${module.WorldMap} points=${points} onOpen=${onOpen} />` : html`<figure class="map"><svg /></figure>`)}
+    ${points.length > 0 && (module ? html`<${module.WorldMap} points=${points} first=${family.hasMore ? family.rows.length : 0} onOpen=${onOpen} />` : html`<figure class="map"><svg /></figure>`)}
     ${counts.length > 0 && html`<${LevelBars} counts=${counts} />`}
   </section>`;
 }
@@ -84,13 +86,13 @@ export function LevelBars({ counts }) {
   </table>`;
 }
 
-/** @param {{model: Model, node: Row, onOpen: (path: string) => void}} props */
-export function NodeHistory({ model, node, onOpen }) {
+/** @param {{model: Model, node: Row, onDone: (written: Written) => void}} props */
+export function NodeHistory({ model, node, onDone }) {
   const [isOpen, setOpen] = useState(false);
   const { module, error } = useModule(() => import("./history.js"), isOpen);
   return html`<section><h2>History</h2>
     ${!isOpen && html`<button onClick=${() => setOpen(true)}>Show what changed</button>`}
-    ${isOpen && module && html`<${module.History} api=${model.api} hierarchy=${model.hierarchy} node=${node} onOpen=${onOpen} />`}
-    ${isOpen && error && html`<p class="error" role="alert">${error}</p>`}
+    ${isOpen && module && html`<${module.History} api=${model.api} hierarchy=${model.hierarchy} node=${node} onDone=${onDone} />`}
+    ${isOpen && error && html`<${State} kind="failed">${error}<//>`}
   </section>`;
 }

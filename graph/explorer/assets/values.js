@@ -29,10 +29,7 @@ function textOf(value, scalar, type = "") {
 
 /**
  * What differs between two contents of a node, such as two revisions: name, names in languages and attributes.
- * @param {Level} level
- * @param {any} before
- * @param {any} after
- * @returns {Difference[]}
+ * @param {Level} level @param {any} before @param {any} after @returns {Difference[]}
  */
 export function differences(level, before, after) {
   const languages = [...new Set([...before.names, ...after.names].map((one) => one.language))].sort();
@@ -54,10 +51,7 @@ function differenceOf({ label, field, type, before, after }) {
   return { label, field, before: textOf(before, String), after: textOf(after, String) };
 }
 
-/**
- * The kind of form that an attribute has: "texts", "money", "enum", "boolean", "lines" for lists, "json" or "line".
- * @param {Attribute} attribute
- */
+/** The kind of form that an attribute has: "texts", "money", "enum", "boolean", "lines" for lists, "json" or "line". @param {Attribute} attribute */
 export function formOf({ type, selection, values }) {
   if (type.startsWith("[")) return selection ? "json" : "lines";
   if (type === "Localized") return "texts";
@@ -81,10 +75,7 @@ export function toForm(attribute, value) {
 /**
  * The input of a mutation for the content of a form; null clears the value. `old` is the content of the form before.
  * Throws an Error with a sentence for what is no value of the type.
- * @param {Attribute} attribute
- * @param {any} form
- * @param {any} old
- * @returns {any}
+ * @param {Attribute} attribute @param {any} form @param {any} old @returns {any}
  */
 export function toInput(attribute, form, old) {
   const scalar = attribute.type.replace(/[[\]!]/g, "");
@@ -107,9 +98,7 @@ export function toInput(attribute, form, old) {
 
 /**
  * The content of a form as it is shown; the text itself where it is no value of its type.
- * @param {Attribute} attribute
- * @param {any} form
- * @returns {any}
+ * @param {Attribute} attribute @param {any} form @returns {any}
  */
 export function fromForm(attribute, form) {
   if (formOf(attribute) === "texts") return { texts: form };
@@ -120,11 +109,7 @@ export function fromForm(attribute, form) {
   }
 }
 
-/**
- * The changes from one list of texts in languages to another; a text of null clears its language.
- * @param {Text[]} before
- * @param {Text[]} after
- */
+/** The changes from one list of texts in languages to another; a text of null clears its language. @param {Text[]} before @param {Text[]} after */
 export function changedTexts(before, after) {
   const filled = after.filter((one) => one.language && one.text);
   const isIn = (/** @type {Text[]} */ texts, /** @type {Text} */ one) =>
@@ -138,10 +123,7 @@ export function changedTexts(before, after) {
 
 /**
  * Texts that somebody else wrote, with the own changes made to them.
- * @param {Text[]} before
- * @param {Text[]} mine
- * @param {Text[]} theirs
- * @returns {Text[]}
+ * @param {Text[]} before @param {Text[]} mine @param {Text[]} theirs @returns {Text[]}
  */
 export function mergedTexts(before, mine, theirs) {
   const changed = changedTexts(before, mine);
@@ -153,9 +135,7 @@ const LONG = 2n ** 63n;
 
 /**
  * A text as a value of a scalar; those that JSON has no type for, or JavaScript rounds, are texts.
- * @param {string} scalar
- * @param {string} text
- * @param {Attribute} attribute
+ * @param {string} scalar @param {string} text @param {Attribute} attribute
  */
 function parsed(scalar, text, attribute) {
   if (scalar === "Boolean") return text === "true";

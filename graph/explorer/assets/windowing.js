@@ -30,3 +30,30 @@ export function useWindow(count, height) {
   }, [count, height]);
   return { ref, first: Math.min(first, count), last: Math.min(last, count) };
 }
+
+/** The place of an element that is kept with the entry of the browser's history, in pixels. @param {string} name */
+export const keptScroll = (name) => history.state?.[name] ?? 0;
+
+/**
+ * Keep the place of a scrolling element with the entry of the browser's history, so that Back and reload lead there.
+ * @param {{current: any}} ref @param {string} name @param {unknown} shown what the element shows @param {boolean} isReady
+ */
+export function useKeptScroll(ref, name, shown, isReady) {
+  useEffect(() => {
+    if (isReady) ref.current?.scrollTo(0, keptScroll(name));
+  }, [shown, isReady, location.hash]);
+  useEffect(() => {
+    const element = ref.current;
+    if (!element || !isReady) return undefined;
+    let timer = 0;
+    const keep = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => history.replaceState({ ...history.state, [name]: element.scrollTop }, ""), 150);
+    };
+    element.addEventListener("scroll", keep, { passive: true });
+    return () => {
+      clearTimeout(timer);
+      element.removeEventListener("scroll", keep);
+    };
+  }, [shown, isReady, location.hash]);
+}

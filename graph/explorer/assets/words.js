@@ -26,16 +26,20 @@ export function languageWord(tag) {
 
 // -- addresses ---------------------------------------------------------------------------------------------------------
 
-/** The address of a node on this page; without a path, of its hierarchy. @param {string} hierarchy @param {string} [path] */
-export function addressOf(hierarchy, path = "") {
+/**
+ * The address of a node on this page; without a path, of its hierarchy. `query` says how its list is shown.
+ * @param {string} hierarchy @param {string} [path] @param {string} [query]
+ */
+export function addressOf(hierarchy, path = "", query = "") {
   const parts = [hierarchy.toLowerCase(), ...(path ? path.split("/") : [])];
-  return `#${parts.map(encodeURIComponent).join("/")}`;
+  return `#${parts.map(encodeURIComponent).join("/")}${query && `?${query}`}`;
 }
 
-/** Hierarchy and path of an address. @param {string} hash @returns {{hierarchy: string, path: string}} */
+/** What an address names. @param {string} hash @returns {{hierarchy: string, path: string, query: string}} */
 export function placeOf(hash) {
-  const [hierarchy = "", ...path] = hash.slice(1).split("/").map(decoded);
-  return { hierarchy: hierarchy.toUpperCase(), path: path.filter(Boolean).join("/") };
+  const [place, ...query] = hash.slice(1).split("?");
+  const [hierarchy = "", ...path] = place.split("/").map(decoded);
+  return { hierarchy: hierarchy.toUpperCase(), path: path.filter(Boolean).join("/"), query: query.join("?") };
 }
 
 /** @param {string} part */

@@ -8,16 +8,12 @@ import { number, quantity } from "./format.js";
 import { above, WriteSession } from "./write_session.js";
 /** @import { Move } from "./documents_writing" */
 /** @import { Difference } from "./values" */
-/** @import { Options } from "./write_session" */
+/** @import { Options, Written } from "./write_session" */
 /** @typedef {{session: WriteSession}} Props */
 
 const POLL_MILLISECONDS = 1000;
 
-/**
- * Opens a dialog, as `openWrite` says.
- * @param {Options} options
- * @returns {Promise<string | null | undefined>}
- */
+/** Opens a dialog, as `openWrite` says. @param {Options} options @returns {Promise<Written | undefined>} */
 export function openDialog(options) {
   const host = document.body.appendChild(document.createElement("div"));
   return new Promise((resolve) => {
@@ -40,19 +36,22 @@ function WriteDialog({ options, onClose }) {
     dialog.current?.showModal();
     session.start();
   }, []);
-  const Step = { reading: Reading, form: Editing, busy: Editing, conflict: Conflict, moving: Progress, deleted: Deleted }[session.step];
+  const Step = { reading: Reading, form: Editing, busy: Editing, conflict: Conflict, moving: Progress }[session.step];
   const find = (/** @type {string} */ selector) => /** @type {HTMLElement | null} */ (dialog.current?.querySelector(selector) ?? null);
   useEffect(() => find("form input, form select, .primary, button")?.focus(), [Step]);
   useEffect(() => find("[aria-invalid=true]")?.focus(), [session.errors]);
   useEffect(() => find(".write-plan")?.scrollIntoView({ block: "nearest" }), [session.plan]);
   const [isAsking, setAsking] = useState(false);
-  const leave = () => (session.isTyped ? setAsking(!isAsking) : session.leave());
+  const leave = () => (session.isTyped ? setAsking(true) : session.leave());
   const onCancel = (/** @type {Event} */ event) => {
     event.preventDefault();
     leave();
   };
   // A browser may close a dialog at a second Escape, whatever its cancel event was answered.
-  const onClosed = () => (session.step === "busy" || session.isTyped ? dialog.current?.showModal() : session.leave());
+  const onClosed = () => {
+    if (session.step === "busy" || session.isTyped) dialog.current?.showModal();
+    leave();
+  };
   useEffect(() => {
     const place = location.href;
     const stay = () => {
@@ -68,17 +67,13 @@ function WriteDialog({ options, onClose }) {
   useEffect(() => {
     if (isAsking) find(".write-ask .primary")?.focus();
   }, [isAsking]);
-  const again = () => {
-    const next = session.undo();
-    onClose(openDialog(next).then((path) => (path === undefined ? next.path : path)));
-  };
   return html`<dialog class="write" ref=${dialog} aria-labelledby="write-title" onCancel=${onCancel}
     onClose=${onClosed}>
-    <h2 id="write-title">${session.form.title(options.path ?? "")}</h2>
+    <h2 id="write-title">${session.form.title(options.rows ? quantity(options.rows.length, "node") : options.path ?? "")}</h2>
     ${isAsking && html`<div class="write-ask" role="alertdialog" aria-labelledby="write-ask"><p id="write-ask">Discard what you typed?</p>
       <button type="button" class="primary" onClick=${() => setAsking(false)}>Keep editing</button>
       <button type="button" onClick=${() => session.leave()}>Discard</button></div>`}
-    <${Step} session=${session} onUndo=${again} />
+    <${Step} session=${session} />
   </dialog>`;
 }
 
@@ -99,7 +94,7 @@ function Editing({ session }) {
   };
   const action = isUnknown ? "Send again" : isReady ? session.form.action : "Preview";
   return html`<form onSubmit=${submit} novalidate aria-busy=${isBusy}>
-    <${session.form.Fields} api=${options.api} hierarchy=${options.hierarchy} node=${node} draft=${draft}
+    <${session.form.Fields} api=${options.api} hierarchy=${options.hierarchy} node=${node} rows=${options.rows} draft=${draft}
       errors=${errors} set=${(/** @type {any} */ part) => session.change(part)} />
     <div role="status">${plan && html`<${Forecast} session=${session} />`}</div>
     <${Problem} session=${session} />
@@ -115,16 +110,18 @@ const Problem = ({ session: { errors, isUnknown } }) => errors[""] && html`<p cl
   ${isUnknown ? " It is not certain whether this was written. Send it again: nothing is changed twice." : ""}</p>`;
 
 /** What a mutation would change. @param {Props} props */
-function Forecast({ session: { options: { hierarchy, verb }, node, draft, plan } }) {
+function Forecast({ session: { options: { hierarchy, verb, rows }, node, draft, plan } }) {
   if (!draft || !plan) return null;
   const below = node?.descendantCount ? quantity(node.descendantCount, "descendant") : "";
-  const to = verb === "rename" ? [above(node?.path ?? ""), draft.key] : [draft.to, node?.key];
+  const parent = draft.beside ? above(draft.beside) : draft.to;
+  const to = verb === "rename" ? [above(node?.path ?? ""), draft.key] : [parent, node?.path.split("/").at(-1)];
   return html`<section class="write-plan">
     <h3>Preview</h3>
     ${verb === "create" && html`<p>${[node?.path, draft.key].filter(Boolean).join("/")} is created.</p>`}
     ${verb === "update" && node && html`<${Differences} rows=${differences(levelOf(hierarchy, node.level), node, drafted(hierarchy, draft))} />`}
-    ${["rename", "move"].includes(verb) && html`<p>${node?.path} → ${to.filter(Boolean).join("/")}${below && `, with ${below}`}</p>`}
-    ${verb === "delete" && html`<p>${node?.path} is deleted${below && draft.policy === "CASCADE" && `, with ${below}`}${below &&
+    ${node && ["rename", "move"].includes(verb) && html`<p>${node.path} → ${to.filter(Boolean).join("/")}${draft.side && `, ${draft.side} ${draft.beside}`}${below && `, with ${below}`}</p>`}
+    ${rows && html`<ul class="rows">${rows.map(({ path, key }) => html`<li key=${path}>${path}${verb === "move" && ` → ${[draft.to, key].filter(Boolean).join("/")}`}</li>`)}</ul>`}
+    ${node && verb === "delete" && html`<p>${node.path} is deleted${below && draft.policy === "CASCADE" && `, with ${below}`}${below &&
       draft.policy === "REPARENT" && "; its children move up"}.</p>`}
     <p class="write-hint">${quantity(plan.nodes, "node")} in ${quantity(plan.transactions, "transaction")},
       about ${quantity(plan.writeUnits, "write unit")} of DynamoDB. Nothing is written yet.</p>
@@ -138,15 +135,24 @@ export const Differences = ({ rows }) => html`<dl class="differences">
 </dl>`;
 
 /** @param {Props} props */
-function Conflict({ session }) {
+export function Conflict({ session }) {
   const { node, theirs, draft, options: { hierarchy, verb } } = session;
+  const [except, setExcept] = useState(/** @type {Set<string>} */ (new Set()));
   if (!node || !theirs || !draft) return null;
   const level = levelOf(hierarchy, node.level);
   const their = differences(level, node, theirs);
   const own = verb === "update" ? differences(level, node, drafted(hierarchy, draft)) : [];
-  const rows = [...new Set([...their, ...own].map((row) => row.label))].map((label) => ({
-    label, they: their.find((row) => row.label === label), mine: own.find((row) => row.label === label),
+  const fields = new Map([...their, ...own].map(({ label, field }) => [label, field]));
+  const rows = [...fields].map(([label, field]) => ({
+    label, field, they: their.find((row) => row.label === label), mine: own.find((row) => row.label === label),
   }));
+  const choose = (/** @type {string} */ field, /** @type {boolean} */ isTheirs) =>
+    setExcept(new Set([...[...except].filter((one) => one !== field), ...(isTheirs ? [field] : [])]));
+  const option = (/** @type {(typeof rows)[number]} */ { label, field, they, mine }, /** @type {boolean} */ isTheirs) => {
+    const text = (isTheirs ? they : mine)?.after ?? NONE;
+    return they && mine ? html`<label><input type="radio" name=${`side of ${label}`} checked=${except.has(field) === isTheirs}
+      onChange=${() => choose(field, isTheirs)} /> ${text}</label>` : text;
+  };
   return html`<div role="alert">
       <p>${theirs.changedBy ?? "Somebody else"} wrote this node meanwhile.
         ${theirs.revision !== node.revision && ` It was at revision ${node.revision}, and is at revision ${theirs.revision} now.`}
@@ -154,12 +160,12 @@ function Conflict({ session }) {
     </div>
     ${rows.length > 0 && html`<div class="write-scroll" tabindex="0" role="region" aria-label="Differences"><table class="write-conflict">
       <thead><tr><td></td><th scope="col">Before</th><th scope="col">Theirs</th><th scope="col">Mine</th></tr></thead>
-      <tbody>${rows.map(({ label, they, mine }) => html`<tr key=${label}><th scope="row">${label}</th>
-        <td>${(they ?? mine)?.before}</td><td>${they?.after ?? NONE}</td><td>${mine?.after ?? NONE}</td></tr>`)}
+      <tbody>${rows.map((row) => html`<tr key=${row.label}><th scope="row">${row.label}</th>
+        <td>${(row.they ?? row.mine)?.before}</td><td>${option(row, true)}</td><td>${option(row, false)}</td></tr>`)}
       </tbody></table></div>`}
     <div class="write-buttons">
-      <button type="button" class="primary" onClick=${() => session.onDone(theirs.path)}>Take theirs</button>
-      <button type="button" onClick=${() => session.mineAgain()}>Write mine again</button>
+      <button type="button" class="primary" onClick=${() => session.onDone({ path: theirs.path, said: "", undo: null })}>Take theirs</button>
+      <button type="button" onClick=${() => session.mineAgain(except)}>Write mine again</button>
     </div>`;
 }
 
@@ -183,11 +189,3 @@ function Progress({ session }) {
     <p role="status">This is a large move; it continues in the background, also when this is closed.</p>
     <div class="write-buttons"><button type="button" onClick=${() => session.leave()}>Close</button></div>`;
 }
-
-/** @param {Props & {onUndo: () => void}} props */
-const Deleted = ({ session: { node, draft, onDone }, onUndo }) => html`<p role="status">${node?.path} is deleted.
-    ${node?.descendantCount && draft?.policy === "CASCADE" ? " Undo creates it again, but not what was below it." : ""}</p>
-  <div class="write-buttons">
-    <button type="button" class="primary" onClick=${() => onDone(above(node?.path ?? ""))}>Close</button>
-    <button type="button" onClick=${onUndo}>Undo…</button>
-  </div>`;

@@ -106,7 +106,7 @@ function Playground({ examples, linked }) {
       defaultHeaders: PLACEHOLDER,
       defaultEditorToolsVisibility: "variables",
     },
-    element(GraphiQL.Logo, null, "Clade"),
+    element(GraphiQL.Logo, null, element("a", { href: "./", className: "clade-logo", title: "To the explorer" }, "Clade")),
     element(GraphiQL.Footer, null, element(Footer, { reads, trace })),
   );
 }

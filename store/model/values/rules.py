@@ -2,9 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from store.model.values.kinds import Kind, Value, ordered
 from store.text import shorten
+
+
+class BrokenRule(NamedTuple):
+    """A rule by its name, and how a value breaks it: the end of a sentence about the value."""
+
+    rule: str
+    words: str
 
 
 @dataclass(frozen=True)
@@ -21,14 +29,14 @@ class Rules:
     pattern: str = ""
     matches: Callable[[str], bool] | None = field(default=None, compare=False)
 
-    def broken(self, kind: Kind, value: Value) -> str | None:
-        """The rule that a valid value breaks, as the end of a sentence about the value; None where it breaks none."""
+    def broken(self, kind: Kind, value: Value) -> BrokenRule | None:
+        """The rule that a valid value breaks; None where it breaks none."""
         if self.minimum is not None and ordered(kind, value) < ordered(kind, self.minimum):  # type: ignore[operator]
-            return f"is less than the minimum {self.minimum}"
+            return BrokenRule("minimum", f"is less than the minimum {self.minimum}")
         if self.maximum is not None and ordered(kind, value) > ordered(kind, self.maximum):  # type: ignore[operator]
-            return f"is more than the maximum {self.maximum}"
+            return BrokenRule("maximum", f"is more than the maximum {self.maximum}")
         if self.matches is not None and isinstance(value, str) and not self.matches(value):
-            return f"does not match the pattern {shorten(self.pattern, 200)}"
+            return BrokenRule("pattern", f"does not match the pattern {shorten(self.pattern, 200)}")
         return None
 
     def words(self) -> str:

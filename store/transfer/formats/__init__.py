@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from store.transfer.formats.rejected import RejectedRows
-from store.transfer.formats.source import content_name
+from store.transfer.formats.files import RejectedRows, content_name
 from store.transfer.rows import Rejection, Row
 
 ENDINGS = {
@@ -17,10 +16,15 @@ NAMES = tuple(dict.fromkeys(ENDINGS.values()))
 
 
 class Format(NamedTuple):
-    """A format: the rows of a file, each with its text, and the form of its rejected rows."""
+    """A format: the rows of a file, each with its text, and the form of its rejected rows.
+
+    Rows `by_parent` have the ids of their parents, and no paths yet. With `has_keys` they have a column of keys.
+    """
 
     read: Callable[[Path], Iterator[tuple[str, Row | Rejection]]]
     rejected: Callable[[Path], RejectedRows]
+    by_parent: bool = False
+    has_keys: bool = False
 
 
 def name_of(file: Path) -> str | None:

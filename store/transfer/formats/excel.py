@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import IO
 
 from store.errors import BadInput
+from store.transfer.formats.files import BLOCK_BYTES, DAMAGED
 from store.transfer.formats.lines import MAX_LINE_BYTES
-from store.transfer.formats.row_reader import named, text_of
-from store.transfer.formats.source import BLOCK_BYTES, DAMAGED
-from store.transfer.formats.table import Table, TableRow, checked_header
+from store.transfer.formats.table_rows import Table, TableRow, checked_header, named, text_of
 
 MAX_UNPACKED_BYTES = 500_000_000  # of the files in a workbook
 MAX_CELLS = 20_000_000  # of the rectangle around the cells of a sheet, which is in memory as a whole
@@ -19,14 +18,17 @@ _CELL = re.compile(rb"""\br\s*=\s*["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
 _TEXT_CELL = re.compile(rb"""\bt\s*=\s*["']s["'][^<]*<(?:\w+:)?v[^<>]*>\s*([0-9]{1,9})""")
 _END_OF_TEXT = re.compile(rb"</(?:\w+:)?si\s*>")
 _SHARED_TEXTS = "xl/sharedstrings.xml"
-_OVERLAP_BYTES = 40_000  # of two blocks, in which a reference may be cut; more than the text of a cell
+OVERLAP_BYTES = 40_000  # of two blocks, in which a reference may be cut; more than the text of a cell
 _ANY_SIZE = 1 << 60
 _OTHER_FORMATS = {"content.xml", "xl/workbook.bin"}  # of OpenDocument and .xlsb, which are not checked here
 _EXTRA = "Excel files need python-calamine; install it with: pip install 'clade-graphql[files]'"
 
 
-def excel_table(file: Path, sheet: str | None = None) -> Table:
-    """The table of a sheet, the first one by default. Raises BadInput where the workbook cannot be read."""
+def excel_table(file: Path, sheet: str | None = None, header: Sequence[str] = ()) -> Table:
+    """The table of a sheet, the first one by default. Raises BadInput where the workbook cannot be read.
+
+    A `header` names the columns of a sheet without one.
+    """
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
@@ -47,6 +49,8 @@ def excel_table(file: Path, sheet: str | None = None) -> Table:
     if start is None:
         raise BadInput(f'"{file.name}" has no header: the first row of its sheet must name the columns.')
     names = [text_of(cell).strip() for cell in cells[start - 1]]
+    if header and [*header] != names[: len(header)]:
+        names, start = [*header], start - 1
     while not names[-1]:
         names.pop()
     return Table(checked_header(file, names), lambda: _rows(enumerate(cells[start:], start=start + 1), len(names)))
@@ -118,7 +122,7 @@ def _checked_size(file: Path, content: IO[bytes], before: int, texts: "array[int
             raise BadInput(
                 f"{file.name} has more than {MAX_UNPACKED_BYTES:,} bytes in the cells of a sheet; save it as CSV."
             )
-        rest = (rest + block)[-_OVERLAP_BYTES:]
+        rest = (rest + block)[-OVERLAP_BYTES:]
         if rest.isspace():
             raise BadInput(f"{file.name} cannot be read as an Excel workbook: it has more than {len(rest):,} spaces.")
     return size

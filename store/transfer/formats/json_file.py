@@ -1,16 +1,25 @@
-"""JSON documents: lists of rows, objects in objects as rows of a table, and trees of nodes with their children."""
+"""JSON and GeoJSON files: trees of nodes, and tables of objects, features or lines."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
 from store.errors import BadInput
-from store.transfer.formats.lines import row_of
-from store.transfer.formats.row_reader import json_text
-from store.transfer.formats.source import opened
-from store.transfer.formats.table import MAX_DEPTH, Table, TableRow, flat, found_columns, unreadable
+from store.text import shown
+from store.transfer.formats.files import opened
+from store.transfer.formats.lines import json_lines, row_of
+from store.transfer.formats.table_rows import (
+    MAX_DEPTH,
+    CellReader,
+    Table,
+    TableRow,
+    flat,
+    found_columns,
+    json_text,
+    unreadable,
+)
 from store.transfer.rows import Rejection, Row
 
 MAX_JSON_BYTES = 200_000_000  # of a document, which is in memory as a whole
@@ -99,6 +108,37 @@ def json_table(file: Path, objects: list[Any]) -> Table:
     return Table(header, lambda: _cells(objects, header))
 
 
+def is_table_of_lines(file: Path) -> bool:
+    """Whether lines of JSON are rows with columns: the first object has no path."""
+    objects = (fields for _, _, fields in json_lines(file) if isinstance(fields, dict))
+    return "path" not in next(objects, {"path": ""})
+
+
+def lines_table(file: Path) -> Table:
+    """The table of lines of JSON, with a column for each field, such as address.city for a field of an object."""
+    header = found_columns(file, (flat(fields) for _, _, fields in json_lines(file) if isinstance(fields, dict)))
+    if not header:
+        raise BadInput(f"{file.name} has no objects.")
+
+    def rows() -> Iterator[TableRow]:
+        for number, _, fields in json_lines(file):
+            if isinstance(fields, dict):
+                found = flat(fields)
+                yield number, [found.get(name) for name in header], None
+
+    return Table(header, rows)
+
+
+def read_table_lines(reader: CellReader, header: Sequence[str], file: Path) -> Iterator[tuple[str, Row | Rejection]]:
+    """The lines of a file whose fields are columns, each with its row."""
+    for number, text, fields in json_lines(file):
+        if isinstance(fields, Rejection):
+            yield text, fields
+        else:
+            found = flat(fields)
+            yield text, reader.row(number, [found.get(name) for name in header])
+
+
 def _cells(objects: list[Any], header: list[str]) -> Iterator[TableRow]:
     for number, row in enumerate(_all_rows(objects), start=1):
         if isinstance(row, dict):
@@ -127,3 +167,75 @@ def _expanded(fields: dict[str, Any], prefix: str, above: dict[str, object], dep
     for name, values in inner:
         for value in values:
             yield from _expanded(value, f"{name}.", own, depth + 1) if isinstance(value, dict) else (value,)
+
+
+LATITUDE, LONGITUDE, ID = "latitude", "longitude", "id"
+LINE_ENDINGS = (".geojsonl", ".geojsons", ".ndgeojson")
+
+
+def geojson_table(file: Path, *, is_lines: bool) -> Table:
+    """The table of a collection of features, or of a file with a feature in each line.
+
+    The columns `latitude`, `longitude` and `id` are those of the feature, unless a property has the name. Features
+    without a point have neither latitude nor longitude. Raises BadInput.
+    """
+    header = found_columns(file, (row for _, _, row, _ in _features(file, is_lines=is_lines)))
+    if not header:
+        raise BadInput(f"{file.name} has no features.")
+    return Table(header, lambda: _rows(file, header, is_lines=is_lines))
+
+
+def _rows(file: Path, header: list[str], *, is_lines: bool) -> Iterator[TableRow]:
+    for number, feature, row, reason in _features(file, is_lines=is_lines):
+        if row:
+            yield number, [row.get(name) for name in header], reason
+        else:
+            yield unreadable(number, feature, header, reason or "The feature has no properties.")
+
+
+def _features(file: Path, *, is_lines: bool) -> Iterator[tuple[int, Any, dict[str, object], str | None]]:
+    """Number, value, row and problem of each feature."""
+    for number, feature in _lines(file) if is_lines else enumerate(_collection(file), start=1):
+        row, reason = ({}, feature.reason) if isinstance(feature, Rejection) else _row(feature)
+        yield number, feature, row, reason
+
+
+def _lines(file: Path) -> Iterator[tuple[int, Any]]:
+    for number, _, feature in json_lines(file):
+        yield number, feature
+
+
+def _collection(file: Path) -> list[Any]:
+    document = read_document(file)
+    if isinstance(document, dict) and isinstance(document.get("features"), list):
+        return cast(list[Any], document["features"])
+    if isinstance(document, dict) and document.get("type") == "Feature":
+        return [document]
+    raise BadInput(f"{file.name} is not GeoJSON: it is neither a feature nor a list of features.")
+
+
+def _row(feature: Any) -> tuple[dict[str, object], str | None]:
+    """The row of a feature, and what is wrong with it."""
+    if not isinstance(feature, dict) or feature.get("type") != "Feature":
+        return {}, "The row is not a GeoJSON feature."
+    properties, geometry = feature.get("properties") or {}, feature.get("geometry")
+    if not isinstance(properties, dict):
+        return {}, "The properties of the feature are not an object."
+    row: dict[str, object] = flat(properties)
+    if feature.get("id") is not None:
+        row.setdefault(ID, feature["id"])
+    if not isinstance(geometry, dict) or geometry.get("type") != "Point":
+        return row, None
+    found = geometry.get("coordinates")
+    longitude, latitude = [*found, None, None][:2] if isinstance(found, list) else (found, None)
+    row = {LATITUDE: latitude, LONGITUDE: longitude, **row}
+    if _is_between(longitude, 180) and _is_between(latitude, 90):
+        return row, None
+    return row, (
+        f'Columns "{LATITUDE}", "{LONGITUDE}": {shown(found)} is not a longitude from -180 to 180 and latitude '
+        "from -90 to 90."
+    )
+
+
+def _is_between(value: Any, bound: int) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -bound <= value <= bound

@@ -9,11 +9,10 @@ from typing import Any
 import orjson
 
 from store.errors import BadInput, BadPath
-from store.model.hierarchy import Hierarchy
+from store.model.hierarchy import Hierarchy, Level
 from store.model.paths import parse_path
 from store.text import shorten, shown
-from store.transfer.formats.rejected import JSON_REASON
-from store.transfer.formats.source import opened
+from store.transfer.formats.files import REASON, opened
 from store.transfer.rows import Part, Rejection, Row
 
 MAX_LINE_BYTES = 10_000_000  # far more than the largest item
@@ -28,19 +27,15 @@ _DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
 
 def read_jsonl(file: Path) -> Iterator[tuple[str, Row | Rejection]]:
     """The lines of a file with one JSON object per line, each with its row (see `row_of`)."""
-    for number, text, problem in text_lines(file):
-        fields = problem or _json_object(number, text)
-        if isinstance(fields, Rejection):
-            yield text, fields
-        elif JSON_REASON not in fields or len(fields) > 1:
-            yield text, row_of(number, fields)
+    for number, text, fields in json_lines(file):
+        yield text, fields if isinstance(fields, Rejection) else row_of(number, fields)
 
 
 def json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any] | Rejection]]:
-    """Number, text and object of each line, without the reasons in a file of rejected rows."""
+    """Number, text and object of each line, but for the reasons in a file of rejected rows."""
     for number, text, problem in text_lines(file):
         fields = problem or _json_object(number, text)
-        if isinstance(fields, Rejection) or JSON_REASON not in fields or len(fields) > 1:
+        if isinstance(fields, Rejection) or fields.keys() != {REASON}:
             yield number, text, fields
 
 
@@ -58,14 +53,22 @@ def read_taxonomy(level: str, file: Path) -> Iterator[tuple[str, Row | Rejection
 
 
 def taxonomy_level(hierarchy: Hierarchy) -> str:
-    """The level of the nodes of a taxonomy: one that may be a root and is allowed under itself. Raises BadInput."""
-    for level in hierarchy.levels.values():
-        if level.may_be_root and level.name in level.under:
-            return level.name
-    raise BadInput(
-        f"A taxonomy needs a level that may be a root and is allowed under itself; {hierarchy.name} has none: "
-        "use csv or jsonl."
-    )
+    """The level of nodes without one: the only that may be a root and is allowed under itself. Raises BadInput."""
+    found = nested_levels(hierarchy)
+    if len(found) == 1:
+        return found[0].name
+    if not found:
+        raise BadInput(
+            f"Rows without a level need one that may be a root and is allowed under itself; {hierarchy.name} has none: "
+            "use a file with a column of levels."
+        )
+    labels = ", ".join(level.label for level in found)
+    raise BadInput(f"Rows without a level may be of several: {labels}; use a file with a column of levels.")
+
+
+def nested_levels(hierarchy: Hierarchy) -> list[Level]:
+    """The levels that may be roots and are allowed under themselves."""
+    return [level for level in hierarchy.levels.values() if level.may_be_root and level.name in level.under]
 
 
 def row_of(number: int, fields: Mapping[str, Any]) -> Row | Rejection:

@@ -1,5 +1,6 @@
 """Columns matched by their names with levels and attributes of a hierarchy, as options of an import."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -11,7 +12,10 @@ NUMERIC = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DECIMAL})
 
 @dataclass
 class ColumnOptions:
-    """The columns of a table as in the command line, such as `city=City` and `store.street=Street`."""
+    """The columns of a table as in the command line, such as `city=City` and `store.street=Street`.
+
+    With `tree` it is a tree by parent ids, such as `id=ID,parent=PARENT`; `levels` are texts in its column of levels.
+    """
 
     levels: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
@@ -19,34 +23,49 @@ class ColumnOptions:
     attributes: list[str] = field(default_factory=list)
     case_insensitive: list[str] = field(default_factory=list)
     names_in: list[str] = field(default_factory=list)
+    tree: str | None = None
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Each option with its value."""
+        if self.tree is not None:
+            yield "--tree-by", self.tree
         options = ("--level", self.levels), ("--name", self.names), ("--id", self.ids), ("--attr", self.attributes)
         for option, values in (*options, ("--fold-case", self.case_insensitive), ("--name-in", self.names_in)):
             for value in values:
                 yield option, value
 
+    @property
+    def is_table(self) -> bool:
+        """Whether they name columns of levels or of a tree by parent ids."""
+        return bool(self.levels or self.tree)
+
     def merged(self, other: "ColumnOptions") -> "ColumnOptions":
         """These options, and what only the other ones have."""
-        return ColumnOptions(
-            *(_merged(first, second) for first, second in zip(self._lists(), other._lists(), strict=True))
-        )
+        lists = [_merged(first, second) for first, second in zip(self._lists(), other._lists(), strict=True)]
+        merged = ColumnOptions(tree=self.tree)
+        for mine, both in zip(merged._lists(), lists, strict=True):
+            mine += both
+        return merged
 
     def _lists(self) -> tuple[list[str], ...]:
         return self.levels, self.names, self.ids, self.attributes, self.case_insensitive, self.names_in
 
 
-def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
-    """The columns that are named like a level, such as `Country` or `city_name`, and like their attributes."""
+def match_columns(hierarchy: Hierarchy, header: Sequence[str], *, codes: bool = True) -> ColumnOptions:
+    """The columns that are named like a level, such as `Country` or `city_name`, and like their attributes.
+
+    With `codes` a level below another one may have its key in a column such as `product_code`.
+    """
     free = _Columns(header)
     options = ColumnOptions()
     levels: dict[str, Level] = {}
     for level in hierarchy.levels.values():
         own = fold(level.name)
-        if level.under & {None, *levels} and (key := free.take(own, f"{own}key", f"{own}name")):
+        names = [own, f"{own}key", f"{own}name", *(_codes(own, levels) if codes else ())]
+        if level.under & {None, *levels} and (key := free.take(*names)):
             levels[level.name] = level
-            options.levels.append(f"{level.name.lower()}={key}")
+            keys = [key, *free.take_deeper(own)] if level.name in level.under else [key]
+            options.levels += [f"{level.name.lower()}={one}" for one in keys]
     for name, level in levels.items():
         own, lower = fold(name), name.lower()
         options.names += [f"{lower}={column}" for column in [free.take(f"{own}name")] if column]
@@ -63,6 +82,12 @@ def fold(name: str) -> str:
     return "".join(character for character in name.casefold() if character.isalnum())
 
 
+def _codes(own: str, above: dict[str, Level]) -> list[str]:
+    """Columns of codes that are keys of a level without a column of its own name, such as those of products."""
+    is_in_groups = any(level.name in level.under for level in [*above.values()][-1:])
+    return [f"{own}id", f"{own}code", f"{own}number", *(["sku"] if is_in_groups else [])] if above else []
+
+
 def _match_deepest(levels: list[Level], free: "_Columns", options: ColumnOptions) -> None:
     """Columns that name no level are of the deepest level that has such an attribute."""
     taken = {option.partition("=")[0] for option in options.attributes}
@@ -77,6 +102,9 @@ def _match_deepest(levels: list[Level], free: "_Columns", options: ColumnOptions
             options.names.append(f"{lower}={column}")
         if not any(option.startswith(f"{lower}=") for option in options.ids) and (column := free.take("id")):
             options.ids.append(f"{lower}={column}")
+
+
+_DEEPER = "((sub)+{0}|{0}(level|l)?[2-9])(name)?"  # of a level in itself, whose own column is taken
 
 
 class _Columns:
@@ -100,6 +128,11 @@ class _Columns:
                         others.remove(column)
                 return column
         return None
+
+    def take_deeper(self, own: str) -> list[str]:
+        """The columns of the same level further down, such as `Subcategory` or `category_2`, in their order."""
+        names = [name for name in self._free if re.fullmatch(_DEEPER.format(own), name)]
+        return [column for name in names if (column := self.take(name))]
 
 
 def _merged(first: list[str], second: list[str]) -> list[str]:

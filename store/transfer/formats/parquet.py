@@ -10,7 +10,7 @@ from typing import Any
 
 from store.errors import BadInput
 from store.transfer.formats.lines import MAX_LINE_BYTES
-from store.transfer.formats.table import Table, TableRow, checked_header, flat
+from store.transfer.formats.table_rows import Table, TableRow, checked_header, flat
 
 BATCH_ROWS = 1_000
 MAX_BATCH_BYTES = 256_000_000  # of a batch as Arrow has it

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from store.model.hierarchy import Hierarchy, Level
 from store.transfer.formats.matching import fold
-from store.transfer.tables.items import WireItem
-from store.transfer.tables.key_template import DIVIDER, VERSION
+from store.transfer.tables.items import DIVIDER, VERSION, WireItem
 
 DELIMITERS = ("#", "|", "/", ":", "_")
 MAX_CHAINS = 2_000

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -13,15 +13,15 @@ import orjson
 
 from store.errors import BadInput
 from store.text import shorten
+from store.transfer.formats.files import BLOCK_BYTES, REASON
 from store.transfer.formats.lines import text_lines
-from store.transfer.formats.rejected import JSON_REASON
-from store.transfer.formats.source import BLOCK_BYTES
+from store.transfer.formats.table_rows import CellReader, Table, TableRow, found_columns
 from store.transfer.rows import Rejection, Row
-from store.transfer.tables.items import ItemReader, item_of
+from store.transfer.tables.items import KINDS, WireItem, fields_of, item_of
 
 MANIFEST, SUMMARY = "manifest-files.json", "manifest-summary.json"
 MAX_MANIFEST_BYTES = 100_000_000
-REASON_LINE = f'{{"{JSON_REASON}"'  # in files of rejected rows
+REASON_LINE = f'{{"{REASON}"'  # in files of rejected rows
 LINES_AN_ITEM = 10  # of a sample, in which so many of the lines may be damaged
 DATA_ENDINGS = (".json.gz", ".json")
 
@@ -36,8 +36,20 @@ class Export:
 
 
 def is_export(path: Path) -> bool:
-    """Whether a path may be that of an export: a folder, its manifest, or one of its data files."""
+    """Whether a path may be that of an export: a folder, or its manifest."""
     return path.is_dir() or path.name in (MANIFEST, SUMMARY)
+
+
+def is_data_file(path: Path) -> bool:
+    """Whether a file is a data file of an export, or one of rejected items, by its first item."""
+    if not path.name.endswith(DATA_ENDINGS) or not path.is_file():
+        return False
+    first = next((text for _, text, _ in text_lines(path) if not text.startswith(REASON_LINE)), "")
+    try:
+        _, item = item_of(first)
+    except BadInput:
+        return False
+    return all(value.keys() <= KINDS for value in item.values())
 
 
 def find_export(path: Path) -> Export:
@@ -61,13 +73,15 @@ def find_export(path: Path) -> Export:
     return Export(files, table, is_incremental=summary.get("exportType") == "INCREMENTAL_EXPORT")
 
 
-def read_export(export: Export, reader: ItemReader) -> Iterator[tuple[str, Row | Rejection]]:
-    """The lines of all data files, each with its row; deleted former versions are left out.
+RowOf = Callable[[int, str, WireItem], Row | Rejection | None]
+
+
+def read_export(export: Export, row_of: RowOf) -> Iterator[tuple[str, Row | Rejection]]:
+    """The lines of all data files, each with the row of its number, kind and item; without those that have none.
 
     Raises BadInput for a file that is damaged or has another number of items than its manifest says.
     """
     number = 0
-    reader.unused.clear()
     for file, expected in export.files:
         count = 0
         for line, text, problem in text_lines(file):
@@ -75,7 +89,7 @@ def read_export(export: Export, reader: ItemReader) -> Iterator[tuple[str, Row |
                 continue
             number += 1
             count += 1
-            row = Rejection(number, problem.reason) if problem else _row(number, text, reader)
+            row = Rejection(number, problem.reason) if problem else _row(number, text, row_of)
             if isinstance(row, Rejection):
                 row = Rejection(number, f"{file.name}, line {line}: {row.reason}")
             if row is not None:
@@ -84,13 +98,44 @@ def read_export(export: Export, reader: ItemReader) -> Iterator[tuple[str, Row |
             raise BadInput(f"{file.name} has {count:,} items, {expected:,} by the manifest; copy it again.")
 
 
+def items_table(export: Export) -> Table:
+    """The table of all items, with a column for each attribute."""
+    name = Path(export.table or export.files[0][0].name)
+    header = sorted(found_columns(name, _fields(export)))  # scans have no order
+    if not header:
+        raise BadInput(f"{name} has no items.")
+
+    def rows() -> Iterator[TableRow]:
+        for number, found in enumerate(_fields(export), start=1):
+            yield number, [found.get(name) for name in header], None
+
+    return Table(header, rows)
+
+
+def _fields(export: Export) -> Iterator[dict[str, object]]:
+    """The columns of all items that can be read."""
+    for item in first_items(export, None):
+        with suppress(BadInput):
+            yield fields_of(item)
+
+
+def read_items(export: Export, reader: CellReader, header: Sequence[str]) -> Iterator[tuple[str, Row | Rejection]]:
+    """The lines of all data files, each with the row of its attributes."""
+
+    def row_of(number: int, _: str, item: WireItem) -> Row | Rejection:
+        found = fields_of(item)
+        return reader.row(number, [found.get(name) for name in header])
+
+    return read_export(export, row_of)
+
+
 def sample_items(export: Export, count: int) -> list[Any]:
     """The first items that can be read."""
     return list(islice(first_items(export, count * LINES_AN_ITEM), count))
 
 
-def first_items(export: Export, lines: int) -> Iterator[Any]:
-    """The items in so many lines, without those that cannot be read."""
+def first_items(export: Export, lines: int | None) -> Iterator[Any]:
+    """The items in so many lines, None for all, without those that cannot be read."""
     found = (line for file, _ in export.files for line in text_lines(file))
     for _, text, problem in islice(found, lines):
         if problem is None:
@@ -98,12 +143,11 @@ def first_items(export: Export, lines: int) -> Iterator[Any]:
                 yield item_of(text)[1]
 
 
-def _row(number: int, text: str, reader: ItemReader) -> Row | Rejection | None:
+def _row(number: int, text: str, row_of: RowOf) -> Row | Rejection | None:
     try:
-        kind, item = item_of(text)
+        return row_of(number, *item_of(text))
     except BadInput as error:
         return Rejection(number, str(error))
-    return reader.deletion(number, item) if kind == "Keys" else reader.row(number, item)
 
 
 def _without_manifest(folder: Path) -> Export:

@@ -7,12 +7,11 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypedDict, cast
 
-import orjson
+import msgspec
 
 from store.dynamodb.client import DynamoDBClient
-from store.dynamodb.codec import WireItem, WireValue
 from store.errors import NoTable
 from store.store_url import DynamoDBUrl
 from store.text import quantity
@@ -20,6 +19,17 @@ from store.transfer.tables.scan_files import SegmentFile
 
 UNIT_BYTES = 8_192  # an eventually consistent read unit
 MAX_LIMIT = 10_000
+
+
+class Page(TypedDict, total=False):
+    """A response to Scan, with the items as they were sent."""
+
+    Items: list[msgspec.Raw]
+    LastEvaluatedKey: Any
+    ConsumedCapacity: Any
+
+
+_parse_page = cast(Callable[[bytes], Any], msgspec.json.Decoder(Page).decode)
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,7 @@ class TableScan:
     async def describe(self, client: DynamoDBClient) -> TableInfo:
         """Keys and size of the table. Raises NoTable."""
         try:
-            found = (await client.call("describe_table", TableName=client.table))["Table"]
+            found = (await client.call("DescribeTable", TableName=client.table))["Table"]
         except NoTable:
             raise NoTable(f'There is no table "{client.table}" in this region and account.') from None
         order = sorted(found["KeySchema"], key=lambda key: key["KeyType"])  # HASH before RANGE
@@ -122,7 +132,8 @@ class TableScan:
         self.units += page["ConsumedCapacity"]["CapacityUnits"] if page.get("ConsumedCapacity") else 0.0
         self.items += len(page["Items"])
         self.on_items(len(page["Items"]))
-        return b"".join([orjson.dumps({"Item": encode_item(item)}) + b"\n" for item in page["Items"]])
+        # As they were sent, so that no digit of a number is lost; without line breaks between their parts.
+        return b"".join([b'{"Item":%b}\n' % msgspec.json.format(bytes(item), indent=-1) for item in page["Items"]])
 
     async def _limited_page(self, client: DynamoDBClient, limit: UnitLimit, **parameters: Any) -> Any:
         """A page when the limit allows it; pages follow one another, since a page's units are known after it."""
@@ -135,24 +146,12 @@ class TableScan:
 
 
 async def _page(client: DynamoDBClient, **parameters: Any) -> Any:
-    return await client.call("scan", TableName=client.table, ReturnConsumedCapacity="TOTAL", **parameters)
+    return await client.call(
+        "Scan", parse=_parse_page, TableName=client.table, ReturnConsumedCapacity="TOTAL", **parameters
+    )
 
 
 def _items_a_second(info: TableInfo, limit: UnitLimit) -> int:
     """The number of items of a page that takes about the units of one second."""
     bytes_an_item = info.bytes / info.items if info.items and info.bytes else UNIT_BYTES
     return max(1, min(MAX_LIMIT, int(limit.units_per_second * UNIT_BYTES / bytes_an_item)))
-
-
-def encode_item(item: WireItem) -> dict[str, Any]:
-    """An item of a response as DynamoDB JSON."""
-    return {name: _encode(value) for name, value in item.items()}
-
-
-def _encode(value: WireValue) -> dict[str, Any]:
-    for kind in ("S", "N", "BOOL", "B", "SS", "NS", "BS"):
-        if (content := getattr(value, kind)) is not None:
-            return {kind: content}
-    if value.M is not None:
-        return {"M": encode_item(value.M)}
-    return {"NULL": True} if value.L is None else {"L": [_encode(one) for one in value.L]}

@@ -138,7 +138,8 @@ def test_a_dry_run_prints_the_changes_and_writes_nothing(clade: Clade, shops: Pa
     written(shops, SHOPS + "FR,,Paris,4,X,\nFR,,,5,X,\n")
     result = clade("import", "location", shops, *OPTIONS, "--dry-run")
     assert result.exit_code == 1
-    _, head, *told = result.stdout.splitlines()[:7]
+    _, depths, head, *told = result.stdout.splitlines()[:8]
+    assert depths == "3 roots; nodes by depth: 3, 3, 3, 2; by level: 3 COUNTRY, 1 STATE, 3 CITY, 4 STORE"
     assert head == "would be added: 11 (3 COUNTRY, 1 STATE, 3 CITY, 4 STORE)"
     assert told[0] in ("  US", "  SG", "  FR")  # whichever tree comes first
     assert len({path for path in told if re.fullmatch("  [A-Z]{2}(/.*)?", path)}) == 5
@@ -193,13 +194,16 @@ def test_nothing_is_pruned_if_a_rejected_row_does_not_identify_its_node(clade: C
         (["--level", "contry=Country"], "POSTAL_CODE, STORE. Did you mean COUNTRY?"),
         (["--level", "country"], '--level country has no column; use --level country="Column".'),
         (["--level", "country=Land"], 'has no column "Land"; it has "Country", "State"'),
-        (["--level", "country=Country", "--level", "country=State"], "--level country is given twice."),
+        (
+            ["--level", "country=Country", "--level", "country=State"],
+            "given twice, but a COUNTRY may not stand under a COUNTRY",
+        ),
         (["--level", "city=City"], "--level city is in the wrong position: CITY is allowed under COUNTRY,"),
         ([*LEVELS, "--name", "region=Name"], "--name region needs a column for this level; add --level region=Column."),
         ([*LEVELS, "--attr", "street=Street"], "--attr street=Street has no attribute; use --attr"),
         ([*LEVELS, "--attr", "store.color=Street"], 'STORE has no attribute "color"; it has'),
         ([*LEVELS, "--fold-case", "town"], 'location has no level "town"'),
-        (["--format", "jsonl", *LEVELS], "need a table, such as a CSV file; add --format csv if it is one."),
+        (["--format", "jsonl", *LEVELS], "shops.csv has no objects."),
         (["--format", "jsonl", "--delimiter", ";"], "--delimiter and --encoding need a CSV file; add --format csv if"),
         (["--sheet", "x"], "--sheet needs an Excel file; add --format excel if it is one."),
         ([*LEVELS, "--delimiter", "ab"], "A delimiter is one character, such as ; or tab, not 'ab'."),
@@ -252,8 +256,23 @@ def many(file: Path, count: int) -> int:
     return len(rows)
 
 
-def started(url: str, file: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from commands.main import run; run()", "import", "location", str(file)]
+SMALL_GROUPS = "import store.transfer.load as load; load.GROUP_BYTES = 2_000_000"  # of some thousand cities
+RUN = "from commands.main import run; run()"
+DIE = """
+import os, signal
+from itertools import count
+from tests.traced_statements import trace_statements
+written = count(1)
+def traced(statement):
+    if statement.startswith("INSERT") and next(written) == {number}:
+        os.kill(os.getpid(), signal.SIGKILL)
+trace_statements(traced)
+"""
+
+
+def started(url: str, file: Path, before: str = "") -> subprocess.Popen[str]:
+    code = "\n".join([SMALL_GROUPS, before, RUN])
+    command = [sys.executable, "-c", code, "import", "location", str(file)]
     environment = {**os.environ, "CLADE_STORE": url}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
@@ -293,8 +312,26 @@ async def test_a_killed_import_is_consistent_and_the_same_command_completes_it(
     assert len(await invariants.nodes(store, "location")) == total
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("number", [500, 9_000])
+async def test_a_killed_import_keeps_what_it_has_committed(
+    store: Store, store_url: str, tmp_path: Path, number: int
+) -> None:
+    total = many(tmp_path / "cities.jsonl", 5000)
+    process = started(store_url, tmp_path / "cities.jsonl", DIE.format(number=number))
+    process.communicate(timeout=KILL_SECONDS)
+    assert process.returncode == -signal.SIGKILL
+    await invariants.check(store)
+    kept = len(await invariants.nodes(store, "location"))
+    assert (kept == 0) if number == 500 else (0 < kept < total)
+    output, errors = started(store_url, tmp_path / "cities.jsonl").communicate(timeout=KILL_SECONDS)
+    assert f"added: {total - kept:,} (" in output, output + errors
+    await invariants.check(store)
+    assert len(await invariants.nodes(store, "location")) == total
+
+
 async def test_ctrl_c_prints_the_progress_and_how_to_continue(store: Store, store_url: str, tmp_path: Path) -> None:
-    many(tmp_path / "cities.jsonl", store.max_changes * 6)
+    many(tmp_path / "cities.jsonl", store.max_changes * 15)  # of which it makes one before the signal
     process = started(store_url, tmp_path / "cities.jsonl")
     await half_way(store, process, 1)
     process.send_signal(signal.SIGINT)
@@ -369,7 +406,7 @@ def test_a_file_of_rejected_rows_is_replaced_and_then_removed(clade: Clade, tmp_
     target = tmp_path / "bad.rejected.csv"
     rejected(clade, tmp_path)
     heading, *rows = target.read_text().splitlines()
-    assert heading == "Country,State,City,Shop,Name,Street,reason"
+    assert heading == "Country,State,City,Shop,Name,Street,$reason"
     assert rows[0] == 'US,NE,"row 5: The row has 2 columns, the header 6."'
     assert rows[1].startswith('=1+1,@x,+2,-3,4,"row 6: The row has 5 columns'), "the bytes of the row are unchanged"
     written(target, target.read_text() + "9,more,rows\n" * 100)

@@ -8,6 +8,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -329,6 +330,7 @@ FILES = {
                     {"type": "Point"},
                     feature({"country": "US", "city": "Nowhere"}),
                     {**feature({"country": "US", "city": "Area"}), "geometry": {"type": "Polygon"}},
+                    {**feature({}, 1, 2), "properties": ["US"]},
                 ],
             }
         ).encode(),
@@ -339,9 +341,19 @@ FILES = {
             3: 'Columns "latitude", "longitude": [-1000, 42]',
             4: "The row is not a GeoJSON feature.",
             5: 'Columns "latitude", "longitude": []',
+            7: "The properties of the feature are not an object.",
         },
         [(b"-96.7,40.8", b"40.8,-96.7"), (b"-1000", b"-93.6")],
         6,
+    ),
+    "GeoJSON of one feature": Dirty(
+        "c.geojson",
+        json.dumps(feature({"country": "US", "city": "Omaha", "population": "many"}, -95.9, 41.2)).encode(),
+        [],
+        0,
+        {1: "population: 'many' is not a valid Int"},
+        [(b"many", b"7")],
+        2,
     ),
     "GeoJSON by lines": Dirty(
         "c.geojsonl",
@@ -423,16 +435,33 @@ FILES = {
     "a table of paths": Dirty(
         "c.csv",
         b'path,level,names,population\nUS,country,"{""de"": ""USA""}",\n'
-        b"US/Omaha,CITY,{,1\nUS/A/,CITY,,\nUS/B,CITY,,many\n",
+        b"US/Omaha,CITY,{,1\nUS/A/,CITY,,\nUS/B,CITY,,many\n"
+        b'"""U""S""",COUNTRY,,\nUS/C,CITY\n',  # only a JSON string is read as one
         [],
-        1,
+        2,
         {
             3: 'Column "names": { is not valid JSON',
             4: "A path has an empty segment",
             5: "population: 'many' is not a valid Int",
+            7: "The row has 2 columns, the header 4.",
         },
-        [(b"CITY,{", b"CITY,{}"), (b"US/A/", b"US/A"), (b"many", b"7")],
-        4,
+        [(b"CITY,{", b"CITY,{}"), (b"US/A/", b"US/A"), (b"many", b"7"), (b"US/C,CITY", b"US/C,CITY,,")],
+        6,
+    ),
+    "a table of paths in Parquet": Dirty(
+        "c.parquet",
+        parquet_file(
+            [
+                {"path": "US", "level": "COUNTRY", "population": None, "since": None},
+                {"path": "US/A", "level": "CITY", "population": "7", "since": datetime(2026, 11, 23)},
+                {"path": "US/B", "level": "CITY", "population": "8", "since": datetime(2026, 11, 22, 8, 30)},
+            ]
+        ),
+        [],
+        1,
+        {2: 'CITY has no attribute "since"', 3: 'CITY has no attribute "since"'},
+        [(b"7,2026-11-23,", b"7,,"), (b"8,2026-11-22T08:30:00,", b"8,,")],
+        3,
     ),
     "a taxonomy": Dirty(
         "c.txt",
@@ -460,7 +489,7 @@ FILES = {
         {6: "CITY may not stand as a root"},
         [(b"\n;Ames", b"\nUS;Ames")],
         3,
-        says='by their names; --level sets them. Not imported: "Notes".',
+        says='by their names; --level sets them.\nc.csv: not imported: "Notes".',
     ),
     "headers in other cases, with spaces": Dirty(
         "c.csv",
@@ -485,6 +514,7 @@ STOPPED = {
     "no Parquet file": ("c.parquet", b"PAR1 and no more", "c.parquet cannot be read as Parquet"),
     "no JSON": ("c.json", b'[{"country": "US"}', "c.json is not valid JSON"),
     "a number as JSON": ("c.json", b"7", "c.json is neither a list of objects nor an object"),
+    "JSON without objects": ("c.json", b"[1, 2]", "c.json has no objects."),
     "no GeoJSON": ("c.geojson", b"{}", "c.geojson is not GeoJSON: it is neither a feature nor a list of features."),
     "no features": ("c.geojson", b'{"features": []}', "c.geojson has no features."),
     "UTF-16 as JSON lines": ("c.jsonl", "{}".encode("utf-16"), "c.jsonl is UTF-16; write it as UTF-8."),
@@ -494,7 +524,11 @@ STOPPED = {
         b"Country,City,City,Population\nUS,Ames,Omaha,7\n",
         'The file has two columns "City"; it has "Country", "City", "City", "Population".',
     ),
-    "columns of other names": ("c.csv", b"Land,Stadt\nUS,Ames\n", ' --level city=City. The file has "Land", "Stadt".'),
+    "columns of other names": (
+        "c.csv",
+        b"Land,Stadt\nUS,Ames\n",
+        ' --level city=City. The file has "Land", "Stadt"; --describe shows more.',
+    ),
     "an empty sheet before another": (
         "c.xlsx",
         excel([], sheets={"Data": [["Country"], ["US"]]}),

@@ -4,24 +4,25 @@ import csv
 import io
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import openpyxl
 import pyarrow
 import pytest
 from pyarrow import parquet
-from typer.testing import CliRunner
 
+from commands.importing.describe import check_file
 from commands.importing.file_format import FileOptions, format_of
-from commands.importing.misread import check_file
 from commands.importing.source import Source
-from commands.main import app_of
 from graph.hierarchies.registry import hierarchies
 from store.transfer.formats.matching import ColumnOptions
+from tests.commands.importing.imports import Import, importer
+from tests.commands.importing.imports import written as text
 from tests.real_files import STARBUCKS, TAXONOMY, real_file
 
 RUN_SECONDS = 120
@@ -46,37 +47,11 @@ class City(Place, under=[None, Country, State]):
 PRODUCTS = ["--key", "{category*#}"]
 
 
-class Done(NamedTuple):
-    """A command that has ended: its exit status, its output, and the nodes that are stored then, by path."""
-
-    status: int
-    said: str
-    nodes: dict[str, dict[str, Any]]
-
-
-Import = Callable[..., Done]
-
-
 @pytest.fixture
 def clade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Import:
     """Imports a file into a new SQLite file, and exports that."""
     (tmp_path / "places.py").write_text(PLACES)
-    url = f"sqlite:///{tmp_path}/nodes.db"
-    for name, value in (
-        ("CLADE_STORE", url),
-        ("CLADE_HIERARCHIES", f"{tmp_path}/places.py,graph.hierarchies.categories"),
-    ):
-        monkeypatch.setenv(name, value)
-
-    def imported(hierarchy: str, *words: object) -> Done:
-        done = CliRunner().invoke(app_of(), ["import", hierarchy, *map(str, words)])
-        exported = CliRunner().invoke(app_of(), ["export", hierarchy]) if (tmp_path / "nodes.db").exists() else None
-        nodes = {
-            "/".join(node["path"]): node for node in map(json.loads, exported.stdout.splitlines() if exported else ())
-        }
-        return Done(done.exit_code, f"{done.output}{done.exception or ''}", nodes)
-
-    return imported
+    return importer(tmp_path, monkeypatch, tmp_path / "places.py", "graph.hierarchies.categories")
 
 
 def written(file: Path, rows: Sequence[Sequence[object]]) -> Path:
@@ -131,6 +106,21 @@ def test_keys_of_items_are_not_folded_in_silence(clade: Import, tmp_path: Path) 
     assert "--fold-case is for files, not for DynamoDB tables" in done.said
 
 
+@pytest.mark.parametrize("option", ["--keys=PK,SK", "--read-units=5", "--segments=4"])
+def test_options_of_tables_are_not_ignored_in_silence(clade: Import, tmp_path: Path, option: str) -> None:
+    file = written(tmp_path / "x.csv", [["category"], ["garden"]])
+    done = clade("category", file, "--level", "category=category", option)
+    assert (done.status, done.nodes) == (1, {})
+    assert "--keys, --read-units and --segments are for DynamoDB tables, not for files." in done.said
+
+
+def test_a_scan_is_not_asked_of_an_export_in_silence(clade: Import, tmp_path: Path) -> None:
+    file = items(tmp_path / "x.json", {"PK": "garden"})
+    done = clade("category", file, "--key", "{category}", "--keys", "PK", "--segments", "4")
+    assert (done.status, done.nodes) == (1, {})
+    assert "--read-units and --segments are for a table that is scanned, not for an export of one." in done.said
+
+
 # -- trees by parent ids -----------------------------------------------------------------------------------------------
 
 KINDS = ("Garden", "Mowers", "Robots", "Blades", "Tools", "Hoses")
@@ -165,7 +155,7 @@ def test_a_tree_by_parent_ids_is_not_made_a_flat_list(clade: Import, tmp_path: P
         done = clade("category", file, *options, *more)
         assert (done.status, done.nodes) == (1, {}), done.said
         assert f'x.csv is a tree by parent ids: column "{rows[0][1]}" has values of "{rows[0][0]}"' in done.said
-        assert "write a file with the columns path, level and name" in done.said
+        assert f"add --tree-by {shlex.quote(f'id={rows[0][0]},parent={rows[0][1]}')}" in done.said
         assert "Proposed command" not in done.said
     confirmed = clade("category", file, *options, "--yes", "--dry-run")
     assert (confirmed.status, f"added: {len(rows) - 1:,} " in confirmed.said) == (0, True), confirmed.said
@@ -206,6 +196,9 @@ ORDINARY = [
                  id="capitals"),
     pytest.param([["City", "depth"], *[[f"{n}", f"{min(n - 1, 3)}"] for n in range(1, 40)]], id="depths"),
     pytest.param([["City", "rooms"], *[[f"{n}", f"{n * 7 % 11}"] for n in range(1, 400)]], id="small numbers"),
+    # As a tree: of one half each, below a node that would be its own parent.
+    pytest.param([["City", "rooms"], ["1", "1"], *[[f"{n}", f"{n // 2}"] for n in range(2, 400)], ["400", ""]],
+                 id="a number that is its own"),
     pytest.param([["City", "next"], *[[f"C{n}", f"C{n % 9 + 1}"] for n in range(1, 10)]], id="a circle"),
     pytest.param([["City", "parent company"], ["A", "Acme"], ["B", "Acme"], ["C", "B & Sons"]], id="companies"),
     pytest.param([["City", "Road"], ["A/B", "1/2"], ["C/D", "1/3"], ["E/F", "1/4"]], id="slashes"),
@@ -257,16 +250,13 @@ def test_paths_in_a_column_are_not_made_keys_of_roots(clade: Import, tmp_path: P
     assert (done.status, len(done.nodes)) == (0, len(GARDEN)), done.said
 
 
-def test_the_way_out_is_a_table_of_paths(clade: Import, tmp_path: Path) -> None:
-    columns = [["L1", "L2", "L3"], *[[*path, *[""] * (3 - len(path))] for path in GARDEN]]
-    file = written(tmp_path / "x.csv", columns)
-    options = [word for one in columns[0] for word in ("--level", f"category={one}")]
-    refused = clade("category", file, *options)
+@pytest.mark.parametrize("separator", [" > ", "/", "|", " » "])
+def test_the_way_out_is_the_command_that_the_sentence_names(clade: Import, tmp_path: Path, separator: str) -> None:
+    rows = [["n", "Path"], *[["1", separator.join(path)] for path in GARDEN]]
+    refused = clade("category", written(tmp_path / "x.csv", rows), "--level", "category=Path")
     assert (refused.status, refused.nodes) == (1, {})
-    assert "write a file with the columns path, level and name" in refused.said
-    paths = [["path", "level", "name"], ["Kitchen", "CATEGORY", "Kitchen"]]
-    file = written(tmp_path / "y.csv", [*paths, *[["/".join(path), "CATEGORY", path[-1]] for path in GARDEN]])
-    done = clade("category", file)
+    (option,) = re.findall(r"--level '(.+?)'[.]", refused.said)
+    done = clade("category", tmp_path / "x.csv", "--level", option)
     assert (done.status, list(done.nodes)) == (0, [
         "Garden", "Garden/Hoses", "Garden/Mowers", "Garden/Mowers/Robots", "Kitchen", "Kitchen/Knives",
     ]), done.said  # fmt: skip
@@ -293,7 +283,7 @@ def test_a_first_row_of_data_is_not_lost(clade: Import, tmp_path: Path, rows: li
     for one in (file, tmp_path / "x.xlsx"):
         done = clade("place", one, *options.split())
         assert (done.status, done.nodes) == (1, {}), done.said
-        assert "add a line above it that names the columns" in done.said
+        assert f"name the {len(rows[0])} columns with --columns, such as --columns a,b,c." in done.said
     assert clade("place", file, *options.split(), "--yes").status == 0
 
 
@@ -312,7 +302,9 @@ def test_a_text_file_of_paths_with_other_separators_is_not_made_roots(clade: Imp
     file.write_text("".join("/".join(path) + "\n" for path in GARDEN))
     done = clade("category", file)
     assert (done.status, done.nodes) == (1, {}), done.said
-    assert "has whole paths" in done.said
+    assert """split them with --columns path --level 'category=path split "/"'.""" in done.said
+    done = clade("category", file, "--columns", "path", "--level", 'category=path split "/"')
+    assert (done.status, "Garden/Mowers/Robots" in done.nodes, len(done.nodes)) == (0, True, 6), done.said
 
 
 @pytest.mark.parametrize(
@@ -328,3 +320,61 @@ def test_a_real_file_is_what_it_seems(name: str, hierarchy: str, levels: list[st
     file, definition = real_file(name), hierarchies()[hierarchy]
     found = format_of(definition, file, None, FileOptions(ColumnOptions(levels)))
     check_file(definition, Source(file, name, file.parent), found)
+
+
+def test_an_indented_list_is_not_made_roots(clade: Import, tmp_path: Path) -> None:
+    file = text(tmp_path / "x.txt", "Home\n\tKitchen\n\t\tKnives\nGarden\n")
+    done = clade("category", file)
+    assert (done.status, done.nodes) == (1, {})
+    assert 'x.txt has indented lines, such as "Kitchen", and indents are not read; write whole paths' in done.said
+    assert clade("category", file, "--yes").status == 0
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl"])
+def test_a_tree_by_parent_ids_without_columns_of_levels_is_called_so(clade: Import, tmp_path: Path, name: str) -> None:
+    csv_text = "nr;parentnr;naam\n1;;Alles\n2;1;Fietsen\n2;3;Fietsen\n3;1;Autos\n4;2;E-bikes\n5;99;Los\n"
+    lines = "".join(
+        json.dumps(dict(zip(("nr", "parentnr", "naam"), row.split(";"), strict=True))) + "\n"
+        for row in csv_text.splitlines()[1:]
+    )
+    file = text(tmp_path / name, csv_text if name == "x.csv" else lines)
+    done = clade("category", file)
+    assert (done.status, done.nodes) == (1, {})
+    assert f"{name} is a tree by parent ids" in done.said
+    assert "add --tree-by id=nr,parent=parentnr" in done.said
+    assert [*clade("category", file, "--tree-by", "id=nr,parent=parentnr").nodes] == [
+        "Alles", "Alles/Autos", "Alles/Fietsen", "Alles/Fietsen/E-bikes",
+    ]  # fmt: skip
+
+
+def test_lines_of_json_with_columns_of_levels_are_a_table(clade: Import, tmp_path: Path) -> None:
+    file = text(tmp_path / "x.jsonl", '{"country": "US", "city": "Omaha"}\n{"country": "US", "city": "Ames"}\n')
+    assert [*clade("place", file).nodes] == ["US", "US/Ames", "US/Omaha"]
+
+
+def test_columns_of_a_level_further_down_are_found_by_their_names(clade: Import, tmp_path: Path) -> None:
+    file = text(tmp_path / "x.csv", "Category,Sub-category,Product\nTools,Saws,Handsaw\nGarden,,Hose\n")
+    assert [*clade("category", file).nodes] == ["Garden", "Garden/Hose", "Tools", "Tools/Saws", "Tools/Saws/Handsaw"]
+
+
+def shop(file: Path, header: str) -> Path:
+    return text(file, header + "".join(f"C{n % 2},S{n % 4},K{n},Thing {n},{n}.50\n" for n in range(40)))
+
+
+@pytest.mark.parametrize("code", ["sku", "Product ID", "product_code"])
+def test_products_in_columns_of_categories_are_found_by_their_codes(clade: Import, tmp_path: Path, code: str) -> None:
+    done = clade("category", shop(tmp_path / "x.csv", f"Category,Subcategory,{code},name,price\n"))
+    assert (done.status, len(done.nodes)) == (0, 46), done.said
+    assert (done.nodes["C1/S3/K7"]["name"], done.nodes["C1/S3/K7"]["price"]) == ("Thing 7", "7.50")
+    assert done.nodes["C1/S3"]["name"] == "S3"
+
+
+def test_a_guess_that_most_rows_contradict_stops_the_import(clade: Import, tmp_path: Path) -> None:
+    file = shop(tmp_path / "x.csv", "Category,Subcategory,Artikel,name,price\n")
+    done = clade("category", file)
+    assert (done.status, done.nodes) == (1, {}), done.said
+    assert "By the names of the columns 36 of 40 rows would be rejected; row 6: C0/S0 has the name Thing 0" in done.said
+    assert "--level sets the columns" in done.said
+    assert len(clade("category", file, "--yes", "--allow-rejects").nodes) == 6
+    words = ["--level", "category=Category", "--level", "category=Subcategory", "--level", "product=Artikel"]
+    assert clade("category", file, *words, "--name", "product=name").status == 0

@@ -12,15 +12,15 @@ from collections.abc import Collection
 
 import pytest
 
-from commands.importing.columns import columns
+from commands.importing.file_format import columns
 from graph.hierarchies.registry import hierarchies
 from store.engine.protocol import Store
-from store.transfer.formats.columns import read_csv
 from store.transfer.formats.lines import read_taxonomy, taxonomy_level
 from store.transfer.formats.matching import ColumnOptions
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Rejection
 from tests import invariants
+from tests.level_columns import read_csv
 from tests.real_files import STARBUCKS, TAXONOMY, real_file
 
 ALL = bool(os.environ.get("CLADE_TEST_ALL_STORES"))

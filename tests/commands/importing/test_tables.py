@@ -254,7 +254,7 @@ def test_items_that_do_not_match_are_rejected_with_their_keys_and_can_be_correct
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("system", EACH)
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_the_described_command_imports_the_table(
     clade: Callable[..., Any], table: Callable[..., str], system: str
 ) -> None:
@@ -317,3 +317,218 @@ def test_a_table_that_is_not_there_is_one_sentence(clade: Callable[..., Any], en
     result = clade("import", "category", engine.address("absent"), "--key", "{category} / {product}")
     assert isinstance(result.exception, NoTable)
     assert str(result.exception) == 'There is no table "absent" in this region and account.'
+
+
+# -- items that refer to their parents ---------------------------------------------------------------------------------
+
+GROUPS = [
+    {"PK": "g3", "SK": "META", "parentId": "g2", "title": "Robots", "warehouse": "B7"},
+    {"PK": "g1", "SK": "META", "title": "Garden"},
+    {"PK": "g2", "SK": "META", "parentId": "g1", "title": "Mowers"},
+    {"PK": "g4", "SK": "META", "parentId": "g1", "title": "Hoses", "made": {"in": "Kyiv", "year": Decimal(2024)}},
+    {"PK": "g5", "SK": "META", "parentId": "g3", "title": "R1 / red"},
+]  # fmt: skip
+GROUP_PATHS = {
+    "Garden": "g1", "Garden/Hoses": "g4", "Garden/Mowers": "g2", "Garden/Mowers/Robots": "g3",
+    "Garden/Mowers/Robots/R1 %2F red": "g5",
+}  # fmt: skip
+BY = ["--tree-by", "id=PK,parent=parentId"]
+
+
+def by_path(clade: Callable[..., Any], hierarchy: str = "category") -> dict[str, str]:
+    return {
+        "/".join(one.replace("/", "%2F") for one in node["path"]): node["id"] for node in exported(clade, hierarchy)
+    }
+
+
+def test_items_that_refer_to_their_parents_are_the_tree_that_they_say(
+    clade: Callable[..., Any], table: Callable[..., str], store_url: str
+) -> None:
+    url = table(GROUPS)
+    done = clade("import", "category", url, *BY)
+    assert "added: 5 (5 CATEGORY)" in imported(done)
+    assert "1 root; nodes by depth: 1, 2, 1, 1" in done.stdout
+    assert 'not imported: "SK", "made.in", "made.year", "warehouse".' in done.stderr
+    assert "Read 5 items with " in done.stderr
+    assert by_path(clade) == GROUP_PATHS
+    consistent(store_url)
+    assert "Nothing changed.\nunchanged: 5" in imported(clade("import", "category", url, *BY))
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_table_moves_nodes_whose_items_have_another_parent_and_prunes_those_without_an_item(
+    clade: Callable[..., Any], table: Callable[..., str], engine: engines.Engine, tmp_path: Path
+) -> None:
+    imported(clade("import", "category", table(GROUPS), *BY))
+    later = [{**GROUPS[0], "parentId": "g4"}, GROUPS[1], GROUPS[3], GROUPS[4]]
+    url = table(later)
+    assert "would be moved: 1 (1 CATEGORY)" in imported(clade("import", "category", url, *BY, "--prune", "--dry-run"))
+    assert by_path(clade) == GROUP_PATHS
+    imported(clade("import", "category", url, *BY, "--prune"))
+    assert by_path(clade) == {
+        "Garden": "g1", "Garden/Hoses": "g4", "Garden/Hoses/Robots": "g3", "Garden/Hoses/Robots/R1 %2F red": "g5",
+    }  # fmt: skip
+    assert not [*tmp_path.glob("*.scan")]
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_levels_keys_and_values_of_items_are_as_in_files(clade: Callable[..., Any], table: Callable[..., str]) -> None:
+    items = [
+        {"nr": "2", "kind": "p", "above": "1", "code": "TV", "price": Decimal("799.99"), "maker": "LG", "label": "Set"},
+        {"nr": "1", "kind": "c", "above": "NONE!", "code": "Electronics", "label": "Electronics"},
+        {"nr": "3", "kind": "v", "above": "2", "code": "Black", "stock": Decimal(15), "color": "Black"},
+    ]
+    words = ["--tree-by", "id=nr,parent=above,key=code,level=kind", "--level", "category=c", "--level", "product=p"]
+    words += ["--level", "variant=v", "--attr", "product.brand=maker", "--null", "above=NONE!", "--numbers", "1.234,56"]
+    imported(clade("import", "category", table(items), *words))
+    nodes = {"/".join(node["path"]): node for node in exported(clade, "category")}
+    assert [*nodes] == ["Electronics", "Electronics/TV", "Electronics/TV/Black"]
+    product, variant = nodes["Electronics/TV"], nodes["Electronics/TV/Black"]
+    assert (product["name"], product["price"], product["brand"], variant["stock"]) == ("Set", "799.99", "LG", 15)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_rejected_items_of_a_tree_can_be_corrected(
+    clade: Callable[..., Any], table: Callable[..., str], tmp_path: Path
+) -> None:
+    strange = [
+        {"PK": "x1", "SK": "META", "parentId": "x2", "title": "Egg"},
+        {"PK": "x2", "SK": "META", "parentId": "x1", "title": "Hen"},
+        {"PK": "x3", "SK": "META", "parentId": "gone", "title": "Lost"},
+    ]
+    url = table([*GROUPS, *strange])
+    name = url.removeprefix("dynamodb://").partition("?")[0]
+    done = clade("import", "category", url, *BY)
+    assert done.exit_code == 1
+    assert "The parents are a circle: " in done.stderr
+    assert 'No row has the id of its parent, "gone"' in done.stderr
+    assert by_path(clade) == GROUP_PATHS
+    rejected = tmp_path / f"{name}.rejected.json"
+    text = rejected.read_text()
+    assert [json.loads(line)["Item"]["PK"]["S"] for line in text.splitlines()[1::2] if line] != []
+    rejected.write_text(text.replace('"gone"', '"g2"').replace('"parentId":{"S":"x2"}', '"parentId":{"S":"g4"}'))
+    assert "added: 3 (3 CATEGORY)" in imported(clade("import", "category", rejected.name, *BY))
+    paths = by_path(clade)
+    assert (paths["Garden/Hoses/Egg/Hen"], paths["Garden/Mowers/Lost"]) == ("x2", "x3")
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_described_tree_of_items_is_imported_by_the_proposed_command(
+    clade: Callable[..., Any], table: Callable[..., str]
+) -> None:
+    described = clade("import", "category", table(GROUPS), "--describe")
+    command = shlex.split(imported(described).splitlines()[-1])
+    assert command[4:] == BY
+    assert "  made.in: Kyiv (not imported)" in described.stdout
+    imported(clade(*command[1:]))
+    assert by_path(clade) == GROUP_PATHS
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_dry_run_of_a_tree_reads_the_whole_table_since_parents_may_be_on_any_page(
+    clade: Callable[..., Any], table: Callable[..., str], exact: None
+) -> None:
+    items = [
+        {"PK": f"g{n:03}", "SK": "META", **({"parentId": f"g{(n * 7) % n:03}"} if n else {}), "title": f"N {n}",
+         "text": "x" * 10_000} for n in range(250)
+    ]  # fmt: skip
+    dry = clade("import", "category", table(items), *BY, "--dry-run")
+    assert "would be added: 250 (250 CATEGORY)" in imported(dry)
+    assert exported(clade, "category") == []
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([*BY, "--key", "{category}"], "--key and --tree-by both say where items are in the tree; give one of them."),
+        (["--tree-by", "id=PK"], "--tree-by id=PK is not understood; use --tree-by id=ID,parent=PARENT"),
+        (["--tree-by", "id=PK,parent=mother"], 'The file has no column "mother"; it has "PK", "SK"'),
+        ([*BY, "--delimiter", ";"], "are for files, not for DynamoDB tables."),
+        ([*BY, "--format", "jsonl"], "--format is for files, and dynamodb://"),
+        ([*BY, "--keys", "PK,SK"], "--keys names the keys that --key has levels of; leave it out with --tree-by"),
+        (["--key", "{category}", "--null", "x"], "--null and --numbers are for files, and for DynamoDB tables without"),
+        (["--key", "{category} / {product}"], "use --tree-by id=PK,parent=parentId instead of --key"),
+    ],
+)
+def test_a_wrong_option_for_a_tree_of_items_is_one_sentence_and_nothing_is_written(
+    clade: Callable[..., Any], table: Callable[..., str], options: list[str], message: str
+) -> None:
+    result = clade("import", "category", table(GROUPS), *options)
+    assert isinstance(result.exception, BadInput), result.output + repr(result.exception)
+    assert message in str(result.exception)
+    assert exported(clade, "category") == []
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_scan_is_not_paid_for_again_after_a_mistyped_attribute(
+    clade: Callable[..., Any], table: Callable[..., str]
+) -> None:
+    url = table(GROUPS)
+    assert isinstance(clade("import", "category", url, "--tree-by", "id=PK,parent=parentid").exception, BadInput)
+    done = clade("import", "category", url, *BY)
+    assert "added: 5" in imported(done)
+    assert "Read 0 items with 0.0 read units." in done.stderr
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_attributes_of_items_may_be_the_levels(clade: Callable[..., Any], table: Callable[..., str]) -> None:
+    items = [
+        {"id": "a7", "made": "2024", "country": "UA", "city": "Kyiv", "area": Decimal(839)},
+        {"id": "a8", "made": "2024", "country": "UA", "city": "Lviv", "area": Decimal(149)},
+    ]
+    url = table(items)
+    words = ["--level", "country=country", "--level", "city=city", "--id", "city=id"]
+    described = imported(clade("import", "location", url, *words, "--describe"))
+    assert shlex.split(described.splitlines()[-1])[4:] == words
+    assert "  made: 2024 (not imported)" in described
+    assert "added: 3 (1 COUNTRY, 2 CITY)" in imported(clade("import", "location", url, *words))
+    assert ["/".join(node["path"]) for node in exported(clade, "location")] == ["UA", "UA/Kyiv", "UA/Lviv"]
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_table_that_no_command_imports_is_not_described_as_a_success(
+    clade: Callable[..., Any], table: Callable[..., str]
+) -> None:
+    for items in (
+        [{"pk": f"a{n}#b#c#d#e#f", "sk": f"e{n}#f#g#h#i", "path": "a", "level": "b"} for n in range(5)],
+        [{"id": f"k{n}", "parentId": f"k{n // 2}", "path": "a", "level": "CITY"} for n in range(9)],
+    ):
+        described = clade("import", "location", table(items), "--describe")
+        assert isinstance(described.exception, BadInput), described.output
+        assert "Proposed command" not in described.stdout
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("way", [BY, ["--keys", "PK,SK", "--key", "{category} / {product}"]], ids=["tree", "keys"])
+def test_what_is_no_dynamodb_json_is_rejected(clade: Callable[..., Any], tmp_path: Path, way: list[str]) -> None:
+    wrong = [{"M": "x"}, {"L": "x"}, {"SS": "abc"}, {"NS": [1]}, {"S": 7}, {"N": 7}, {"S": "x", "N": "7"}, {}, "DEEP"]
+    items = [{"PK": {"S": "A"}, "SK": {"S": f"x{n}"}, "brand": value} for n, value in enumerate(wrong)]
+    items.append({"PK": {"S": "B"}, "SK": {"S": "y"}, "brand": {"S": "Sony"}, "parentId": {"NULL": True}})
+    lines = "".join(json.dumps({"Item": item}) + "\n" for item in items)
+    deep = '{"M":{"a":' * 480 + '{"S":"x"}' + "}}" * 480
+    (tmp_path / "x.json").write_text(lines.replace('"DEEP"', deep) + "not JSON\n")
+    done = clade("import", "category", "x.json", *way)
+    assert done.exit_code == 1
+    assert "rejected: 10 rows" in done.stderr, done.output + repr(done.exception)
+    assert "{'M': 'x'} is no value in DynamoDB JSON." in done.stderr
+    assert "B" in {node["path"][0] for node in exported(clade, "category")}
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_the_scan_of_an_empty_table_is_not_continued_later(
+    clade: Callable[..., Any], table: Callable[..., str], engine: engines.Engine
+) -> None:
+    url = table([GROUPS[1]])
+    name = url.removeprefix("dynamodb://").partition("?")[0]
+
+    async def change(method: str, **words: Any) -> None:
+        session = aioboto3.Session(*engines.KEY_PAIR.values(), region_name="eu-west-1")
+        async with session.resource("dynamodb", endpoint_url=engine.url) as dynamodb:
+            await getattr(await dynamodb.Table(name), method)(**words)
+
+    asyncio.run(change("delete_item", Key={"PK": "g1", "SK": "META"}))
+    empty = clade("import", "category", url, *BY)
+    assert f"{name} has no items." in str(empty.exception)
+    asyncio.run(change("put_item", Item={**GROUPS[1], "parentId": "0"}))
+    assert "added: 1 (1 CATEGORY)" in imported(clade("import", "category", url, *BY))

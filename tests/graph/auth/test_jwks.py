@@ -11,7 +11,7 @@ from graph.auth import jwks
 from graph.auth.authentication import Authenticator
 from graph.auth.jwks import PublishedKeys, keys_at, keys_in
 from graph.auth.jwt_tokens import Tokens, tokens_of
-from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.admission import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from store.connect import open_store
@@ -107,12 +107,14 @@ async def test_a_bad_issuer_times_out_and_delays_no_token_with_a_known_key(issue
 async def test_the_number_of_tokens_that_wait_for_keys_is_bounded(issuer):
     issuer.manner = "hangs"
     keys = PublishedKeys(keys_at(issuer.url))
-    waiting = [asyncio.create_task(keys.find(f"made up {n}", "RS256")) for n in range(jwks.MAX_WAITING + 20)]
-    done, still = await asyncio.wait(waiting, timeout=0.5)
-    assert (len(done), len(still)) == (20, jwks.MAX_WAITING)
-    assert {type(one.exception()) for one in done} == {Unavailable}
-    for one in still:
-        one.cancel()
+    for _ in range(2):  # those that have gone leave as many places as they took
+        waiting = [asyncio.create_task(keys.find(f"made up {n}", "RS256")) for n in range(jwks.MAX_WAITING + 20)]
+        done, still = await asyncio.wait(waiting, timeout=0.5)
+        assert (len(done), len(still)) == (20, jwks.MAX_WAITING)
+        assert {type(one.exception()) for one in done} == {Unavailable}
+        for one in still:
+            one.cancel()
+        await asyncio.wait(still)
 
 
 async def test_keys_are_read_in_the_background_from_the_start(issuer):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from graph.execution.eager_coroutine import EagerCoroutine, within
+from graph.execution.executor import EagerCoroutine
 
 
 async def test_a_coroutine_that_does_not_wait_is_done_at_once():
@@ -79,15 +79,3 @@ async def test_a_cancelled_task_cancels_the_coroutine_which_may_clean_up():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert cleaned == [True]
-
-
-async def test_only_a_coroutine_that_waits_has_a_time_limit():
-    async def work(event: asyncio.Event) -> str:
-        await event.wait()
-        return "done"
-
-    ready = asyncio.Event()
-    ready.set()
-    assert await within(0, work(ready)) == "done"
-    with pytest.raises(TimeoutError):
-        await within(0, work(asyncio.Event()))

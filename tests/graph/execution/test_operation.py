@@ -5,12 +5,15 @@ import logging
 import pytest
 from graphql import GraphQLError
 
+from graph.compiler.plan_cache import PlanCache
 from graph.errors import format_error, format_errors
 from graph.execution.operation import Execution, MutationNotAllowed
 from graph.operation import document_cache
 from graph.operation.document_cache import DocumentCache, InvalidDocument
-from store.errors import BudgetExceeded
+from graph.operation.graphql_core import core_schema
+from store.errors import BudgetExceeded, Unavailable
 from tests.graph.small_app import Context, schema
+from tests.graphql_core import body_of
 
 
 def test_a_cached_document_is_parsed_once():
@@ -48,11 +51,11 @@ def test_an_invalid_document_is_not_cached():
 
 
 async def test_a_request_that_may_only_read_runs_no_mutation():
-    execution = Execution(schema, Context)
+    execution = Execution(schema, Context, PlanCache(core_schema(schema), {}))
     with pytest.raises(MutationNotAllowed):
         await execution.execute("mutation { change }", allow_mutations=False)
     answer = await execution.execute("mutation { change }", allow_mutations=True)
-    assert (answer.body, answer.executed) == ({"data": {"change": 1}}, True)
+    assert (body_of(answer), answer.executed) == ({"data": {"change": 1}}, True)
 
 
 async def test_each_operation_has_a_context_of_its_own():
@@ -62,7 +65,7 @@ async def test_each_operation_has_a_context_of_its_own():
         made.append(Context())
         return made[-1]
 
-    execution = Execution(schema, make_context)
+    execution = Execution(schema, make_context, PlanCache(core_schema(schema), {}))
     await execution.execute("{ hello }", allow_mutations=False)
     await execution.execute("{ hello }", allow_mutations=False)
     await execution.execute("{", allow_mutations=False)
@@ -76,6 +79,18 @@ def test_a_wrapped_error_keeps_its_code():
         "message": "More than 10 nodes; ask for fewer with first.",
         "extensions": {"code": "BUDGET_EXCEEDED"},
     }
+
+
+def test_why_the_store_is_unavailable_is_logged_and_not_sent(caplog):
+    cause = Unavailable('The file "/data/clade.db" is locked.')
+    errors = [GraphQLError(str(cause), path=["hello", number], original_error=cause) for number in range(2)]
+    with caplog.at_level(logging.WARNING, logger="clade"):
+        told = format_errors(errors)
+    assert [(error["path"], error["extensions"]["code"]) for error in told] == [
+        (["hello", number], "UNAVAILABLE") for number in range(2)
+    ]
+    assert "clade.db" not in str(told)
+    assert [record.getMessage() for record in caplog.records] == ['The file "/data/clade.db" is locked.']
 
 
 def test_one_cause_of_many_errors_is_logged_once(caplog):

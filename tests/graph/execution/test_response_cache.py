@@ -11,19 +11,19 @@ import orjson
 import pytest
 
 from graph.compiler.plan_cache import PlanCache
-from graph.execution.eager_coroutine import EagerCoroutine
+from graph.execution.executor import EagerCoroutine
 from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache, etag_of
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
-from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
+from tests.graphql_core import executing
 from tests.late_indexes import late_stores
 from tests.model import Ground
 
@@ -39,7 +39,7 @@ def server(store: Store, settle: float = 0.3, clock: Callable[[], float] = time.
     def context() -> Context:
         return Context(Request(store, {"ground": GROUND}, page_cache=kept), TYPES)
 
-    return Execution(SCHEMA, context, plans=PlanCache(core_schema(SCHEMA), TYPES, keep=10), cache=cache)
+    return executing(SCHEMA, context, plans=PlanCache(core_schema(SCHEMA), TYPES, keep=10), cache=cache)
 
 
 async def ask(execution: Execution, query: str = LIST) -> tuple[Any, dict[str, Any]]:
@@ -210,12 +210,13 @@ async def test_an_entry_expires_after_a_minute_on_dynamodb(engine):
 
 async def test_the_cache_is_bounded_in_bytes(tmp_path):
     async with two(f"sqlite:///{tmp_path / 'clade.db'}") as (one, _):
-        cache = ResponseCache(10_000)
+        cache, state = ResponseCache(10_000), Request(one, {"ground": GROUND}).state
+        await state.versions_of(["ground#a"])
         for number in range(20):
-            cache.put(number, b"x" * 2000, Request(one, {"ground": GROUND}).state)
+            cache.put(number, b"x" * 2000, state)
         kept = [number for number in range(20) if await cache.get(number, Request(one, {"ground": GROUND}).state)]
         assert kept == [17, 18, 19]
-        cache.put("large", b"x" * 20_000, Request(one, {"ground": GROUND}).state)
+        cache.put("large", b"x" * 20_000, state)
         assert await cache.get("large", Request(one, {"ground": GROUND}).state) is None
 
 

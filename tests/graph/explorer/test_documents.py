@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from graphql import build_schema, parse, validate
+from graphql.utilities import coerce_input_value
 
 from clade import Node, attribute
 from clade.examples.asset import AssetNode
@@ -19,6 +20,7 @@ from tests.classes.land_after import Land
 from tests.classes.shops import Place
 from tests.clients.programs import HERE as CLIENTS
 from tests.clients.programs import PROGRAMS, needs_node, run
+from tests.graph.explorer.extremes import Thing as Numbers
 from tests.readme import README
 from tests.rights.asking import Server, caller
 
@@ -84,7 +86,19 @@ async def test_documents_are_valid_and_within_the_default_limits(store, tmp_path
     for cls in classes:
         assert ("search" in found[cls.name]) == (cls.search is not None)
         assert ("near" in found[cls.name]) == (cls.location is not None)
-        assert {"roots", "node", "children", "stub", "stubRoots", "known"} <= found[cls.name].keys()
+        assert {"roots", "node", "children", "above"} <= found[cls.name].keys()
+
+
+@pytest.mark.parametrize(
+    "classes", [(Location, CategoryNode), (Place,), (Land, Thing), (DriveNode, AssetNode), (Numbers,)]
+)
+async def test_every_condition_that_is_offered_is_one_of_the_schema(store, tmp_path, classes):
+    file = tmp_path / "hierarchies.json"
+    _, schema = await documents(store, file, *classes)
+    for title, conditions in json.loads(run("node", HERE / "print_conditions.mjs", file)).items():
+        assert len(conditions) > 10
+        for condition in conditions:
+            coerce_input_value(condition, schema.type_map[f"{title}Condition"])
 
 
 async def test_files_have_the_documents_of_the_hierarchies_that_come_with_clade(store, tmp_path):

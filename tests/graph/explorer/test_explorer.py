@@ -1,7 +1,6 @@
 """Explorer in a real browser: tree, search, nodes, addresses and errors, under its strict policy."""
 
 import re
-from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -17,7 +16,7 @@ from tests.graph.explorer.steps import DEVICES, cost, heading, line, tree, use_k
 from tests.serving import serving
 
 AXE = HERE.parent / "node_modules" / "axe-core" / "axe.min.js"
-MAX_FIRST_VIEW_BYTES, MAX_FIRST_VIEW_FILES = 100_000, 24
+MAX_FIRST_VIEW_BYTES, MAX_FIRST_VIEW_FILES = 130_000, 32
 CHILDREN, PAGE, ROW_PIXELS, LINE_PIXELS = 10_000, 100, 36, 32
 EVIL = '<img src=x onerror="window.evil = true">'
 
@@ -234,6 +233,27 @@ def test_search_lists_nodes_with_their_breadcrumbs_and_opens_one(demo_server, vi
     expect(first).to_be_hidden()
 
 
+def test_search_is_over_all_hierarchies_and_leads_back_to_what_was_opened_last(demo_server, visit):
+    page = visit(demo_server, "#location/US/NE")
+    expect(heading(page)).to_have_text("Nebraska")
+    page.keyboard.press("/")
+    field, options = page.get_by_role("combobox", name="Search"), page.get_by_role("option")
+    expect(field).to_be_focused()
+    expect(options).to_have_text(re.compile("Nebraska state.*United States"))
+    field.fill("televisions")
+    expect(options.first).to_contain_text("in category")
+    field.press("Enter")
+    expect(heading(page)).to_have_text("Televisions")
+    page.keyboard.press("Control+k")
+    expect(options).to_have_text([re.compile("Televisions category"), re.compile("Nebraska state in location")])
+    field.fill("US/N")
+    expect(options).to_have_count(0)
+    field.press("Escape")
+    page.get_by_role("navigation", name="Hierarchies").get_by_role("link", name="locations").click()
+    field.fill("US/N")
+    expect(options.filter(has_text="US/NE")).to_be_visible()
+
+
 def test_search_can_be_limited_to_what_is_below_a_node(demo_server, visit):
     page = visit(demo_server, "#location/US/NE")
     expect(heading(page)).to_have_text("Nebraska")
@@ -259,7 +279,7 @@ def test_addresses_are_states_and_the_back_button_returns(demo_server, visit):
     expect(line(page, "Omaha")).to_have_attribute("aria-selected", "true")
     page.get_by_role("navigation", name="Breadcrumb").get_by_role("link", name="Nebraska").click()
     expect(heading(page)).to_have_text("Nebraska")
-    assert unquote(page.url).endswith("#location/US/NE")
+    expect(page).to_have_url(re.compile("#location/US/NE$"))
     page.get_by_role("navigation", name="Hierarchies").get_by_role("link", name="categories").click()
     expect(heading(page)).to_have_text("Categories")
     page.go_back()
@@ -282,13 +302,13 @@ def test_addresses_that_lead_nowhere_are_answered_by_a_sentence(demo_server, vis
 
 
 def test_an_old_path_leads_on_and_says_so(zoo, visit):
-    rename = 'mutation { renameCategoryNode(path: "All/Zoo", key: "Animals / Zoo") { node { path } } }'
+    rename = 'mutation { moveCategoryNode(input: {node: {path: "All/Zoo"}, key: "Animals / Zoo"}) { node { path } } }'
     assert "errors" not in httpx.post(f"{zoo}/graphql", json={"query": rename}).json()
     page = visit(zoo, "#category/All/Zoo")
-    expect(page.locator(".notice")).to_have_text(
+    expect(page.locator(".state.moved")).to_have_text(
         "All/Zoo is a former path of this node, which is now at All/Animals %2F Zoo."
     )
-    assert page.url.endswith("#category/All/Animals%20%252F%20Zoo")
+    expect(page).to_have_url(re.compile("#category/All/Animals%20%252F%20Zoo$"))
     page.reload()
     expect(heading(page)).to_have_text(EVIL)
 
@@ -312,12 +332,13 @@ def test_what_others_write_is_shown_as_it_is_written(zoo, visit):
     with page.expect_response(lambda answer: "event-stream" in answer.headers["content-type"]):
         line(page, "All").click()
     create = """mutation {
-        createCategoryNode(parent: "All", key: "New", name: "Brand new", attributes: {category: true}) { node { path } }
+        createCategoryNode(input: {parent: {path: "All"}, key: "New", name: "Brand new", level: CATEGORY})
+          { node { path } }
     }"""
     assert "errors" not in httpx.post(f"{zoo}/graphql", json={"query": create}).json()
     expect(line(page, "Brand new")).to_be_visible()
     expect(page.get_by_role("region", name="Children").get_by_role("link", name="Brand new")).to_be_visible()
-    delete = 'mutation { deleteCategoryNode(path: "All/New") { node { path } } }'
+    delete = 'mutation { deleteCategoryNode(input: {node: {path: "All/New"}}) { node { path } } }'
     assert "errors" not in httpx.post(f"{zoo}/graphql", json={"query": delete}).json()
     expect(line(page, "Brand new")).to_have_count(0)
 
@@ -335,18 +356,16 @@ def granted(tmp_path):
         yield url
 
 
-def test_a_key_is_asked_for_and_nodes_above_its_grants_are_stubs(granted, visit):
-    page = visit(granted, "#location/US")
+def test_a_key_is_asked_for_and_its_grants_are_roots(granted, visit):
+    page = visit(granted, "#location/US/NE/Omaha")
     expect(page.get_by_role("alert")).to_contain_text("Missing credential")
     use_key(page, token("read:location/US/NE"))
-    expect(heading(page)).to_have_text("United States")
-    expect(page.locator(".notice")).to_have_text(
-        "Your key may read only the name of this node, and what is granted below it."
-    )
-    expect(line(page, "United States")).to_contain_text("name only")
+    expect(heading(page)).to_have_text("Omaha")
     expect(line(page, "Nebraska")).to_contain_text("1 city")
+    expect(line(page, "Omaha")).to_be_visible()
     assert tree(page).get_by_role("treeitem").count() == 2
     line(page, "Nebraska").click()
+    expect(page.get_by_label("Breadcrumb").get_by_role("listitem")).to_have_count(1)
     expect(page.get_by_role("region", name="Children").get_by_text("486,051")).to_be_visible()
     expect(cost(page)).to_have_text(re.compile(r"^1 query in \d+ ms\.$"))  # what it read is not said to this caller
     assert page.evaluate("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 0, ""]

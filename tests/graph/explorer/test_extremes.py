@@ -29,8 +29,8 @@ VISIBILITY = """
     globalThis.setVisibility = (to) => { state = to; document.dispatchEvent(new Event("visibilitychange")); };
 """
 WRITE = """mutation ($path: Path!, $serial: Long, $serials: [Long!], $number: Long) {
-  updateThing(path: $path, attributes: { part: {
-    serial: $serial, serials: $serials, count: { number: $number, numbers: $serials } } }) { node { revision } } }"""
+  updateThing(input: {node: {path: $path}, attributes: { part: {
+    serial: $serial, serials: $serials, count: { number: $number, numbers: $serials } } }}) { node { revision } } }"""
 READ = "query ($path: Path!) { part(path: $path) { serial serials count { number numbers } } }"
 
 
@@ -98,13 +98,13 @@ def test_64_bit_integers_are_edited_and_keep_their_digits_in_a_conflict(url, vis
     dialog.get_by_role("button", name="Preview").click()
     expect(dialog.get_by_label("Serial", exact=True)).to_have_accessible_description(re.compile(str(MOST)))
     dialog.get_by_label("Serial", exact=True).fill(str(BEYOND_DOUBLES + 2))
-    dialog.get_by_label("Serials").fill(f"{LEAST + 1}\n{MOST - 1}")
+    dialog.get_by_label("Serials", exact=True).fill(f"{LEAST + 1}\n{MOST - 1}")
     dialog.get_by_role("button", name="Preview").click()
     expect(dialog.locator(".write-plan dl")).to_contain_text("9,007,199,254,740,993 → 9,007,199,254,740,995")
     ask(url, WRITE, path="Copy", serial=MOST, serials=[LEAST], number=MOST)
     dialog.get_by_role("button", name="Write", exact=True).click()
     row = dialog.locator(".write-conflict tr").filter(has=page.get_by_role("rowheader", name="Serial", exact=True))
-    expect(row).to_contain_text("9,007,199,254,740,9939,223,372,036,854,775,8079,007,199,254,740,995")
+    expect(row).to_contain_text("9,007,199,254,740,993 9,223,372,036,854,775,807 9,007,199,254,740,995")
     dialog.get_by_role("button", name="Write mine again").click()
     expect(dialog.locator(".write-plan")).to_be_visible()
     dialog.get_by_role("button", name="Write", exact=True).click()
@@ -124,7 +124,7 @@ def test_a_link_to_the_deepest_level_takes_one_query_for_the_node_and_one_for_al
     expect(heading(page)).to_have_text(CHAIN[-1])
     expect(line(page, CHAIN[-1])).to_have_attribute("aria-selected", "true")
     expect(line(page, f"Beside {LEVELS - 1}")).to_be_visible()
-    page.wait_for_load_state("networkidle") if False else page.wait_for_timeout(300)
+    page.wait_for_timeout(300)
     assert [one["query"].split()[1].split("(")[0] for one in sent[0]] == ["Hierarchies", "Above", "Node"]
 
 
@@ -181,7 +181,12 @@ def test_seven_tabs_answer_and_follow_changes_when_they_are_shown_again(url, bro
     for number, page in enumerate(pages):
         name = f"Name {number}"
         pages[number - 1].evaluate("setVisibility('hidden')")
-        ask(url, 'mutation ($name: String!) { updateThing(path: "Numbers", name: $name) { node { name } } }', name=name)
+        ask(
+            url,
+            'mutation ($name: String!) { updateThing(input: {node: {path: "Numbers"}, name: $name})'
+            " { node { name } } }",
+            name=name,
+        )
         page.evaluate("setVisibility('visible')")
         expect(heading(page)).to_have_text(name)
         expect(line(page, name)).to_be_visible()

@@ -34,7 +34,8 @@ def url(tmp_path_factory):
     store = planted(tmp_path_factory.mktemp("failures") / "clade.db", Location, PLACES)
     with serving(create_app(Settings(store=store, writes="on"))) as address:
         change = (
-            'mutation { updateLocation(path: "US/NE", attributes: { state: { population: 3 } }) { node { name } } }'
+            'mutation { updateLocation(input: {node: {path: "US/NE"}, attributes: { state: { population: 3 }'
+            " }}) { node { name } } }"
         )
         assert "errors" not in httpx.post(f"{address}/graphql", json={"query": change}).json()
         yield address
@@ -140,7 +141,8 @@ def test_what_is_shown_stays_when_it_cannot_be_read_again(url, visit):
     expect(page.get_by_role("region", name="Children").get_by_role("link", name="Omaha")).to_be_visible()
     page.route("**/graphql", without_population)
     change = (
-        'mutation { updateLocation(path: "US/NE/Alma", attributes: { city: { population: 9 } }) { node { name } } }'
+        'mutation { updateLocation(input: {node: {path: "US/NE/Alma"}, attributes: { city: { population: 9 }'
+        " }}) { node { name } } }"
     )
     assert "errors" not in httpx.post(f"{url}/graphql", json={"query": change}).json()
     expect(page.get_by_role("main").get_by_role("alert").first).to_contain_text("A population cannot be represented.")

@@ -106,7 +106,7 @@ def test_no_other_file_is_served(browser_client, name):
 
 def test_the_page_links_to_graphiql_where_that_is_on(browser_client):
     assert 'data-graphiql="graphql"' in browser_client.get("/").text
-    with client(graphiql=False) as without:
+    with client(introspection=False) as without:
         assert 'data-graphiql=""' in without.get("/").text
 
 

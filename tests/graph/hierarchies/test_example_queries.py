@@ -111,8 +111,8 @@ async def test_a_child_is_the_sample_where_there_is_one_and_the_new_node_is_its_
     (tmp_path / "own.py").write_text(OWN)
     (cls,) = served(str(tmp_path / "own.py"))
     create = example_queries([cls], {"thing": Sample("a", "a/b", "REMOTE_2", "REMOTE_2")}, writable=True)[-1]
-    assert create.variables["parent"] == "a"
-    assert create.variables["attributes"] == {"remote2": True}
+    assert create.variables["input"]["parent"] == {"path": "a"}
+    assert create.variables["input"]["level"] == "REMOTE_2"
 
 
 def test_examples_show_no_path_to_who_may_not_read_it(demo_store):

@@ -60,6 +60,41 @@ def test_a_file_collides_with_no_module(folder, name):
     assert sys.modules.get(name) is before
 
 
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("shops/words", r'names the file "shops/words", which is not a Python file; its name must end in \.py\.'),
+        ("shops/empty.py", r"empty\.py declares no hierarchy; it needs a class like Location\(Node, hierarchy="),
+        ("json", r"declares no hierarchy; it needs a class like"),
+        ("json.nothing", r'names the module "json\.nothing", which cannot be found; name a file as in shop/store\.py'),
+    ],
+)
+def test_what_holds_no_hierarchy_is_refused_with_what_it_needs(folder, name, sentence):
+    (folder / "shops").mkdir()
+    (folder / "shops" / "words").write_text("a list of words")
+    (folder / "shops" / "empty.py").write_text("")
+    with pytest.raises(BadInput, match=sentence):
+        served(name)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("import no_such_library", 'it imports the module "no_such_library", which cannot be found; install it'),
+        ("1 / 0", "ZeroDivisionError: division by zero; correct this line."),
+    ],
+)
+@pytest.mark.parametrize("name", ["wrong_shop", "wrong_shop.py", "shops.wrong_shop"])
+def test_a_module_or_file_that_fails_is_named_with_its_line(folder, line, sentence, name):
+    (folder / "shops").mkdir()
+    for file in ("wrong_shop.py", "shops/wrong_shop.py"):
+        (folder / file).write_text(f"{shop()}\n{line}\n")
+    with pytest.raises(BadInput) as refused:
+        served(name)
+    file = f"{name.removesuffix('.py').replace('.', '/')}.py"
+    assert str(refused.value).startswith(f"{file}:20: {sentence}")
+
+
 def test_a_file_may_import_its_neighbours_and_leaves_the_module_path_as_it_was(folder):
     (folder / "a").mkdir()
     (folder / "a" / "shop_words.py").write_text("NAME = 'shop'\n")

@@ -18,11 +18,16 @@ CORE = core_schema(SCHEMA)
 
 def look_ahead(query, **variables):
     """The look-ahead of a query, and what it selects of the nodes of its first root field."""
+    found, position = at_first_field(query, **variables)
+    return found, found.selection(position)
+
+
+def at_first_field(query, **variables):
+    """The look-ahead of a query, and the position of the nodes of its first root field."""
     document = parse(query)
     coerced = VariableValues({}, variables)
     fields = SelectedFields(CORE, TYPES, document.definitions, document.definitions[0], coerced)
-    found = LookAhead(fields, coerced)
-    return found, found.selection(fields.position(next(iter(fields.at_root().values()))))
+    return LookAhead(fields, coerced), fields.position(next(iter(fields.at_root().values())))
 
 
 def test_relations_differ_by_level_and_merge_fragments():
@@ -51,11 +56,11 @@ def test_a_level_that_is_unknown_or_expected_otherwise_selects_nothing_of_its_ow
 
 @pytest.mark.parametrize(("first", "count"), [(1, 1), (-1, 0)])
 def test_invalid_arguments_leave_the_relation_out_and_are_an_error_of_its_own_field(first, count):
-    found, selection = look_ahead(
+    found, position = at_first_field(
         'query($n: Int) { ground(path: "a") { children(first: $n) { totalCount } } }', n=first
     )
-    assert len(selection.on("ground", "AREA")) == count
-    (field,) = selection._position.relations("ground", "AREA")
+    assert len(found.selection(position).on("ground", "AREA")) == count
+    (field,) = position.relations("ground", "AREA")
     if count:
         assert found.relation(field).window.first == first
     else:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from graph.operation.document_limits import DocumentLimits
-from graph.server import content_negotiation
+from graph.server.graphql_over_http import choose
 from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app
 from tests.serving import serving
 
@@ -116,11 +116,11 @@ def test_the_response_has_the_media_type_of_the_highest_quality(client, accept, 
 
 
 def test_a_long_accept_header_is_cut_and_cached_once(client):
-    misses = content_negotiation.choose.cache_info().misses
+    misses = choose.cache_info().misses
     for number in range(3):
         answer = ask(client, "{ hello }", accept=f"{GRAPHQL}, x/{'y' * 20_000}{number}")
         assert answer.headers["content-type"].startswith(GRAPHQL)
-    assert content_negotiation.choose.cache_info().misses - misses == 1
+    assert choose.cache_info().misses - misses == 1
 
 
 @pytest.mark.parametrize("accept", ["image/png", "text/html", f"{JSON};q=0", "*/*;q=0", f"{GRAPHQL};q=x"])
@@ -343,7 +343,7 @@ def test_a_query_beyond_pythons_recursion_limit_is_an_error(store):
 
 
 def test_an_internal_error_is_500_without_pythons_message(client):
-    answer = ask(client, "{ unwritable }")
+    answer = ask(client, "mutation { unwritable }")
     assert answer.status_code == 500
     assert only_error(answer)["extensions"] == {"code": "INTERNAL_SERVER_ERROR"}
     assert "orjson" not in answer.text.lower()
@@ -353,8 +353,8 @@ def test_an_internal_error_is_500_without_pythons_message(client):
 
 def test_the_cache_of_accept_headers_is_bounded():
     for number in range(2_000):
-        content_negotiation.choose(f"application/json;q=0.{number:04}", (content_negotiation.JSON,))
-    assert content_negotiation.choose.cache_info().currsize <= 256
+        choose(f"application/json;q=0.{number:04}", (JSON,))
+    assert choose.cache_info().currsize <= 256
 
 
 def test_a_disconnect_within_a_body_affects_no_other_request(client):
@@ -369,3 +369,9 @@ def test_a_disconnect_within_a_body_affects_no_other_request(client):
 
 def test_errors_come_before_data_as_the_specification_recommends(client):
     assert list(json.loads(ask(client, "{ refused }").content)) == ["errors", "data"]
+
+
+@pytest.mark.parametrize("path", ["/healthz/", "/readyz/"])
+def test_a_slash_too_many_is_404_and_redirects_to_no_host_that_a_request_names(client, path):
+    answer = client.get(path, headers={"host": "localhost"})
+    assert (answer.status_code, answer.headers.get("location")) == (404, None)

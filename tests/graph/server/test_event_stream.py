@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from graph.app import create_app
-from graph.observability.access_log import SLOW_SECONDS
+from graph.observability.log import SLOW_SECONDS
 from graph.server import event_stream
 from graph.settings import Settings
 from resolvers.past import change_follower

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from graph.auth.authentication import Authenticator
 from graph.hierarchies.example_queries import Example
 from graph.server import graphiql
-from resolvers.access.caller import ANYONE
+from resolvers.access.grants import ANYONE
 from tests.browser import Visit
 from tests.graph.asset_pages import check_page, check_sums
 from tests.graph.small_app import SmallStore, small_app
@@ -119,6 +119,25 @@ def test_the_footer_shows_no_calls_without_reads(page):
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("status")).to_have_text("Reads: none yet")
     expect(page.locator(".clade-footer summary")).to_have_count(0)
+
+
+COLOURS = """(pairs) => pairs.map(([selector, property, token]) => {
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.style.color = `var(${token})`;
+  const found = [getComputedStyle(document.querySelector(selector))[property], getComputedStyle(probe).color];
+  probe.remove();
+  return found.map((one) => one.match(/\\d+/g).map(Number));
+})"""
+PAIRS = [[".clade-footer button", "color", "--accent"], [".graphiql-editors", "backgroundColor", "--paper"]]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_its_colours_and_its_way_back_are_those_of_the_explorer(page, url, scheme):
+    page.emulate_media(color_scheme=scheme)
+    for own, token in page.evaluate(COLOURS, PAIRS):
+        assert max(abs(one - other) for one, other in zip(own, token, strict=True)) <= 3
+    link = page.get_by_role("link", name="Clade")
+    assert link.evaluate("link => link.href") == f"{url}/"
 
 
 def test_a_mistake_is_underlined_before_it_is_sent(page):

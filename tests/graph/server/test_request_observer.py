@@ -5,8 +5,8 @@ import asyncio
 import httpx
 import pytest
 
-from graph.server.concurrency_limit import ConcurrencyLimiter
-from graph.server.graceful_shutdown import GracefulShutdown
+from graph.server.admission import ConcurrencyLimiter
+from graph.server.lifecycle import GracefulShutdown
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 

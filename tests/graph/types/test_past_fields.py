@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from graph.execution.operation import Execution
 from graph.operation.context import Context
 from resolvers.past import change_feed
 from resolvers.planning.cursors import CursorKind, encode_cursor
@@ -16,6 +15,7 @@ from store.model.items import Delete, Put
 from store.model.keys import log_key
 from store.writer.writer import EditOptions, Writer
 from tests import invariants
+from tests.graphql_core import body_of, executing
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES, Clients, plant
 
 AUDIT = "... on Audit { auditor result }"
@@ -38,16 +38,16 @@ async def audits(clients):
         ("Equipment_1/Motor", "2026-11", {"audit": {"auditor": "Cy", "result": "PASSED"}}),
     ]:
         await clients.ask(
-            "mutation($p: Path, $k: String!, $a: AssetNodeAttributes!) {"
-            " createAssetNode(parent: $p, key: $k, name: $k, attributes: $a) { node { id } } }",
-            p=parent,
+            "mutation($p: AssetNodeBy, $k: String!, $a: AssetNodeAttributes!) {"
+            " createAssetNode(input: {parent: $p, key: $k, name: $k, attributes: $a}) { node { id } } }",
+            p=parent and {"path": parent},
             k=key,
             a=attributes,
         )
     for result in ("FAILED", "PASSED"):
         await clients.ask(
             "mutation($a: AssetNodeAttributes!) {"
-            ' updateAssetNode(path: "Equipment_1/2026-10", attributes: $a) { node { id } } }',
+            ' updateAssetNode(input: {node: {path: "Equipment_1/2026-10"}, attributes: $a}) { node { id } } }',
             a={"audit": {"result": result}},
         )
     return clients
@@ -155,17 +155,22 @@ async def test_revisions_are_spent_from_the_budget_of_nodes(audits):
 
     asked = " ".join(f"r{n}: atRevision(n: {n}) {{ revision }}" for n in range(1, 6))
     text = f'{{ audit(path: "Equipment_1/2026-10") {{ {asked} }} }}'
-    answer = await Execution(SCHEMA, context).execute(text, allow_mutations=False)
-    assert {error["extensions"]["code"] for error in answer.body["errors"]} == {"BUDGET_EXCEEDED"}
+    answer = await executing(SCHEMA, context).execute(text, allow_mutations=False)
+    assert {error["extensions"]["code"] for error in body_of(answer)["errors"]} == {"BUDGET_EXCEEDED"}
     four = text.replace("r5: atRevision(n: 5) { revision }", "")
-    assert "errors" not in (await Execution(SCHEMA, context).execute(four, allow_mutations=False)).body
+    assert "errors" not in body_of(await executing(SCHEMA, context).execute(four, allow_mutations=False))
 
 
 async def test_history_stays_through_moves_and_deletion(audits):
-    await audits.ask('mutation { moveAssetNode(path: "Equipment_1/2026-10", to: "Equipment_1/Motor") { node { id } } }')
+    await audits.ask(
+        'mutation { moveAssetNode(input: {node: {path: "Equipment_1/2026-10"},'
+        ' to: {parent: {path: "Equipment_1/Motor"}}}) { node { id } } }'
+    )
     found = await audits.ask('{ audit(path: "Equipment_1/Motor/2026-10") { id revision history { totalCount } } }')
     assert found["audit"]["history"]["totalCount"] == 3
-    await audits.ask('mutation { deleteAssetNode(path: "Equipment_1", policy: CASCADE) { node { id } } }')
+    await audits.ask(
+        'mutation { deleteAssetNode(input: {node: {path: "Equipment_1"}, policy: CASCADE}) { node { id } } }'
+    )
     gone = await audits.ask(
         "query($id: ID!) { deletedNode(id: $id) { nodeId path level deletedBy deletedAt"
         " lastRevision { revision ... on AuditRevision { result } } history { totalCount nodes { revision } }"
@@ -191,11 +196,12 @@ async def test_the_id_of_a_revision_is_not_a_nodes_id(audits):
 
 async def test_a_revision_is_of_the_level_that_the_node_had(audits):
     create = (
-        'mutation($id: ID!, $a: AssetNodeAttributes!) { createAssetNode(parent: "Equipment_1", key: "again",'
-        ' name: "again", id: $id, attributes: $a) { node { id } } }'
+        "mutation($id: ID!, $a: AssetNodeAttributes!) { createAssetNode("
+        'input: {parent: {path: "Equipment_1"}, key: "again", name: "again", id: $id, attributes: $a})'
+        " { node { id } } }"
     )
     await audits.ask(create, id="one", a={"audit": {"auditor": "Ann"}})
-    await audits.ask('mutation { deleteAssetNode(path: "Equipment_1/again") { node { id } } }')
+    await audits.ask('mutation { deleteAssetNode(input: {node: {path: "Equipment_1/again"}}) { node { id } } }')
     await audits.ask(create, id="one", a={"part": {"serialNumber": "7"}})
     found = await audits.ask(
         '{ part(path: "Equipment_1/again") { history { nodes { __typename level'
@@ -228,9 +234,11 @@ async def test_the_feed_lists_all_changes_of_a_tree_in_order(clients):
     await plant(clients)
     start = (await clients.ask(FEED))["changes"]
     assert [one["event"] for one in start["changes"]] == ["CREATED"] * 7
-    await clients.ask('mutation { updateLocation(path: "US/MO", name: "Missouri") { node { id } } }')
-    await clients.ask('mutation { renameLocation(path: "US/NE", key: "X") { node { id } } }')
-    await clients.ask('mutation { deleteLocation(path: "US/X/Omaha", policy: CASCADE) { node { id } } }')
+    await clients.ask('mutation { updateLocation(input: {node: {path: "US/MO"}, name: "Missouri"}) { node { id } } }')
+    await clients.ask('mutation { moveLocation(input: {node: {path: "US/NE"}, key: "X"}) { node { id } } }')
+    await clients.ask(
+        'mutation { deleteLocation(input: {node: {path: "US/X/Omaha"}, policy: CASCADE}) { node { id } } }'
+    )
     later = (await clients.ask(FEED, since=start["cursor"]))["changes"]
     told = [(one["event"], one["path"], one["from"], one["to"], one["revision"]) for one in later["changes"]]
     assert told == [
@@ -243,8 +251,12 @@ async def test_the_feed_lists_all_changes_of_a_tree_in_order(clients):
 
 async def test_a_move_between_trees_is_in_the_feeds_of_both(clients):
     await plant(clients)
-    await clients.ask('mutation { createLocation(key: "CA", name: "CA", attributes: {country: {}}) { node { path } } }')
-    await clients.ask('mutation { moveLocation(path: "US/NE", to: "CA") { node { path } } }')
+    await clients.ask(
+        'mutation { createLocation(input: {key: "CA", name: "CA", attributes: {country: {}}}) { node { path } } }'
+    )
+    await clients.ask(
+        'mutation { moveLocation(input: {node: {path: "US/NE"}, to: {parent: {path: "CA"}}}) { node { path } } }'
+    )
     for tree in ("US", "CA"):
         found = await clients.ask(FEED.replace('"US"', f'"{tree}"'))
         last = found["changes"]["changes"][-1]
@@ -253,13 +265,13 @@ async def test_a_move_between_trees_is_in_the_feeds_of_both(clients):
 
 async def test_under_lists_a_subtree_and_moves_and_deletions_of_subtrees_around_it(clients):
     await plant(clients)
-    await clients.ask('mutation { updateLocation(path: "US/NE", name: "Nebraska") { node { id } } }')
-    await clients.ask('mutation { renameLocation(path: "US/NE", key: "X") { node { id } } }')
+    await clients.ask('mutation { updateLocation(input: {node: {path: "US/NE"}, name: "Nebraska"}) { node { id } } }')
+    await clients.ask('mutation { moveLocation(input: {node: {path: "US/NE"}, key: "X"}) { node { id } } }')
     found = (await clients.ask(FEED, under="US/NE/Omaha"))["changes"]["changes"]
     assert [(one["event"], one["path"]) for one in found] == [
         ("CREATED", "US/NE/Omaha"), ("CREATED", "US/NE/Omaha/68118"), ("MOVED", "US/X"),
     ]  # fmt: skip
-    await clients.ask('mutation { deleteLocation(path: "US/X", policy: CASCADE) { node { id } } }')
+    await clients.ask('mutation { deleteLocation(input: {node: {path: "US/X"}, policy: CASCADE}) { node { id } } }')
     found = (await clients.ask(FEED, under="US/X/Omaha"))["changes"]["changes"]
     assert [(one["event"], one["path"]) for one in found] == [("MOVED", "US/X"), ("DELETED", "US/X")]
 
@@ -281,7 +293,7 @@ async def test_a_page_of_the_feed_is_one_range_read(clients, monkeypatch):
 async def test_a_cursor_that_is_too_old_or_of_another_tree_is_rejected(clients):
     await plant(clients)
     first = (await clients.ask(FEED))["changes"]["cursor"]
-    await clients.ask('mutation { updateLocation(path: "US/MO", name: "a") { node { id } } }')
+    await clients.ask('mutation { updateLocation(input: {node: {path: "US/MO"}, name: "a"}) { node { id } } }')
     old = {key: await clients.store.get([key], ReadUsage()) for key in [log_key("location#US", 7)]}
     await clients.store.commit([Delete(key) for key in old])
     assert (await clients.refusal(FEED, since=first))[0] == "CURSOR_EXPIRED"
@@ -308,7 +320,9 @@ async def test_no_writer_s_clock_makes_an_item_of_the_log_expire_before_those_in
         now = time.time() + days * 24 * 3600
         with monkeypatch.context() as patch:
             patch.setattr("store.writer.group_commit.time.time", lambda now=now: now)
-            update = 'mutation($n: String!) { updateLocation(path: "US/MO", name: $n) { node { id } } }'
+            update = (
+                'mutation($n: String!) { updateLocation(input: {node: {path: "US/MO"}, name: $n}) { node { id } } }'
+            )
             await clients.ask(update, n=f"{days}")
     found = (await clients.ask(FEED, since=cursor))["changes"]["changes"]
     assert [change["event"] for change in found] == ["UPDATED", "UPDATED"]

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.outside.failures import Wrong
+from tests.outside.mutations import create, mutation
 from tests.outside.processes import EXTREMES, Answer, Place, Server, command
 
 ANOTHER = "another file is there | from the new file | into the new file | 200"
@@ -56,14 +57,13 @@ class Store:
         for _ in range(number):
             name = f"n{len(self.names)}"
             answer = self.create(name)
-            if answer.errors:
+            if answer.codes:
                 raise Wrong("a mutation is made", [*self.script, f"create {name}"], "made", answer.json)
             self.names.append(name)
         self.script.append(f"{number} roots created")
 
     def create(self, name: str) -> Answer:
-        field = f'createThing(key: "{name}", name: "x", attributes: {{box: {{}}}})'
-        return self.server.ask(f"mutation {{ {field} {{ node {{ id }} }} }}")
+        return self.server.ask(mutation(create(name)))
 
     def expect(self, promise: str, names: list[str], server: Server | None = None) -> None:
         answer = (server or self.server).ask("{ things { nodes { key } } }")

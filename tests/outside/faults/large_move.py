@@ -12,6 +12,7 @@ from typing import Any
 from tests.outside.failures import Wrong
 from tests.outside.faults.questions import Asking, Question, document, draw
 from tests.outside.faults.tree import Path, Tree, text, with_subtree
+from tests.outside.mutations import create, delete, move, mutation, update, with_arguments
 from tests.outside.processes import EXTREMES, Answer, Place, Server, command
 
 ONE_MOMENT = (
@@ -217,17 +218,16 @@ def imported(place: Place, store: str, tree: Tree) -> Tree:
 
 
 def _change(before: Tree, old: Path, new: Path | None) -> Change:
-    path = f'idempotencyKey: "{text(old)} {text(new)}", path: "{text(old)}"'
     if new is None:
-        return Change(_mutation(f"deleteThing({path}, policy: CASCADE)"), before, before.deleted(old), old, new)
-    after = before.moved(old, new)
-    if old[:-1] == new[:-1]:
-        return Change(_mutation(f'renameThing({path}, key: "{new[-1]}")'), before, after, old, new)
-    return Change(_mutation(f'moveThing({path}, to: "{text(new[:-1])}")'), before, after, old, new)
+        return Change(_once(delete(text(old), "CASCADE"), old, new), before, before.deleted(old), old, new)
+    to = None if old[:-1] == new[:-1] else text(new[:-1])
+    key = {} if old[-1] == new[-1] else {"key": new[-1]}
+    return Change(_once(move(text(old), to, **key), old, new), before, before.moved(old, new), old, new)
 
 
-def _mutation(field: str) -> str:
-    return f"mutation {{ made: {field} {{ move {{ id state nodes from to }} }} }}"
+def _once(field: str, old: Path, new: Path | None) -> str:
+    once = with_arguments(field, idempotencyKey=f"{text(old)} {text(new)}")
+    return mutation(once, "move { id state nodes from to }")
 
 
 def watched(
@@ -272,25 +272,22 @@ def _begun(server: Server, change: Change) -> dict[str, Any]:
     return move
 
 
-def _written_meanwhile(server: Server, change: Change, move: str) -> Counter[str]:
+def _written_meanwhile(server: Server, change: Change, move_id: str) -> Counter[str]:
     """Writes while the subtree is copied: to the subtree and its new place a CONFLICT, elsewhere as usual."""
     leaf = change.before.below(change.old)[-1]
-    update = f'updateThing(path: "{text(leaf)}", name: "other") {{ node {{ id }} }}'
-    top, away = change.old[0], "V" if change.old[0] != "V" else "T"
-    refused = [update, f'moveThing(path: "{top}", to: "{away}") {{ node {{ id }} }}']
+    refused = [update(text(leaf), name="other"), move(change.old[0], "V" if change.old[0] != "V" else "T")]
     if change.new:
-        where = f'parent: "{text(change.new[:-1])}", key: "{change.new[-1]}", name: "x"'
-        refused.append(f"createThing({where}, attributes: {{box: {{}}}}) {{ node {{ id }} }}")
+        refused.append(create(change.new[-1], text(change.new[:-1])))
     counts: Counter[str] = Counter()
     for field in refused:
-        answer = server.ask(f"mutation {{ {field} }}")
-        state = server.ask(f'{{ move(id: "{move}") {{ state }} }}').json.get("data", {}).get("move", {})["state"]
+        answer = server.ask(mutation(field))
+        state = server.ask(f'{{ move(id: "{move_id}") {{ state }} }}').json.get("data", {}).get("move", {})["state"]
         if state == "COPYING" and answer.codes != ["CONFLICT"] and not set(answer.codes) & PATIENT:
             sentence = "While the move is in progress nobody else can write to the nodes of the subtree"
-            raise Wrong(sentence, [change.mutation, f"mutation {{ {field} }}"], "CONFLICT", answer.json)
+            raise Wrong(sentence, [change.mutation, mutation(field)], "CONFLICT", answer.json)
         counts["writes to what is moved"] += 1
-    other = server.ask('mutation { updateThing(path: "T/rest", attributes: {box: {small: 1}}) { node { id } } }')
-    if other.errors and not set(other.codes) & PATIENT:
+    other = server.ask(mutation(update("T/rest", attributes={"box": {"small": 1}})))
+    if other.codes and not set(other.codes) & PATIENT:
         raise Wrong("All other nodes are written as usual", [change.mutation, "update T/rest"], "made", other.json)
     return counts
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.outside.failures import Wrong
+from tests.outside.model.lists import Word
+from tests.outside.mutations import create, delete, move, mutation, update, with_arguments
 from tests.outside.processes import Answer, Server
 
 MADE, NOT_MADE, UNKNOWN = "made", "not made", "unknown"
@@ -32,7 +34,7 @@ def outcome(answer: Answer | None) -> str:
         if extensions.get("uncertain") or extensions.get("code") == "INTERNAL_SERVER_ERROR":
             return UNKNOWN
         return NOT_MADE
-    return MADE
+    return NOT_MADE if answer.user_errors else MADE
 
 
 @dataclass
@@ -189,18 +191,18 @@ class Writer:
         kind = self._chance.choice(("create", "create", "update", "update", "rename", "delete"))
         if kind == "create" or len(self.known) < 3:
             node, path = f"{self.account.name}-{number}", f"{self.box}/k{number}"
-            where = f'parent: "{self.box}", key: "k{number}", id: "{node}", name: "n{number}"'
-            field = f"createThing({where}, attributes: {{box: {{small: {number}}}}}"
+            values = {"box": {"small": number}}
+            field = create(f"k{number}", self.box, id=node, name=f"n{number}", attributes=values)
             return _sent(field, "CREATED", f"thing:{node}", (path, 1, number))
         node = self._chance.choice(sorted(self.known))
         path, revision, small = self.known[node]
         if kind == "update":
-            field = f'updateThing(path: "{path}", attributes: {{box: {{small: {number}}}}}'
+            field = update(path, attributes={"box": {"small": number}})
             return _sent(field, "UPDATED", node, (path, revision + 1, number))
         if kind == "delete":
-            return _sent(f'deleteThing(path: "{path}"', "DELETED", node, (path, revision, small))
+            return _sent(delete(path), "DELETED", node, (path, revision, small))
         to = f"{self.box}/k{number}"
-        return _sent(f'renameThing(path: "{path}", key: "k{number}"', "MOVED", node, (to, revision, small), to)
+        return _sent(move(path, key=f"k{number}"), "MOVED", node, (to, revision, small), to)
 
     def _learn(self, sent: Sent) -> None:
         """Go on from what was made; a node whose state is unknown is left alone."""
@@ -213,8 +215,8 @@ class Writer:
 
 
 def _sent(field: str, event: str, node: str, state: State, to: str | None = None) -> Sent:
-    selection = "{ node { id path revision ... on Box { small } } }"
-    return Sent(f"mutation {{ made: {field}, idempotencyKey: KEY) {selection} }}", event, node, state, to)
+    once = with_arguments(field, idempotencyKey=Word("KEY"))
+    return Sent(mutation(once, "node { id path revision ... on Box { small } }"), event, node, state, to)
 
 
 def log_of(server: Server, box: str) -> list[Line]:
@@ -243,12 +245,9 @@ def nodes_of(server: Server, box: str) -> dict[str, State]:
 
 def prepare(server: Server, names: list[str], tree: str = "W") -> None:
     """The box of each writer, in one tree."""
-    server.ask(
-        f'mutation {{ createThing(key: "{tree}", name: "{tree}", attributes: {{box: {{}}}}) {{ node {{ id }} }} }}'
-    )
+    server.ask(mutation(create(tree)))
     for name in names:
-        where = f'parent: "{tree}", key: "{name}", name: "{name}"'
-        assert server.ask(f"mutation {{ createThing({where}, attributes: {{box: {{}}}}) {{ node {{ id }} }} }}").data
+        assert server.ask(mutation(create(name, tree))).data
 
 
 def settle(writers: list[Writer], server: Server, script: list[str], seconds: float = 0) -> Counter[str]:

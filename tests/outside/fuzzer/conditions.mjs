@@ -68,7 +68,7 @@ export class Lists {
   checkOrder(orderBy, kind) {
     orderBy.forEach(({ field, languages }, i) => {
       if (LAST.includes(field) && i < orderBy.length - 1) throw new Refused(`${field} is not the last`);
-      if (field === "POSITION" && kind === "descendants") throw new Refused("POSITION of descendants");
+      if (field === "POSITION" && ["descendants", "inAllTrees"].includes(kind)) throw new Refused("POSITION below others");
       if (languages !== undefined && field !== "NAME") {
         if (languages === null) throw new Unsure("languages");
         throw new Refused(`languages of ${field}`);

@@ -5,9 +5,10 @@ import { Refused, Unsure } from "./conditions.mjs";
 const parentOf = (path) => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : null);
 
 export class Hierarchy {
-  constructor({ name, nodes, levels, reordered }) {
+  constructor({ name, nodes, levels, belowRoots, reordered }) {
     this.name = name;
     this.levels = levels;
+    this.belowRoots = belowRoots;
     this.byPath = new Map(nodes.map((node) => [node.path, node]));
     this.byId = new Map(nodes.map((node) => [node.id, node]));
     this.childrenOf = new Map([[null, []]]);
@@ -29,6 +30,12 @@ export class Hierarchy {
   siblings = (node) => this.childrenOf.get(parentOf(node.path)).filter((other) => other !== node);
   roots = () => this.childrenOf.get(null);
 
+  /** docs/lists.md: "a level that roots may have lists its roots alone", each other one its nodes of all trees. */
+  inAllTrees() {
+    const roots = [...this.roots()].sort((a, b) => byKeys([a.key], [b.key]));
+    return roots.flatMap((root) => [root, ...this.descendants(root).filter((one) => this.belowRoots.includes(one.level))]);
+  }
+
   /** "Descendants, ordered by path": each node right before its own descendants. */
   descendants(node) {
     const children = [...this.children(node)].sort((a, b) => byKeys([a.key], [b.key]));
@@ -38,6 +45,7 @@ export class Hierarchy {
   /** The nodes of a list before it is cut into pages. */
   whole(kind, node, args, lists) {
     if (args.level?.length === 0) throw new Refused("no levels");
+    if (kind === "roots" && args.level?.some((one) => this.belowRoots.includes(one))) kind = "inAllTrees";
     let found = this[kind](node);
     if (args.maxDepth != null) {
       if (args.maxDepth < 1) throw new Unsure("maxDepth");

@@ -12,7 +12,7 @@ from tests.outside.fuzzer.compare import Difference
 from tests.outside.fuzzer.data import DataSet, Row
 
 PROMISE = "docs/attributes.md: a value is read as it was written"
-HIERARCHIES = "{ hierarchies { name field listField searchField nearField levels { name inputField } } }"
+HIERARCHIES = "{ hierarchies { name field listField searchField nearField levels { name mayBeRoot inputField } } }"
 
 
 @dataclass
@@ -65,6 +65,7 @@ def take(client: Client, data: DataSet, sdl: str, deleted: str, report: Report) 
         hierarchies.append({
             "name": name, "interface": interface.name, "fields": found, "nodes": nodes,
             "levels": [level["name"] for level in found["levels"]], "reordered": data.reordered,
+            "belowRoots": [level["name"] for level in found["levels"] if not level["mayBeRoot"]],
         })  # fmt: skip
     return Snapshot(data, sdl, schema, hierarchies, deleted)
 

@@ -144,8 +144,8 @@ def _state(trees: Trees, step: Step, owner: Node | None, node: Node) -> Any:
 
 
 def _is_doubtful(trees: Trees, step: Step) -> bool:
-    is_arranged = {"orderBy", "where"} & step["with"].keys()
-    return bool(is_arranged) and lists.is_doubtful(trees, list(trees.nodes.values()), step["with"])
+    is_sorted = {"orderBy", "where"} & step["with"].keys()
+    return bool(is_sorted) and lists.is_doubtful(trees, list(trees.nodes.values()), step["with"])
 
 
 _MAKE = {"window": _window, "again": _again}

@@ -12,12 +12,12 @@ from tests.outside.model.session import HIERARCHIES, Session
 from tests.outside.model.trees import LEVELS, Node, Trees
 
 Step = dict[str, Any]
-ENTRY = "event nodeId path level from to revision withDescendants"
+ENTRY = "event nodeId path level from to revision withDescendants at"
 
 
-def some_feed(chance: random.Random, trees: Trees) -> Step:
-    """One of these reads at random."""
-    kind = chance.choice(("feed", "feed", "walk", "walk", "search", "search", "near"))
+def some_feed(chance: random.Random, trees: Trees, kind: str | None = None) -> Step:
+    """One of these reads at random, or one of a kind."""
+    kind = kind or chance.choice(("feed", "feed", "walk", "walk", "search", "search", "near"))
     step: Step = {"do": kind, "server": chance.randrange(2), "seed": chance.randrange(2**31)}
     nodes = list(trees.nodes.values())
     paths = [trees.path(node) for node in nodes]
@@ -124,9 +124,15 @@ def _entries_differ(expected: list[Node], got: list[Node]) -> tuple[Any, Any] | 
         return [(e["event"], e["path"]) for e in expected], [(e["event"], e["path"]) for e in got]
     for one, other in zip(expected, got, strict=True):
         paths = one["path"] if isinstance(one["path"], tuple) else (one["path"],)
-        if {**one, "path": None} != {**other, "path": None} or other["path"] not in paths:
+        told = {**other, "path": None, "at": None}
+        if {**one, "path": None, "at": None, "batch": None} != {**told, "batch": None} or other["path"] not in paths:
             return one, other
-    return None
+    times: dict[int, set[str]] = {}
+    for one, other in zip(expected, got, strict=True):
+        if "batch" in one:
+            times.setdefault(one["batch"], set()).add(other["at"])
+    apart = [found for found in times.values() if len(found) > 1]
+    return ("one time for all changes of a batch", apart) if apart else None
 
 
 # Pages
@@ -270,8 +276,7 @@ def _near(session: Session, step: Step) -> None:
     expected = sorted(each for each in far if each[0] <= step["kilometers"])[: step["first"]]
     found = [(edge["kilometers"], edge["node"]["id"]) for edge in got["edges"]]
     same = len(found) == len(expected) and all(abs(a[0] - b[0]) < 1e-3 for a, b in zip(expected, found, strict=True))
-    rounded = [(round(distance, 3), id) for distance, id in found]
-    if not same or {id for _, id in found} - {id for _, id in far} or rounded != sorted(rounded) or not got["complete"]:
+    if not same or {id for _, id in found} - {id for _, id in far} or found != sorted(found) or not got["complete"]:
         session.wrong(NEAR, expected, got)
     del session.shown[shown:]
 

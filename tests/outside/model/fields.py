@@ -217,7 +217,7 @@ def revision_answer(node: Node, kept: Node, pick: list[Field]) -> dict[str, Any]
     found: dict[str, Any] = {}
     for field in pick:
         name = field["field"]
-        if not _has(node["level"], name):
+        if not _has(kept["level"], name):
             continue
         if name in values.KINDS:
             found[name] = attribute(kept["values"], name)

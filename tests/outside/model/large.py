@@ -6,6 +6,7 @@ import time
 from collections import Counter
 
 from tests.outside.failures import Wrong
+from tests.outside.mutations import move, mutation
 from tests.outside.processes import EXTREMES, Place, Server, command
 
 PROMISE = (
@@ -52,7 +53,7 @@ def large_move(place: Place) -> Counter[str]:
 
 
 def _move(server: Server) -> None:
-    server.ask('mutation { moveThing(path: "from/big", to: "to") { move { id } } }')
+    assert server.ask(mutation(move("from/big", "to"), "move { id }")).data
 
 
 def _look(server: Server, id: str, size: int, counts: Counter[str]) -> None:

@@ -13,8 +13,7 @@ BY_PATH: Promise = (
 )
 REDIRECT: Promise = (
     "querying.md",
-    "The old path of a node that was moved or renamed still finds it; the field `path` of the response is then the new "
-    "one.",
+    "A former path leads to the node that left it last, of those that still exist",
 )
 BY_ID: Promise = ("querying.md", "The id survives renames and moves, so store it in other systems.")
 ROOTS: Promise = ("querying.md", "The roots of a hierarchy are the list named after it: `locations`, `categories`.")
@@ -77,18 +76,30 @@ REJECTED: Promise = (
 )
 BESIDE: Promise = (
     "reference/errors.md",
-    "Stored data does not match its hierarchy; the rest of the response is valid.",
+    "Stored data is damaged, or does not match its hierarchy; the rest of the response is valid.",
 )
 ATOMIC: Promise = ("writing.md", "A mutation is atomic: all of it is made, or nothing.")
 PAYLOAD: Promise = ("consistency.md", "the node in a mutation's payload | it is as the mutation left it")
 FORMER_PARENT: Promise = (
     "reference/schema.md",
-    "Current content of the node's former parent; null for a root, a new node and a dry run.",
+    "Current content of the node's former parent; null for a root, a dry run or faults.",
 )
 FORECAST: Promise = (
     "writing.md",
-    "`dryRun` returns the number of nodes and write units in advance, and the target paths that already exist "
-    "(`collisions`).",
+    "`dryRun` changes nothing, and returns the number of nodes and write units as `plan`",
+)
+SAME_FAULTS: Promise = ("writing.md", "or the same `userErrors` as the mutation itself.")
+USER_ERRORS: Promise = (
+    "writing.md",
+    "What is wrong with the input is data",
+)
+ALL_FAULTS: Promise = (
+    "writing.md",
+    "`userErrors` lists **all** faults at once, and if there are any, nothing was changed",
+)
+BATCH: Promise = (
+    "writing.md",
+    "in one transaction, or none of them",
 )
 REPEATED: Promise = (
     "writing.md",
@@ -107,11 +118,11 @@ NEW_ID: Promise = (
 )
 POSITION: Promise = (
     "writing.md",
-    "`reorderLocation` changes the position of a node among its siblings of the same level",
+    "is its place among its siblings of the same level",
 )
 LARGE_MOVE: Promise = (
     "writing.md",
-    "A larger move, rename or `CASCADE` is registered by one transaction and continues in the background",
+    "A larger move or `CASCADE` is registered by one transaction and continues in the background",
 )
 WRITTEN_AT: Promise = ("reference/schema.md", "Time of the last change of the content, in UTC.")
 MOMENT: Promise = (

@@ -6,17 +6,19 @@ from collections import Counter
 from typing import Any
 
 from tests.outside.failures import Wrong
-from tests.outside.model import cursors, feeds, operations, reads
+from tests.outside.model import batches, cursors, feeds, operations, reads
 from tests.outside.model.filled import fill
 from tests.outside.model.large import large_move
 from tests.outside.model.races import race
 from tests.outside.model.session import Session
+from tests.outside.model.trees import Doubtful
 from tests.outside.processes import Place
 
 Step = dict[str, Any]
 SHRINK_SECONDS = 90.0
 MIN_RACE_SECONDS = 5.0
 STEPS = 150
+CHANGES = (*operations.VERBS, "edit")
 
 
 def run(place: Place, seed: int, until: float, at_least: int = 6) -> Counter[str]:
@@ -48,8 +50,11 @@ def one_session(session: Session, chance: random.Random, until: float, at_least:
     for number in range(STEPS):
         if number >= at_least and time.monotonic() > until:
             break
-        step = operations.some_step(chance, session.trees, number, session.steps)
-        make(session, step)
+        if session.trees.nodes and chance.random() < 0.25:
+            make(session, batches.some_batch(chance, session.trees, session.ids, number))
+            make(session, feeds.some_feed(chance, session.trees, "feed"))
+        else:
+            make(session, operations.some_step(chance, session.trees, number, session.steps))
         for _ in range(chance.choice((0, 1, 1, 2, 4))):
             dice = chance.random()
             if dice < 0.3:
@@ -64,7 +69,7 @@ def make(session: Session, step: Step) -> None:
     """Make one step of any kind."""
     if step["do"] == "read":
         session.read(step)
-    elif step["do"] in operations.ARGUMENTS:
+    elif step["do"] in CHANGES:
         session.change(step)
     elif step["do"] == "fill":
         fill(session, step)
@@ -78,7 +83,7 @@ def shortest(place: Place, steps: list[Step], wrong: Wrong) -> Wrong:
     """The failure of the shortest script that was found in some time: parts are left out while it still fails."""
     end = time.monotonic() + SHRINK_SECONDS
     best, last = steps, wrong
-    reading = [step for step in steps[:-1] if step["do"] not in operations.ARGUMENTS]
+    reading = [step for step in steps[:-1] if step["do"] not in CHANGES]
     without_reads = [step for step in steps if step is steps[-1] or step not in reading]
     servers, size = 1, max(len(steps) // 2, 1)
     tries = [steps, without_reads]
@@ -106,6 +111,8 @@ def again(place: Place, steps: list[Step], servers: int) -> Wrong | None:
             make(session, step)
     except Wrong as wrong:
         return wrong
+    except Doubtful:
+        return None
     finally:
         session.close()
     return None

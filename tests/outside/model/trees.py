@@ -13,6 +13,20 @@ Node = dict[str, Any]
 LEVELS = ("BOX", "CARD")
 
 
+class Doubtful(Exception):
+    """The docs do not say what comes of a step."""
+
+
+def id_of(name: Node, ids: dict[int, str]) -> str:
+    """The id that a name of a node stands for."""
+    return str(name["id"] if "id" in name else ids.get(name["of"], f"thing:gone-{name['of']}"))
+
+
+def found(trees: "Trees", name: Any, ids: dict[int, str]) -> Node | None:
+    """The node with a name: its path, or what stands for its id."""
+    return trees.nodes.get(id_of(name, ids)) if isinstance(name, dict) else trees.at(name)
+
+
 class Trees:
     """What a store should hold."""
 
@@ -22,13 +36,10 @@ class Trees:
         # Groups of siblings in which somebody has reordered: what the docs say of the order of a later sibling there
         # is only that the others keep theirs.
         self.reordered: set[tuple[str | None, str]] = set()
-        self.former: dict[str, list[tuple[int, str]]] = {}
+        self.former: dict[str, list[str]] = {}
         self.deleted: dict[str, Node] = {}
         self.logs: dict[str, list[Node]] = {}
-        self.moved: dict[str, int] = {}
-        self.restored: set[str] = set()
         self.unplaced: dict[tuple[str | None, str], set[str]] = {}
-        self.clock = 0
 
     # Reading
 
@@ -85,8 +96,8 @@ class Trees:
             "history": history,
             "step": past["step"] if past else step["n"],
         }
-        if past:
-            self.restored.add(id)
+        for ids in self.former.values():
+            ids[:] = [one for one in ids if one != id]
         self.nodes[id] = node
         self._place(node)
         self._content(node, step, at, {**DEFAULTS[node["level"]], **step["values"]})
@@ -137,20 +148,41 @@ class Trees:
     def move(self, node: Node, parent: str | None, key: str) -> None:
         """A move, or a rename where the parent is the same."""
         source = self.path(node)
-        self.clock += 1
         for below in [node, *self.descendants(node["id"])]:
-            self.former.setdefault(self.path(below), []).append((self.clock, below["id"]))
-            self.moved[below["id"]] = self.moved.get(below["id"], 0) + 1
+            self.former.setdefault(self.path(below), []).append(below["id"])
         self.siblings[(node["parent"], node["level"])].remove(node["id"])
         node["parent"], node["key"] = parent, normal(key)
         self._place(node)
         self._log_move(node, source, self.path(node))
 
-    def reorder(self, node: Node, order: list[str]) -> None:
+    def move_to(
+        self, node: Node, parent: str | None, key: str, side: str | None = None, beside: Node | None = None
+    ) -> None:
+        """A move to another parent, key or position, or to several of them at once: one change."""
+        is_moved = parent != node["parent"] or normal(key) != node["key"]
+        if is_moved:
+            self.move(node, parent, key)
+        if side is None:
+            return
         group = (node["parent"], node["level"])
+        rest = [id for id in self.siblings[group] if id != node["id"]]
+        place = {"first": 0, "last": len(rest)}.get(side)
+        if place is None and beside:
+            place = rest.index(beside["id"]) + (side == "after")
+        order = [*rest[:place], node["id"], *rest[place:]]
+        unplaced = self.unplaced.get(group, set())
+        others = unplaced - {node["id"]}
+        if unplaced and not is_moved:
+            raise Doubtful  # whether it is at its position already depends on where the others are
+        if is_moved:
+            self.reordered.add(group)
+            self.unplaced.pop(group, None)
+        elif order != self.siblings[group]:
+            self.reordered.add(group)
+            self._log_move(node, self.path(node), self.path(node))
         self.siblings[group] = order
-        self.reordered.add(group)
-        self._log_move(node, self.path(node), self.path(node))
+        if others:  # which are anywhere, until a list shows where, and so is what comes next to them
+            self.unplaced[group] = others | {node["id"]}
 
     def delete(self, node: Node, policy: str, at: str) -> None:
         path = self.path(node)
@@ -200,24 +232,12 @@ class Trees:
 
     # Former paths
 
-    def led_to(self, path: str) -> tuple[set[str | None], bool]:
-        """The ids that a path may lead to, None for none, and whether the docs leave no doubt even after later moves.
+    def led_to(self, path: str) -> str | None:
+        """The id of the node that a path leads to: of the one that is there, or of the last one that has left it.
 
-        "The old path of a node that was moved or renamed still finds it" (querying.md); "A new node at an old path
-        takes precedence for exactly that path" (decisions/writing.md).
+        "A former path leads to the node that left it last, of those that still exist. … A node that was deleted and
+        created again has no former paths" (querying.md).
         """
         here = self.at(path)
-        if here:
-            return {here["id"]}, True
-        held = [(clock, id) for clock, id in self.former.get(path, ()) if id in self.nodes]
-        if not held:
-            return {None}, True
-        latest = max(held)
-        above = path.split("/")
-        left = [self.former.get("/".join(above[:size]), ()) for size in range(1, len(above))]
-        # Nor, for a path below one that several nodes have left, whether the last of them counts.
-        several = any(len({id for _, id in nodes}) > 1 for nodes in left)
-        simple = len(set(held)) == 1 and self.moved[latest[1]] == 1 and not several
-        # Whether a node that was deleted and restored has its former paths again, the docs do not say.
-        unsaid = {None} if any(id in self.restored for _, id in held) else set()
-        return {id for _, id in held} | unsaid, simple and not unsaid
+        held = [id for id in self.former.get(path, ()) if id in self.nodes]
+        return here["id"] if here else held[-1] if held else None

@@ -26,6 +26,7 @@ from tests.selection import examples
 
 POLL_SECONDS = 0.005
 WAIT_SECONDS = 30.0
+LONG_SECONDS = 3600.0  # between two polls, so that a test sees the first one alone
 
 
 class CountedStore:
@@ -56,12 +57,24 @@ class CountedStore:
 @asynccontextmanager
 async def follower_of(store: Any) -> AsyncIterator[ChangeFollower]:
     follower = ChangeFollower(store, POLL_SECONDS)
+    async with watched(follower):
+        yield follower
+
+
+@asynccontextmanager
+async def watched(follower: ChangeFollower) -> AsyncIterator[None]:
     watch = asyncio.create_task(follower.watch())
     try:
-        yield follower
+        yield
     finally:
         watch.cancel()
         await asyncio.wait([watch])
+
+
+async def polled_once(follower: ChangeFollower, *listeners: ChangeListener) -> None:
+    """Watch until the first poll has reached the trees of these listeners."""
+    async with watched(follower), asyncio.timeout(WAIT_SECONDS):
+        await asyncio.gather(*[listener.tree.has_other_version(-1) for listener in listeners if listener.tree])
 
 
 class Stream:
@@ -168,11 +181,11 @@ async def test_all_listeners_share_one_poll_and_one_read_of_a_change(store: Stor
 
 
 async def test_a_poll_reads_half_a_unit_a_tree(exact, store: Store) -> None:
-    follower = ChangeFollower(store)
+    follower = ChangeFollower(store, LONG_SECONDS)
     with follower.listening(None) as one, follower.listening(None) as other:
         for listener, root in ((one, "a"), (other, "b")):
             await listener.read(Request(store, {"category": CATEGORY}), "category", (root,), None, None)
-        await follower._poll()
+        await polled_once(follower, one, other)
     assert (follower.reads.requests, follower.reads.units) == (1, 1.0)
 
 
@@ -222,12 +235,12 @@ async def test_a_listener_that_is_cancelled_takes_no_read_from_others(store: Sto
 
 async def test_an_older_version_than_the_cursors_wakes_its_listener(store: Store) -> None:
     """As after a restore: the read that follows then reports that the cursor has expired."""
-    follower = ChangeFollower(store)  # which is not watched, so that nothing else polls
+    follower = ChangeFollower(store, LONG_SECONDS)
     await create(store, "a")
     await create(store, "a", "b")
     with follower.listening(None) as listener:
         await Stream(store, listener, "a").read()
-        await follower._poll()
+        await polled_once(follower, listener)
         waiting = asyncio.create_task(listener.has_news())
         await asyncio.sleep(0)
         assert not waiting.done()

@@ -8,23 +8,23 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from commands.importing.columns import columns
+from commands.importing.file_format import columns
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from resolvers.search.search import SearchArguments, search
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.records import Record
 from store.search.folding import SearchText
-from store.transfer.formats.columns import read_csv
 from store.transfer.formats.lines import read_taxonomy, taxonomy_level
 from store.transfer.formats.matching import ColumnOptions
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Rejection
 from tests.brute_search import Brute, folded, is_long
+from tests.level_columns import read_csv
 from tests.real_files import STARBUCKS, TAXONOMY, real_file
 from tests.resolvers.search.texts import Asked, Searches
 from tests.selection import examples

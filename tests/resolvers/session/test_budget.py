@@ -3,7 +3,7 @@
 import pytest
 
 from graph.errors import MAX_ERRORS_PER_CODE
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache
 from store.engine.protocol import Store
 from tests.model import Ground, Model
 from tests.systems.asking import Client

@@ -1,6 +1,7 @@
 """Trees with subtrees for background moves, and helpers to inspect them."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -113,6 +114,7 @@ class Mortal:
     """A store that dies when so many commits are made; to die before one is the same as to die after the last one."""
 
     def __init__(self, store: Store, left: int) -> None:
+        self.is_dead = False
         self._store = store
         self._left = left
 
@@ -124,6 +126,7 @@ class Mortal:
             await self._store.commit(changes)
         self._left -= 1
         if self._left <= 0:
+            self.is_dead = True
             raise Dies
 
 
@@ -151,13 +154,11 @@ async def findings(store: Store, hierarchy: Hierarchy = CATEGORY) -> list[str]:
 async def died(store: Store, edit: Any, commits: int, hierarchy: Hierarchy = CATEGORY) -> bool:
     """Make an edit by a process that dies after so many commits; whether it came to that."""
     dying: Any = Mortal(store, commits)
-    writer = Writer(dying, SOON, {"category": hierarchy})
-    try:
+    writer, before = Writer(dying, SOON, {"category": hierarchy}), asyncio.all_tasks()
+    with contextlib.suppress(Dies):
         await writer.write(edit, ReadUsage())
-        await asyncio.gather(*writer.move_worker._tasks.values())
-    except Dies:
-        return True
-    return False
+        await asyncio.gather(*asyncio.all_tasks() - before)
+    return dying.is_dead
 
 
 async def lapse(store: Store) -> None:

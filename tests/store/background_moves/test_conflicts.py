@@ -7,7 +7,8 @@ import pytest
 
 from store.edits.create_update import Update
 from store.edits.delete import Delete, Policy
-from store.edits.reorder import Reorder, Side
+from store.edits.move import Move
+from store.edits.sibling_order import Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
@@ -18,6 +19,7 @@ from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writer.writer import EditOptions, Writer
 from tests.hierarchies import CATEGORY
+from tests.reordering import reorder
 from tests.store.background_moves import journaled
 from tests.store.background_moves.journaled import cascade, create, move
 
@@ -30,8 +32,8 @@ def update(path: str) -> Update:
     return Update(CATEGORY, parse_path(path), "another name", None, {})
 
 
-def reorder(path: str, side: Side, beside: str | None = None) -> Reorder:
-    return Reorder(CATEGORY, parse_path(path), side, None if beside is None else parse_path(beside))
+def order(path: str, side: Side, beside: str | None = None) -> Move:
+    return reorder(CATEGORY, parse_path(path), side, None if beside is None else parse_path(beside))
 
 
 def reparent(path: str) -> Delete:
@@ -41,12 +43,12 @@ def reparent(path: str) -> Delete:
 INSIDE = {
     MoveState.COPYING: [
         update("r/a"), update("r/a/n0/x"), create("r/a/n0/new"), cascade("r/a/n0/x"), move("r/a/n0/x", "r/b/x"),
-        move("r/a", "r/y"), cascade("r/a"), reorder("r/a", Side.FIRST), reorder("r/b", Side.BEFORE, "r/a"),
+        move("r/a", "r/y"), cascade("r/a"), order("r/a", Side.FIRST), order("r/b", Side.BEFORE, "r/a"),
         reparent("o/p"),
     ],
     MoveState.SWEEPING: [
         update("o/p/a"), update("o/p/a/n0/x"), create("o/p/a/n0/new"), cascade("o/p/a/n0/x"), create("r/a"),
-        move("o/p/a", "o/y"), move("r/b", "r/a"), reorder("o/p/a", Side.FIRST),
+        move("o/p/a", "o/y"), move("r/b", "r/a"), order("o/p/a", Side.FIRST),
     ],
 }  # fmt: skip
 EITHER = [
@@ -97,7 +99,7 @@ async def test_other_writes_go_on_and_all_counts_are_right_in_the_end(
     await journaled.halted(store, edit, state)
     for one in (
         create("r/new"), create("r/b/c/new"), update("r"), update("o/p"), create("o/p/z"), cascade("r/a2"),
-        move("o/p/a2", "r/a2"), reorder("r/b", Side.FIRST), move("r/b", "o/p/b"), cascade("r/0"),
+        move("o/p/a2", "r/a2"), order("r/b", Side.FIRST), move("r/b", "o/p/b"), cascade("r/0"),
     ):  # fmt: skip
         await journaled.write(store, one)
     assert await journaled.findings(store) == []
@@ -115,7 +117,7 @@ async def test_hidden_nodes_are_not_siblings_of_others(store: Store, state: Move
     await journaled.plant(store)
     await journaled.halted(store, move("r/a", "r/z" if state is MoveState.COPYING else "r/y"), state)
     before = await journaled.there(store, (await journaled.write(store, update("r/b"))).record.key)
-    where = reorder("r/b", Side.LAST) if state is MoveState.COPYING else reorder("r/b", Side.AFTER, "r/0")
+    where = order("r/b", Side.LAST) if state is MoveState.COPYING else order("r/b", Side.AFTER, "r/0")
     written = await journaled.write(store, where)
     assert written.record.rank == before["rank"], "it stands there already"
 

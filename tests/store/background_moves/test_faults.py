@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from store.background_moves.lease import LeaseLost, MoveLease
+from store.background_moves.job import LeaseLost, MoveLease
 from store.background_moves.timing import MoveTiming
 from store.background_moves.worker import MoveWorker
 from store.checking.check import Check
@@ -107,7 +107,7 @@ async def test_a_worker_that_stops_releases_its_lease(store: Store) -> None:
         await asyncio.sleep(0.01)
     assert (await journaled.only_move(store)).lease == 0
     async with (worker := MoveWorker(store, journaled.SOON)).watching():
-        while not worker._tasks:  # noqa: ASYNC110 - it looks at once
+        while not worker.running:  # noqa: ASYNC110 - it looks at once
             await asyncio.sleep(0.001)
         await worker.finished()
     await journaled.has_ended(store)

@@ -6,7 +6,7 @@ from store.edits.create_update import Create, Update
 from store.edits.delete import Delete as Deletion
 from store.edits.delete import Policy
 from store.edits.move import Move
-from store.edits.reorder import Reorder, Side
+from store.edits.sibling_order import Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.hierarchy import Hierarchy
@@ -17,6 +17,7 @@ from store.transfer.load import LoadResult, load
 from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
+from tests.reordering import reorder
 from tests.store.transfer.test_load import NEBRASKA, wanted_of
 
 HIERARCHIES: dict[str, Hierarchy] = {"location": LOCATION, "category": CATEGORY}
@@ -39,7 +40,7 @@ async def fill(store: Store) -> None:
         Deletion(LOCATION, parse_path("US/NE/Gone"), Policy.REFUSE),
         Move(LOCATION, parse_path("US/NE/Lincoln"), parse_path("US/NE/Bellevue")),
         Create(LOCATION, parse_path("US/NE/York"), "CITY", "York", {}),
-        Reorder(LOCATION, parse_path("US/NE/York"), Side.FIRST),
+        reorder(LOCATION, parse_path("US/NE/York"), Side.FIRST),
     ):  # fmt: skip
         await writer.write(edit, ReadUsage())
     await invariants.check(store)

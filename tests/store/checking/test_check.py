@@ -18,10 +18,12 @@ from store.engine.usage import ReadUsage
 from store.model import items
 from store.model.items import Put
 from store.model.keys import Key, id_key, log_key, revision_key, tree_version_key
+from store.transfer.load import LoadResult, load
 from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
 from tests.selection import examples
 from tests.store.checking.broken import GONE_ID, HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove
+from tests.store.transfer.test_load import wanted_of
 
 pytestmark = pytest.mark.extenddb
 
@@ -132,7 +134,9 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
         ["location US/NE/Omaha: history of id location:5074472: attribute `revision` is 1, expected 2"],
     ),
     "a former state of nothing": (
-        made(pk="id#location:x", sk="v0000000001", revision=1, tree=FR, key="#X#"),
+        made(
+            pk="id#location:x", sk="v0000000001", revision=1, tree=FR, key="#X#", level="CITY", name="X", updated_at=AT,
+        ),
         ["location FR/X: id location:x has no record"],
     ),
     "the state of a deleted node": (
@@ -211,8 +215,16 @@ BROKEN: dict[str, tuple[Break, list[str]]] = {
         ["location: version of the roots: attribute `shape` is 3 COUNTRY@0, expected 2 COUNTRY@0"],
     ),
     "an alias": (
-        changed(Key(f"alias#{US}", "#NE#Lincoln#"), id="location:x"),
-        ["location US/NE/Lincoln: the redirect points to id 'location:x', which has no record"],
+        changed(Key(f"alias#{US}", "#NE#Lincoln#"), moves=[["000000000009"]]),
+        ["location US/NE/Lincoln: the redirect is damaged"],
+    ),
+    "the place of an alias": (
+        changed(Key(f"alias#{US}", "#NE#Lincoln#"), moves=[["000000000099", "000000000099", "x" * 8, US, "#O#"]]),
+        ["location US/NE/Lincoln: the redirect has a move at 000000000099 of the change log, which ends at 8"],
+    ),
+    "tokens of moves": (
+        changed(OMAHA, came_by="x"),
+        ["location US/NE/Omaha: attribute `came_by` is 'x', expected tokens of moves"],
     ),
     "the log": (
         removed(log_key(US, 3), log_key(US, 4)),
@@ -254,7 +266,7 @@ async def test_deleted_nodes_are_checked_many_at_a_time(store: Store) -> None:
         await asyncio.gather(*[writer.write(edit, ReadUsage()) for edit in some])
     check = Check(store, HIERARCHIES, AT)
     assert [one async for one in check.findings()] == []
-    assert check._reads.requests < 60
+    assert check.reads.requests < 60
 
 
 async def test_nothing_is_found_in_an_empty_table(store: Store) -> None:
@@ -318,6 +330,29 @@ async def test_two_reordered_siblings_with_one_rank_are_found(store: Store, plac
     first, last = sorted(places)
     assert found in ([f"location {last}: attribute `rank` is the same as that of {first}"],
                      [f"location {first}: attribute `rank` is the same as that of {last}"])  # fmt: skip
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+async def test_a_tree_that_is_written_to_all_the_time_is_named_as_not_checked(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(store)
+    await change(store, NE, kids={"CITY": 4})
+    monkeypatch.setattr("store.checking.trees.ATTEMPTS", 3)
+    get, names, is_writing = store.get, iter(range(100)), False
+
+    async def get_and_write(keys: Any, reads: ReadUsage, *, strong: bool = False) -> Any:
+        nonlocal is_writing
+        found = await get(keys, reads, strong=strong)
+        if not is_writing and list(keys) == [tree_version_key(US)]:
+            is_writing = True
+            await load(store, wanted_of([(f"US/NE/N{next(names)}", "CITY")]), LoadResult())
+            is_writing = False
+        return found
+
+    monkeypatch.setattr(store, "get", get_and_write)
+    problem = "the tree was not checked, since other writes to it did not stop; check again later"
+    assert await findings(store) == [f"location US: {problem}"]
 
 
 async def test_only_the_given_hierarchies_are_checked(store: Store) -> None:

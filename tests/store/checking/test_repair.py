@@ -21,7 +21,8 @@ pytestmark = pytest.mark.extenddb
 
 LASTING = {  # what only the node or its history said, so that nothing tells how it was
     "name", "revision", "many revisions", "a revision gone back", "a revision that is no number", "updated_at",
-    "changed_by", "an own attribute", "a former state", "a former state that says another revision",
+    "changed_by", "the place of an alias", "tokens of moves", "an own attribute", "a former state",
+    "a former state that says another revision",
     "the state of a deleted node", "a deleted node without a revision", "an alias", "the log", "the end of the log",
     "a key that is not in normal form", "a key that is none",
 }  # fmt: skip

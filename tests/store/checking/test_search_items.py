@@ -1,7 +1,7 @@
 """Check and repair of search items, on both stores, with damage of every kind and after any moves."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +13,13 @@ from store.checking.repair import Repair
 from store.edits.create_update import Update
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
+from store.kinds.search import marker_key
 from store.model.attributes import Attribute, Kind, Value
 from store.model.hierarchy import Hierarchy, Search, SearchScope
 from store.model.items import Change, Delete, Item, Put, key_of
 from store.model.keys import node_key
 from store.model.paths import parse_path
 from store.search.lineage import id_hash
-from store.search.node_items import marker_key
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writer.writer import Writer
@@ -215,7 +215,7 @@ async def test_writes_between_the_reads_of_a_check_give_no_findings(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(store)
-    get, numbers, gets = store.get, itertools.count(), itertools.count(1)
+    get, scan, numbers, gets = store.get, store.scan, itertools.count(), itertools.count(1)
     busy = False
 
     async def get_and_write(keys: Any, reads: ReadUsage, *, strong: bool = False) -> Any:
@@ -228,7 +228,14 @@ async def test_writes_between_the_reads_of_a_check_give_no_findings(
             busy = False
         return found
 
+    async def scan_slowly(reads: ReadUsage) -> AsyncIterator[list[Item]]:
+        async for page in scan(reads):
+            for start in range(0, len(page), 5):
+                await store.get([], reads)
+                yield page[start : start + 5]
+
     monkeypatch.setattr(store, "get", get_and_write)
-    for _ in range(10):
+    monkeypatch.setattr(store, "scan", scan_slowly)
+    for _ in range(6):
         assert await findings(store) == []
     assert next(numbers) > 10

@@ -6,13 +6,12 @@ A thorough run has all tests of the store there.
 import os
 import subprocess
 import sys
-import sysconfig
-from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 from packaging.version import Version
 
+from tests import environments
 from tests.engines import Engine
 from tests.selection import thorough
 
@@ -22,13 +21,13 @@ INSTALL_SECONDS, TEST_SECONDS, ALL_SECONDS = 200, 400, 3_000
 HERE, PROTOCOL = "tests/store/dynamodb", "tests/store/engine/test_protocol.py"
 CREDENTIALS, TLS = f"{HERE}/test_credentials.py", f"{HERE}/test_tls.py"
 TESTS = [
-    f"{HERE}/test_fast_reads.py",
+    f"{HERE}/test_client.py",
     f"{CREDENTIALS}::test_the_client_is_made_by_aioboto3_where_it_is_installed",
     f"{CREDENTIALS}::test_credentials_are_refreshed_before_they_expire[instance]",
     f"{CREDENTIALS}::test_credentials_are_refreshed_before_they_expire[sso session]",
     f"{CREDENTIALS}::test_rejected_credentials_are_replaced_by_newer_ones[web identity]",
     f"{TLS}::test_the_right_name_is_accepted_on_both_paths",
-    f"{TLS}::test_any_other_certificate_is_refused_by_the_library[another name]",
+    f"{TLS}::test_any_other_certificate_is_refused_on_both_paths[another name]",
     f"{TLS}::test_no_variable_turns_the_verification_off",
     f"{PROTOCOL}::test_every_kind_of_value_comes_back_as_it_was[dynamodb]",
     f"{PROTOCOL}::test_all_failed_conditions_are_reported[dynamodb]",
@@ -52,17 +51,9 @@ def run(*command: str | Path, seconds: float, **environment: str) -> str:
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of an environment with the packages of this one, but aiobotocore 3 and no aioboto3."""
     folder = tmp_path_factory.mktemp("environment")
-    run(sys.executable, "-m", "venv", "--without-pip", folder, seconds=INSTALL_SECONDS)
-    interpreter = folder / "bin" / "python"
-    site = Path(run(interpreter, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", seconds=60).strip())
-    versions = []
-    for package in distributions(path=[sysconfig.get_path("purelib")]):
-        if package.name not in LEFT_OUT:
-            versions.append(f"{package.name}=={package.version}")
-            for name in {file.parts[0] for file in package.files or () if file.parts[0] != ".."}:
-                if not (site / name).exists():
-                    (site / name).symlink_to(Path(sysconfig.get_path("purelib"), name))
-    (folder / "versions.txt").write_text("\n".join(versions))
+    kept = {name: version for name, version in environments.versions().items() if name not in LEFT_OUT}
+    interpreter = environments.linked(folder / "made", kept)
+    (folder / "versions.txt").write_text("\n".join(f"{name}=={version}" for name, version in kept.items()))
     pip = [sys.executable, "-m", "pip", "--python", interpreter, "install", "--quiet", "--no-compile"]
     # With the versions of what is there, pip replaces nothing behind the links.
     run(*pip, "--constraint", folder / "versions.txt", "aiobotocore>=3,<4", seconds=INSTALL_SECONDS)

@@ -1,4 +1,4 @@
-"""Credentials of every kind are refreshed under the direct calls, before they expire and when they are rejected."""
+"""Credentials of every kind are refreshed before they expire and when they are rejected."""
 
 import asyncio
 import uuid
@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from store.dynamodb.aws.credentials import SessionCredentials
-from store.dynamodb.aws.session import make_client, open_session
+from store.dynamodb.aws_session import make_client, open_session
 from store.dynamodb.store import DynamoDBStore
 from store.engine.usage import ReadUsage
 from store.errors import Unavailable
@@ -40,10 +39,10 @@ def key_of(call: Call) -> str:
     return call.headers["Authorization"].partition("Credential=")[2].partition("/")[0]
 
 
-def seen(proxy: Proxy) -> list[tuple[str, bool]]:
-    """Key of each call, and whether it was made directly; each with the session token of its key."""
+def seen(proxy: Proxy) -> list[str]:
+    """Key of each call, each with the session token of its key."""
     assert all(call.headers["X-Amz-Security-Token"] == f"token of {key_of(call)}" for call in proxy.calls)
-    found = [(key_of(call), "amz-sdk-request" not in call.headers) for call in proxy.calls]
+    found = [key_of(call) for call in proxy.calls]
     proxy.calls.clear()
     return found
 
@@ -92,13 +91,13 @@ async def test_credentials_are_refreshed_before_they_expire(
     async with store_at(proxy, table) as store:
         for _ in range(2):
             await read(store)
-        assert seen(proxy) == [("FIRST", False), ("FIRST", True)]
+        assert seen(proxy) == ["FIRST", "FIRST"]
         sources.issue("SECOND", 60)
         if kind == "instance":  # whose credentials botocore uses for longer, whatever their expiry
             let_hours_pass(monkeypatch)
         for _ in range(2):
             await read(store)
-        assert seen(proxy) == [("SECOND", False), ("SECOND", True)]
+        assert seen(proxy) == ["SECOND", "SECOND"]
     if kind in ("container", "web identity"):
         assert (sources.shown[0], sources.shown[-1]) == ("proof for FIRST", "proof for SECOND")
     if kind == "sso session":
@@ -123,8 +122,22 @@ async def test_rejected_credentials_are_replaced_by_newer_ones(
         await asyncio.gather(*[read(store) for _ in range(10)], store.commit([Put(ITEMS[0])]))
         seen(proxy)
         await read(store)
-        assert seen(proxy) == [("SECOND", True)]
+        assert seen(proxy) == ["SECOND"]
     assert sources.given - given == (0 if kind in ("file", "process") else 1)
+
+
+async def test_administration_too_takes_newer_credentials(sources: Sources, proxy: CheckingProxy, table: str) -> None:
+    sources.issue("FIRST", 600)
+    sources.use_file()
+    async with store_at(proxy, table) as store:
+        await store.describe()
+        assert set(seen(proxy)) == {"FIRST"}
+        proxy.rejected.add("FIRST")
+        sources.issue("SECOND", 600)
+        sources.use_file()
+        await store.describe()
+        assert [proxy.calls[0].operation, proxy.calls[-1].operation] == ["DescribeTable", "GetItem"]
+        assert seen(proxy).count("FIRST") == 1
 
 
 async def test_a_rejected_key_is_replaced_as_an_expired_session_is(
@@ -141,7 +154,7 @@ async def test_a_rejected_key_is_replaced_as_an_expired_session_is(
         await read(store)
         seen(proxy)
         await read(store)
-        assert {key for key, _ in seen(proxy)} == {"SECOND"}
+        assert set(seen(proxy)) == {"SECOND"}
 
 
 @pytest.mark.parametrize("kind", ["environment", "container"])
@@ -175,13 +188,13 @@ async def test_a_source_that_fails_is_reported_until_it_works_again(
         assert proxy.calls == []
         sources.issue("SECOND", 60)
         await read(store)
-        assert {key for key, _ in seen(proxy)} == {"SECOND"}
+        assert set(seen(proxy)) == {"SECOND"}
 
 
 async def test_credentials_that_come_after_the_start_are_found(
     sources: Sources, proxy: CheckingProxy, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("store.dynamodb.aws.credentials.SEARCH_SECONDS", 0)
+    monkeypatch.setattr("store.dynamodb.aws_session.SEARCH_SECONDS", 0)
     async with store_at(proxy, table) as store:
         with pytest.raises(Unavailable, match="none were found"):
             await read(store)
@@ -191,8 +204,8 @@ async def test_credentials_that_come_after_the_start_are_found(
 
 
 async def test_the_client_is_made_by_aioboto3_where_it_is_installed() -> None:
-    session = await open_session(SessionCredentials("eu-west-1", "http://127.0.0.1:9"))
-    async with make_client(session, "http://127.0.0.1:9", region_name="eu-west-1") as client:
+    session, keys = open_session(), {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
+    async with make_client(session, "http://127.0.0.1:9", region_name="eu-west-1", **keys) as client:
         assert client.meta.service_model.service_name == "dynamodb"
     paths = [Path(path).parent.name for path in session.get_component("data_loader").search_paths]
     assert ("boto3" in paths) == (find_spec("aioboto3") is not None)

@@ -1,7 +1,6 @@
 """HTTP connections: reuse, limits, timeouts and invalid responses."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from urllib.parse import SplitResult, urlsplit
@@ -10,7 +9,7 @@ import httptools
 import pytest
 
 from store.dynamodb import http_connection
-from store.dynamodb.http_connection import Pool
+from store.dynamodb.http_connection import Connection, NotConnected, Pool
 
 Answers = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -22,8 +21,8 @@ async def serving(answers: Answers) -> AsyncIterator[SplitResult]:
         yield urlsplit(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
 
 
-def pool(limit: int = 4, seconds: float = 5.0) -> Pool:
-    return Pool(limit, seconds, seconds, ssl.create_default_context)
+def pool(url: SplitResult, limit: int = 4, seconds: float = 5.0) -> Pool:
+    return Pool(url, limit, seconds, seconds, None)
 
 
 def telling(*answers: bytes) -> tuple[Answers, list[int]]:
@@ -49,9 +48,9 @@ LAST = b"HTTP/1.1 503 Slow Down\r\nConnection: close\r\nContent-Length: 0\r\n\r\
 
 async def test_one_connection_serves_one_call_after_the_other() -> None:
     tell, heard = telling(WHOLE, CHUNKED, WHOLE)
-    lines = pool()
     async with serving(tell) as url:
-        replies = [await lines.post(url, b"asked") for _ in range(3)]
+        lines = pool(url)
+        replies = [await lines.post(b"asked") for _ in range(3)]
         lines.close()
     assert [(reply.status, reply.body) for reply in replies] == [(200, b"{}")] * 3
     assert replies[0].headers["x-amz-crc32"] == "7"
@@ -66,9 +65,9 @@ async def test_what_tells_of_an_answer_to_come_is_not_the_answer(pause: float) -
             await asyncio.sleep(pause)
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n" + asked)
 
-    lines = pool()
     async with serving(early) as url:
-        replies = [await lines.post(url, asked) for asked in (b"1", b"2", b"3")]
+        lines = pool(url)
+        replies = [await lines.post(asked) for asked in (b"1", b"2", b"3")]
         lines.close()
     assert [(reply.status, reply.body, "link" in reply.headers) for reply in replies] == [
         (200, asked, False) for asked in (b"1", b"2", b"3")
@@ -84,17 +83,17 @@ async def test_a_connection_on_which_more_comes_than_was_asked_is_not_used_again
         writer.write(whole[20:] + asked)
         writer.close()
 
-    lines = pool()
     async with serving(twice) as url:
-        assert [(await lines.post(url, asked)).body for asked in (b"1", b"2", b"3")] == [b"1", b"2", b"3"]
+        lines = pool(url)
+        assert [(await lines.post(asked)).body for asked in (b"1", b"2", b"3")] == [b"1", b"2", b"3"]
         lines.close()
 
 
 async def test_nothing_is_asked_over_a_connection_that_was_lost_at_once() -> None:
     tell, _ = telling(WHOLE)
-    lines = pool()
+    loop = asyncio.get_running_loop()
     async with serving(tell) as url:
-        line = await lines._open(url)
+        _, line = await loop.create_connection(lambda: Connection(loop), url.hostname, url.port)
         line.close()
         await asyncio.sleep(0)  # in which it hears of that
         await asyncio.sleep(0)
@@ -105,9 +104,9 @@ async def test_nothing_is_asked_over_a_connection_that_was_lost_at_once() -> Non
 
 async def test_a_connection_that_was_closed_is_not_used_again() -> None:
     tell, heard = telling(LAST)
-    lines = pool()
     async with serving(tell) as url:
-        assert [(await lines.post(url, b"asked")).status for _ in range(2)] == [503, 503]
+        lines = pool(url)
+        assert [(await lines.post(b"asked")).status for _ in range(2)] == [503, 503]
         lines.close()
     assert heard == [5, 5]
 
@@ -115,10 +114,10 @@ async def test_a_connection_that_was_closed_is_not_used_again() -> None:
 async def test_a_connection_that_lay_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_connection, "KEEP_SECONDS", 0.0)
     tell, heard = telling(WHOLE, WHOLE)
-    lines = pool()
     async with serving(tell) as url:
-        await lines.post(url, b"asked")
-        await lines.post(url, b"asked")
+        lines = pool(url)
+        await lines.post(b"asked")
+        await lines.post(b"asked")
         lines.close()
     assert heard == [5, 5]
 
@@ -138,9 +137,9 @@ async def test_as_many_connections_are_open_as_there_may_be() -> None:
         if not open_now:
             none_left.set()
 
-    lines = pool(limit=3)
     async with serving(tell) as url:
-        await asyncio.gather(*[lines.post(url, b"asked") for _ in range(20)])
+        lines = pool(url, limit=3)
+        await asyncio.gather(*[lines.post(b"asked") for _ in range(20)])
         assert (open_now, most) == (3, 3)
         lines.close()
         await none_left.wait()
@@ -157,15 +156,26 @@ async def test_as_many_connections_are_open_as_there_may_be() -> None:
 )  # fmt: skip
 async def test_what_is_no_whole_answer_is_an_error(answer: bytes, error: type[Exception]) -> None:
     tell, _ = telling(answer)
-    lines = pool()
     async with serving(tell) as url:
+        lines = pool(url)
         with pytest.raises(error):
-            await lines.post(url, b"asked")
+            await lines.post(b"asked")
+        lines.close()
+
+
+async def test_a_response_that_is_too_large_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connection, "MAX_BYTES", 100)
+    tell, _ = telling(WHOLE, WHOLE, b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + 99 * b" ")
+    async with serving(tell) as url:
+        lines = pool(url)
+        for _ in range(2):
+            assert (await lines.post(b"asked")).body == b"{}"
+        with pytest.raises(ConnectionError, match="100 bytes"):
+            await lines.post(b"asked")
         lines.close()
 
 
 async def test_nobody_waits_for_ever() -> None:
-    lines = pool(seconds=0.05)
     ended = asyncio.Event()
 
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -176,12 +186,14 @@ async def test_nobody_waits_for_ever() -> None:
         ended.set()
 
     async with serving(never) as url:
+        lines = pool(url, seconds=0.05)
         with pytest.raises(TimeoutError):
-            await lines.post(url, b"asked")
+            await lines.post(b"asked")
         await ended.wait()
         lines.close()
 
 
 async def test_a_port_where_nobody_listens_is_an_error_of_the_system() -> None:
-    with pytest.raises(OSError):  # noqa: PT011 - which one depends on the system
-        await pool().post(urlsplit("http://127.0.0.1:9/"), b"asked")
+    with pytest.raises(NotConnected) as caught:
+        await pool(urlsplit("http://127.0.0.1:9/")).post(b"asked")
+    assert isinstance(caught.value.__cause__, ConnectionRefusedError)

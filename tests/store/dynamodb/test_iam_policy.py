@@ -18,6 +18,7 @@ from store.model.items import Put
 from tests.engines import Engine
 from tests.proxy import Call, Proxy
 from tests.serving import serving
+from tests.user_errors import take_user_errors, with_user_errors
 
 pytestmark = pytest.mark.both_stores
 
@@ -41,12 +42,20 @@ READS = [
     '{ city(path: "US/NE/Nowhere") { id } changes(hierarchy: LOCATION, tree: "US") { changes { event } } }',
 ]
 WRITES = [
-    'mutation { createLocation(parent: "US/NE", key: "York", name: "York", attributes: { city: {} }) { node { id } } }',
-    'mutation { updateLocation(path: "US/NE/York", name: "York, NE", idempotencyKey: "1") { node { id } } }',
-    'mutation { renameLocation(path: "US/NE", key: "Nebraska") { node { id } } }',
-    'mutation { moveLocation(path: "US/Nebraska/York", to: "US") { node { id } } }',
-    'mutation { reorderLocation(path: "US/Nebraska/Omaha", first: true) { node { id } } }',
-    'mutation { deleteLocation(path: "US/Nebraska", policy: CASCADE) { node { id } } }',
+    """mutation { createLocation(
+      input: {parent: {path: "US/NE"}, key: "York", name: "York", attributes: { city: {} }}
+    ) { node { id } } }""",
+    """mutation { updateLocation(
+      input: {node: {path: "US/NE/York"}, name: "York, NE"}, idempotencyKey: "1"
+    ) { node { id } } }""",
+    'mutation { moveLocation(input: {node: {path: "US/NE"}, key: "Nebraska"}) { node { id } } }',
+    'mutation { moveLocation(input: {node: {path: "US/Nebraska/York"}, to: {parent: {path: "US"}}}) { node { id } } }',
+    'mutation { moveLocation(input: {node: {path: "US/Nebraska/Omaha"}, position: {first: true}}) { node { id } } }',
+    """mutation { editLocations(edits: [
+      {move: {node: {path: "US/Nebraska/Omaha"}, key: "Lincoln"}}
+      {move: {node: {path: "US/Nebraska/Lincoln"}, key: "Omaha"}}
+    ]) { nodes { id } } }""",
+    'mutation { deleteLocation(input: {node: {path: "US/Nebraska"}, policy: CASCADE}) { node { id } } }',
 ]
 
 
@@ -86,8 +95,9 @@ class Recorded:
             with serving(create_app()) as server, httpx.Client(base_url=server, timeout=30) as client:
                 assert client.get("/readyz").status_code == 200
                 for query in queries:
-                    answer = client.post("/graphql", json={"query": query}).json()
+                    answer = client.post("/graphql", json={"query": with_user_errors(query)}).json()
                     assert "errors" not in answer, (query, answer)
+                    assert take_user_errors(answer["data"]) == [], query
 
         await asyncio.to_thread(asked)
 
@@ -135,7 +145,7 @@ async def test_each_use_of_a_table_calls_what_its_policy_allows_and_nothing_else
 
 def test_no_call_in_the_code_is_missing_in_the_policies() -> None:
     text = "\n".join(file.read_text() for file in (ROOT / "store" / "dynamodb").glob("*.py"))
-    called = {name.title().replace("_", "") for name in re.findall(r'\.call\(\s*"(\w+)"', text)}
+    called = set(re.findall(r'\.call\(\s*"(\w+)"', text))
     transactions = {name for name in called if name.startswith("Transact")}
     assert transactions <= {"TransactWriteItems", "TransactGetItems"}
     in_transactions = {"ConditionCheckItem", "DeleteItem", "PutItem"}

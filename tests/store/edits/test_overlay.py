@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from store.edits.overlay import NotCombinable, WriteOverlay
+from store.edits.reader import NotCombinable, WriteOverlay
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict

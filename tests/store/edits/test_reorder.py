@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.edits.reorder import Reorder, Side
+from store.edits.sibling_order import Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.items import Put
@@ -14,6 +14,7 @@ from store.model.ranks import evenly_spaced_ranks, is_manual, rank_between
 from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
+from tests.reordering import reorder
 from tests.store.writer.test_writer import plant, write
 
 
@@ -48,7 +49,7 @@ async def test_all_siblings_get_new_ranks_where_no_key_fits_between_two(store: S
     for key, last in (("a", "V"), ("b", "W")):
         rank = "CATEGORY##" + "V" * 1013 + last
         await store.commit([Put({**nodes[f"category#r#{key}#"], "rank": rank})])
-    await write(store, Reorder(CATEGORY, ("r", "c"), Side.AFTER, ("r", "a")))
+    await write(store, reorder(CATEGORY, ("r", "c"), Side.AFTER, ("r", "a")))
     nodes = await invariants.nodes(store, "category")
     ranked = sorted((item["rank"], item["sk"]) for item in nodes.values() if item["sk"] != "#")
     assert [sk for _, sk in ranked] == ["#a#", "#c#", "#b#"]
@@ -59,7 +60,7 @@ async def test_all_siblings_get_new_ranks_where_no_key_fits_between_two(store: S
 async def test_a_reorder_writes_the_moved_node_alone(store: Store) -> None:
     await plant(store, [("r",), *[("r", f"n{n}") for n in range(9)]])
     plan = (
-        await Writer(store).write(Reorder(CATEGORY, ("r", "n7"), Side.FIRST), ReadUsage(), EditOptions(dry_run=True))
+        await Writer(store).write(reorder(CATEGORY, ("r", "n7"), Side.FIRST), ReadUsage(), EditOptions(dry_run=True))
     ).dry_run
     assert plan is not None
     assert plan.nodes == 1

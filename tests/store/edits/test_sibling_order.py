@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 
 from store.connect import opened
-from store.edits.reorder import Reorder, Side
+from store.edits.sibling_order import Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.ranges import siblings
 from store.transfer.export import count
 from tests.hierarchies import CATEGORY
+from tests.reordering import reorder
 from tests.store.background_moves.journaled import write
 from tests.store.model.test_undefined_values import exported, taken
 
@@ -18,7 +19,7 @@ LINES = [{"path": path.split("/"), "level": "CATEGORY"} for path in ("a", "a/1",
 
 
 async def reordered(store: Store, path: str, side: Side, beside: str = "") -> None:
-    await write(store, Reorder(CATEGORY, tuple(path.split("/")), side, tuple(beside.split("/")) if beside else None))
+    await write(store, reorder(CATEGORY, tuple(path.split("/")), side, tuple(beside.split("/")) if beside else None))
 
 
 async def children(store: Store, partition: str = "category#a#") -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from store.edits.transaction_batches import Step, in_transactions
+from store.edits.transaction import Step, in_transactions
 from store.model.items import MAX_BATCH_BYTES, Delete
 from store.model.keys import Key
 

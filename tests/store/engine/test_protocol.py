@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, Conflict, NoTable
+from store.metadata.move_record import Move, MoveState
 from store.model.items import ABSENT, MAX_ITEM_BYTES, Change, Check, Delete, Item, Put, key_of
 from store.model.keys import Index, Key, node_key
 from store.model.ranges import (
@@ -54,6 +56,20 @@ TREE = [
     node("US"), node("US", "NE"), node("US", "NE", "Omaha"), node("US", "NE", "Lincoln"), node("US", "NEVADA"),
     node("US", "NEVADA", "Reno"), node("US", "NY"), node("US", "NY", "New York"), node("FR"), node("FR", "Paris"),
 ]  # fmt: skip
+
+
+# -- moves -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_store_that_knows_without_a_read_says_whether_moves_are_running(store):
+    is_known = store.token() is not None
+    move = Move("m1", node_key("location", ("US",)), None, "location:US", MoveState.COPYING, 1, 0, 1, 0, "2026-11-20")
+    ended = replace(move, state=MoveState.DONE, ended_at="2026-11-21", lease=time.time())
+    await put(store, *TREE)
+    for item, may_have in ((None, False), (move.item(), True), (ended.item(), False)):
+        if item is not None:
+            await put(store, item)
+        assert store.may_have_moves() is (may_have or not is_known)
 
 
 # -- get ---------------------------------------------------------------------------------------------------------------

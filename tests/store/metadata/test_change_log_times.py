@@ -22,7 +22,7 @@ CITIES: list[Told] = [("US", "COUNTRY"), *[(f"US/C{number}", "CITY", {"populatio
 class Slow:
     """A store of small transactions, each of which takes a while."""
 
-    max_changes = 12
+    max_changes = max_commit_changes = 12
 
     def __init__(self, store: Store) -> None:
         self._store = store

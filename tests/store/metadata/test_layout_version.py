@@ -27,9 +27,9 @@ async def set_layout(url: str, version: object) -> None:
         where = {"TableName": store.table}  # type: ignore[attr-defined]
         aws: DynamoDBClient = store.client  # type: ignore[attr-defined]
         if version is None:
-            await aws.call("delete_item", **where, Key=encode({"pk": "!", "sk": "layout"}))
+            await aws.call("DeleteItem", **where, Key=encode({"pk": "!", "sk": "layout"}))
         else:
-            await aws.call("put_item", **where, Item=encode({"pk": "!", "sk": "layout", "version": version}))  # type: ignore[dict-item]
+            await aws.call("PutItem", **where, Item=encode({"pk": "!", "sk": "layout", "version": version}))  # type: ignore[dict-item]
 
 
 async def test_a_new_table_has_the_layout_of_this_version(store: Store, store_url: str) -> None:

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from store.errors import BadInput
-from store.model.languages import MAX_REQUESTED, canonical_language, lookup
+from store.model.names import MAX_REQUESTED, canonical_language, lookup
 
 CANONICAL = {
     "de": "de", "DE-at": "de-AT", "ZH-HANT-tw": "zh-Hant-TW", "sl-ROZAJ-Biske": "sl-rozaj-biske", "es-419": "es-419",

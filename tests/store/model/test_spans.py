@@ -5,7 +5,7 @@ from itertools import pairwise, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.model.spans import (
+from store.model.ranges import (
     EVERYTHING,
     Span,
     Spans,

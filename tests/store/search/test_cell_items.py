@@ -15,8 +15,9 @@ from store.edits.create_update import Update
 from store.edits.move import Move
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
+from store.errors import BadData
 from store.model.hierarchy import Search, SearchScope
-from store.model.items import Change, Delete, Item, Put, key_of, size_of
+from store.model.items import Change, Delete, Item, Put, canonical_item, key_of, size_of
 from store.model.keys import Index
 from store.model.records import Record
 from store.search.cell_items import CellItem, cell_items, nearest_after, run_range
@@ -67,9 +68,10 @@ def test_decimals_are_places_and_a_hierarchy_without_location_has_no_items():
 
 
 @pytest.mark.parametrize("change", [{"latitude": "x"}, {"longitude": None}, {"at": "US"}, {"line": 3}, {"sk": "abc"}])
-def test_a_damaged_item_is_none(change):
+def test_a_damaged_item_is_bad_data(change):
     (item,) = cell_items(LOCATION, city(latitude=41.25, longitude=-95.9), LINE)
-    assert CellItem.of("location", item | change) is None
+    with pytest.raises(BadData, match=r'The item "cells/location#.*is damaged'):
+        CellItem.of("location", item | change)
 
 
 @given(st.floats(-90, 90), st.floats(-180, 179.9), st.floats(-2, 2), st.floats(-2, 2), st.floats(1, 300))
@@ -124,3 +126,10 @@ async def test_damage_is_found_and_repaired_also_after_moves(store, what):
     assert [one.is_fixed async for one in Repair(Check(store, {"location": LOCATION}, AT)).run()] == [True]
     assert await findings(store) == []
     await invariants.check(store, {"location": LOCATION})
+
+
+@pytest.mark.parametrize(("latitude", "stored"), [(41.0, "41"), (1e-200, "0"), (-0.0, "0"), (41.25, "41.25")])
+def test_the_numbers_of_a_cell_item_are_as_they_are_stored(latitude: float, stored: str) -> None:
+    (item,) = cell_items(LOCATION, city(latitude=latitude, longitude=2.5), LINE)
+    assert repr(item["latitude"]) == stored
+    assert canonical_item(item) == item

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from store.errors import BadData
 from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Hierarchy, Search, SearchScope
 from store.model.items import size_of
@@ -127,7 +128,8 @@ def test_a_hierarchy_without_search_has_no_items() -> None:
 @pytest.mark.parametrize(
     "damage", [{"rank": 1}, {"rank": "x"}, {"at": None}, {"line": 3}, {"names": ["x"]}, {"others": 1}]
 )
-def test_a_damaged_item_is_none(damage: dict[str, Any]) -> None:
+def test_a_damaged_item_is_bad_data(damage: dict[str, Any]) -> None:
     (item,) = word_items(SEARCHED, city("Omaha", "omaha"), LINE)
     assert item["sk"].startswith(fold("OMAHA"))
-    assert WordItem.of("location", {**item, **damage}) is None
+    with pytest.raises(BadData, match=r'The item "words/location#o", "omaha.*" is damaged'):
+        WordItem.of("location", {**item, **damage})

@@ -7,8 +7,11 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +22,10 @@ from store.model.items import ABSENT, Put
 from store.model.keys import Index, Key
 from store.model.ranges import KeyRange, below
 from store.retry import RetryPolicy
-from store.sqlite.store import LARGE_CHANGES, PURGE_ITEMS, SQLiteStore
+from store.sqlite.store import MAX_CHANGES, PURGE_ITEMS, ROWS, SQLiteStore
 
 ALL = KeyRange(Index.TABLE, "t", "!", "~")
+DISK_SECONDS = 60  # until a test that has forgotten its commit fails
 
 
 def run(code: str, *arguments: object) -> subprocess.Popen[str]:
@@ -249,7 +253,7 @@ async def test_reads_continue_while_another_process_writes_and_a_commit_waits(tm
         assert [item["sk"] for item in await store.range(ALL, ReadUsage())] == ["b"]
 
 
-LARGE = [Put({"pk": "t", "sk": f"n{n:05}", "n": n}, ABSENT) for n in range(3 * LARGE_CHANGES)]
+LARGE = [Put({"pk": "t", "sk": f"n{n:05}", "n": n}, ABSENT) for n in range(3 * MAX_CHANGES)]
 
 
 async def test_a_large_commit_yields_and_is_visible_as_a_whole(
@@ -257,7 +261,7 @@ async def test_a_large_commit_yields_and_is_visible_as_a_whole(
 ) -> None:
     async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
         await store.create()
-        before, counts = store.version(), []
+        before, counts = store.token(), []
         commit = asyncio.create_task(store.commit(LARGE))
         while not commit.done():
             counts.append(await store.count(ALL, ReadUsage()))
@@ -266,7 +270,22 @@ async def test_a_large_commit_yields_and_is_visible_as_a_whole(
         assert len(counts) > 3
         assert set(counts) <= {0, len(LARGE)}
         assert await store.count(ALL, ReadUsage()) == len(LARGE)
-        assert store.version() != before
+        assert store.token() != before
+
+
+async def test_a_commit_of_a_background_move_yields_between_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.concurrency.SLICE_SECONDS", 0.0)  # so that each look yields
+    async with SQLiteStore(str(tmp_path / "clade.db")) as store:
+        await store.create()
+        commit, turns = asyncio.create_task(store.commit(LARGE[:MAX_CHANGES])), 0
+        while not commit.done():
+            assert await store.get([LARGE[0].key], ReadUsage()) in ([None], [LARGE[0].item])
+            turns += 1
+            await asyncio.sleep(0)
+        await commit
+        assert turns > MAX_CHANGES / ROWS
 
 
 async def test_a_small_commit_beside_a_large_one_waits_for_it(tmp_path: Path) -> None:
@@ -313,6 +332,68 @@ async def test_a_large_commit_is_rejected_by_one_failed_condition(tmp_path: Path
         with pytest.raises(Conflict):
             await store.commit(LARGE)
         assert await store.count(ALL, ReadUsage()) == 1
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Each commit waits in SQLite until the event is set, as it does for the disk."""
+    ready = threading.Event()
+    ready.set()
+
+    def wait(statement: str) -> None:
+        if statement == "COMMIT":
+            assert ready.wait(DISK_SECONDS)
+
+    def slow(*arguments: str, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **options)
+        connection.set_trace_callback(wait)
+        return connection
+
+    connect = sqlite3.connect
+    monkeypatch.setattr("sqlite3.connect", slow)
+    yield ready
+    ready.set()
+
+
+async def test_reads_continue_while_a_commit_waits_for_the_disk(tmp_path: Path, disk: threading.Event) -> None:
+    async with SQLiteStore(str(tmp_path / "clade.db")) as store:
+        await store.create()
+        await store.commit([Put({"pk": "t", "sk": "a", "n": 1})])
+        disk.clear()
+        commit = asyncio.create_task(store.commit([Put({"pk": "t", "sk": "a", "n": 2})]))
+        for _ in range(4):
+            await asyncio.sleep(0.05)
+            assert await store.get([Key("t", "a")], ReadUsage()) == [{"pk": "t", "sk": "a", "n": 1}]
+        assert not commit.done()
+        disk.set()
+        await commit
+        assert await store.get([Key("t", "a")], ReadUsage()) == [{"pk": "t", "sk": "a", "n": 2}]
+
+
+async def test_a_commit_that_waits_for_the_disk_is_made_also_if_it_is_cancelled(
+    tmp_path: Path, disk: threading.Event
+) -> None:
+    async with SQLiteStore(str(tmp_path / "clade.db")) as store:
+        await store.create()
+        disk.clear()
+        commit = asyncio.create_task(store.commit([Put({"pk": "t", "sk": "a"})]))
+        await asyncio.sleep(0.1)
+        assert commit.cancel()
+        asyncio.get_running_loop().call_later(0.1, disk.set)
+        with pytest.raises(asyncio.CancelledError):
+            await commit
+        disk.clear()
+        asyncio.get_running_loop().call_later(0.4, disk.set)
+
+        async def in_time() -> None:
+            async with asyncio.timeout(0.1):
+                await store.commit([Put({"pk": "t", "sk": "b"})])
+                await asyncio.sleep(0)
+
+        with pytest.raises(TimeoutError):
+            await in_time()
+        await store.commit([Put({"pk": "t", "sk": "c"})])
+        assert [item["sk"] for item in await store.range(ALL, ReadUsage())] == ["a", "b", "c"]
 
 
 async def test_a_commit_that_waits_too_long_for_another_process_is_unavailable(
@@ -399,17 +480,17 @@ async def _plan_of(other: sqlite3.Connection, store: SQLiteStore, verb: object, 
 async def test_the_version_differs_after_any_write_by_any_process_and_not_otherwise(tmp_path: Path) -> None:
     path = str(tmp_path / "clade.db")
     async with SQLiteStore(path) as store, SQLiteStore(path) as other:
-        assert store.version() is None
+        assert store.token() is None
         await store.create()
-        versions = [store.version()]
+        versions = [store.token()]
         await store.commit([Put({"pk": "t", "sk": "a"})])
-        versions.append(store.version())
+        versions.append(store.token())
         await other.commit([Put({"pk": "t", "sk": "b"})])
-        versions.append(store.version())
+        versions.append(store.token())
         assert len(set(versions)) == 3
         await store.range(ALL, ReadUsage())
         await other.range(ALL, ReadUsage())
-        assert store.version() == versions[-1]
+        assert store.token() == versions[-1]
 
 
 async def test_commits_are_flushed_to_the_disk(tmp_path: Path) -> None:

@@ -5,27 +5,27 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from datetime import date
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pyarrow
 import pytest
 from pyarrow import parquet
 
 from store.errors import BadInput
 from store.transfer.formats import excel, json_file
-from store.transfer.formats.columns import read_csv
 from store.transfer.formats.excel import excel_table
-from store.transfer.formats.geojson import geojson_table
-from store.transfer.formats.json_file import read_document
+from store.transfer.formats.json_file import geojson_table, json_table, read_document, read_objects
 from store.transfer.formats.lines import read_jsonl
 from store.transfer.formats.parquet import parquet_table
-from store.transfer.formats.row_reader import LevelColumns
-from store.transfer.formats.table import read_table
+from store.transfer.formats.table_rows import LevelColumns, Table
 from store.transfer.rows import Rejection
+from tests.level_columns import read_csv, read_table
 
 COUNTRIES = [LevelColumns("COUNTRY", "Country")]
 ROWS = 150_000
@@ -96,6 +96,85 @@ def test_documents_that_are_read_whole_have_a_largest_size(tmp_path: Path, monke
         excel_table(tmp_path / "x.xlsx")
 
 
+def deep(depth: int, inner: object = 1) -> object:
+    """A list in an object in a list …, so many times."""
+    for _ in range(depth):
+        inner = {"a": [inner]}
+    return inner
+
+
+def test_a_table_has_a_largest_number_of_columns_in_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("csv_file", "table_rows"):
+        monkeypatch.setattr(f"store.transfer.formats.{module}.MAX_COLUMNS", 20)
+    names = [f"c{number}" for number in range(21)]
+    table, objects, columns = tmp_path / "x.csv", tmp_path / "x.json", tmp_path / "x.parquet"
+    table.write_text(",".join(names) + "\n")
+    # No object has too many, but all have together.
+    objects.write_bytes(orjson.dumps([dict.fromkeys(names[:-1], 1), {names[-1]: 1}]))
+    parquet.write_table(pyarrow.table({name: [1] for name in names}), columns)
+    for file, read in ((table, csv_header), (objects, read_json), (columns, parquet_table)):
+        with pytest.raises(BadInput, match=f"{file.name} has 21 columns; at most 20 are read"):
+            read(file)
+    objects.write_bytes(orjson.dumps([dict.fromkeys(names[:-1], 1)]))
+    assert len(read_json(objects).header) == 20
+
+
+def csv_header(file: Path) -> object:
+    return list(read_csv(COUNTRIES, file))
+
+
+def read_json(file: Path) -> Table:
+    return json_table(file, read_objects(file))
+
+
+def test_objects_have_a_largest_depth(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    for depth, message in ((33, None), (34, "An object is nested more than 32 times")):
+        text: object = 1
+        for _ in range(depth):
+            text = {"a": text}
+        file.write_bytes(orjson.dumps([text]))
+        with pytest.raises(BadInput, match=message) if message else nullcontext():
+            read_json(file)
+    for depth, message in ((33, None), (34, "Lists of objects are nested more than 32 times")):
+        file.write_bytes(orjson.dumps([deep(depth)]))
+        with pytest.raises(BadInput, match=message) if message else nullcontext():
+            read_json(file)
+
+
+def test_a_document_of_many_values_is_too_large_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three bytes each object is 200 in memory."""
+    monkeypatch.setattr(json_file, "MAX_JSON_MEMORY", 10_000)
+    file = tmp_path / "x.json"
+    file.write_text(f"[{','.join(['{}'] * 30)}]")
+    assert len(read_document(file)) == 30
+    for text in ("{},", "[],", "1,"):
+        file.write_text(f"[{text * 300}1]")
+        with pytest.raises(BadInput, match=r"x\.json is a JSON document of too many values; write it as JSON lines"):
+            read_document(file)
+
+
+def test_a_row_group_that_unpacks_to_very_much_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.transfer.formats.parquet.MAX_CHUNK_BYTES", 1_000)
+    file = tmp_path / "x.parquet"
+    parquet.write_table(
+        pyarrow.table({"Country": ["x" * 100_000] * 10}), file, use_dictionary=False, compression="gzip"
+    )
+    with pytest.raises(BadInput, match=r'Column "Country" of x\.parquet has 10 values and .*write smaller row groups'):
+        parquet_table(file)
+    monkeypatch.undo()
+    monkeypatch.setattr("store.transfer.formats.parquet.MAX_VALUES", 5)
+    parquet.write_table(pyarrow.table({"Country": [["US"]] * 6}), file)
+    with pytest.raises(BadInput, match="has 6 values"):
+        parquet_table(file)
+    parquet.write_table(pyarrow.table({"Country": ["US"] * 6}), file)
+    assert len(list(parquet_table(file).rows())) == 6
+
+
 def test_rows_beside_one_that_is_too_large_are_the_same_in_every_type(tmp_path: Path) -> None:
     """Long values are read as references to a dictionary, and rows piece by piece."""
     types: dict[str, tuple[pyarrow.DataType, Any]] = {
@@ -124,8 +203,30 @@ def test_rows_beside_one_that_is_too_large_are_the_same_in_every_type(tmp_path: 
     assert large[1] == "The row has more than 10,000,000 bytes, or a value of more than 4,000,000."
 
 
+@pytest.mark.parametrize(
+    ("column", "of"),
+    [
+        (pyarrow.string(), lambda text: text),
+        (pyarrow.list_(pyarrow.string()), lambda text: [text]),
+        (pyarrow.struct([("x", pyarrow.string())]), lambda text: {"x": text}),
+        (pyarrow.map_(pyarrow.string(), pyarrow.string()), lambda text: [("x", text)]),
+        (pyarrow.list_(pyarrow.struct([("x", pyarrow.string())])), lambda text: [{"x": text}]),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_value_that_is_too_large_is_found_in_any_row(
+    tmp_path: Path, column: pyarrow.DataType, of: Callable[[str], object], place: int
+) -> None:
+    rows = [{"c": of("x" * 4_000_001 if row == place else "y"), "more": "z" * 3_900_000} for row in range(3)]
+    file = tmp_path / "x.parquet"
+    schema = pyarrow.schema([("c", column), ("more", pyarrow.string())])
+    parquet.write_table(pyarrow.Table.from_pylist(rows, schema), file)
+    reasons = [reason for _, _, reason in parquet_table(file).rows()]
+    assert [reason is not None for reason in reasons] == [row == place for row in range(3)]
+
+
 def test_the_libraries_of_the_extra_are_imported_only_when_needed() -> None:
-    code = "import sys, commands.importing.run; sys.exit(bool({'pyarrow', 'python_calamine'} & sys.modules.keys()))"
+    code = "import sys, commands.importing.job; sys.exit(bool({'pyarrow', 'python_calamine'} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 

@@ -10,10 +10,11 @@ from store.model.hierarchy import Hierarchy
 from store.model.paths import format_path
 from store.transfer import formats
 from store.transfer.formats import Format
-from store.transfer.formats.columns import LevelColumns, read_csv
 from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
+from store.transfer.formats.table_rows import LevelColumns
 from store.transfer.rows import ImportPlan, Node
 from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
+from tests.level_columns import read_csv
 
 PLACES = partial(
     read_csv,

@@ -223,7 +223,6 @@ async def test_many_children_need_many_transactions_and_each_leaves_all_counts_r
     assert (await record(store, "US/NE/Omaha")).kids == {"POSTAL_CODE": len(streets) + 1}
     outcome = await imported(store, NEBRASKA, prune=True)
     assert outcome.removed == {"POSTAL_CODE": len(streets)}
-    assert outcome.commits > 1
 
 
 async def test_removals_continue_after_a_stop(store: Store) -> None:
@@ -410,12 +409,12 @@ class Stopped(Exception):
 
 
 class Stopping:
-    """A store that is interrupted after so many commits, or lets somebody else write in front of one."""
+    """A store of bounded commits that is interrupted after so many, or lets somebody else write in front of one."""
 
     def __init__(self, store: Store, commits: int) -> None:
         self._store = store
         self._commits = commits
-        self.max_changes = store.max_changes
+        self.max_changes = self.max_commit_changes = store.max_changes
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -473,6 +472,57 @@ async def test_imports_side_by_side_make_every_node_once(store: Store) -> None:
     await invariants.check(store)
     assert sum(outcome.added.total() for outcome in outcomes) == len(countries + cities)
     assert [outcome.added.total() + outcome.unchanged for outcome in outcomes] == [len(countries + cities)] * 3
+
+
+class Grouping(Disturbed):
+    """The same for an engine that bounds no commit."""
+
+    def __init__(self, store: Store, commits: int) -> None:
+        super().__init__(store, commits)
+        self.max_commit_changes = None
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+async def test_trees_are_committed_together(store: Store) -> None:
+    told: list[Told] = [(f"C{n}", "COUNTRY") for n in range(30)] + [(f"C{n}/{n}", "CITY") for n in range(30)]
+    outcome = await imported(store, told)
+    assert (outcome.commits, outcome.added.total()) == (1, 60)
+    assert (await imported(store, told)).unchanged == 60
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("times", [1, 3])
+async def test_what_was_to_be_committed_together_is_read_again_after_a_conflict(store: Store, times: int) -> None:
+    countries: list[Told] = [("US", "COUNTRY"), *[(f"C{n}", "COUNTRY") for n in range(5)]]
+    cities: list[Told] = [(f"{path}/{n}", "CITY") for path, _ in countries for n in range(4)]
+    await imported(store, countries[:3])
+    outcome, done = LoadResult(), list[int]()
+    told = [*countries, ("US/X", "CITY", {"population": "many"}), *cities]
+    await load(Grouping(store, times), wanted_of(told), outcome, on_nodes=done.append)
+    await invariants.check(store)
+    assert outcome.added.total() + outcome.unchanged == sum(done) == len(countries + cities)
+    assert list(reasons(outcome)) == [len(countries) + 1]
+    assert {path for path, *_ in countries + cities} < set(await paths(store))
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+async def test_progress_is_what_is_committed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("store.transfer.load.GROUP_BYTES", 1_000_000)
+    cities: list[Told] = [(f"US/{n}", "CITY") for n in range(3000)]
+    outcome = LoadResult()
+    seen: list[tuple[int, int]] = []
+
+    class Watched(Stopping):
+        async def commit(self, changes: Sequence[Any]) -> None:
+            seen.append((outcome.written, len(await invariants.nodes(store, "location"))))
+            await self._store.commit(changes)
+
+    watched = Watched(store, 0)
+    watched.max_commit_changes = None
+    await load(watched, wanted_of([("US", "COUNTRY"), *cities]), outcome)
+    assert len(seen) == outcome.commits > 2
+    assert all(told == held for told, held in seen)
+    assert outcome.written == len(cities) + 1
 
 
 async def test_a_changed_version_fails_the_whole_commit(store: Store) -> None:

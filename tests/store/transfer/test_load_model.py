@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,9 @@ from tests.selection import examples
 
 Path = tuple[str, ...]
 Model = dict[Path, dict[str, Any]]
+
+SMALL = 14  # changes of a transaction
+GROUP_BYTES = 10_000  # of some of them that are committed together
 
 SEGMENTS = st.sampled_from(["a", "a b", "é", "#$", "%/"])
 PATHS = st.lists(SEGMENTS, min_size=1, max_size=4).map(tuple)
@@ -75,35 +79,36 @@ class Stopped(Exception):
 
 
 class Small:
-    """A store of small transactions, which stops for good after some of them."""
+    """A store of small transactions, which stops for good after some of them; `max_commit_changes` as in `Store`."""
 
-    max_changes = 14
+    max_changes = SMALL
 
-    def __init__(self, store: Store, commits: int) -> None:
+    def __init__(self, store: Store, commits: int, max_commit_changes: int | None) -> None:
         self._store = store
         self._commits = commits
+        self.max_commit_changes = max_commit_changes
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     async def commit(self, changes: Any) -> None:
-        assert len(changes) <= self.max_changes
+        assert self.max_commit_changes is None or len(changes) <= self.max_commit_changes
         if not self._commits:
             raise Stopped
         self._commits -= 1
         await self._store.commit(changes)
 
 
-async def follow(store: Store, files: list[tuple[Model, bool, int]]) -> None:
+async def follow(store: Store, files: list[tuple[Model, bool, int]], most: int | None = SMALL) -> None:
     """Import the files, each stopped once on the way, and compare after each."""
     model: Model = {}
     await invariants.check(store)
     for file, prune, commits in files:
         with contextlib.suppress(Stopped):
-            await load(Small(store, commits), wanted_of(file), LoadResult(), prune=prune)
+            await load(Small(store, commits, most), wanted_of(file), LoadResult(), prune=prune)
         await invariants.check(store)
         outcome = LoadResult()
-        await load(Small(store, 1000), wanted_of(file), outcome, prune=prune)
+        await load(Small(store, 1000, most), wanted_of(file), outcome, prune=prune)
         await invariants.check(store)
         model = applied(model, file, prune)
         assert await held(store) == model
@@ -113,14 +118,18 @@ async def follow(store: Store, files: list[tuple[Model, bool, int]]) -> None:
 
 
 @settings(max_examples=examples(15, 60))
-@given(FILES)
-def test_files_one_after_another_leave_what_the_model_holds(files: list[tuple[Model, bool, int]]) -> None:
+@given(FILES, st.sampled_from([SMALL, None]))
+def test_files_one_after_another_leave_what_the_model_holds(
+    files: list[tuple[Model, bool, int]], most: int | None
+) -> None:
     async def run() -> None:
         async with open_store("sqlite://:memory:") as store:
             await store.create()
-            await follow(store, files)
+            await follow(store, files, most)
 
-    asyncio.run(run())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("store.transfer.load.GROUP_BYTES", GROUP_BYTES)
+        asyncio.run(run())
 
 
 @settings(max_examples=examples(2, 5), suppress_health_check=[HealthCheck.function_scoped_fixture])

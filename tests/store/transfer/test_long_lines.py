@@ -7,13 +7,14 @@ import pytest
 
 from store.errors import BadInput
 from store.transfer.formats import Format
-from store.transfer.formats.columns import LevelColumns, read_csv
 from store.transfer.formats.lines import MAX_LINE_BYTES, read_jsonl, read_taxonomy
+from store.transfer.formats.table_rows import LevelColumns
 from store.transfer.rows import Rejection
+from tests.level_columns import read_csv
 
-LONG = "x" * (MAX_LINE_BYTES + 1)
 CSV = partial(read_csv, [LevelColumns("COUNTRY", "Country")])
 TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
+LONG = "(long)"  # in the place of so many characters that a line is too long
 FILES: dict[str, tuple[Format, str]] = {
     "json lines": (read_jsonl, f'{{"path": "a"}}\n{{"path": "{LONG}"}}\n{{"path": "b"}}\n'),
     "a line that does not end": (read_jsonl, f'{{"path": "a"}}\n{LONG}{LONG}'),
@@ -22,11 +23,16 @@ FILES: dict[str, tuple[Format, str]] = {
 }
 
 
+def write(file: Path, content: str) -> None:
+    """Write a file with its long lines; they are made here, so that no test keeps them."""
+    file.write_text(content.replace(LONG, "x" * (MAX_LINE_BYTES + 1)))
+
+
 @pytest.mark.parametrize("what", FILES)
 def test_a_line_that_is_too_long_is_rejected_with_its_number(tmp_path: Path, what: str) -> None:
     kind, content = FILES[what]
     file = tmp_path / "nodes.txt"
-    file.write_text(content)
+    write(file, content)
     rows = list(kind(file))
     rejections = [row for _, row in rows if isinstance(row, Rejection)]
     assert rejections[0].number == 2
@@ -40,25 +46,27 @@ def test_a_line_that_is_too_long_is_rejected_with_its_number(tmp_path: Path, wha
 def test_the_lines_after_it_keep_their_numbers(tmp_path: Path, what: str) -> None:
     kind, content = FILES[what]
     file = tmp_path / "nodes.txt"
-    file.write_text(content)
+    write(file, content)
     assert [(row.number, isinstance(row, Rejection)) for _, row in kind(file)][1 - (what == "csv") :] == [
         (2, True), (3, False),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("start", "repeated", "times", "end"),
     [
-        'Country\n"' + f"{LONG[:1000]}\n" * 2_000 + '"\nb\n',
-        "Country\n" + f'"{LONG[:10_000]}\n",' * 1_000 + "c\nb\n",
-        'Country\n"a\nb\nc\n',
-        'Country,X\n"a,1\nb,"2"\nc,3\n',
+        ('Country\n"', f"{'x' * 1_000}\n", 2_000, '"\nb\n'),
+        ("Country\n", f'"{"x" * 10_000}\n",', 1_000, "c\nb\n"),
+        ('Country\n"a\nb\nc\n', "", 0, ""),
+        ('Country,X\n"a,1\nb,"2"\nc,3\n', "", 0, ""),
     ],
     ids=["a cell of many lines", "a row of many cells of many lines", "to the end", "up to the next quote"],
 )
-def test_a_quote_that_is_not_closed_stops_with_its_line(tmp_path: Path, content: str) -> None:
+def test_a_quote_that_is_not_closed_stops_with_its_line(
+    tmp_path: Path, start: str, repeated: str, times: int, end: str
+) -> None:
     file = tmp_path / "nodes.csv"
-    file.write_text(content)
+    file.write_text(start + repeated * times + end)
     with pytest.raises(
         BadInput, match=r"nodes\.csv, line 2: a quote in this row is not closed; close it, or double it"
     ):

@@ -90,15 +90,21 @@ async def test_nothing_is_moved_below_a_node_that_will_be_moved(store: Store) ->
     assert await paths(store, "category") == ["r", "r/a", "r/a/n", "r/z"]
 
 
-async def test_nodes_that_would_swap_paths_stay_and_nothing_is_moved_below_them(store: Store) -> None:
+async def test_nodes_that_swap_paths_are_moved_with_what_is_below_them(store: Store) -> None:
     await imported(store, [("r", "CATEGORY"), *_chain("a", "b"), ("r/x", "CATEGORY", {"id": "x"})], CATEGORY)
     outcome = await resettled(store, [*_chain("b", "a"), ("r/b/x", "CATEGORY", {"id": "x"})], CATEGORY)
-    assert await paths(store, "category") == ["r", "r/a", "r/b", "r/x"]
-    assert reasons(outcome) == {
-        1: "r/b has the id 1 in the table, not 0; ids never change.",
-        2: "r/a has the id 0 in the table, not 1; ids never change.",
-        3: "The id x belongs to r/x, and cannot be moved here: its new parent cannot be moved there either.",
-    }
+    assert (await paths(store, "category"), outcome.rejections) == (["r", "r/a", "r/b", "r/b/x"], [])
+    assert [(await record(store, f"r/{key}", "category")).id for key in "ab"] == ["category:1", "category:0"]
+    assert outcome.moved == {"CATEGORY": 3}
+
+
+async def test_a_node_that_made_way_goes_back_if_it_cannot_be_moved(store: Store) -> None:
+    await imported(store, [*NEBRASKA, ("US/IA", "STATE"), ("US/IA/x", "CITY", {"id": "x"})])
+    told: list[Told] = [("US/NE/Omaha", "STATE", {"id": "x"}), ("US/IA/x", "CITY", {"id": "5074472"})]
+    outcome = await resettled(store, told)
+    assert (await record(store, "US/IA/x")).id == "location:x"
+    assert (await record(store, "US/NE/Omaha")).id == "location:5074472"
+    assert reasons(outcome).keys() == {1, 2}
 
 
 def _chain(*keys: str) -> list[Told]:

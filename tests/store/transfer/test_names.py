@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from commands.importing.columns import columns
+from commands.importing.file_format import columns
 from store.engine.protocol import Store
 from store.errors import BadInput
 from store.transfer.export import export
-from store.transfer.formats.columns import read_csv
 from store.transfer.formats.lines import read_jsonl
 from store.transfer.formats.matching import ColumnOptions
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests import invariants
 from tests.hierarchies import LOCATION
+from tests.level_columns import read_csv
 
 LINES = [
     {"path": "DE", "level": "COUNTRY", "name": "Germany", "names": {"de": "Deutschland", "FR": "Allemagne"}},

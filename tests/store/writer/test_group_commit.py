@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,10 +11,10 @@ from store.connect import open_store
 from store.edits.create_update import Create, Edit, Update
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
-from store.edits.reorder import Reorder, Side
+from store.edits.sibling_order import Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.errors import CladeError, Uncertain
+from store.errors import AlreadyExists, CladeError, Uncertain
 from store.metadata.history import revisions
 from store.metadata.tree_version import TreeVersion
 from store.model.items import Change
@@ -26,6 +27,7 @@ from tests import invariants
 from tests.counting_store import CountingStore
 from tests.hierarchies import CATEGORY
 from tests.recorded_reads import ReadRecorder
+from tests.reordering import reorder
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
 
@@ -167,9 +169,9 @@ async def test_a_node_is_made_and_deleted_and_made_again_in_one_commit(store: St
     await invariants.check(store)
 
 
-async def test_an_edit_that_reads_ranges_has_a_commit_of_its_own(store: Store, counted: Any) -> None:
+async def test_an_edit_that_reads_ranges_sees_what_those_before_it_leave(store: Store, counted: Any) -> None:
     edits = [
-        create("r/a"), create("r/b"), Reorder(CATEGORY, ("r", "b"), Side.FIRST), create("r/a/x"), create("r/b/y"),
+        create("r/a"), create("r/b"), reorder(CATEGORY, ("r", "b"), Side.FIRST), create("r/a/x"), create("r/b/y"),
         move("r/a", "r/b/a"), create("r/a"), delete("r/b", Policy.CASCADE), create("r/b"),
     ]  # fmt: skip
     outcomes = await told(Writer(counted), *edits)
@@ -181,7 +183,7 @@ async def test_an_edit_that_reads_ranges_has_a_commit_of_its_own(store: Store, c
     assert [event for ((event, _),) in await log(store)] == [
         *["CREATED"] * 3, "MOVED", *["CREATED"] * 2, "MOVED", "CREATED", "DELETED", "CREATED",
     ]  # fmt: skip
-    assert len(counted.commits) == 3
+    assert len(counted.commits) == 1
     await invariants.check(store)
 
 
@@ -222,9 +224,10 @@ async def test_a_dry_run_includes_the_changes_before_it(store: Store, counted: A
         writer.write(create("r/a"), ReadUsage()),
         writer.write(update("r/a", note="1"), ReadUsage(), EditOptions(dry_run=True)),
         writer.write(create("r/a"), ReadUsage(), EditOptions(dry_run=True)),
+        return_exceptions=True,
     )
     assert (tried.record.revision, tried.dry_run.nodes) == (2, 1)
-    assert collides.dry_run.collisions == [("r", "a")]
+    assert isinstance(collides, AlreadyExists)
     assert len(await log(store)) == 2
     await invariants.check(store)
 
@@ -233,9 +236,9 @@ async def test_a_dry_run_includes_the_changes_before_it(store: Store, counted: A
 
 
 async def test_two_equal_edits_with_one_key_in_one_commit_are_one_change(store: Store, counted: Any) -> None:
-    key, other = EditOptions(key="k"), EditOptions(key="l")
+    key, other = EditOptions(key="k", asked="r/a"), EditOptions(key="l", asked="r/a")
     edits = [create("r/a"), create("r/a"), create("r/b"), create("r/a")]
-    outcomes = await told(Writer(counted), *edits, terms=[key, key, key, other])
+    outcomes = await told(Writer(counted), *edits, terms=[key, key, replace(key, asked="r/b"), other])
     assert outcomes == [("r/a", 1), ("r/a", 1), "BAD_USER_INPUT", "ALREADY_EXISTS"]
     assert len(counted.commits) == 1
     assert await told(Writer(counted), create("r/a"), terms=[key]) == [("r/a", 1)]
@@ -267,7 +270,7 @@ async def test_a_client_that_leaves_stops_no_other(store: Store, counted: Any, g
     assert [isinstance(outcome, asyncio.CancelledError) for outcome in outcomes] == [name == goes for name in names]
     written = {f"r/{name}" for name in names if name != goes or name == "first"}  # whose commit had begun
     assert await paths(store) == {"r", *written}
-    assert not writer._tasks
+    assert writer.running == 0
     await invariants.check(store)
 
 
@@ -335,7 +338,7 @@ async def test_a_stopping_process_waits_for_running_commits(store: Store, counte
         tasks = await begin(writer, counted, "first", "a")
         asyncio.get_running_loop().call_later(0.02, counted.open.set)
     assert [_told(await task) for task in tasks] == [("r/first", 1), ("r/a", 1)]
-    assert not writer._tasks
+    assert writer.running == 0
     await invariants.check(store)
 
 
@@ -346,7 +349,7 @@ async def test_waiting_clients_get_an_error_when_the_process_ends(counted: Any, 
         tasks = await begin(writer, counted, "first", "a")
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [Uncertain, Uncertain]
-    assert not writer._tasks
+    assert writer.running == 0
     assert writer.waiting == 0
     counted.open.set()
     assert await told(writer, create("r/b")) == [("r/b", 1)]

@@ -16,7 +16,7 @@ from store.connect import open_store
 from store.edits.create_update import Create, Update
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
-from store.edits.reorder import Reorder, Side
+from store.edits.sibling_order import Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, CladeError, Conflict, TooLarge
@@ -32,6 +32,7 @@ from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.recorded_reads import ReadRecorder
+from tests.reordering import reorder
 from tests.store.sqlite import busy_writer
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
@@ -210,13 +211,13 @@ async def test_a_retried_edit_whose_answer_was_lost_is_made_once(store: Store) -
             await self._store.commit(changes)
             raise Lost
 
-    terms = EditOptions(key="k")
+    terms = EditOptions(key="k", asked="r")
     with pytest.raises(Lost):
         await Writer(Deaf(store, 0)).write(create("r"), ReadUsage(), terms)
     again = await Writer(store).write(create("r"), ReadUsage(), terms)
     assert again.record.path == ("r",)
     with pytest.raises(BadInput, match="another change"):
-        await Writer(store).write(create("s"), ReadUsage(), terms)
+        await Writer(store).write(create("s"), ReadUsage(), replace(terms, asked="s"))
     await invariants.check(store)
 
 
@@ -227,7 +228,7 @@ async def test_an_idempotency_key_fits_beside_the_largest_node_and_is_kept_over_
         made = await writer.write(replace(create("r", "b"), values=large), ReadUsage(), EditOptions(key="k"))
         assert (made.record.revision, made.record.attributes) == (1, large)
     for seconds in (0.0, 3.0):
-        order = Reorder(CATEGORY, ("r", "b"), Side.FIRST, settle_seconds=seconds)
+        order = reorder(CATEGORY, ("r", "b"), Side.FIRST, settle_seconds=seconds)
         await writer.write(order, ReadUsage(), EditOptions(key="l"))
     await invariants.check(store)
 
@@ -295,7 +296,7 @@ class Client:
                 await self.write(Delete(CATEGORY, path, Policy.REFUSE))
                 del self.nodes[path]
             case "order":
-                await self.write(Reorder(CATEGORY, path, self.random.choice([Side.FIRST, Side.LAST])))
+                await self.write(reorder(CATEGORY, path, self.random.choice([Side.FIRST, Side.LAST])))
 
     async def write(self, edit: Any) -> None:
         while True:

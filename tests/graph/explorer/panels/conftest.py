@@ -14,9 +14,11 @@ REPORT_VIOLATIONS = (
     "globalThis.violated = []; addEventListener('securitypolicyviolation', e => violated.push(e.violatedDirective));"
 )
 COUNTRY = """mutation ($root: String!, $path: Path!, $state: Path!) {
-  a: createLocation(key: $root, name: "Country", attributes: { country: {} }) { node { id } }
-  b: createLocation(parent: $path, key: "S", name: "State", attributes: { state: { population: 5 } }) { node { id } }
-  c: createLocation(parent: $state, key: "City", name: "City", attributes: { city: {} }) { node { id } }
+  a: createLocation(input: {key: $root, name: "Country", attributes: { country: {} }}) { node { id } }
+  b: createLocation(input: {parent: {path: $path}, key: "S", name: "State", attributes: { state: {
+    population: 5 } }}) { node { id } }
+  c: createLocation(input: {parent: {path: $state}, key: "City", name: "City", attributes: { city: {} }})
+    { node { id } }
 }"""
 
 

@@ -16,13 +16,12 @@ def test_a_conflict_shows_what_the_other_wrote_and_keeps_both_changes(visit, dat
     opened(page, "Edit…")
     page.get_by_label("Population").fill("6")
     preview(page)
-    other = """mutation ($path: Path!) { updateLocation(
-      path: $path, name: "Theirs", names: [{ language: "de", text: "Ihrer" }], attributes: { state: { population: 7 } }
-    ) { node { id } } }"""
+    other = """mutation ($path: Path!) { updateLocation(input: {node: {path: $path}, name: "Theirs", names: [{
+      language: "de", text: "Ihrer" }], attributes: { state: { population: 7 } }}) { node { id } } }"""
     data(other, path=f"{country}/S")
     press(page, "Write")
     rows = page.locator(".write-conflict tbody tr")
-    expect(rows).to_have_text(["NameStateTheirs–", "Name (de)–Ihrer–", "Population576"])
+    expect(rows).to_have_text(["NameStateTheirs–", "Name (de)–Ihrer–", "Population5 7 6"])
     expect(page.get_by_role("alert")).to_contain_text("It was at revision 1, and is at revision 2 now.")
     assert violations(page) == []
     press(page, "Write mine again")
@@ -34,11 +33,29 @@ def test_a_conflict_shows_what_the_other_wrote_and_keeps_both_changes(visit, dat
     assert data(read)["state"] == {"name": "Theirs", "names": [{"text": "Ihrer"}], "population": 6, "revision": 3}
 
 
+def test_of_two_values_of_a_field_either_is_chosen(visit, data, country):
+    page = visit("write", f"{country}/S")
+    opened(page, "Edit…")
+    page.get_by_label("Population").fill("6")
+    page.get_by_label("Name", exact=True).fill("Mine")
+    other = """mutation ($path: Path!) { updateLocation(input: {node: {path: $path}, name: "Theirs",
+      attributes: { state: { population: 7 } }}) { node { id } } }"""
+    data(other, path=f"{country}/S")
+    press(page, "Preview")
+    page.get_by_role("row", name="Name").get_by_role("radio", name="Theirs").check()
+    press(page, "Write mine again")
+    page.wait_for_selector(".write-plan")
+    press(page, "Write")
+    ended(page)
+    read = f'{{ state(path: "{country}/S") {{ name population }} }}'
+    assert data(read)["state"] == {"name": "Theirs", "population": 6}
+
+
 def test_theirs_can_be_taken_also_where_they_moved_the_node(visit, data, country):
     page = visit("write", f"{country}/S")
     opened(page, "Rename…")
     page.get_by_label("Key").fill("T")
-    data(f'mutation {{ renameLocation(path: "{country}/S", key: "U") {{ node {{ id }} }} }}')
+    data(f'mutation {{ moveLocation(input: {{node: {{path: "{country}/S"}}, key: "U"}}) {{ node {{ id }} }} }}')
     press(page, "Preview")
     expect(page.get_by_role("alert")).to_contain_text(f"It was at {country}/S, and is at {country}/U now.")
     press(page, "Take theirs")

@@ -8,7 +8,7 @@ from tests.graph.explorer.panels.steps import opened, press, preview, violations
 def test_a_node_that_is_dropped_on_another_moves_after_its_preview(visit, data, country):
     data(
         """mutation ($key: String!) {
-          createLocation(key: $key, name: "Target", attributes: { country: {} }) { node { id } } }""",
+          createLocation(input: {key: $key, name: "Target", attributes: { country: {} }}) { node { id } } }""",
         key=f"Z{country}",
     )
     page = visit("write", country)
@@ -39,6 +39,16 @@ def test_the_page_follows_what_was_created_restored_and_deleted(visit, country):
     press(page, "Write")
     expect(heading).to_have_text("Renamed")
     expect(page.get_by_role("treeitem", name="Renamed")).to_be_visible()
+    page.locator(".toast").get_by_role("button", name="Undo").click()
+    page.wait_for_selector(".write-plan")
+    press(page, "Write")
+    expect(page.locator(".toast")).to_contain_text(f"N{country} is changed.")
+    expect(heading).to_have_text("New root")
+    opened(page, "Edit…")
+    page.get_by_label("Name", exact=True).fill("Renamed")
+    preview(page)
+    press(page, "Write")
+    expect(heading).to_have_text("Renamed")
     page.get_by_role("button", name="Show what changed").click()
     page.get_by_role("button", name="Restore revision 1").click()
     page.wait_for_selector(".write-plan")
@@ -47,6 +57,5 @@ def test_the_page_follows_what_was_created_restored_and_deleted(visit, country):
     opened(page, "Delete…")
     preview(page)
     press(page, "Delete")
-    press(page, "Close")
     expect(heading).to_have_text("Locations")
     expect(page.get_by_role("treeitem", name="New root")).to_have_count(0)

@@ -71,12 +71,15 @@ def test_bars_have_numbers_and_are_logarithmic_over_orders(visit):
 
 @pytest.mark.thorough
 def test_a_history_shows_differences_and_moves_and_restores_values(visit, data, country):
-    change = "mutation ($path: Path!, $name: String!) { updateLocation(path: $path, name: $name) { node { id } } }"
+    change = (
+        "mutation ($path: Path!, $name: String!) { updateLocation(input: {node: {path: $path},"
+        " name: $name}) { node { id } } }"
+    )
     data(change, path=f"{country}/S", name=EVIL)
     for number in range(25):
         data(change, path=f"{country}/S", name=f"N{number}")
-    data(f'mutation {{ renameLocation(path: "{country}/S", key: "T") {{ node {{ id }} }} }}')
-    data(f'mutation {{ renameLocation(path: "{country}", key: "X{country}") {{ node {{ id }} }} }}')
+    data(f'mutation {{ moveLocation(input: {{node: {{path: "{country}/S"}}, key: "T"}}) {{ node {{ id }} }} }}')
+    data(f'mutation {{ moveLocation(input: {{node: {{path: "{country}"}}, key: "X{country}"}}) {{ node {{ id }} }} }}')
     page = visit("history", f"X{country}/T")
     entries = page.locator(".history li")
     expect(entries).to_have_count(19)  # of 20 revisions that were read

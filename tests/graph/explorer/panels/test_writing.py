@@ -10,7 +10,7 @@ from tests.graph.explorer.panels.steps import EVIL, SERVED, ended, opened, press
 from tests.serving import serving
 
 CREATE = """mutation ($parent: Path!, $key: String!) {
-  createLocation(parent: $parent, key: $key, name: $key, attributes: { city: {} }) { node { id } } }"""
+  createLocation(input: {parent: {path: $parent}, key: $key, name: $key, attributes: { city: {} }}) { node { id } } }"""
 
 
 def test_a_node_is_created_edited_renamed_moved_and_deleted_each_after_its_preview(visit, data, country):
@@ -54,7 +54,8 @@ def test_a_node_is_created_edited_renamed_moved_and_deleted_each_after_its_previ
     opened(page, "Delete…")
     assert f"{country}/Newer is deleted." in preview(page)
     press(page, "Delete")
-    press(page, "Undo…")
+    ended(page)
+    page.evaluate("undo() && null")
     page.wait_for_selector(".write-plan")
     assert data(read, path=f"{country}/Newer") == {"node": None}
     press(page, "Create")
@@ -81,7 +82,10 @@ def expect_refused_at(page, label, text, sentence):
 
 
 def test_rules_of_attributes_are_checked_before_anything_is_sent(visit, data):
-    data('mutation { createPlace(key: "rules", name: "Mall", attributes: { mall: { floors: 2 } }) { node { id } } }')
+    data(
+        'mutation { createPlace(input: {key: "rules", name: "Mall", attributes: { mall: { floors: 2 } }})'
+        " { node { id } } }"
+    )
     page = visit("write", "rules", more="&hierarchy=PLACE")
     opened(page, "Edit…")
     expect_refused_at(page, "Floors", "0", "greater than or equal to 1")
@@ -107,14 +111,15 @@ def test_siblings_are_reordered(visit, data, country):
     for key in "AB":
         data(CREATE, parent=f"{country}/S", key=key)
     page = visit("write", f"{country}/S/B")
-    opened(page, "Reorder…")
-    page.get_by_label("Place").select_option("After")
-    page.get_by_label("Sibling").select_option(f"{country}/S/A")
+    opened(page, "Move…")
+    page.get_by_label("Place").select_option("After a sibling")
+    page.get_by_role("combobox", name="Sibling").press("ArrowDown")
+    page.get_by_role("option", name="A city").click()
     press(page, "Preview")
     page.wait_for_selector(".write-plan")
-    page.get_by_label("Place").select_option("First")
+    page.get_by_label("Place").select_option("First of its level")
     preview(page)
-    press(page, "Reorder")
+    press(page, "Move")
     ended(page)
     (listed,) = data(f'{{ location(path: "{country}/S") {{ children {{ nodes {{ key }} }} }} }}').values()
     assert [one["key"] for one in listed["children"]["nodes"]] == ["B", "A", "City"]
@@ -131,9 +136,16 @@ def test_a_path_is_completed_by_children_whose_keys_begin_as_typed(visit, data, 
         ("", ["City", "Lincoln", "Om%2F50%25", "Oma", "Omaha"]),
     ):
         page.get_by_label("New parent").fill(f"{country}/S/{typed}")
-        options = page.locator("dialog datalist option")
-        expect(options).to_have_count(len(keys))
-        assert [one.get_attribute("value") for one in options.all()] == [f"{country}/S/{key}" for key in keys]
+        trails = page.get_by_role("option").locator(".trail")
+        expect(trails).to_have_text([f"{country}/S/{key}" for key in keys])
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("New parent")).to_have_value(f"{country}/S/City")
+    page.get_by_label("New parent").fill("state")
+    expect(page.locator("dialog .popup li").first).to_contain_text("State state Country")
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog .popup li")).to_have_count(0)
+    expect(page.get_by_role("dialog")).to_be_visible()
 
 
 def test_errors_are_at_their_fields(visit, country):
@@ -153,11 +165,24 @@ def test_errors_are_at_their_fields(visit, country):
     page.get_by_role("button", name="Discard").click()
     opened(page, "Delete…")
     press(page, "Preview")
-    expect(page.get_by_role("alert")).to_contain_text("has 1 child")
+    expect(page.get_by_role("combobox")).to_have_accessible_description(re.compile("has 1 child"))
+
+
+def test_all_faults_of_an_input_are_shown_at_once_each_at_its_field(visit, country):
+    page = visit("write", f"{country}/S")
+    opened(page, "Add child…")
+    page.get_by_label("Key").fill("City")
+    page.get_by_label("Level").select_option("CITY")
+    page.get_by_label("Name", exact=True).fill("x" * 17_000)
+    press(page, "Preview")
+    expect(page.get_by_label("Key")).to_have_accessible_description(re.compile(f"{country}/S/City"))
+    expect(page.get_by_label("Name", exact=True)).to_have_accessible_description(re.compile("at most 16,384"))
 
 
 def test_every_kind_of_attribute_is_written(visit, data):
-    data('mutation { createPlace(key: "m", name: "Mall", attributes: { mall: { floors: 2 } }) { node { id } } }')
+    data(
+        'mutation { createPlace(input: {key: "m", name: "Mall", attributes: { mall: { floors: 2 } }}) { node { id } } }'
+    )
     page = visit("write", "m", more="&hierarchy=PLACE")
     opened(page, "Add child…")
     page.get_by_label("Key").fill("s")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.transfer.tables.key_template import KeyTemplate, Match
+from store.transfer.tables.items import KeyTemplate, Match
 from tests.hierarchies import CATEGORY, LOCATION
 
 SEGMENTS = st.text(st.characters(exclude_characters="#/[]{}", exclude_categories=["Cs"]), min_size=1, max_size=8)

@@ -1,0 +1,224 @@
+"""Sorted list: a whole list that was read, sorted and filtered in memory, and its pages.
+
+DynamoDB orders a list only by its keys, and a FilterExpression is applied after the units were consumed, and makes
+pages of unpredictable length. So the list is read as without order and conditions, by the usual batch functions, and
+the result is cached as well.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, cmp_to_key
+from typing import Any
+
+import msgspec
+
+from resolvers.outcomes import Outcome, is_error
+from resolvers.planning.cursors import CursorKind, decode_cursor, encode_cursor
+from resolvers.planning.list_request import ListRequest
+from resolvers.planning.page import Cursors, Page, page_of
+from resolvers.planning.relations import ConnectionArguments, Relation, RelationKind
+from resolvers.session.budget import TooManyNodes
+from resolvers.session.cache import RECORD_BYTES
+from resolvers.session.request import Request
+from resolvers.sorting.conditions import key_position, path_position
+from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue
+from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
+from store.errors import BadCursor, BudgetExceeded, CladeError
+from store.model.records import Record
+from store.text import shorten
+
+TESTED_A_CHUNK = 5  # nodes between two points at which the event loop may run others: their texts may be long
+
+Position = tuple[list[SortValue], str]  # what the list is sorted by, then the place in the list's own order
+
+
+@dataclass(frozen=True)
+class SortedCursors:
+    """The cursors of a sorted or filtered list. `owner` names the list, with its order and conditions.
+
+    A cursor has the values that its node was sorted by, so it is valid even if the node has changed or is gone.
+    `listed` are the cursors of the list in its own order, None for an empty one; `is_deep` is whether its nodes have
+    different parents.
+    """
+
+    ordering: Ordering
+    owner: str
+    listed: Cursors | None
+    is_deep: bool
+
+    def cursor(self, record: Record) -> str:
+        values = msgspec.json.encode(self.ordering.plain_values(record)).decode()
+        return encode_cursor(CursorKind.SORTED, self.owner, f"{values}\n{self.position(record)}")
+
+    def position(self, record: Record) -> str:
+        assert self.listed is not None  # only an empty page has none  # noqa: S101
+        match self.ordering.place:
+            case PlaceOrder.KEY if self.is_deep:
+                return key_position(record) + self.listed.position(record)
+            case PlaceOrder.KEY | PlaceOrder.PATH if not self.is_deep:
+                return key_position(record)
+        return self.listed.position(record)
+
+    def decode(self, cursor: str) -> Position:
+        """The position of a cursor; raises BadCursor for one of another list, order or condition."""
+        values, _, position = decode_cursor(cursor, CursorKind.SORTED, self.owner).partition("\n")
+        try:
+            return self.ordering.checked(msgspec.json.decode(values)), position
+        except ValueError:  # msgspec's errors are among them
+            message = f'"{shorten(cursor)}" is a cursor of another list; use a cursor of the same list and order.'
+            raise BadCursor(message) from None
+
+    def compare(self, one: Position, other: Position) -> int:
+        """-1, 0 or 1: whether one position comes before the other."""
+        place = (one[1] > other[1]) - (one[1] < other[1])
+        return self.ordering.compare(one[0], other[0]) or (-place if self.ordering.descending else place)
+
+
+@dataclass(frozen=True)
+class SortedList:
+    """The nodes that meet the conditions, in the order requested."""
+
+    records: list[Record]
+    cursors: SortedCursors
+
+    def page(self, window: ConnectionArguments, *, total: bool) -> Page:
+        """One page; raises BadCursor."""
+        after, before = [None if one is None else self.cursors.decode(one) for one in (window.after, window.before)]
+        lo = 0 if after is None else bisect_right(self.records, self._key(after), key=self._key_of)
+        hi = len(self.records) if before is None else bisect_left(self.records, self._key(before), key=self._key_of)
+        limit = len(self.records) if window.limit is None else window.limit
+        if window.last is not None:
+            records = self.records[max(lo, hi - limit) : hi][::-1]
+        else:
+            records = self.records[lo : min(hi, lo + limit)]
+        return page_of(records, window, len(self.records) if total else None, self.cursors)
+
+    @cached_property
+    def _key(self) -> Callable[[Position], Any]:
+        return cmp_to_key(self.cursors.compare)
+
+    def _key_of(self, record: Record) -> Any:
+        return self._key((self.cursors.ordering.values(record), self.cursors.position(record)))
+
+
+async def read_sorted(
+    request: Request,
+    lists: Sequence[ListRequest],
+    read: Callable[[Request, Sequence[ListRequest]], Awaitable[list[Outcome[Page]]]],
+) -> list[Outcome[Page]]:
+    """The pages of lists, in order; `read` reads those that are neither sorted nor filtered, and whole lists.
+
+    An error is in place of each page that it concerns.
+    """
+    whole = {one: type(one)(one.owner, one.relation.whole) for one in lists if one.relation.is_sorted}
+    outcomes = await read(request, [whole.get(one, one) for one in lists])
+    pages: list[Outcome[Page]] = []
+    for number, (requested, outcome) in enumerate(zip(lists, outcomes, strict=True)):
+        if requested in whole:
+            outcome = await _sorted_page(request, requested, outcome)
+            if number % CHUNK_LENGTH == 0:
+                await yield_to_loop()
+        pages.append(outcome)
+    return pages
+
+
+@dataclass(frozen=True)
+class TreeCursors:
+    """The cursors of a list of nodes of several trees, in the order of their paths."""
+
+    hierarchy: str
+
+    def cursor(self, record: Record) -> str:
+        return encode_cursor(CursorKind.ROOTS, self.hierarchy, self.position(record))
+
+    def position(self, record: Record) -> str:
+        return path_position(record)
+
+
+async def read_sorted_roots(
+    request: Request,
+    hierarchy: str,
+    relation: Relation,
+    read: Callable[[Request, str, Relation], Awaitable[Page]],
+    *,
+    always: bool = False,
+) -> Page:
+    """A page of roots; `read` reads one that is neither sorted nor filtered, or with `always` whole lists alone. Raises
+    its errors, and BadCursor.
+    """
+    if not relation.is_sorted and not always:
+        return await read(request, hierarchy, relation)
+    try:
+        whole = await read(request, hierarchy, relation.to_sort if always else relation.whole)
+    except TooManyNodes as error:
+        raise whole_list_error(error) from None
+    # Roots are of many trees, so they are cached where one version proves the whole store.
+    key = ("sorted", hierarchy, _order_key(relation)) if request.grants is None else None
+    found = await _cached(request, None, key, relation, f"{CursorKind.ROOTS}{hierarchy}", whole)
+    return _page(request, found, relation)
+
+
+async def _sorted_page(request: Request, requested: ListRequest, outcome: Outcome[Page]) -> Outcome[Page]:
+    relation, owner = requested.relation, requested.owner
+    if is_error(outcome):
+        return relation.shared_error(whole_list_error(outcome)) if isinstance(outcome, CladeError) else outcome
+    try:
+        # A list of nodes of several trees depends on all of them, so it is sorted anew.
+        may_cache = request.grants is None and requested.tree is not None
+        key = ("sorted", owner.pk, owner.sk, _order_key(relation)) if may_cache else None
+        found = await _cached(request, requested.tree, key, relation, f"{requested.cursor_kind}{owner.id}", outcome)
+        return _page(request, found, relation)
+    except CladeError as error:
+        return relation.shared_error(error)
+
+
+async def _cached(
+    request: Request, tree: str | None, key: Hashable | None, relation: Relation, owner: str, whole: Page
+) -> SortedList:
+    """A sorted list from the page cache, or sorted and cached; with None for `key` it may not be cached."""
+    pages = request.state.pages
+    found: SortedList | None = None if key is None else pages.get(tree, key)
+    if found is None:
+        found = await sort_and_filter(relation, owner, whole)
+        if key is not None:
+            pages.put(tree, key, found, len(found.records) + len(found.cursors.owner) // RECORD_BYTES)
+    return found
+
+
+def _page(request: Request, found: SortedList, relation: Relation) -> Page:
+    """The page of a sorted list, whose nodes are spent as returned ones."""
+    page = found.page(relation.window, total=relation.total)
+    if not relation.nodes:
+        return Page([], total=page.total)
+    request.budget.spend_nodes(len(page.records))
+    return page
+
+
+def _order_key(relation: Relation) -> object:
+    """The part of a cache key that says which list it is, in which order and under which conditions."""
+    return relation.whole.page_key, relation.order_digest
+
+
+async def sort_and_filter(relation: Relation, owner: str, whole: Page) -> SortedList:
+    """A whole list in the order and under the conditions of a relation; `owner` names the list."""
+    window, records = relation.window, whole.records
+    if window.where is not None:
+        test, found = window.where.test, []
+        async for chunk in in_chunks(records, TESTED_A_CHUNK):
+            found += [record for record in chunk if test(record)]
+        records = found
+    is_deep = relation.kind is RelationKind.DESCENDANTS or isinstance(whole.cursors, TreeCursors)
+    cursors = SortedCursors(window.ordering, f"{owner}\n{relation.order_digest}", whole.cursors, is_deep)
+    return SortedList(await window.ordering.sorted(records, cursors.position), cursors)
+
+
+def whole_list_error(error: CladeError) -> CladeError:
+    """The error of a whole list, with what to do about it where the list is too long."""
+    if not isinstance(error, TooManyNodes):
+        return error
+    way_out = (
+        "orderBy and where take the whole list: narrow it with level and conditions on key or path, or ask for pages "
+        "by key or path"
+    )
+    return BudgetExceeded(f"{error.fact} {way_out}, or raise CLADE_MAX_NODES.")

@@ -1,0 +1,163 @@
+"""Visibility: what a request may see of the nodes, given its grants and the large moves that are running.
+
+Both show or hide whole subtrees, and a subtree is one range of the table and of each level. So a range that is partly
+hidden is split into smaller ranges. Among the children of a visible node, only the top of a subtree can be hidden.
+
+A response shows each running move wholly before or wholly after its flip. The state of a move is read when its tree
+version names it, then what the flip changes: the counts of all ancestors of both ends, and the tree versions. So a
+request that sees the flip has read nothing older than the flip. A request that does not see it reads the states again
+at its end, and starts again if a move has flipped meanwhile. So does one that had an ancestor with other counts before
+it knew of the move, as in a list of roots: it begins with the moves that it knows by then.
+"""
+
+import asyncio
+from bisect import bisect_left, bisect_right
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from resolvers.access.grants import Grants, may_read
+from store.metadata.move_record import Move, move_key
+from store.metadata.tree_version import ActiveMoveRef, TreeVersion
+from store.model.items import Item
+from store.model.keys import Index, Key, ancestor_keys, hierarchy_of, parent_partition, path_of, tree_version_key
+from store.model.ranges import KeyRange, subtree
+from store.model.records import Record
+
+
+@dataclass(frozen=True)
+class VisibilityFilter:
+    """`hidden` are the tops of the subtrees that running moves hide; `moved` the old and new tops of moved subtrees, to
+    whose old place some id records still point; `grants` is None where everything is granted.
+    """
+
+    grants: Grants | None = None
+    hidden: tuple[Key, ...] = ()
+    moved: tuple[tuple[Key, Key], ...] = ()
+
+    def shows(self, key: Key) -> bool:
+        """Whether the node at a key may be read."""
+        return not any(top.holds(key) for top in self.hidden) and may_read(self.grants, key)
+
+    def new_key(self, key: Key) -> Key | None:
+        """The key to which a move has taken the node that lay at `key`; None where no move has."""
+        for source, target in self.moved:
+            if source.holds(key):
+                return key.moved(source, target)
+        return None
+
+    def visible_parts(self, span: KeyRange) -> list[KeyRange]:
+        """The parts of a range that may be read, in its order. A range of `by_parent` is whole or empty, and still
+        contains the tops that `hidden_in` counts.
+        """
+        if span.index is Index.BY_PARENT:
+            return [span] if self._is_granted(span.partition) else []
+        pk = span.partition if span.index is Index.TABLE else span.partition.rsplit("@", 2)[0]
+        parts = [span] if self.grants is None else self._granted(span, pk, self.grants)
+        for gap in [subtree(*top) for top in self.hidden if top.pk == pk]:
+            parts = [cut for part in parts for cut in (_cut(part, part.lo, gap.lo), _cut(part, gap.hi, part.hi))]
+        return [part for part in parts if part.lo < part.hi]
+
+    def hidden_in(self, span: KeyRange) -> int:
+        """The maximum number of nodes in a range of `by_parent` that a running move hides; 0 for other ranges."""
+        if span.index is not Index.BY_PARENT:
+            return 0
+        return len([top for top in self.hidden if parent_partition(*top) == span.partition])
+
+    def _is_granted(self, partition: str) -> bool:
+        """Whether all children in a partition of `by_parent` (of a node, or of a hierarchy) may be read."""
+        hierarchy, _, rest = partition.partition("#")
+        root, _, below = rest.partition("#")
+        path = path_of(f"{hierarchy}#{root}", f"#{below}") if rest else ()
+        return self.grants is None or self.grants.may_read(hierarchy, path)
+
+    def _granted(self, span: KeyRange, pk: str, grants: Grants) -> list[KeyRange]:
+        if grants.roots(hierarchy_of(pk)) is None:
+            return [span]
+        subtrees = grants.subtrees.get(pk, [])  # disjoint, so their ends are in order as well
+        first = bisect_right(subtrees, span.lo, key=lambda granted: granted.hi)
+        last = bisect_left(subtrees, span.hi, key=lambda granted: granted.lo)
+        return [_cut(span, granted.lo, granted.hi) for granted in subtrees[first:last]]
+
+
+def _cut(span: KeyRange, lo: str, hi: str) -> KeyRange:
+    return KeyRange(span.index, span.partition, max(span.lo, lo), min(span.hi, hi))
+
+
+ReadStrong = Callable[[Sequence[Key]], Awaitable[Mapping[Key, Item | None]]]
+
+
+@dataclass
+class RunningMoves:
+    """The loaded moves. `read_strong` reads items with strong consistency; `on_load` is called after each load.
+
+    `flipped` has the side of each move by its id, `trees` the trees of their ends, and `shown` the sides of those whose
+    states are in the response, which need not be loaded. `ancestors` are the nodes above all
+    ends with their counts, and `tree_versions` the versions that flips change, both as of the side that is seen.
+    `hidden` and `moved` are those of a VisibilityFilter. `is_torn` is whether an ancestor was read with other counts.
+    """
+
+    read_strong: ReadStrong
+    on_load: "Callable[[RunningMoves], None]"
+    flipped: dict[str, bool] = field(default_factory=dict)
+    shown: dict[str, bool] = field(default_factory=dict)
+    trees: set[str] = field(default_factory=set)
+    ancestors: dict[Key, Record] = field(default_factory=dict)
+    tree_versions: dict[str, TreeVersion] = field(default_factory=dict)
+    hidden: tuple[Key, ...] = ()
+    moved: tuple[tuple[Key, Key], ...] = ()
+    is_torn: bool = False
+    _loads: dict[str, asyncio.Future[None]] = field(default_factory=dict)
+
+    async def load(self, moves: Iterable[ActiveMoveRef]) -> None:
+        """Load these moves, each once; everyone who needs a move waits for its load."""
+        moves = list(moves)
+        if new := {move.id: move for move in moves if move.id not in self._loads}:
+            self._loads.update(dict.fromkeys(new, asyncio.ensure_future(self._load(new))))
+        await asyncio.gather(*{self._loads[move.id] for move in moves})
+
+    async def _load(self, moves: Mapping[str, ActiveMoveRef]) -> None:
+        flipped = await self._flipped(moves)
+        ends = [end for move_id in flipped for end in moves[move_id].ends]
+        partitions = {partition for move_id in flipped for partition in moves[move_id].partitions}
+        above = {key for end in ends for key in ancestor_keys(end)}
+        items = await self.read_strong([*map(tree_version_key, partitions), *above])
+        self.tree_versions |= {one: TreeVersion.of(one, items[tree_version_key(one)]) for one in partitions}
+        self.ancestors |= {
+            key: self.tree_versions[key.pk].with_counts(Record.of(item))
+            for key in above
+            if (item := items[key]) is not None
+        }
+        self.trees |= {end.pk for end in ends}
+        for move_id, has_flipped in flipped.items():
+            _, source, target = moves[move_id]
+            hidden = source if has_flipped else target
+            self.hidden += (hidden,) if hidden is not None else ()
+            self.moved += ((source, target),) if has_flipped and target is not None else ()
+        self.flipped |= flipped
+        self.on_load(self)
+
+    async def _flipped(self, ids: Iterable[str]) -> dict[str, bool]:
+        """Whether these moves have flipped by now; those that have ended and have no record are left out."""
+        items = await self.read_strong([move_key(move_id) for move_id in ids])
+        return {key.sk: Move.of(item).has_flipped for key, item in items.items() if item is not None}
+
+    async def are_unchanged(self) -> bool:
+        """Whether no move has flipped since it was loaded, or since its state was read that is shown."""
+        seen = self.shown | self.flipped
+        return (
+            not self.is_torn
+            and all(seen[move_id] is side for move_id, side in self.shown.items())
+            and await self._flipped(seen) == seen
+        )
+
+    def with_current_counts(self, record: Record) -> Record:
+        """A record with the counts of the side that is seen; those from an index may be older."""
+        current = self.ancestors.get(record.key)
+        return record if current is None else replace(record, kids=current.kids, below=current.below)
+
+    def stop(self) -> None:
+        """Cancel running loads."""
+        for load in self._loads.values():
+            load.cancel()

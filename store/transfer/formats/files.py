@@ -1,0 +1,148 @@
+"""Files of an import: their bytes, decompressed, and the files of rejected rows.
+
+Rejected rows can be corrected and imported again: they are unchanged, with their reasons. CSV gets one more column. In
+files of one row per line, the reason is on a separate line before the row, which imports skip.
+"""
+
+import csv
+import io
+import lzma
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from gzip import GzipFile
+from pathlib import Path
+from typing import IO, NamedTuple, cast
+
+import orjson
+
+from store.errors import BadInput
+from store.text import shorten
+
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+BLOCK_BYTES = 1 << 20
+SHOWN_NAMES = 5
+
+# zipfile raises RuntimeError for an encrypted member, and NotImplementedError for a compression that it has not.
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, NotImplementedError)
+"""Errors of compressed content that cannot be read, beside OSError."""
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[IO[bytes]]:
+    """The decompressed bytes of a file while the block runs. Raises BadInput where it cannot be read or is damaged."""
+    try:
+        with file.open("rb") as raw:
+            start = raw.read(4)
+            raw.seek(0)
+            if start.startswith(GZIP):
+                with GzipFile(fileobj=raw) as content:
+                    yield cast(IO[bytes], content)
+            elif start == ZIP:
+                with archive_in(raw, file) as archive, archive.open(_member(archive, file)) as content:
+                    yield content
+            else:
+                yield raw
+    except DAMAGED as error:
+        raise BadInput(f"{file.name} cannot be decompressed ({error}); repair or unpack it.") from error
+    except OSError as error:
+        raise BadInput(f"{file.name} cannot be read: {(error.strerror or str(error)).lower()}.") from error
+
+
+def content_name(file: Path) -> str:
+    """The name of what is in a file: without .gz, or that of the file in a zip archive. Raises BadInput."""
+    if file.suffix.lower() == ".gz":
+        return file.stem
+    if file.suffix.lower() != ".zip":
+        return file.name
+    with archive_in(file, file) as archive:
+        return Path(_member(archive, file).filename).name
+
+
+def archive_in(source: Path | IO[bytes], file: Path) -> zipfile.ZipFile:
+    """The zip archive in a file, which is already open or not. Raises BadInput where it is none, or is damaged."""
+    try:
+        return zipfile.ZipFile(source)
+    except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise BadInput(f"{file.name} is not a zip archive ({error}); repair or unpack it.") from error
+
+
+def _member(archive: zipfile.ZipFile, file: Path) -> zipfile.ZipInfo:
+    members = [
+        info
+        for info in archive.infolist()
+        if not info.filename.endswith("/") and not info.filename.startswith("__MACOSX/")
+    ]  # macOS adds files of its own
+    if len(members) != 1:
+        names = ", ".join(shorten(info.filename) for info in members[:SHOWN_NAMES])
+        raise BadInput(f"{file.name} has {len(members)} files ({names or 'none'}), expected 1; unpack it.")
+    return members[0]
+
+
+REASON = "$reason"  # of the column or field of reasons; no attribute can have this name
+
+
+class RejectedRows(NamedTuple):
+    """How a file of rejected rows is written: its extension, its head, and each row of its text and reason.
+
+    Whatever its head, an earlier one begins with the `mark`.
+    """
+
+    ending: str
+    head: bytes
+    mark: bytes
+    line: Callable[[str, str], bytes]
+
+
+def rejected_table(header: Sequence[str]) -> RejectedRows:
+    """Rejected rows of a table that is no text: CSV with its columns; the text of a row is a line of CSV."""
+    head = csv_line([*header, free_name(REASON, header)]).encode()
+    return RejectedRows(
+        ".csv", head + b"\n", head, lambda text, reason: f"{text},{csv_line([reason])}\n".encode("utf-8", "replace")
+    )
+
+
+def rejected_json() -> RejectedRows:
+    """Rejected rows of lines of JSON."""
+
+    def line(text: str, reason: str) -> bytes:
+        return b"%b\n%b\n" % (orjson.dumps({REASON: reason}), _bytes(text))
+
+    return RejectedRows(".jsonl", b"", b'{"' + REASON.encode(), line)
+
+
+def rejected_items() -> RejectedRows:
+    """Rejected rows of data files of exports of tables."""
+    return rejected_json()._replace(ending=".json")
+
+
+def rejected_taxonomy() -> RejectedRows:
+    """Rejected rows of a taxonomy, whose comments begin with #."""
+
+    def line(text: str, reason: str) -> bytes:
+        return b"# %b\n%b\n" % (" ".join(reason.split()).encode(errors="replace"), _bytes(text))
+
+    return RejectedRows(".txt", b"", b"# row ", line)
+
+
+def _bytes(text: str) -> bytes:
+    return text.rstrip("\r\n").encode("utf-8", "surrogateescape")
+
+
+def csv_line(cells: Iterable[str], *, always_quoted: bool = False, delimiter: str = ",") -> str:
+    """A line of CSV without its end."""
+    output = io.StringIO()
+    writer = csv.writer(output, delimiter=delimiter, quoting=csv.QUOTE_ALL if always_quoted else csv.QUOTE_MINIMAL)
+    writer.writerow(cells)
+    return output.getvalue().removesuffix("\r\n")
+
+
+def free_name(name: str, taken: Sequence[str]) -> str:
+    """The name, with a number where a column has it already."""
+    number = 1
+    found = name
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    return found
