@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import shlex
 import signal
 import sqlite3
@@ -22,7 +21,6 @@ from store.model.ranges import KeyRange, below
 from store.retry import RetryPolicy
 from store.sqlite.store import LARGE_CHANGES, PURGE_ITEMS, SQLiteStore
 
-SCAN = re.compile(r"SCAN (TABLE )?items")  # of what was searched for, such as a page, a scan is fine
 ALL = KeyRange(Index.TABLE, "t", "!", "~")
 
 
@@ -247,15 +245,16 @@ async def test_reads_continue_while_another_process_writes_and_a_commit_waits(tm
         assert not waiting.done()
         other.execute("COMMIT")
         other.close()
-        await asyncio.wait_for(waiting, 60)
+        await asyncio.wait_for(waiting, 10)
         assert [item["sk"] for item in await store.range(ALL, ReadUsage())] == ["b"]
 
 
 LARGE = [Put({"pk": "t", "sk": f"n{n:05}", "n": n}, ABSENT) for n in range(3 * LARGE_CHANGES)]
 
 
-async def test_a_large_commit_yields_and_is_visible_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.concurrency.SLICE_SECONDS", 0.0)
+async def test_a_large_commit_yields_and_is_visible_as_a_whole(
+    tmp_path: Path,
+) -> None:
     async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
         await store.create()
         before, counts = store.version(), []
@@ -292,10 +291,7 @@ async def test_a_process_waits_for_its_own_large_commit_without_a_time_limit(
         assert await store.count(ALL, ReadUsage()) == len(LARGE)
 
 
-async def test_a_large_commit_that_is_cancelled_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("store.concurrency.SLICE_SECONDS", 0.0)
+async def test_a_large_commit_that_is_cancelled_changes_nothing(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}/clade.db") as store:
         await store.create()
         for turns in (1, 2, 3, 4):  # so many others had theirs before
@@ -373,7 +369,7 @@ async def test_every_range_is_an_index_search_without_sorting(tmp_path: Path, in
             for verb in (store.range, store.count):
                 plan = await _plan_of(other, store, verb, KeyRange(index, "p", "a", "b"))
                 assert "SEARCH items" in plan
-                assert not SCAN.search(plan)
+                assert "SCAN" not in plan.replace("SCAN (subquery", "")  # of a page, which was searched for
                 assert "TEMP B-TREE" not in plan
         other.close()
 
@@ -385,8 +381,7 @@ async def test_many_keys_are_index_searches_and_never_a_scan(tmp_path: Path) -> 
         with sqlite3.connect(path) as other:
             keys = [Key("t", str(number)) for number in range(50)]
             plan = await _plan_of(other, store, store.get, keys)
-            assert "SEARCH items" in plan
-            assert not SCAN.search(plan)
+            assert "SEARCH items USING PRIMARY KEY (pk=? AND sk=?)" in plan
         other.close()
 
 
