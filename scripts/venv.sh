@@ -28,6 +28,7 @@ is_usable() { grep -qsF "$PWD/.venv" .venv/pyvenv.cfg && [ -x .venv/bin/pip ] &&
 
 # install EXTRA...: the checkout with these extras, in the versions of constraints.txt, unless .venv has them already.
 # What builds the checkout is installed first, from the same file: an isolated build would take the newest setuptools.
+# Python compiles the few modules that are imported then; pip would compile all of them first.
 install() {
     [ -w . ] || fail "$PWD cannot be written to, and .venv and clade.db are kept there: use a checkout of your own."
     is_usable || make_venv
@@ -41,8 +42,9 @@ install() {
     say "Installing into .venv; the first time takes a minute or two."
     extras=$(printf ',%s' "$@")
     {
-        .venv/bin/python -m pip install --constraint constraints.txt setuptools &&
-            .venv/bin/python -m pip install --constraint constraints.txt --no-build-isolation --editable ".[${extras#,}]"
+        .venv/bin/python -m pip install --no-compile --constraint constraints.txt setuptools &&
+            .venv/bin/python -m pip install --no-compile --constraint constraints.txt --no-build-isolation \
+                --editable ".[${extras#,}]"
     } >.venv/install.log 2>&1 ||
         fail "What Clade needs could not be installed (is there a network?); pip's own words are in $PWD/.venv/install.log."
     for extra in "$@"; do printf '%s\n' "$wanted" >".venv/installed-$extra"; done
