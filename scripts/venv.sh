@@ -27,7 +27,8 @@ make_venv() {
 is_usable() { grep -qsF "$PWD/.venv" .venv/pyvenv.cfg && [ -x .venv/bin/pip ] && is_new_enough .venv/bin/python; }
 
 # install EXTRA...: the checkout with these extras, in the versions of constraints.txt, unless .venv has them already.
-# What builds the checkout is installed first, from the same file: an isolated build would take the newest setuptools.
+# What installs and builds the checkout comes first, from the same file: Python's own pip may be old and slow, and an
+# isolated build would take the newest setuptools.
 # Python compiles the few modules that are imported then; pip would compile all of them first.
 install() {
     [ -w . ] || fail "$PWD cannot be written to, and .venv and clade.db are kept there: use a checkout of your own."
@@ -42,7 +43,7 @@ install() {
     say "Installing into .venv; the first time takes a minute or two."
     extras=$(printf ',%s' "$@")
     {
-        .venv/bin/python -m pip install --no-compile --constraint constraints.txt setuptools &&
+        .venv/bin/python -m pip install --no-compile --constraint constraints.txt pip setuptools &&
             .venv/bin/python -m pip install --no-compile --constraint constraints.txt --no-build-isolation \
                 --editable ".[${extras#,}]"
     } >.venv/install.log 2>&1 ||
