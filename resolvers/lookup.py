@@ -4,7 +4,7 @@
 | --- | --- | --- | --- | --- |
 | `location(path: "US/NE")` | table | key `("location#US", "#NE#")` | 1 | 1 |
 | `location(id: …)`, `node`, `nodes` | table | key `("id#<id>", "v0")`, then that of the node | 2 | 2 |
-| by an old path | table | keys of redirects, see `redirects.py` | 3 more a hop | 3 more a hop |
+| by a former path | table | its redirect, see `redirects.py`, then as by id | 3 more | 3 more |
 
 Each request is a BatchGetItem of up to 100 keys; the ancestors that are selected are read by the request of the nodes.
 A node that moves between the read of its id record and its own read is followed, by two more reads.
@@ -20,14 +20,14 @@ from resolvers.access.grants import Visibility, visibility_at
 from resolvers.access.redacted_node import RedactedNode
 from resolvers.ancestors import kinds_for_all_levels, selected_keys
 from resolvers.first_round import first_round
-from resolvers.planning.relations import Selection
-from resolvers.redirects import follow_redirects
+from resolvers.planning.relations import NOTHING, Selection
+from resolvers.redirects import redirected_ids
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.read_state import Nodes
 from resolvers.session.request import Request
 from store.metadata.history import current_key
 from store.model.items import Item
-from store.model.keys import Key, Path, id_key, node_key
+from store.model.keys import Key, Path, hierarchy_of, id_key, node_key
 from store.model.records import Record
 
 MAX_MOVES_FOLLOWED = 4  # of one node, while it is looked up by its id
@@ -72,15 +72,41 @@ async def _find(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
         for (lookup, _), key in zip(lookups, keys, strict=True)
         if isinstance(key, Key) and found[key] is None and _is_path(lookup)
     ]
-    redirected = await follow_redirects(request, missing) if missing else {}
+    redirected = await _redirected(request, missing) if missing else {}
     results: list[Record | Exception | None] = []
     for (lookup, _), key in zip(lookups, keys, strict=True):
         result = _checked(lookup, found[key] or redirected.get(key)) if isinstance(key, Key) else key
         results.append(result)
-        # A path that redirects depends on the trees of all its redirects.
+        # A path that redirects depends on the tree that the node has left and on that which it is in.
         if isinstance(result, Record) and (result.key == key or state.partitions_read == {result.pk}):
             state.pages.put_lookup(result.pk, _cache_key(lookup), result)
     return results
+
+
+async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
+    """The nodes that were last at these keys, which have no node now, wherever they are, or the errors of failed reads;
+    keys from which no redirect leads to a node are left out.
+    """
+    state = request.state
+    ids = await redirected_ids(request, missing)
+    lookups = [((hierarchy_of(key.pk), node_id), NOTHING) for key, node_id in ids.items() if isinstance(node_id, str)]
+    records = [id_key(node_id) for (_, node_id), _ in lookups]
+    state.read_again(records)
+    items = await state.items(records, current=True) if records else {}
+    keys: list[NodeKey] = []
+    for record in records:
+        item = items[record]
+        keys.append(item if isinstance(item, Exception) else current_key(item))
+    targets = [key for key in keys if isinstance(key, Key)]
+    state.is_cacheable &= len(targets) == len(keys)  # no tree version proves that an id has no node
+    state.read_again(targets)
+    keys, found = await _follow_moves(request, lookups, keys, await state.current_nodes(targets))
+    by_id: dict[str, Record | Exception | None] = {}
+    for ((_, node_id), _), key in zip(lookups, keys, strict=True):
+        outcome = found[key] if isinstance(key, Key) else key
+        is_other = isinstance(outcome, Record) and not isinstance(outcome, RedactedNode) and outcome.id != node_id
+        by_id[node_id] = None if is_other else outcome
+    return {key: by_id[node_id] if isinstance(node_id, str) else node_id for key, node_id in ids.items()}
 
 
 def _cache_key(lookup: Lookup) -> Hashable:

@@ -95,7 +95,7 @@ class Node:
 class Model:
     nodes: dict[Path, Node] = field(default_factory=dict)
     past: dict[str, list[Node]] = field(default_factory=dict)  # all states but the present one, by id
-    aliases: dict[Path, str] = field(default_factory=dict)
+    aliases: dict[Path, str] = field(default_factory=dict)  # of paths that nodes have left: the last one's id
 
     def apply(self, edit: Edit) -> Callable[[Record], None]:
         """A function that applies the result of the edit to the model; raises Refused if it is rejected."""
@@ -167,14 +167,10 @@ class Model:
         for path, target in places.items():
             if target == path:
                 continue
-            node = self.nodes[path]
             moved |= {(*target, *one[len(path) :]): one for one in self.nodes if one[: len(path)] == path}
-            self.aliases[path] = node.id
-            if self.aliases.get(target) == node.id:
-                del self.aliases[target]
         found = {new: self.nodes[old] for new, old in moved.items()}
         for old in moved.values():
-            del self.nodes[old]
+            self.aliases[old] = self.nodes.pop(old).id
         self.nodes |= found
 
     def _delete(self, edit: Delete) -> Callable[[Record], None]:
@@ -200,6 +196,7 @@ class Model:
                 gone = [one for one in self.nodes if one[:size] == edit.path]
             for one in gone:
                 node = self.nodes.pop(one)
+                self.aliases.pop(one, None)
                 self.past[node.id].append(node)
             if edit.policy is Policy.REPARENT:
                 self._relocate(places)

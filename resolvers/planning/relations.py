@@ -123,3 +123,6 @@ class NoSelection:
 
     def on(self, hierarchy: str, level: str) -> tuple[Relation, ...]:
         return ()
+
+
+NOTHING = NoSelection()

@@ -179,7 +179,7 @@ class Finder(ABC, Generic[A]):
         path = under or (granted or [()])[0]
         key = node_key(self._hierarchy.name, path[:1])
         found, root_id = await gather_all([tops, self._id_at(key)])
-        if found and found[0].record.pk != key.pk:  # at an old path
+        if found and found[0].record.pk != key.pk:  # at a former path
             root_id = await self._id_at(Key(found[0].record.pk, "#"))
         return found if root_id else [], partition(self._hierarchy, id_hash(root_id), self.kind)
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, Protocol
 from resolvers.access.redacted_node import RedactedNode
 from resolvers.ancestors import kinds_for_all_levels, selected_keys
 from resolvers.lookup import find_nodes
-from resolvers.planning.relations import Selection
+from resolvers.planning.relations import NOTHING, Selection
 from resolvers.roots import with_counts
 from resolvers.search.former_keys import learn, present_key
-from resolvers.search.scope import NOTHING, Scope
+from resolvers.search.scope import Scope
 from resolvers.session.outcomes import gather_all, raise_first_error
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request

@@ -12,14 +12,12 @@ from typing import cast
 from resolvers.access.grants import highest
 from resolvers.access.redacted_node import RedactedNode
 from resolvers.lookup import Lookup, find_nodes
-from resolvers.planning.relations import NoSelection
+from resolvers.planning.relations import NOTHING
 from resolvers.session.outcomes import raise_first_error
 from resolvers.session.request import Request
 from store.model.keys import Path
 from store.model.records import Record
 from store.search.lineage import Lineage, Moves, id_hash, steps
-
-NOTHING = NoSelection()
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def grants_of(request: Request, hierarchy: str) -> list[Path] | None:
 async def read_tops(request: Request, hierarchy: str, granted: Sequence[Path] | None, under: Path | None) -> list[Top]:
     """The tops of what is searched, without those that do not exist: one BatchGetItem.
 
-    `granted` is from `grants_of`; one of both is not None. Old paths redirect.
+    `granted` is from `grants_of`; one of both is not None. Former paths lead to their nodes.
     """
     if under is None:
         return _tops(await _nodes(request, hierarchy, granted or ()), itself=True)
@@ -82,7 +80,7 @@ async def read_tops(request: Request, hierarchy: str, granted: Sequence[Path] | 
     at, *found = await _nodes(request, hierarchy, [under, *inner])
     if not isinstance(at, RedactedNode):
         return _tops([at], itself=False)
-    if at.path != under:  # an old path of what is above a grant
+    if at.path != under:  # a former path of what is above a grant
         found = await _nodes(request, hierarchy, [top for top in granted if top[: len(at.path)] == at.path])
     return _tops(found, itself=True)
 

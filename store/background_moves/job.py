@@ -1,6 +1,7 @@
 """Move job: the steps of one background move, from the state in its record to its end.
 
-1. Copy the subtree to its new place, where it is hidden. (A cascade has nothing to copy; its nodes are counted.)
+1. Copy the subtree to its new place, where it is hidden, and write the redirects from its old one: they count only
+   where there is no node. (A cascade has nothing to copy; its nodes are counted, and the redirects of their paths go.)
 2. Flip in one transaction: from then on readers see the new place and no longer the old one.
 3. Sweep what is left at the old place, and unregister the move.
 
@@ -12,6 +13,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -31,7 +33,7 @@ from store.errors import BadInput, Conflict, NotFound
 from store.metadata.change_log import log_item
 from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.move_record import Move, MoveState
-from store.metadata.redirects import redirect_key
+from store.metadata.redirects import redirect_item, without_redirect
 from store.model.hierarchy import Hierarchy
 from store.model.items import Change, Delete, Item, Put, size_of
 from store.model.key_rewrite import SubtreeRewrite
@@ -99,15 +101,20 @@ class MoveJob:
         if self.move.cursor is None and (self.move.target is not None or self._indexed is not None):
             await self.lease.wait(self._timing.grace_seconds)
         if self.move.target is None:
+            has_redirects = (await self._read([])).version(self.move.source.pk).has_redirects
             async for page in self._pages(self.move.source, self.move.cursor):
-                await self._write_copied([], [Record.of(item) for item in page])
+                if not has_redirects:
+                    await self._write_copied([], [Record.of(item) for item in page])
+                    continue
+                for changes, records in self._transactions(page, partial(without_redirect, has_redirects=True)):
+                    await self._write_copied(changes, records)
             return
         top, rewrite = await self._rewrite()
         lineages: Mapping[Key, Lineage] = {}
 
         def copied(record: Record) -> list[Change]:
             moved = rewrite.moved(top if record.key == top.key else record)
-            return [Put(moved.item()), *self._items.copied(moved, lineages.get(record.key))]
+            return [Put(moved.item()), Put(redirect_item(record)), *self._items.copied(moved, lineages.get(record.key))]
 
         async for page in self._pages(self.move.source, self.move.cursor):
             lineages = await self._items.lineages(list(map(Record.of, page)))
@@ -132,8 +139,7 @@ class MoveJob:
     async def _flip(self) -> None:
         source, target = self.move.source, self.move.target
         rewrite = None if target is None else (await self._rewrite())[1]
-        keys = [source, *ancestor_keys(source), redirect_key(source)]
-        keys += [] if target is None else [*ancestor_keys(target), redirect_key(target)]
+        keys = [source, *ancestor_keys(source), *([] if target is None else ancestor_keys(target))]
 
         async def changes() -> list[Change]:
             reader = Reader(self._store, ReadUsage())

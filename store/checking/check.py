@@ -173,7 +173,7 @@ class Check:
                 return None
             if before == (before := (version, shape)):
                 values: Item = {
-                    "n": number_of(version) + 1, "shape": cast(Value, shape), "aliases": 0,
+                    "n": number_of(version) + 1, "shape": cast(Value, shape), "aliases": False,
                     "moves": encode_moves(moves.refs) or None,
                 }  # fmt: skip
                 return Finding(name, "", problem, Fix.of(tree_version_key(name), version, values))

@@ -108,8 +108,8 @@ class Repair:
     async def _fix_tree(self, report: TreeReport) -> AsyncIterator[Finding]:
         """The findings of a tree as they are fixed, transaction by transaction; raises Conflict for another write."""
         counts: Item = {
-            "shape": cast(Value, report.shape), "aliases": report.redirects,
-            "moves": encode_moves(report.moves.refs) or None,
+            "shape": cast(Value, report.shape), "moves": encode_moves(report.moves.refs) or None,
+            "aliases": report.has_redirects or bool((report.version or {}).get("aliases")),
         }  # fmt: skip
         bump = _VersionBump(report.pk, report.version, report.number, counts)
         version_key = tree_version_key(report.pk)
@@ -194,7 +194,7 @@ class _VersionBump:
         self._pk = pk
         self._version = version
         self._number = number
-        self._counts: Item = {"shape": {}, "aliases": 0, **(version or {}), **(counts or {})}
+        self._counts: Item = {"shape": {}, "aliases": False, **(version or {}), **(counts or {})}
 
     def changes(self) -> list[Change]:
         """The changes for the next transaction; each follows on the one before."""

@@ -44,7 +44,7 @@ class TreeReport:
     undefined: Undefined
     findings: Findings = field(default_factory=Findings)
     shape: Counts = field(default_factory=dict)
-    redirects: int = 0
+    has_redirects: bool = False
     logged: int = 0
     moves: ActiveMoves = field(default_factory=ActiveMoves)
 
@@ -153,10 +153,10 @@ class TreeReader:
             self._report(report, f"the change log lacks {numbers}")
 
     async def _check_redirects(self, report: TreeReport) -> None:
-        """Each redirect points to an id that has a record."""
+        """Each redirect points to an id that has a record, of its node or of the deletion."""
         redirects = subtree(redirect_key(Key(report.pk, "#")).pk, "#")
         async for items in Pages(self._store, redirects, self._reads):
-            report.redirects += len(items)
+            report.has_redirects |= bool(items)
             ids = [redirected_id(item) if is_id(self._hierarchy, item.get("id")) else "" for item in items]
             records = await self._get_by_key([id_key(node_id) for node_id in ids if node_id])
             for item, node_id in zip(items, ids, strict=True):
@@ -169,9 +169,9 @@ class TreeReader:
         version = report.version
         shape = cast(Value, report.shape)
         if version is None:
-            if report.shape or report.logged or report.redirects:
+            if report.shape or report.logged or report.has_redirects:
                 self._report(
-                    report, "the tree version is missing", n=report.number, shape=shape, aliases=report.redirects
+                    report, "the tree version is missing", n=report.number, shape=shape, aliases=report.has_redirects
                 )
             return
         if version.get("n") != report.number or not report.number:
@@ -183,9 +183,10 @@ class TreeReader:
         for ref in decode_moves(version):
             if ref not in report.moves.refs:
                 self._report(report, f"tree version: the move {ref.id} is not running", moves=None)
-        if version.get("aliases") != report.redirects:
-            problem = mismatch("aliases", value_text(version.get("aliases")), str(report.redirects))
-            self._report(report, f"tree version: {problem}", aliases=report.redirects)
+        known = version.get("aliases")  # whether there was ever a redirect; earlier versions counted them
+        if not isinstance(known, int) or (report.has_redirects and not known):
+            problem = mismatch("aliases", value_text(known), value_text(report.has_redirects))
+            self._report(report, f"tree version: {problem}", aliases=report.has_redirects)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 

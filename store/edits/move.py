@@ -12,7 +12,6 @@ from store.edits.search_changes import changes_of_move, moved_keys
 from store.edits.transaction import TransactionBuilder
 from store.errors import Misplaced
 from store.metadata.move_record import new_move
-from store.metadata.redirects import redirect_key
 from store.model.hierarchy import Hierarchy
 from store.model.key_rewrite import SubtreeRewrite
 from store.model.keys import Key, Path, ancestor_keys, node_key
@@ -72,11 +71,10 @@ class Move:
 
 
 def keys_of_move(hierarchy: Hierarchy, read_set: ReadSet, top: Record, target: Key) -> list[Key]:
-    """The keys to read for the move of a node, whose ancestors were read, to another key: nodes, redirects, and what
-    search has of their moves.
+    """The keys to read for the move of a node, whose ancestors were read, to another key: nodes, and what search has of
+    their moves.
     """
-    redirects = [redirect_key(top.key), redirect_key(target)]
-    return [target, *ancestor_keys(target), *redirects, *moved_keys(hierarchy, read_set, top)]
+    return [target, *ancestor_keys(target), *moved_keys(hierarchy, read_set, top)]
 
 
 async def move_subtree(

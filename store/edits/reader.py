@@ -15,6 +15,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
 from store.metadata.history import current_key, with_revision
+from store.metadata.redirects import redirect_item
 from store.model.items import MAX_BATCH_BYTES, size_of
 from store.model.key_rewrite import SubtreeRewrite
 from store.model.keys import Key, depth_of, id_key, revision_key, tree_version_key
@@ -24,8 +25,8 @@ from store.reading.active_moves import ActiveMoves, active_moves
 from store.reading.pages import Pages
 from store.reading.recent_changes import RecentChange, RecentChanges
 
-CHANGES_A_NODE = 3  # of one that is moved or removed: its old item, its new one or last state, its id's record
-OTHER_CHANGES = 8  # besides those of ancestors: three tree versions, two log items, two redirects, an idempotency key
+CHANGES_A_NODE = 4  # of one that is moved or removed: its old item, its new one or last state, id record, redirect
+OTHER_CHANGES = 6  # besides those of ancestors: three tree versions, two log items, an idempotency key
 
 # Limits of a move or deletion in one transaction where the store has none (SQLite): half a second, and its memory.
 MAX_NODES = 10_000
@@ -87,6 +88,7 @@ class Reader:
             return records
         # DynamoDB counts the bytes of what a transaction removes as well, and each node is removed and written.
         size = 2 * size + sum(size_of(item) for key in ancestors if (item := read_set.item(key)) is not None)
+        size += sum(size_of(redirect_item(one)) for one in records)
         return records if size <= MAX_BATCH_BYTES and changes + search_changes(records) <= limit else None
 
     async def check_fits(self, rewrite: SubtreeRewrite) -> None:

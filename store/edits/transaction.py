@@ -17,7 +17,7 @@ from store.errors import Conflict, TooLarge
 from store.metadata.change_log import Event, LogEntry, log_item, root_log_key
 from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.move_record import Move
-from store.metadata.redirects import redirect_item, redirect_key, redirected_id
+from store.metadata.redirects import redirect_item, without_redirect
 from store.metadata.tree_version import ActiveMoveRef, by_level, level_at_depth
 from store.model.hierarchy import Hierarchy
 from store.model.items import (
@@ -55,7 +55,7 @@ class _TreeChange:
     """The changes of one partition's tree version and log; `moves` is None where the running moves stay the same."""
 
     shape: Counter[str] = field(default_factory=Counter)
-    redirects: int = 0
+    has_redirects: bool = False
     moves: tuple[ActiveMoveRef, ...] | None = None
     entries: list[LogEntry] = field(default_factory=list)
     ranks: dict[str, str] = field(default_factory=dict)
@@ -124,11 +124,14 @@ class TransactionBuilder:
         """Remove a node and all below it, its own record first; `alone` where the subtree goes elsewhere."""
         top = records[0]
         self._check_apart(top.key)
+        has_redirects = self.read_set.version(top.pk).has_redirects
         async for some in in_chunks(records):
             for record in some:
                 self._change(Delete(record.key))
                 self._change(Put(revision_item(record)))
                 self._change(Put(tombstone_item(record, self.context.at, self.context.by)))
+                for change in without_redirect(record, has_redirects=has_redirects):
+                    self._change(change)
         if self._search is not None:
             await self._search.remove(records)
         self.nodes += len(records)
@@ -146,6 +149,8 @@ class TransactionBuilder:
                 self._change(Delete(record.key))
                 self._change(Put(moved.item(), ABSENT if is_free else UNCONDITIONAL))
                 self._change(Put(id_item(moved)))
+                self._change(Put(redirect_item(record)))
+        self._tree(rewrite.source.pk).has_redirects = True
         if self._search is not None:
             await self._search.relocate(records, rewrite)
         self.nodes += len(records)
@@ -165,6 +170,8 @@ class TransactionBuilder:
         if self._search is not None:
             self._search.begin(move.id)
         self._change(Put(move.item(), ABSENT))
+        if move.target is not None:
+            self._tree(move.source.pk).has_redirects = True  # the redirects are written with the copies
         for partition in move.running.partitions:
             self._tree(partition).moves = (*self.read_set.version(partition).moves, move.running)
 
@@ -175,12 +182,11 @@ class TransactionBuilder:
         self._log(Event.DELETED, top, alone=alone)
 
     def count_moved(self, old: Record, new: Record, shape: Counts) -> None:
-        """Change counts, redirects and logs for the move of a subtree with the counts `shape` at its old place."""
+        """Change counts and logs for the move of a subtree with the counts `shape` at its old place."""
         self._count(old, shape, -1)
         self._count(new, shape, 1)
         self._tree(old.pk).shape.subtract(shape)
         self._tree(new.pk).shape.update(_deeper(shape, new.depth - old.depth))
-        self._redirect(old.key, new)
         if self._search is not None:
             self._search.move(old, new)
         self._log(Event.MOVED, old if old.pk != new.pk else new, old.path, new.path)
@@ -217,7 +223,7 @@ class TransactionBuilder:
 
     def _version_and_log(self, partition: str, tree: _TreeChange) -> list[Put]:
         version, now = self.read_set.version(partition), self.context.now
-        puts = [version.incremented(tree.shape, tree.redirects, tree.moves, now=now)]
+        puts = [version.incremented(tree.shape, tree.moves, has_redirects=tree.has_redirects, now=now)]
         if "#" in partition or tree.entries:
             ranks = tree.ranks if len(tree.ranks) <= MAX_LOGGED_RANKS else {}
             log = log_item(version, tree.entries, self.context.at, now, ranks)
@@ -270,17 +276,6 @@ class TransactionBuilder:
             self._tree(top.hierarchy).shape[level_at_depth(top.level, 0)] += sign
         else:
             self._counts[Key(top.pk, parent_sort_key(top.sk))].kids[top.level] += sign
-
-    def _redirect(self, old: Key, moved: Record) -> None:
-        """Redirect the old path of a moved node to its id, and drop a redirect from its new path to itself."""
-        tree = self._tree(old.pk)
-        tree.redirects += self.read_set.item(redirect_key(old)) is None
-        self._change(Put(redirect_item(old, moved.id)))
-        key = redirect_key(moved.key)
-        found = self.read_set.item(key)
-        if found is not None and redirected_id(found) == moved.id:
-            self._tree(moved.pk).redirects -= 1
-            self._change(Delete(key))
 
     def _log(
         self,

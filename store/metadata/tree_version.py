@@ -59,15 +59,15 @@ class ActiveMoveRef(NamedTuple):
 class TreeVersion:
     """`number` is the number of transactions so far, `shape` the nodes by level and depth (`{"CITY@2": 50}`).
 
-    `aliases` is the number of redirects that start in the tree, `moves` are those that run with an end in it, and
-    `log_expires` is when the last item of its change log expires. The version of a hierarchy's roots counts the roots
-    alone, and lists the moves with an end that is a root.
+    `has_redirects` is whether a node has ever left a path of the tree by a move, so that there may be redirects.
+    `moves` are those that run with an end in it, and `log_expires` is when the last item of its change log expires. The
+    version of a hierarchy's roots counts the roots alone, and lists the moves with an end that is a root.
     """
 
     partition: str
     number: int = 0
     shape: dict[str, int] = field(default_factory=dict)
-    aliases: int = 0
+    has_redirects: bool = False
     moves: tuple[ActiveMoveRef, ...] = ()
     log_expires: int = 0
 
@@ -78,7 +78,8 @@ class TreeVersion:
             return cls(partition)
         found = cast(dict[str, Any], item)
         return cls(
-            partition, found["n"], found["shape"], found["aliases"], decode_moves(item), found.get("log_expires", 0)
+            partition, found["n"], found["shape"], bool(found["aliases"]), decode_moves(item),
+            found.get("log_expires", 0),
         )  # fmt: skip
 
     @property
@@ -118,19 +119,21 @@ class TreeVersion:
     def incremented(
         self,
         change: dict[str, int],
-        aliases: int = 0,
         moves: tuple[ActiveMoveRef, ...] | None = None,
         *,
+        has_redirects: bool = False,
         now: float = 0,
     ) -> Put:
-        """The change that increments the number, adds `change` to the shape, and adds `aliases`.
+        """The change that increments the number, and adds `change` to the shape.
 
-        `moves` are those that run from then on, None: unchanged. It requires that the version is still this one.
+        `moves` are those that run from then on, None: unchanged. `has_redirects` is whether a node leaves a path by a
+        move; once it was, it stays so. The change requires that the version is still this one.
         """
         shape = {name: self.shape.get(name, 0) + change.get(name, 0) for name in {**self.shape, **change}}
         item: Item = {
             "pk": self.key.pk, "sk": self.key.sk, "n": self.number + 1,
-            "shape": {name: count for name, count in shape.items() if count}, "aliases": self.aliases + aliases,
+            "shape": {name: count for name, count in shape.items() if count},
+            "aliases": self.has_redirects or has_redirects,
         }  # fmt: skip
         if expires := self.next_expires(now) if now else self.log_expires:
             item["log_expires"] = expires

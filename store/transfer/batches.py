@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from store.metadata.change_log import Event, LogEntry
 from store.metadata.history import id_item_at, revision_item, tombstone_item
-from store.metadata.tree_version import level_at_depth
+from store.metadata.redirects import without_redirect
+from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.hierarchy import Hierarchy
 from store.model.items import ABSENT, MAX_BATCH_BYTES, UNCONDITIONAL, Change, Condition, Delete, Item, Put, size_of
 from store.model.keys import (
@@ -81,14 +82,15 @@ class _CountedRecord:
 
 
 def batches(
-    hierarchy: Hierarchy, diff: TreeDiff, creations: Sequence[Creation], pk: str, max_changes: int
+    hierarchy: Hierarchy, diff: TreeDiff, creations: Sequence[Creation], version: TreeVersion, max_changes: int
 ) -> Iterator[Batch]:
-    """Transactions of at most `max_changes` changes for `creations` (parents first), updates and removals.
+    """Transactions of at most `max_changes` changes for `creations` (parents first), updates and removals in the tree
+    with a `version`.
 
     They build on one another, so each must be committed before the next is requested. Each has the time at which it was
     begun.
     """
-    builder = _BatchBuilder(hierarchy, diff, pk, max_changes)
+    builder = _BatchBuilder(hierarchy, diff, version, max_changes)
     for siblings, have_children in _siblings(creations):
         yield from builder.create(siblings, have_children=have_children)
     for old, new in diff.updated:
@@ -99,7 +101,7 @@ def batches(
     for record in diff.removed:
         builder.go_to(record.sk)
         found = builder.search_changes(record, None)
-        yield from builder.make_room(record.sk, 3, 2 * _size_of(record), found)
+        yield from builder.make_room(record.sk, 4, 2 * _size_of(record), found)
         builder.remove(record)
     yield from builder.finish()
 
@@ -131,10 +133,11 @@ class _BatchBuilder:
     Before each change of a node there are `go_to`, which finds its ancestors, and `make_room`.
     """
 
-    def __init__(self, hierarchy: Hierarchy, diff: TreeDiff, pk: str, max_changes: int) -> None:
+    def __init__(self, hierarchy: Hierarchy, diff: TreeDiff, version: TreeVersion, max_changes: int) -> None:
         self._indexed = hierarchy if is_indexed(hierarchy) else None
         self._records = {sk: _CountedRecord(record, UNCONDITIONAL) for sk, record in diff.above.items()}
-        self._pk = pk
+        self._pk = version.partition
+        self._has_redirects = version.has_redirects
         self._max_changes = max_changes - VERSION_CHANGES
         self._ancestors: list[_CountedRecord] = []  # of the present change, the parent first
         self._uncounted = 0  # new nodes in the batch that are not in the counts yet, siblings of one level
@@ -257,6 +260,7 @@ class _BatchBuilder:
             Delete(record.key),
             Put(revision_item(record)),
             Put(tombstone_item(record, self._batch.at)),
+            *without_redirect(record, has_redirects=self._has_redirects),
         ]
 
     def _include_ancestors(self) -> None:

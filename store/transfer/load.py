@@ -188,7 +188,7 @@ class _TreeImport:
         diff = await self._diff()
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written)
-        for batch in batches(self._import.plan.hierarchy, diff, creations, self._pk, self._import.store.max_changes):
+        for batch in batches(self._import.plan.hierarchy, diff, creations, version, self._import.store.max_changes):
             if not self._import.dry_run:
                 raised = version.incremented(batch.shape, now=batch.now)
                 log = log_item(version, batch.entries, batch.at, batch.now)

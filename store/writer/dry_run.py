@@ -11,9 +11,10 @@ from store.model.keys import Path
 
 WRITE_UNIT_BYTES = 1024
 INDEXES = 2  # besides the table, each of which a node's item is written to as well
-MOVED_CHANGES = (1, 2)  # per node of a background move: its copy; its old item and its id's record
+MOVED_CHANGES = (2, 2)  # per node of a background move: its copy and redirect; its old item and its id's record
 CASCADE_CHANGES = (3,)  # per node of a background deletion
-UNITS_A_NODE = 10  # of 1 KB, for one write to the table and two indexes, and its removal from them
+UNITS_A_NODE = 10  # of 1 KB, for one write to the table and two indexes, and its removal from them, or a deletion
+UNITS_A_REDIRECT = 2
 UNITS_A_TRANSACTION = 2
 SEARCH_UNITS_A_NODE = 8  # to remove the search items of a node with two words
 
@@ -53,5 +54,6 @@ def _write_units(change: Change, hierarchy: str) -> int:
 def _of_move(move: Move, max_changes: int) -> DryRun:
     """Each transaction also writes the record of the move; there are three more for its begin, flip and end."""
     changes = CASCADE_CHANGES if move.target is None else MOVED_CHANGES
+    units_a_node = UNITS_A_NODE + UNITS_A_REDIRECT * (move.target is not None)
     transactions = 3 + sum(-(-move.nodes // ((max_changes - 1) // number)) for number in changes)
-    return DryRun(move.nodes, transactions, UNITS_A_NODE * move.nodes + UNITS_A_TRANSACTION * transactions, [])
+    return DryRun(move.nodes, transactions, units_a_node * move.nodes + UNITS_A_TRANSACTION * transactions, [])

@@ -72,7 +72,7 @@ def test_a_finding_that_cannot_be_repaired_is_printed_with_exit_status_1(filled:
 
 
 def test_only_the_given_hierarchy_is_checked(filled: Clade, store_url: str) -> None:
-    within(store_url, lambda store: change(store, tree_version_key("location#SG"), aliases=5))
+    within(store_url, lambda store: change(store, tree_version_key("location#SG"), aliases="x"))
     assert filled("check", "category").exit_code == 0
     assert filled("check").exit_code == 1
 

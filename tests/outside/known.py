@@ -4,10 +4,6 @@ Each has a strict expected failure in `tests/outside/test_known.py`: once that p
 """
 
 KNOWN: dict[str, str] = {
-    "a former path is lost when a node above was renamed later": (
-        "The rest of a former path is looked up below where the renamed node is now, so that it leads to nothing or to "
-        "a node that was never there."
-    ),
     "a search shares its limits with hidden nodes": (
         "A caller who may see a part of a hierarchy misses matches where nodes hidden from her fill the limits."
     ),

@@ -26,7 +26,7 @@ PROMISES = (
     ("lists.md", PART_LISTED),
     ("rights.md", "`totalCount` counts visible nodes"),
     ("rights.md", "neither the order nor"),
-    ("rights.md", "An old path that redirects to a hidden node is not found."),
+    ("rights.md", "A former path of a hidden node is null, as a path at which there never was a node."),
     ("rights.md", "In `changes` a move out of the visible paths is `DELETED`"),
     (
         "rights.md",

@@ -60,19 +60,6 @@ def create(server: Server, key: str, *, name: str | None = None, parent: str | N
     assert server.ask(text, {"parent": parent, "key": key, "name": name or key}).data
 
 
-@known("a former path is lost when a node above was renamed later")
-def test_a_former_path_leads_to_its_node_after_nodes_above_were_renamed(server: Server) -> None:
-    create(server, "shop")
-    create(server, "tv", parent="shop")
-    create(server, "archive", parent="shop")
-    change = "mutation($path: Path!, $key: String!) { renameThing(path: $path, key: $key) { node { id } } }"
-    assert server.ask(change, {"path": "shop", "key": "store"}).data
-    assert server.ask('mutation { moveThing(path: "store/tv", to: "store/archive") { node { id } } }').data
-    assert server.ask(change, {"path": "store", "key": "market"}).data
-    found = server.ask('{ thing(path: "shop/tv") { path } }').data["thing"]
-    held(found == {"path": "market/archive/tv"})
-
-
 @known("letters with a stroke sort after z, but are found without it")
 def test_letters_with_a_stroke_sort_as_they_are_found(server: Server) -> None:
     create(server, "strokes")

@@ -51,9 +51,9 @@ async def plant(store, rows):
 RENAME = 'mutation { renameLocation(path: "US/MO/Old", key: "New") { node { id } } }'
 DELETE = 'mutation { deleteLocation(path: "US/MO/Gone") { node { id } } }'
 
-# Without old paths: a hidden one may lead to a visible node, so its redirect is followed, which costs reads.
 PATHS = [
     ("US/MO/Joplin", "US/MO/Nowhere"), ("FR", "XX"), ("US/MO/Gone/below", "US/MO/Nowhere/below"),
+    ("US/MO/Old", "US/MO/Nowhere"),
 ]  # fmt: skip
 IDS = [(location_id(path), location_id("US/MO/Nowhere")) for path in ("US/MO/Joplin", "FR", "US/MO/Old", "US/MO/Gone")]
 SEEN = '{ location(path: "US/NE/Omaha") { id ancestors { path } children { totalCount } } }'

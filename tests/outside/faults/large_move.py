@@ -16,7 +16,7 @@ from tests.outside.processes import EXTREMES, Answer, Place, Server, command
 
 ONE_MOMENT = (
     "writing.md",
-    "see the state before or after the flip in the whole response: lists, pages, counts, ids and old paths alike",
+    "see the state before or after the flip in the whole response: lists, pages, counts, ids and former paths alike",
 )
 PROMISES = (
     ONE_MOMENT,

@@ -174,8 +174,6 @@ class World:
         """What the table of docs/consistency.md says is seen at once, on each server."""
         item, path = self._last, self.tree.paths.get(self._last)
         former = [old for old, known in self.tree.former.items() if known == item and old not in self.tree.nodes]
-        if len(former) > 1:  # a former path is lost when a node above was renamed later (`tests/outside/known.py`)
-            former = [old for old in former if not any(old[:size] in self.tree.former for size in range(1, len(old)))]
         selection = "{ id path name revision childCount descendantCount parent { path name childCount }"
         selection += " ancestors { id path name } children(first: 0) { totalCount } history { totalCount }"
         selection += " descendants(first: 0) { totalCount } }"

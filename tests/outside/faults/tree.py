@@ -33,7 +33,7 @@ class Tree:
             self._children[path[:-1]].append(path)
 
     def find(self, path: Path) -> Path | None:
-        """Where the node of a path is now; "the old path of a node that was moved or renamed still finds it"."""
+        """Where the node of a path is now; "a former path of a node that was moved or renamed still finds it"."""
         return path if path in self.nodes else self.paths.get(self.former.get(path, ""))
 
     def below(self, path: Path) -> list[Path]:
@@ -57,7 +57,9 @@ class Tree:
 
     def deleted(self, old: Path) -> "Tree":
         size = len(old)
-        return Tree({path: item for path, item in self.nodes.items() if path[:size] != old}, self.former)
+        kept = {path: item for path, item in self.nodes.items() if path[:size] != old}
+        gone = self.nodes.keys() - kept.keys()
+        return Tree(kept, {path: item for path, item in self.former.items() if path not in gone})
 
     def lines(self) -> Iterator[dict[str, object]]:
         """The lines of a file that `clade import` reads."""

@@ -8,7 +8,7 @@ PART = Part(
     run,
     (
         ("querying.md", "A list is never truncated silently: it is complete, a page with `pageInfo`, or an error."),
-        ("querying.md", "The old path of a node that was moved or renamed still finds it"),
+        ("querying.md", "A former path of a node that was moved or renamed still finds it"),
         ("lists.md", "Every list is a connection as Relay specifies it"),
         ("lists.md", "Nodes without the value come last, in both directions."),
         ("find-nodes.md", "Each word of `text` has to be the beginning of a word of the node"),

@@ -11,7 +11,7 @@ from tests.outside.processes import EXTREMES, Place, Server, command
 PROMISE = (
     "writing.md",
     "Requests during a move see the state before or after the flip in the whole response: lists, pages, counts, ids "
-    "and old paths alike.",
+    "and former paths alike.",
 )
 # "In SQLite a transaction moves or deletes up to 10,000 nodes of at most 20 MB" (writing.md).
 NODES = {"sqlite": 10_050, "dynamodb": 60}
@@ -56,7 +56,7 @@ def _move(server: Server) -> None:
 
 
 def _look(server: Server, id: str, size: int, counts: Counter[str]) -> None:
-    """ "After the flip the old paths redirect to the new ones." """
+    """ "A former path leads to the node that was there last" (writing.md). """
     got = server.ask(QUERY).data
     full = {"childCount": 1, "descendantCount": size + 1, "children": {"nodes": [{"id": id}]}}
     none = {"childCount": 0, "descendantCount": 0, "children": {"nodes": []}}

@@ -13,7 +13,7 @@ BY_PATH: Promise = (
 )
 REDIRECT: Promise = (
     "querying.md",
-    "The old path of a node that was moved or renamed still finds it; the field `path` of the response is then the new "
+    "A former path of a node that was moved or renamed still finds it; the field `path` of the response is then the new "
     "one.",
 )
 BY_ID: Promise = ("querying.md", "The id survives renames and moves, so store it in other systems.")

@@ -7,7 +7,6 @@ from typing import Any
 from tests.outside.model import lists, values
 from tests.outside.model.fields import (
     Field,
-    OneOf,
     answer,
     connection,
     difference,
@@ -104,31 +103,21 @@ def expected(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     return _READS[read["read"]](trees, read, ids)
 
 
-def _led(trees: Trees, path: str, pick: list[Field]) -> tuple[Any, bool]:
+def _led(trees: Trees, path: str, pick: list[Field]) -> Any:
     """The answer at a path, current or former."""
-    ids, sure = trees.led_to(path)
-    answers = [answer(trees, trees.nodes[id], pick) if id else None for id in ids]
-    return (answers[0] if len(answers) == 1 else OneOf(answers)), sure
+    node = trees.led_to(path)
+    return answer(trees, node, pick) if node else None
 
 
 def _thing(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
-    data, sure = _led(trees, read["path"], read["pick"])
-    found = Expected(f"thing(path: {literal(read['path'])}) {{ {text_of(read['pick'])} }}", data, promise=BY_PATH)
-    return _doubted(found, sure)
-
-
-def _doubted(found: Expected, sure: bool) -> Expected:
-    if not sure:
-        found.known = "a former path is lost when a node above was renamed later"
-        found.promise = REDIRECT
-    return found
+    text = f"thing(path: {literal(read['path'])}) {{ {text_of(read['pick'])} }}"
+    return Expected(text, _led(trees, read["path"], read["pick"]), promise=BY_PATH)
 
 
 def _old(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     answers = [_led(trees, path, read["pick"]) for path in read["paths"]]
     text = f"thingsByPath(paths: {literal(read['paths'])}) {{ {text_of(read['pick'])} }}"
-    found = Expected(text, [data for data, _ in answers], promise=REDIRECT)
-    return _doubted(found, all(sure for _, sure in answers))
+    return Expected(text, answers, promise=REDIRECT)
 
 
 def _id(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
@@ -143,13 +132,11 @@ def _id(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
 
 
 def _level(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
-    led, sure = trees.led_to(read["path"])
-    levels = {trees.nodes[id]["level"] if id else None for id in led}
+    led = trees.led_to(read["path"])
     text = f"{read['level'].lower()}(path: {literal(read['path'])}) {{ {text_of(_only(read))} }}"
-    if levels <= {read["level"], None}:
-        data, _ = _led(trees, read["path"], _only(read))
-        return _doubted(Expected(text, data, promise=BY_PATH), sure)
-    return _doubted(Expected(text, None, frozenset({"WRONG_LEVEL"}), BY_PATH), sure and len(levels) == 1)
+    if led and led["level"] != read["level"]:
+        return Expected(text, None, frozenset({"WRONG_LEVEL"}), BY_PATH)
+    return Expected(text, _led(trees, read["path"], _only(read)), promise=BY_PATH)
 
 
 def _only(read: Read) -> list[Field]:
@@ -179,9 +166,9 @@ def _roots(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
 def _list(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     one = {"field": read["kind"], "with": read["with"], "pick": read["pick"]}
     text = f"thing(path: {literal(read['path'])}) {{ {text_of([one])} }}"
-    data, sure = _led(trees, read["path"], [one])
+    data = _led(trees, read["path"], [one])
     promise = {"children": CHILDREN, "descendants": DESCENDANTS, "siblings": SIBLINGS}[read["kind"]]
-    return _doubted(_sorted(trees, read, Expected(text, data, promise=promise)), sure)
+    return _sorted(trees, read, Expected(text, data, promise=promise))
 
 
 def _refused(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
@@ -191,10 +178,9 @@ def _refused(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     if read["kind"] == "roots":
         return Expected(f"things{text.removeprefix('roots')}", None, refused, REJECTED)
     text = f"thing(path: {literal(read['path'])}) {{ {text} }}"
-    led, sure = trees.led_to(read["path"])
-    if None in led:
-        return _doubted(Expected(text, None if sure else OneOf([None, {read["kind"]: None}]), promise=BY_PATH), sure)
-    return _doubted(Expected(text, {read["kind"]: None}, refused, REJECTED), sure)
+    if trees.led_to(read["path"]) is None:
+        return Expected(text, None, promise=BY_PATH)
+    return Expected(text, {read["kind"]: None}, refused, REJECTED)
 
 
 def _sorted(trees: Trees, read: Read, found: Expected) -> Expected:
@@ -215,18 +201,15 @@ def _entities(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     ]
     data: list[Any] = []
     codes: set[str] = set()
-    sure = True
     for one in named:
-        found, simple = _led(trees, one["path"], read["pick"])
-        levels = {trees.nodes[id]["level"].title() if id else None for id in trees.led_to(one["path"])[0]}
-        if one["__typename"] != "Thing" and not levels <= {one["__typename"], None}:
-            found = None
+        led = trees.led_to(one["path"])
+        is_wrong = led is not None and one["__typename"] not in ("Thing", led["level"].title())
+        if is_wrong:
             codes.add("WRONG_LEVEL")
-        sure &= simple
-        data.append(found)
+        data.append(None if is_wrong else _led(trees, one["path"], read["pick"]))
     representations = [{name: one[name] for name in one} for one in named]
     text = f"_entities(representations: {literal(representations)}) {{ ... on Thing {{ {text_of(read['pick'])} }} }}"
-    return _doubted(Expected(text, data, frozenset(codes), ENTITIES), sure)
+    return Expected(text, data, frozenset(codes), ENTITIES)
 
 
 def _deleted(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:

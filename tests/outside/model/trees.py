@@ -22,13 +22,10 @@ class Trees:
         # Groups of siblings in which somebody has reordered: what the docs say of the order of a later sibling there
         # is only that the others keep theirs.
         self.reordered: set[tuple[str | None, str]] = set()
-        self.former: dict[str, list[tuple[int, str]]] = {}
+        self.former: dict[str, str] = {}  # paths that nodes have left by a move: the id of the last one
         self.deleted: dict[str, Node] = {}
         self.logs: dict[str, list[Node]] = {}
-        self.moved: dict[str, int] = {}
-        self.restored: set[str] = set()
         self.unplaced: dict[tuple[str | None, str], set[str]] = {}
-        self.clock = 0
 
     # Reading
 
@@ -85,8 +82,6 @@ class Trees:
             "history": history,
             "step": past["step"] if past else step["n"],
         }
-        if past:
-            self.restored.add(id)
         self.nodes[id] = node
         self._place(node)
         self._content(node, step, at, {**DEFAULTS[node["level"]], **step["values"]})
@@ -137,10 +132,8 @@ class Trees:
     def move(self, node: Node, parent: str | None, key: str) -> None:
         """A move, or a rename where the parent is the same."""
         source = self.path(node)
-        self.clock += 1
         for below in [node, *self.descendants(node["id"])]:
-            self.former.setdefault(self.path(below), []).append((self.clock, below["id"]))
-            self.moved[below["id"]] = self.moved.get(below["id"], 0) + 1
+            self.former[self.path(below)] = below["id"]
         self.siblings[(node["parent"], node["level"])].remove(node["id"])
         node["parent"], node["key"] = parent, normal(key)
         self._place(node)
@@ -168,6 +161,7 @@ class Trees:
         for below, place in zip(gone, paths, strict=True):
             self.siblings[(below["parent"], below["level"])].remove(below["id"])
             self.deleted[below["id"]] = {**below, "path": place, "deletedAt": at}
+            self.former.pop(place, None)
         for below in gone:
             del self.nodes[below["id"]]
 
@@ -198,26 +192,9 @@ class Trees:
             entry |= {"to": target, "revision": node["revision"], "withDescendants": True}
             self.logs.setdefault(tree, []).append(entry)
 
-    # Former paths
-
-    def led_to(self, path: str) -> tuple[set[str | None], bool]:
-        """The ids that a path may lead to, None for none, and whether the docs leave no doubt even after later moves.
-
-        "The old path of a node that was moved or renamed still finds it" (querying.md); "A new node at an old path
-        takes precedence for exactly that path" (decisions/writing.md).
+    def led_to(self, path: str) -> Node | None:
+        """The node that a path leads to: "A former path leads to the node that was there last, wherever that node is
+        now. A node that is there now answers itself. If the node that was there last was deleted, it is null."
+        (writing.md).
         """
-        here = self.at(path)
-        if here:
-            return {here["id"]}, True
-        held = [(clock, id) for clock, id in self.former.get(path, ()) if id in self.nodes]
-        if not held:
-            return {None}, True
-        latest = max(held)
-        above = path.split("/")
-        left = [self.former.get("/".join(above[:size]), ()) for size in range(1, len(above))]
-        # Nor, for a path below one that several nodes have left, whether the last of them counts.
-        several = any(len({id for _, id in nodes}) > 1 for nodes in left)
-        simple = len(set(held)) == 1 and self.moved[latest[1]] == 1 and not several
-        # Whether a node that was deleted and restored has its former paths again, the docs do not say.
-        unsaid = {None} if any(id in self.restored for _, id in held) else set()
-        return {id for _, id in held} | unsaid, simple and not unsaid
+        return self.at(path) or self.nodes.get(self.former.get(path, ""))

@@ -112,7 +112,7 @@ async def test_a_repair_increments_the_version_and_adds_an_empty_log_item(store:
     before = TreeVersion.of(US, await item(store, tree_version_key(US)))
     await repaired(store)
     after = TreeVersion.of(US, await item(store, tree_version_key(US)))
-    assert (after.number, after.shape, after.aliases) == (before.number + 1, before.shape, before.aliases)
+    assert (after.number, after.shape, after.has_redirects) == (before.number + 1, before.shape, before.has_redirects)
     assert (await item(store, Key(US, f"!{after.number:012d}")))["changes"] == []
 
 

@@ -18,7 +18,7 @@ TREE = "location#US"
 
 def test_a_tree_without_writes_has_a_version_too() -> None:
     stamp = TreeVersion.of(TREE, None)
-    assert (stamp.number, stamp.shape, stamp.aliases, stamp.key) == (0, {}, 0, tree_version_key(TREE))
+    assert (stamp.number, stamp.shape, stamp.has_redirects, stamp.key) == (0, {}, False, tree_version_key(TREE))
 
 
 def test_an_increment_requires_the_number_that_was_read() -> None:
@@ -30,9 +30,9 @@ def test_an_increment_requires_the_number_that_was_read() -> None:
 
 
 def test_a_shape_adds_and_subtracts_and_drops_zeros() -> None:
-    stamp = TreeVersion(TREE, 4, {"COUNTRY@0": 1, "STATE@1": 2, "CITY@2": 5}, aliases=3)
+    stamp = TreeVersion(TREE, 4, {"COUNTRY@0": 1, "STATE@1": 2, "CITY@2": 5}, has_redirects=True)
     raised = TreeVersion.of(TREE, stamp.incremented({"STATE@1": -2, "CITY@2": 1, "CITY@1": 7, "STORE@3": 0}).item)
-    assert raised == TreeVersion(TREE, 5, {"COUNTRY@0": 1, "CITY@2": 6, "CITY@1": 7}, aliases=3)
+    assert raised == TreeVersion(TREE, 5, {"COUNTRY@0": 1, "CITY@2": 6, "CITY@1": 7}, has_redirects=True)
 
 
 def test_a_shape_has_levels_and_depths() -> None:
