@@ -9,14 +9,17 @@ from store.edits.read_set import WriteContext
 from store.edits.reader import Reader
 from store.edits.sibling_order import SiblingOrder
 from store.edits.transaction import TransactionBuilder
-from store.errors import BadInput
+from store.errors import BadInput, TooLarge
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key, Path, node_key
+from store.model.keys import MAX_SORT_KEY_BYTES, Key, Path, node_key
 from store.model.paths import format_path
 from store.model.ranges import KeyRange
-from store.model.ranks import evenly_spaced_ranks, rank_between
+from store.model.ranks import rank_between, ranks_between
 from store.model.records import Record
 from store.text import shorten
+
+SIBLINGS = (4, 16, 40)  # on each side, which are ranked anew where no rank fits; a transaction has 100 changes
+SHORT = MAX_SORT_KEY_BYTES // 2
 
 
 class Side(Enum):
@@ -65,7 +68,7 @@ class Reorder:
             return transaction  # it is there already
         rank = rank_between(record.level, lower, upper)
         if rank is None:
-            await _rank_all(transaction, siblings, upper)
+            await _make_room(transaction, siblings, lower, upper)
         else:
             transaction.record = transaction.reorder(record, rank)
         return transaction
@@ -99,11 +102,26 @@ class Reorder:
                 return beside.rank, await nearest(all_siblings.after(beside.rank))
 
 
-async def _rank_all(transaction: TransactionBuilder, siblings: SiblingOrder, upper: str | None) -> None:
-    """Give all siblings of the level new ranks, with the node before the sibling that has the rank `upper`."""
-    others = await siblings.all()
-    index = next((index for index, other in enumerate(others) if upper and other.rank >= upper), len(others))
-    ordered = [*others[:index], transaction.record, *others[index:]]
-    transaction.record = transaction.reorder_all(
-        transaction.record, ordered, evenly_spaced_ranks(transaction.record.level, len(ordered))
+async def _make_room(
+    transaction: TransactionBuilder, siblings: SiblingOrder, lower: str | None, upper: str | None
+) -> None:
+    """Rank the node between two ranks together with the siblings nearest to it, as few as get short ranks.
+
+    Raises TooLarge where even all that fit into a transaction get none.
+    """
+    level = transaction.record.level
+    before, after = await siblings.beside(lower, upper, SIBLINGS[-1] + 1)
+    for count in SIBLINGS:
+        found = ranks_between(
+            level,
+            before[-count - 1].rank if len(before) > count else None,
+            after[count].rank if len(after) > count else None,
+            len(ordered := [*before[-count:], transaction.record, *after[:count]]),
+        )
+        if found is not None and (max(map(len, found)) <= SHORT or count == SIBLINGS[-1]):
+            transaction.record = transaction.reorder_all(transaction.record, ordered, found)
+            return
+    raise TooLarge(
+        f"{shorten(format_path(transaction.record.path))} has no room there, since an import gave its siblings ranks "
+        "that are too long and too close; make some of its neighbours the first or the last ones before."
     )

@@ -6,11 +6,12 @@ well; the others are read strongly.
 """
 
 import asyncio
+from dataclasses import replace
 
 from store.edits.read_set import ReadSet, WriteContext
 from store.edits.reader import Reader
 from store.model.keys import Key, parent_partition, parent_sort_key
-from store.model.ranges import KeyRange, siblings
+from store.model.ranges import KeyRange, just_after, siblings
 from store.model.records import Record
 
 CLOCK_SECONDS = 2.0  # by so much the clocks of writers may differ, or a commit be later than its time
@@ -45,13 +46,26 @@ class SiblingOrder:
         ]  # fmt: skip
         return (max if reverse else min)(found, default=None)
 
-    async def all(self) -> list[Record]:
-        """All siblings in order, read strongly."""
-        listed = await self._reader.index(self.key_range)
-        keys = ({record.key for record in listed} | self._ranks.keys()) - self._excluded
+    async def beside(self, lower: str | None, upper: str | None, count: int) -> tuple[list[Record], list[Record]]:
+        """At least the `count` nearest siblings, or all, before and after the place between two ranks, in order, read
+        strongly; the ranks are those of neighbours, None at either end.
+        """
+        limit = count + len(self._excluded) + len(self._ranks)
+        listed: list[list[Record]] = [[], []]
+        if lower is not None:
+            listed[0] = await self._reader.index(self.key_range.before(just_after(lower)), limit=limit, reverse=True)
+        if upper is not None:
+            listed[1] = await self._reader.index(replace(self.key_range, lo=upper), limit=limit)
+        keys = ({record.key for some in listed for record in some} | self._ranks.keys()) - self._excluded
         await self._reader.read_into(self._read_set, {key.pk for key in keys}, keys)
-        records = [record for key in keys if (record := self._read_set.record(key))]
-        return sorted([one for one in records if one.level == self._record.level], key=lambda one: one.rank)
+        own = self._record
+        found = [record for key in keys if (record := self._read_set.record(key))]
+        found = sorted([one for one in found if (one.siblings, one.level) == (own.siblings, own.level)], key=_rank)
+        # Behind the last that a full list has may be others.
+        ends = [some[-1].rank if len(some) == limit else None for some in listed]
+        before = [one for one in found if lower and (ends[0] or "") <= one.rank <= lower]
+        after = [one for one in found if upper and upper <= one.rank and (ends[1] is None or one.rank <= ends[1])]
+        return before, after
 
     async def _read_recent(self, context: WriteContext, settle_seconds: float) -> None:
         """Read the ranks that the index may not show yet."""
@@ -79,3 +93,7 @@ class SiblingOrder:
         """Read all siblings strongly, and all below them: they came here by the move of an ancestor."""
         parent = Key(self._record.pk, parent_sort_key(self._record.sk))
         self._ranks = {child.key: child.rank for child in await self._reader.children(parent)}
+
+
+def _rank(record: Record) -> str:
+    return record.rank

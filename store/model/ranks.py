@@ -2,18 +2,27 @@
 
 The first rank of a node is its level and its encoded segment, each closed by `#`: `CITY#Omaha#`. A manual rank is the
 first rank of a neighbour, or a lone `#` at the beginning, followed by digits: `CITY#Omaha#` < `CITY#Omaha#V`. The
-digits are a fraction, so there is room between any two. No first rank equals a manual one, since no segment holds a
-bare `#`.
+digits are a fraction, so there is room between any two, until a rank is too long for a key. No first rank equals a
+manual one, since no segment holds a bare `#`.
+
+The last digits are random, so that writers who do not know of each other seldom give two siblings one rank. At an end
+of the siblings a new rank is near its only neighbour, so that thousands of nodes can be moved there one after another
+before ranks get another digit.
 """
 
 import re
-from collections.abc import Collection, Sequence
+import secrets
+from collections.abc import Collection
+from itertools import takewhile
 
 from store.errors import BadInput
 from store.model.keys import MAX_SORT_KEY_BYTES
 from store.text import shorten
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # in byte order, all above `%`
+BASE = len(DIGITS)
+ROOM = BASE**3  # at least, for a new rank
+STEP = BASE**2  # to the only neighbour, at most
 
 _MANUAL = re.compile(f"[^#]+#[^#]*#[{DIGITS}]+")
 
@@ -45,49 +54,74 @@ def rank_after(rank: str, taken: Collection[str]) -> str | None:
     """This rank, or the next free one behind it where it is taken; None where that is too long for a key."""
     while rank in taken:
         rank += DIGITS[len(DIGITS) // 2]
-    return rank if len(rank.encode()) <= MAX_SORT_KEY_BYTES else None
+    return _fitting(rank)
 
 
 def rank_between(level: str, lower: str | None, upper: str | None) -> str | None:
     """A rank of this level between the ranks of two neighbours, None at either end.
 
-    None where it is too long for a key; then all siblings need new ranks.
+    None where it is too long for a key; then some neighbours need new ranks.
     """
-    beginning = f"{level}##"
-    lower = beginning if lower is None else lower
+    base, low, high, width = _gap(level, lower, upper, ROOM)
+    if lower is None and high < BASE**width:
+        place = high - _about(STEP)
+    elif high == BASE**width and low:
+        place = low + _about(STEP)
+    else:
+        place = low + _about((high - low) * 2 // 3)
+    return _fitting(base + _digits(place, width))
+
+
+def ranks_between(level: str, lower: str | None, upper: str | None, count: int) -> list[str] | None:
+    """So many ranks of this level in their order between those of two neighbours, None at either end, about evenly
+    spaced; None where one is too long for a key.
+    """
+    base, low, high, width = _gap(level, lower, upper, ROOM * (count + 1))
+    step = (high - low) // (count + 1)
+    ranks = [_fitting(base + _digits(low + step * place + _about(step // 2), width)) for place in range(count)]
+    return None if None in ranks else [rank for rank in ranks if rank is not None]
+
+
+def _gap(level: str, lower: str | None, upper: str | None, room: int) -> tuple[str, int, int, int]:
+    """What ranks between two neighbours begin with, and the bounds of their digits, as numbers of so many places that
+    there are at least `room` between them.
+    """
+    lower = f"{level}##" if lower is None else lower
     base = lower[: lower.rindex("#") + 1]
-    bound = upper[len(base) :] if upper is not None and upper.startswith(base) else None
-    rank = base + _middle(lower[len(base) :], bound)
+    low = lower[len(base) :]
+    high = upper[len(base) :] if upper is not None and upper.startswith(base) else None
+    width = 1
+    if high is not None:
+        both = zip(low.ljust(len(high), DIGITS[0]), high, strict=False)
+        width += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
+    while True:
+        bounds = _value(low, width), BASE**width if high is None else _value(high, width)
+        if bounds[1] - bounds[0] > room:
+            return base, *bounds, width
+        width += 1
+
+
+def _about(size: int) -> int:
+    """A random number from the upper half of those up to a size."""
+    return size - secrets.randbelow(size // 2)
+
+
+def _fitting(rank: str) -> str | None:
     return rank if len(rank.encode()) <= MAX_SORT_KEY_BYTES else None
 
 
-def evenly_spaced_ranks(level: str, count: int) -> Sequence[str]:
-    """New ranks for so many siblings of a level, evenly spaced."""
-    width = 1
-    while len(DIGITS) ** width <= 2 * count:
-        width += 1
-    step = len(DIGITS) ** width // (count + 1)
-    return [f"{level}##{_number(place * step, width)}V" for place in range(1, count + 1)]
+def _value(digits: str, width: int) -> int:
+    """The first digits of a fraction, as a number of so many places."""
+    value = 0
+    for digit in digits[:width].ljust(width, DIGITS[0]):
+        value = value * BASE + DIGITS.index(digit)
+    return value
 
 
-def _middle(lower: str, upper: str | None) -> str:
-    """The digits of a fraction between two others, `upper` None: 1; the last digit is never 0."""
-    digits = ""
-    place = 0
-    while True:
-        low = DIGITS.index(lower[place]) if place < len(lower) else 0
-        high = DIGITS.index(upper[place]) if upper is not None and place < len(upper) else len(DIGITS)
-        if high - low > 1:
-            return digits + DIGITS[(low + high) // 2]
-        digits += DIGITS[low]
-        if high > low:
-            upper = None
-        place += 1
-
-
-def _number(value: int, width: int) -> str:
+def _digits(value: int, width: int) -> str:
+    """The digits of a fraction from a number of so many places; the last one is never 0."""
     digits = ""
     for _ in range(width):
-        value, digit = divmod(value, len(DIGITS))
+        value, digit = divmod(value, BASE)
         digits = DIGITS[digit] + digits
-    return digits
+    return digits.rstrip(DIGITS[0])

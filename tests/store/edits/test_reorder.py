@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,10 +11,12 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.items import Put
 from store.model.keys import first_rank
-from store.model.ranks import evenly_spaced_ranks, is_manual, rank_between
+from store.model.ranges import children
+from store.model.ranks import is_manual, is_valid, rank_between, ranks_between
 from store.writer.writer import EditOptions, Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
+from tests.selection import examples
 from tests.store.writer.test_writer import plant, write
 
 
@@ -33,16 +36,39 @@ def test_there_is_a_rank_between_any_two_siblings(places: list[int], keys: list[
     assert ranks == sorted(set(ranks))
 
 
-@given(st.integers(0, 5_000))
-def test_new_ranks_are_in_order_with_room_between_them(count: int) -> None:
-    ranks = list(evenly_spaced_ranks("CITY", count))
+@given(
+    st.integers(0, 300),
+    st.sampled_from([None, "CITY##V", "CITY#a#", "CITY##0001"]),
+    st.sampled_from([None, "CITY#b#", "CITY#a#01"]),
+)
+def test_ranks_between_two_are_in_order_with_room_between_them(
+    count: int, lower: str | None, upper: str | None
+) -> None:
+    ranks = ranks_between("CITY", lower, upper, count)
+    assert ranks is not None
     assert len(ranks) == count
-    assert ranks == sorted(set(ranks))
-    assert all(map(is_manual, ranks))
-    assert all(rank_between("CITY", one, other) for one, other in pairwise(ranks))
+    assert all(map(is_valid, ranks))
+    ordered = [*([lower] if lower else []), *ranks, *([upper] if upper else [])]
+    assert ordered == sorted(set(ordered))
+    assert all(rank_between("CITY", one, other) for one, other in pairwise(ordered))
 
 
-async def test_all_siblings_get_new_ranks_where_no_key_fits_between_two(store: Store) -> None:
+@pytest.mark.parametrize("first", [True, False])
+def test_thousands_of_ranks_at_an_end_stay_short(first: bool) -> None:
+    rank = "CITY#Omaha#"
+    for _ in range(20_000):
+        made = rank_between("CITY", None, rank) if first else rank_between("CITY", rank, None)
+        assert made is not None
+        assert (made < rank) if first else (made > rank)
+        rank = made
+    assert len(rank) < len("CITY#Omaha#") + 10
+
+
+def test_two_ranks_at_one_place_differ() -> None:
+    assert len({rank_between("CITY", "CITY#a#", "CITY#b#") for _ in range(100)}) > 90
+
+
+async def test_siblings_get_new_ranks_where_no_rank_fits_between_two(store: Store) -> None:
     await plant(store, [("r",), ("r", "a"), ("r", "b"), ("r", "c")])
     nodes = await invariants.nodes(store, "category")
     for key, last in (("a", "V"), ("b", "W")):
@@ -63,3 +89,58 @@ async def test_a_reorder_writes_the_moved_node_alone(store: Store) -> None:
     ).dry_run
     assert plan is not None
     assert plan.nodes == 1
+
+
+async def in_order(store: Store, count: int) -> list[str]:
+    """The keys of the children of `r`, as the index lists them."""
+    found = await store.nodes(children("category#r", "#"), ReadUsage())
+    assert len(found) == count
+    return [one.path[-1] for one in found]
+
+
+@pytest.mark.both_stores
+async def test_the_first_of_many_makes_room_where_its_rank_is_full(store: Store) -> None:
+    """As many reorders left it, when each made the rank of the first node longer."""
+    keys = ["A", *[f"B{n:03}" for n in range(119)]]
+    await plant(store, [("r",), *[("r", key) for key in keys]])
+    nodes = await invariants.nodes(store, "category")
+    await store.commit([Put({**nodes["category#r#A#"], "rank": "CATEGORY##" + "0" * 1013 + "1"})])
+    for key in ("B118", "B000", "B050"):
+        await write(store, Reorder(CATEGORY, ("r", key), Side.FIRST))
+        keys = [key, *[one for one in keys if one != key]]
+        assert await in_order(store, 120) == keys
+    await invariants.check(store)
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("side", Side)
+async def test_there_is_always_room_among_siblings_whose_ranks_are_all_nearly_full(store: Store, side: Side) -> None:
+    keys = [f"n{n:03}" for n in range(150)]
+    await plant(store, [("r",), *[("r", key) for key in keys]])
+    nodes = await invariants.nodes(store, "category")
+    for number, key in enumerate(keys):  # nested, as halving one gap again and again leaves them
+        rank = "CATEGORY##" + "0" * (1013 - number // 6) + "17EMUc"[number % 6]
+        await store.commit([Put({**nodes[f"category#r#{key}#"], "rank": rank})])
+    assert await in_order(store, 150) == keys
+    beside = ("r", "n001") if side in (Side.BEFORE, Side.AFTER) else None
+    for number in range(149, 149 - examples(20, 100), -1):
+        await write(store, Reorder(CATEGORY, ("r", key := f"n{number:03}"), side, beside))
+        keys.remove(key)
+        where = {Side.FIRST: 0, Side.LAST: len(keys)}.get(side)
+        where = keys.index("n001") + (side is Side.AFTER) if where is None else where
+        keys.insert(where, key)
+    assert await in_order(store, 150) == keys
+    await invariants.check(store)
+
+
+@pytest.mark.thorough
+@pytest.mark.both_stores
+async def test_thousands_of_nodes_are_made_the_first_one_after_another(store: Store) -> None:
+    keys = [f"n{n:03}" for n in range(120)]
+    await plant(store, [("r",), *[("r", key) for key in keys]])
+    for number in range(5_200):
+        key = keys[-1 - number % 7]
+        await write(store, Reorder(CATEGORY, ("r", key), Side.FIRST))
+        keys = [key, *[one for one in keys if one != key]]
+    assert await in_order(store, 120) == keys
+    await invariants.check(store)
