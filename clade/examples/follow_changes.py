@@ -222,13 +222,13 @@ class Follower:
         trees, number = self._state.trees, 0
         roots = self._clade.roots()
         for path, node_id in roots.items():
-            if path not in trees:
+            if path not in trees or trees[path]["cursor"] is None:
                 self._read_tree(path, node_id)
         for path in list(trees):
             try:
                 number += self._follow_tree(path)
             except Expired:
-                self._read_tree(path, *dict.fromkeys([roots.get(path, trees[path]["id"]), trees[path]["id"]]))
+                self._read_tree(path, roots.get(path, trees[path]["id"]))
             if path not in roots:  # its last changes said where its nodes went
                 del trees[path]
                 self._state.save()
@@ -264,20 +264,24 @@ class Follower:
         gone = set(touched) - {node["id"] for node in found}
         self._engine.remove([one for one in touched if one in moved | deleted | gone], before=read)
 
-    def _read_tree(self, path: str, *roots: str) -> None:
+    def _read_tree(self, path: str, root: str) -> None:
         """Write all that is below the tree's root, and below its former one if that is another node.
 
-        Changes from before are skipped, those that come meanwhile follow.
+        Changes from before are skipped, those that come meanwhile follow. The tree is saved first, without a cursor: if
+        this is stopped and the tree is gone by then, its changes say what to remove.
         """
+        tree = self._state.trees.setdefault(path, {"id": root, "cursor": None})
+        self._state.save()
         cursor, has_more = None, True
         while has_more:
             feed = self._clade.changes(path, cursor)
             cursor, has_more = feed["cursor"], feed["hasMore"]
         read = self._state.now()
+        roots = list(dict.fromkeys([root, tree["id"]]))
         for node_id in roots:
             self._write_subtree(node_id, read)
         self._engine.remove(roots, before=read)
-        self._state.trees[path] = {"id": roots[0], "cursor": cursor}
+        self._state.trees[path] = {"id": root, "cursor": cursor}
         self._state.save()
 
     def _write_subtree(self, node_id: str, read: int) -> None:
