@@ -118,6 +118,71 @@ async def test_redirects_follow_one_another_and_end_where_they_would_turn_around
     assert found == {"a": {"path": "US/NE"}, "b": {"path": "US/NE/Lincoln"}}
 
 
+async def test_everything_that_takes_a_path_leads_from_a_former_one(clients):
+    """After renames of the node and of what is above it, in an order that no path from root to node tells."""
+    for path, key in [("US/NE", "N"), ("US/N/Omaha", "O"), ("US/N", "Nebraska")]:
+        await clients.ask(f'mutation {{ renameLocation(path: "{path}", key: "{key}") {{ node {{ id }} }} }}')
+    cursor = (await clients.ask('{ changes(hierarchy: LOCATION, tree: "US") { cursor } }'))["changes"]["cursor"]
+    await clients.ask(
+        'mutation { createLocation(parent: "US/Nebraska/O", key: "new", name: "Newest", '
+        "attributes: {postalCode: {latitude: 1, longitude: 1}}) { node { id } } }"
+    )
+    now = {"path": "US/Nebraska/O"}
+    found = await clients.ask(
+        """query($former: Path!, $entity: String!, $cursor: String!) {
+        location(path: $former) { path } city(path: $former) { path } locationsByPath(paths: [$former]) { path }
+        _entities(representations: [{__typename: "City", path: $entity}]) { ... on City { path } }
+        searchLocations(text: "newest", under: $former) { nodes { path } }
+        locationsNear(latitude: 1, longitude: 1, under: $former) { nodes { path } }
+        changes(hierarchy: LOCATION, tree: "US", under: $former, after: $cursor) { changes { event path } } }""",
+        former="US/NE/Omaha",
+        entity="US/NE/Omaha",
+        cursor=cursor,
+    )
+    assert found == {
+        "location": now, "city": now, "locationsByPath": [now], "_entities": [now],
+        "searchLocations": {"nodes": [{"path": "US/Nebraska/O/new"}]},
+        "locationsNear": {"nodes": [{"path": "US/Nebraska/O/new"}]},
+        "changes": {"changes": [{"event": "CREATED", "path": "US/Nebraska/O/new"}]},
+    }  # fmt: skip
+    # Between the two renames it had this path, too; and where its former path is taken, that node answers.
+    assert await clients.ask('{ location(path: "US/N/Omaha") { path } }') == {"location": now}
+
+
+async def test_a_former_path_takes_three_requests_more_however_many_moves_there_were(clients):
+    for path, key in [
+        ("US/NE", "N"),
+        ("US/N/Omaha", "O"),
+        ("US/N", "M"),
+        ("US/M/O", "P"),
+        ("US/M", "NE"),
+        ("US/NE/P", "Q"),
+    ]:
+        await clients.ask(f'mutation {{ renameLocation(path: "{path}", key: "{key}") {{ node {{ id }} }} }}')
+    await clients.ask('mutation { moveLocation(path: "US/NE/Q", to: "US/MO") { node { id } } }')
+    reads = {}
+    for path in ("US/MO/Q", "US/NE/Omaha", "US/N/Omaha", "US/M/P", "US/NE/Q", "US/MO/never"):
+        reader = Clients(clients.store)
+        found = (await reader.ask("query($path: Path!) { location(path: $path) { path } }", path=path))["location"]
+        assert found == (None if path.endswith("never") else {"path": "US/MO/Q"})
+        reads[path] = reader.request.reads.requests
+    assert [*reads.values()] == [1, 4, 4, 4, 4, 2]
+
+
+async def test_the_former_path_of_a_deleted_node_leads_nowhere_until_it_is_restored(clients):
+    rename = 'mutation { renameLocation(path: "US/NE/Omaha", key: "O") { node { id } } }'
+    node_id = (await clients.ask(rename))["renameLocation"]["node"]["id"]
+    ask = '{ former: location(path: "US/NE/Omaha") { path } last: location(path: "US/NE/O") { path } }'
+    await clients.ask('mutation { deleteLocation(path: "US/NE/O", policy: CASCADE) { node { id } } }')
+    assert await clients.ask(ask) == {"former": None, "last": None}
+    await clients.ask(
+        "mutation($id: ID!) { createLocation(parent: "
+        '"US/MO", key: "R", name: "R", id: $id, attributes: {city: {}}) { node { id } } }',
+        id=node_id,
+    )
+    assert await clients.ask(ask) == {"former": {"path": "US/MO/R"}, "last": None}
+
+
 async def test_a_new_node_at_an_old_path_wins_for_exactly_that_path(clients):
     await clients.ask('mutation { renameLocation(path: "US/NE", key: "Nebraska") { node { path } } }')
     await clients.ask(
