@@ -8,30 +8,14 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[1]
+from tests.pinned import ROOT, pinned, version
+
 CONSTRAINTS = sorted(file.name for file in ROOT.glob("constraints*.txt"))
 HASHED = ["constraints-build.txt", "constraints-image.txt"]
 NODE_FOLDERS = [ROOT / "tests", ROOT / "tests" / "federation"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PYTHONS = [one.rpartition(" ")[2] for one in PROJECT["project"]["classifiers"] if ":: Python :: 3." in one]
-
-
-def pinned(file: str) -> dict[str, list[str]]:
-    """The hashes of each package, by its requirement as it stands in the file."""
-    text = re.sub(r"^#.*\n", "", (ROOT / file).read_text(), flags=re.MULTILINE)
-    lines = [line.partition(" --hash=") for line in text.replace("\\\n", "").splitlines()]
-    return {re.sub(r"\s+", " ", head).strip(): (mark + rest).split() for head, mark, rest in lines}
-
-
-def version(name: str, python: str) -> str | None:
-    """The version of a package that a checkout installs with a Python on Linux."""
-    environment = {"python_version": python, "python_full_version": f"{python}.9", "sys_platform": "linux"}
-    for one in map(Requirement, pinned("constraints.txt")):
-        if canonicalize_name(one.name) == name and (one.marker is None or one.marker.evaluate(environment)):
-            return str(one.specifier).removeprefix("==")
-    return None
 
 
 def declared() -> list[Requirement]:
@@ -44,9 +28,10 @@ def declared() -> list[Requirement]:
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_everything_that_is_declared_has_a_version_in_its_range(python: str) -> None:
+    environment = {"python_version": python, "python_full_version": f"{python}.9", "sys_platform": "linux"}
     wrong = {}
     for one in declared():
-        found = version(canonicalize_name(one.name), python)
+        found = version(one.name, environment)
         if found is None or found not in one.specifier:
             wrong[str(one)] = found
     assert wrong == {}
