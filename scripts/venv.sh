@@ -1,5 +1,6 @@
 # Sourced by the other scripts, which stand in the checkout: makes .venv there and keeps it current. POSIX sh.
 
+unset PYTHONDONTWRITEBYTECODE  # else each process would compile all modules again
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 

@@ -192,7 +192,9 @@ def edit(places, rng, number):
     return places.write("deleteLocation", f"path: {quoted}, policy: {rng.choice(['CASCADE', 'REPARENT', 'REFUSE'])}")
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (0, *range(2, SEEDS)))])
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (0, *range(2, SEEDS)))]
+)
 def test_random_changes_arrive_in_spite_of_faults_and_stops(places, seed):
     rng = random.Random(seed)  # noqa: S311
     requests = itertools.count()

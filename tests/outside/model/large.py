@@ -56,7 +56,7 @@ def _move(server: Server) -> None:
 
 
 def _look(server: Server, id: str, size: int, counts: Counter[str]) -> None:
-    """ "A former path leads to the node that was there last" (writing.md). """
+    """ "A former path leads to the node that was there last" (writing.md)."""
     got = server.ask(QUERY).data
     full = {"childCount": 1, "descendantCount": size + 1, "children": {"nodes": [{"id": id}]}}
     none = {"childCount": 0, "descendantCount": 0, "children": {"nodes": []}}

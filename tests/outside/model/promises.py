@@ -13,8 +13,8 @@ BY_PATH: Promise = (
 )
 REDIRECT: Promise = (
     "querying.md",
-    "A former path of a node that was moved or renamed still finds it; the field `path` of the response is then the new "
-    "one.",
+    "A former path of a node that was moved or renamed still finds it; the field `path` of the response is then the "
+    "new one.",
 )
 BY_ID: Promise = ("querying.md", "The id survives renames and moves, so store it in other systems.")
 ROOTS: Promise = ("querying.md", "The roots of a hierarchy are the list named after it: `locations`, `categories`.")
