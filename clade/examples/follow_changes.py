@@ -228,7 +228,7 @@ class Follower:
             try:
                 number += self._follow_tree(path)
             except Expired:
-                self._read_tree(path, roots.get(path, trees[path]["id"]))
+                self._read_tree(path, roots.get(path) or trees[path]["id"])
             if path not in roots:  # its last changes said where its nodes went
                 del trees[path]
                 self._state.save()
