@@ -14,8 +14,8 @@ from store.edits.move import Move
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.history import current_key
+from store.metadata.move_record import PARTITION, MoveState
 from store.metadata.move_record import Move as Journaled
-from store.metadata.move_record import MoveState
 from store.model.hierarchy import Hierarchy
 from store.model.items import Change, Item, Put
 from store.model.keys import Key, Path, id_key
@@ -127,6 +127,23 @@ class Mortal:
             raise Dies
 
 
+class Halting:
+    """A store that dies when a move is in this state, in the middle of its copies or of its sweep."""
+
+    def __init__(self, store: Store, state: MoveState) -> None:
+        self._store = store
+        self._state = state
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        await self._store.commit(changes)
+        records = [change.item for change in changes if isinstance(change, Put) and change.key.pk == PARTITION]
+        if any(record["state"] == self._state.value and record["cursor"] is not None for record in records):
+            raise Dies
+
+
 class EditedMeanwhile:
     """A store in which somebody else makes an edit before the first commit, after the look through the subtree."""
 
@@ -150,7 +167,10 @@ async def findings(store: Store, hierarchy: Hierarchy = CATEGORY) -> list[str]:
 
 async def died(store: Store, edit: Any, commits: int, hierarchy: Hierarchy = CATEGORY) -> bool:
     """Make an edit by a process that dies after so many commits; whether it came to that."""
-    dying: Any = Mortal(store, commits)
+    return await _died_in(Mortal(store, commits), edit, hierarchy)
+
+
+async def _died_in(dying: Any, edit: Any, hierarchy: Hierarchy) -> bool:
     writer = Writer(dying, SOON, {"category": hierarchy})
     try:
         await writer.write(edit, ReadUsage())
@@ -175,7 +195,7 @@ async def resume(store: Store, hierarchy: Hierarchy = CATEGORY) -> None:
 
 async def halted(store: Store, edit: Any, state: MoveState) -> Journaled:
     """The move of an edit whose process has died in this state, in the middle of its copies or of its sweep."""
-    assert await died(store, edit, {MoveState.COPYING: 2, MoveState.SWEEPING: 4}[state])
+    assert await _died_in(Halting(store, state), edit, CATEGORY)
     found = await only_move(store)
     assert (found.state, found.cursor is None) == (state, False)
     return found

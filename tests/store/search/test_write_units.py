@@ -47,7 +47,9 @@ async def committed(store: Store, monkeypatch: pytest.MonkeyPatch, hierarchy: Hi
 
 
 def of_search(changes: Sequence[Change]) -> list[str]:
-    return sorted({change.key.sk for change in changes if change.key.pk.startswith(("words/", "search/"))})
+    """The sort keys of the search items, but of the mark of a large move that is running."""
+    keys = {change.key.sk for change in changes if change.key.pk.startswith(("words/", "search/"))}
+    return sorted(key for key in keys if not key.startswith("~"))
 
 
 async def planted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +72,7 @@ async def test_a_hierarchy_without_search_writes_nothing_for_it(store: Store, mo
     )
 
 
-@pytest.mark.parametrize("limit", [None, 24], ids=["at once", "in the background"])
+@pytest.mark.parametrize("limit", [None, 16], ids=["at once", "in the background"])
 async def test_a_rename_of_an_ancestor_writes_only_its_own_items(
     store: Store, monkeypatch: pytest.MonkeyPatch, limit: int | None
 ) -> None:
@@ -80,7 +82,7 @@ async def test_a_rename_of_an_ancestor_writes_only_its_own_items(
     assert of_search(changes) == ["a#01#r.a", "z#01#r.a"]
 
 
-@pytest.mark.parametrize("limit", [None, 24], ids=["at once", "in the background"])
+@pytest.mark.parametrize("limit", [None, 16], ids=["at once", "in the background"])
 async def test_a_move_of_an_ancestor_writes_its_own_items_and_one_of_the_move(
     store: Store, monkeypatch: pytest.MonkeyPatch, limit: int | None
 ) -> None:
