@@ -14,6 +14,20 @@ from hypothesis.internal.conjecture import providers
 
 FEW, MANY = 20, 100  # random examples of a property that does not say how many
 
+# The files that take longest, the longest first. Processes that share a run begin with them: at its end one of them
+# would keep one process busy and leave the others idle.
+LONGEST = """
+tests/abuse/test_connections.py tests/graph/explorer/test_explorer.py tests/writing/test_replaced.py
+tests/graph/server/test_graphiql.py tests/abuse/test_cost.py tests/graph/explorer/panels/test_writing.py
+tests/store/dynamodb/test_store.py tests/abuse/test_values.py tests/store/dynamodb/test_tls.py
+tests/examples/test_type_ahead.py tests/graph/explorer/test_navigation.py tests/outside/test_fuzzer.py
+tests/systems/test_readers_beside_moves.py tests/docs/test_recipes.py tests/rights/test_search.py
+tests/deploy/test_lambda.py tests/outside/test_model.py tests/commands/test_table_template.py
+tests/docs/test_reference.py tests/store/background_moves/test_faults.py tests/commands/test_interrupt.py
+tests/writing/test_kills.py tests/docs/test_commands.py tests/systems/test_moves_of_a_server.py
+tests/systems/test_read_counts.py tests/systems/test_former_paths.py tests/test_wheel.py tests/test_scripts.py
+""".split()
+
 _thorough = False
 _examples: int | None = None
 _python: str | None = None
@@ -81,6 +95,9 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     left_out = {item for item in items if _is_on_extenddb(item) or not (_thorough or named or _is_plain(item, names))}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
+    if hasattr(config, "workerinput"):  # of pytest-xdist, which deals out files in the order of their tests
+        places = {file: place for place, file in enumerate(LONGEST)}
+        items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
 def _is_plain(item: pytest.Item, names: set[str]) -> bool:
