@@ -133,14 +133,17 @@ class Halting:
     def __init__(self, store: Store, state: MoveState) -> None:
         self._store = store
         self._state = state
+        self._is_dead = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     async def commit(self, changes: Sequence[Change]) -> None:
-        await self._store.commit(changes)
-        records = [change.item for change in changes if isinstance(change, Put) and change.key.pk == PARTITION]
-        if any(record["state"] == self._state.value and record["cursor"] is not None for record in records):
+        if not self._is_dead:
+            await self._store.commit(changes)
+            records = [change.item for change in changes if isinstance(change, Put) and change.key.pk == PARTITION]
+            self._is_dead = any(one["state"] == self._state.value and one["cursor"] is not None for one in records)
+        if self._is_dead:
             raise Dies
 
 
