@@ -32,6 +32,8 @@ from store.model.records import Record
 
 MAX_MOVES_FOLLOWED = 4  # of one node, while it is looked up by its id
 
+_NO_ID = " "  # which no id begins with
+
 NodeKey = Key | Exception | None  # of a node, None where no node has the id, or the error of a failed read
 Lookup = tuple[str, Path | str]  # a hierarchy with a path, or with a full id such as "location:5074472"
 
@@ -85,23 +87,31 @@ async def _find(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
 
 async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
     """The nodes that were last at these keys, which have no node now, wherever they are, or the errors of failed reads;
-    keys from which no redirect leads to a node are left out.
+    None where no redirect leads to a node that the caller may see.
+
+    A redirect to a hidden node takes the reads of a key without a redirect.
     """
-    state = request.state
+    state, grants = request.state, request.grants
     ids = await redirected_ids(request, missing)
-    lookups = [((hierarchy_of(key.pk), node_id), NOTHING) for key, node_id in ids.items() if isinstance(node_id, str)]
-    records = [id_key(node_id) for (_, node_id), _ in lookups]
-    state.read_again(records)
-    items = await state.items(records, current=True) if records else {}
+    lookups: list[tuple[Lookup, Selection]] = [
+        ((hierarchy_of(key.pk), node_id), NOTHING) for key, node_id in ids.items() if isinstance(node_id, str)
+    ]
+    records = [id_key(str(node_id)) for (_, node_id), _ in lookups]
+    known = dict.fromkeys(records)
+    unknown = [] if grants is None else [id_key(f"{_NO_ID}{number}") for number in range(len(ids) - len(known))]
+    state.read_again([*known, *unknown])
+    items = await state.items([*known, *unknown], current=True)
     keys: list[NodeKey] = []
     for record in records:
         item = items[record]
-        keys.append(item if isinstance(item, Exception) else current_key(item))
+        key = item if isinstance(item, Exception) else current_key(item)
+        is_hidden = isinstance(key, Key) and visibility_at(grants, key) is Visibility.HIDDEN
+        keys.append(None if is_hidden else key)
     targets = [key for key in keys if isinstance(key, Key)]
     state.is_cacheable &= len(targets) == len(keys)  # no tree version proves that an id has no node
     state.read_again(targets)
     keys, found = await _follow_moves(request, lookups, keys, await state.current_nodes(targets))
-    by_id: dict[str, Record | Exception | None] = {}
+    by_id: dict[Path | str, Record | Exception | None] = {}
     for ((_, node_id), _), key in zip(lookups, keys, strict=True):
         outcome = found[key] if isinstance(key, Key) else key
         is_other = isinstance(outcome, Record) and not isinstance(outcome, RedactedNode) and outcome.id != node_id

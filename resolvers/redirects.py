@@ -13,16 +13,13 @@ from collections.abc import Iterable
 from resolvers.access.grants import Visibility, visibility_at
 from resolvers.session.request import Request
 from store.metadata.redirects import redirect_key, redirected_id
+from store.model.items import Item
 from store.model.keys import Key
 
-NO_ID = ""  # of no node
 
-
-async def redirected_ids(request: Request, keys: Iterable[Key]) -> dict[Key, str | Exception]:
-    """The ids of the nodes that were last at these keys, which have no node now, or the errors of failed reads.
-
-    A key without a redirect is left out. For callers with grants it has `NO_ID`, whose look-up takes the same reads:
-    so a redirect to a hidden node is as if it were not there.
+async def redirected_ids(request: Request, keys: Iterable[Key]) -> dict[Key, str | Exception | None]:
+    """The ids of the nodes that were last at these keys, which have no node now: None without a redirect, or the error
+    of a failed read. Keys of trees that never had a redirect are left out.
     """
     former = [key for key in dict.fromkeys(keys) if _may_have_redirects(request, key)]
     if not former:
@@ -30,16 +27,11 @@ async def redirected_ids(request: Request, keys: Iterable[Key]) -> dict[Key, str
     redirects = list(map(redirect_key, former))
     request.state.read_again(redirects)
     items = await request.state.items(redirects, current=True)
-    found: dict[Key, str | Exception] = {}
-    for key, redirect in zip(former, redirects, strict=True):
-        item = items[redirect]
-        if isinstance(item, Exception):
-            found[key] = item
-        elif item is not None:
-            found[key] = redirected_id(item)
-        elif request.grants is not None:
-            found[key] = NO_ID
-    return found
+    return {key: _redirected_id(items[redirect]) for key, redirect in zip(former, redirects, strict=True)}
+
+
+def _redirected_id(item: Item | Exception | None) -> str | Exception | None:
+    return item if isinstance(item, Exception) or item is None else redirected_id(item)
 
 
 def _may_have_redirects(request: Request, key: Key) -> bool:

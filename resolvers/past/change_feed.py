@@ -4,14 +4,11 @@ For callers with grants, a move out of their subtrees is a deletion and a move i
 descendants of the node.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from resolvers.access.grants import Grants, Visibility, visibility_of
-from resolvers.lookup import find_nodes
 from resolvers.planning.cursors import CursorKind, decode_number, encode_cursor
-from resolvers.planning.relations import NOTHING
-from resolvers.session.outcomes import raise_first_error
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
 from store.engine.protocol import Store
@@ -19,7 +16,6 @@ from store.engine.usage import ReadUsage
 from store.metadata.change_log import Event, LogEntry
 from store.model.keys import Path, hierarchy_of, path_of, tree_key
 from store.model.paths import format_path, parse_path
-from store.model.records import Record
 from store.reading.change_feed import Transaction, expired, transactions
 from store.reading.tree_versions import tree_version
 from store.text import shorten
@@ -47,13 +43,11 @@ class Change:
     target: str | None = None
     with_descendants: bool = False
 
-    def concerns(self, tops: Collection[Path]) -> bool:
-        """Whether a node of the subtree at one of these paths has changed, by itself or with a node above the path."""
+    def concerns(self, under: Path) -> bool:
+        """Whether a node of the subtree at a path has changed, by itself or with a node above the path."""
         paths = [parse_path(text) for text in (self.path, self.source, self.target) if text is not None]
         return any(
-            path[: len(top)] == top or (self.with_descendants and top[: len(path)] == path)
-            for path in paths
-            for top in tops
+            path[: len(under)] == under or (self.with_descendants and under[: len(path)] == path) for path in paths
         )
 
 
@@ -82,10 +76,7 @@ async def read_changes(
     under: Path | None,
     read: Transactions = transactions,
 ) -> ChangePage:
-    """The changes of a tree after a cursor, or from the start of its log; with `under` of one subtree alone.
-
-    Where `under` is a former path, these are the changes at this path and at the one where its node is now.
-    """
+    """The changes of a tree after a cursor, or from the start of its log; with `under` of one subtree alone."""
     tree, grants, budget = tree_key(hierarchy, root), request.grants, request.budget
     after = None if since is None else decode_number(since, CursorKind.CHANGES, tree)
     if visibility_of(grants, hierarchy, root) is Visibility.HIDDEN:
@@ -94,12 +85,11 @@ async def read_changes(
         return ChangePage([], encode_cursor(CursorKind.CHANGES, tree, "0"), False)
     budget.spend_nodes(1, what := f"The changes of {shorten(format_path(root))}")
     found = await read(request.store, tree, after, PAGE_TRANSACTIONS, request.reads)
-    tops = await _tops(request, hierarchy, under) if found and under is not None else None
     changes: list[Change] = []
     last, has_more = after or 0, len(found) == PAGE_TRANSACTIONS
     for transaction in found:
         visible = [change for entry in transaction.entries for change in _changes(grants, tree, entry, transaction.at)]
-        visible = [change for change in visible if tops is None or change.concerns(tops)]
+        visible = [change for change in visible if under is None or change.concerns(under)]
         if changes and len(visible) > budget.nodes_left:
             has_more = True
             break
@@ -111,13 +101,6 @@ async def read_changes(
     unreturned = sum([len(transaction.entries) for transaction in found]) - len(changes)
     budget.spend_nodes(max(0, min(budget.nodes_left, unreturned)))
     return ChangePage(changes, encode_cursor(CursorKind.CHANGES, tree, str(last)), has_more)
-
-
-async def _tops(request: Request, hierarchy: str, under: Path) -> set[Path]:
-    """A path, and the one of the node that it leads to."""
-    found = await find_nodes(request, [((hierarchy, under), NOTHING)])
-    raise_first_error(found)
-    return {under, *[one.path for one in found if isinstance(one, Record)]}
 
 
 def _changes(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iterator[Change]:

@@ -26,7 +26,7 @@ from store.reading.pages import Pages
 from store.reading.recent_changes import RecentChange, RecentChanges
 
 CHANGES_A_NODE = 4  # of one that is moved or removed: its old item, its new one or last state, id record, redirect
-OTHER_CHANGES = 6  # besides those of ancestors: three tree versions, two log items, an idempotency key
+OTHER_CHANGES = 7  # besides those of ancestors: three tree versions with their log items, an idempotency key
 
 # Limits of a move or deletion in one transaction where the store has none (SQLite): half a second, and its memory.
 MAX_NODES = 10_000
@@ -44,6 +44,11 @@ class Reader:
         self._overlay = overlay or WriteOverlay(store)
         self._recent = recent or RecentChanges(store)
         self._checked: list[SubtreeRewrite] = []
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a transaction of the store has a limit of changes."""
+        return self._store.max_commit_changes is not None
 
     async def read(self, partitions: Iterable[str], keys: Iterable[Key]) -> ReadSet:
         """The versions of these trees and hierarchies, and then the items at these keys."""

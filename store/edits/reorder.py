@@ -11,6 +11,7 @@ from store.edits.sibling_order import SiblingOrder
 from store.edits.transaction import TransactionBuilder
 from store.errors import BadInput, TooLarge
 from store.model.hierarchy import Hierarchy
+from store.model.items import MAX_BATCH_BYTES, size_of
 from store.model.keys import MAX_SORT_KEY_BYTES, Key, Path, node_key
 from store.model.paths import format_path
 from store.model.ranges import KeyRange
@@ -18,7 +19,9 @@ from store.model.ranks import rank_between, ranks_between
 from store.model.records import Record
 from store.text import shorten
 
-SIBLINGS = (4, 16, 40)  # on each side, which are ranked anew where no rank fits; a transaction has 100 changes
+# How many siblings on each side are ranked anew where no rank fits. A transaction of DynamoDB has 100 changes, and a
+# root is three of them, with the version and the log of its tree; SQLite has no such limit.
+COUNTS, COUNTS_OF_ROOTS, COUNTS_WITHOUT_LIMIT = (4, 16, 40), (4, 14), (4, 16, 40, 10_000)
 SHORT = MAX_SORT_KEY_BYTES // 2
 
 
@@ -68,7 +71,7 @@ class Reorder:
             return transaction  # it is there already
         rank = rank_between(record.level, lower, upper)
         if rank is None:
-            await _make_room(transaction, siblings, lower, upper)
+            await _make_room(transaction, reader, siblings, lower, upper)
         else:
             transaction.record = transaction.reorder(record, rank)
         return transaction
@@ -103,25 +106,35 @@ class Reorder:
 
 
 async def _make_room(
-    transaction: TransactionBuilder, siblings: SiblingOrder, lower: str | None, upper: str | None
+    transaction: TransactionBuilder, reader: Reader, siblings: SiblingOrder, lower: str | None, upper: str | None
 ) -> None:
-    """Rank the node between two ranks together with the siblings nearest to it, as few as get short ranks.
+    """Rank the node between two ranks together with the siblings nearest to it: with as few as get short ranks, else
+    with as many as get ranks at all in one transaction.
 
-    Raises TooLarge where even all that fit into a transaction get none.
+    Raises TooLarge where none do.
     """
-    level = transaction.record.level
-    before, after = await siblings.beside(lower, upper, SIBLINGS[-1] + 1)
-    for count in SIBLINGS:
+    record = transaction.record
+    limited = COUNTS_OF_ROOTS if record.is_root else COUNTS
+    counts = limited if reader.is_limited else COUNTS_WITHOUT_LIMIT
+    before, after = await siblings.beside(lower, upper, counts[-1] + 1)
+    chosen: tuple[list[Record], list[str]] | None = None
+    for count in counts:
+        ordered = [*before[-count:], record, *after[:count]]
+        if reader.is_limited and sum(size_of(one.item()) for one in ordered) > MAX_BATCH_BYTES:
+            break
         found = ranks_between(
-            level,
+            record.level,
             before[-count - 1].rank if len(before) > count else None,
             after[count].rank if len(after) > count else None,
-            len(ordered := [*before[-count:], transaction.record, *after[:count]]),
+            len(ordered),
         )
-        if found is not None and (max(map(len, found)) <= SHORT or count == SIBLINGS[-1]):
-            transaction.record = transaction.reorder_all(transaction.record, ordered, found)
-            return
-    raise TooLarge(
-        f"{shorten(format_path(transaction.record.path))} has no room there, since an import gave its siblings ranks "
-        "that are too long and too close; make some of its neighbours the first or the last ones before."
-    )
+        if found is not None:
+            chosen = ordered, found
+            if max(map(len, found)) <= SHORT:
+                break
+    if chosen is None:
+        raise TooLarge(
+            f"{shorten(format_path(record.path))} has no room there, since the keys or ranks of its siblings are too "
+            "long and too close; make some of its neighbours the first or the last ones before."
+        )
+    transaction.record = transaction.reorder_all(record, *chosen)

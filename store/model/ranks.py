@@ -13,7 +13,7 @@ before ranks get another digit.
 import re
 import secrets
 from collections.abc import Collection
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 
 from store.errors import BadInput
 from store.model.keys import MAX_SORT_KEY_BYTES
@@ -90,15 +90,29 @@ def _gap(level: str, lower: str | None, upper: str | None, room: int) -> tuple[s
     base = lower[: lower.rindex("#") + 1]
     low = lower[len(base) :]
     high = upper[len(base) :] if upper is not None and upper.startswith(base) else None
-    width = 1
-    if high is not None:
-        both = zip(low.ljust(len(high), DIGITS[0]), high, strict=False)
-        width += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
+    width = _least_width(low, high)
     while True:
         bounds = _value(low, width), BASE**width if high is None else _value(high, width)
         if bounds[1] - bounds[0] > room:
             return base, *bounds, width
         width += 1
+
+
+def _least_width(low: str, high: str | None) -> int:
+    """The least number of places with which there may be much between two fractions; `high` is None for 1."""
+    if high is None:
+        return 1 + _run(low, DIGITS[-1])
+    both = zip_longest(low, high, fillvalue=DIGITS[0])
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
+    rest = low[same:], high[same:]
+    if not rest[0] or DIGITS.index(rest[1][0]) - DIGITS.index(rest[0][0]) > 1:
+        return 1 + same
+    return 1 + same + min(_run(rest[0][1:], DIGITS[-1]), _run(rest[1][1:].ljust(len(rest[0]), DIGITS[0]), DIGITS[0]))
+
+
+def _run(digits: str, digit: str) -> int:
+    """How often a digit stands at the beginning."""
+    return len(digits) - len(digits.lstrip(digit))
 
 
 def _about(size: int) -> int:

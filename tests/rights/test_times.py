@@ -27,7 +27,8 @@ from tests.rights.asking import Server, caller
 
 TREES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NE/Lincoln", "CITY"), ("US/MO", "STATE"),
-    ("US/MO/Joplin", "CITY"), ("US/MO/Old", "CITY"), ("US/MO/Gone", "CITY"), ("FR", "COUNTRY"), ("FR/Paris", "CITY"),
+    ("US/MO/Joplin", "CITY"), ("US/MO/Old", "CITY"), ("US/MO/Gone", "CITY"), ("US/MO/Away", "CITY"),
+    ("US/MO/Other", "CITY"), ("FR", "COUNTRY"), ("FR/Paris", "CITY"),
 ]  # fmt: skip
 ALL = caller("write:location")
 NE = caller("read:location/US/NE", "write:location/US/NE/Omaha")
@@ -49,11 +50,13 @@ async def plant(store, rows):
 # -- reads -------------------------------------------------------------------------------------------------------------
 
 RENAME = 'mutation { renameLocation(path: "US/MO/Old", key: "New") { node { id } } }'
+RENAME_OTHER = 'mutation { renameLocation(path: "US/MO/Other", key: "Another") { node { id } } }'
+MOVE = 'mutation { moveLocation(path: "US/MO/Away", to: "FR") { node { id } } }'
 DELETE = 'mutation { deleteLocation(path: "US/MO/Gone") { node { id } } }'
 
 PATHS = [
     ("US/MO/Joplin", "US/MO/Nowhere"), ("FR", "XX"), ("US/MO/Gone/below", "US/MO/Nowhere/below"),
-    ("US/MO/Old", "US/MO/Nowhere"),
+    ("US/MO/Old", "US/MO/Nowhere"), ("US/MO/Away", "US/MO/Nowhere"),
 ]  # fmt: skip
 IDS = [(location_id(path), location_id("US/MO/Nowhere")) for path in ("US/MO/Joplin", "FR", "US/MO/Old", "US/MO/Gone")]
 SEEN = '{ location(path: "US/NE/Omaha") { id ancestors { path } children { totalCount } } }'
@@ -61,6 +64,7 @@ SEEN = '{ location(path: "US/NE/Omaha") { id ancestors { path } children { total
 BY_PATH = {
     "location": "query($it: Path!) { location(path: $it) { id } }",
     "level": "query($it: Path!) { city(path: $it) { name ancestors { id } children { totalCount } } }",
+    "paths": 'query($it: Path!) { locationsByPath(paths: [$it, "US/MO/Other", "US/MO/Never"]) { id } }',
     "entity": 'query($it: String!) { _entities(representations: [{__typename: "City", path: $it}]) { __typename } }',
     "search": 'query($it: Path!) { searchLocations(text: "om", under: $it) { complete nodes { id } } }',
     "near": """query($it: Path!) {
@@ -98,7 +102,7 @@ BY_ID = {
 async def planted(store):
     await plant(store, TREES)
     server = Server(store, Location)
-    for mutation in (RENAME, DELETE):
+    for mutation in (RENAME, RENAME_OTHER, MOVE, DELETE):
         assert "errors" not in await server.write(ALL, mutation)
     return store
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
+from store.errors import TooLarge
 from store.model.items import Put
 from store.model.keys import first_rank
-from store.model.ranges import children
+from store.model.ranges import children, siblings
 from store.model.ranks import is_manual, is_valid, rank_between, ranks_between
 from store.writer.writer import EditOptions, Writer
 from tests import invariants
@@ -131,6 +132,33 @@ async def test_there_is_always_room_among_siblings_whose_ranks_are_all_nearly_fu
         keys.insert(where, key)
     assert await in_order(store, 150) == keys
     await invariants.check(store)
+
+
+@pytest.mark.both_stores
+async def test_there_is_room_among_many_roots(store: Store) -> None:
+    keys = [f"n{n:02}" for n in range(60)]
+    await plant(store, [(key,) for key in keys])
+    nodes = await invariants.nodes(store, "category")
+    for number, key in enumerate(keys):
+        rank = "CATEGORY##" + "0" * (1013 - number // 6) + "17EMUc"[number % 6]
+        await store.commit([Put({**nodes[f"category#{key}#"], "rank": rank})])
+    await write(store, Reorder(CATEGORY, ("n59",), Side.BEFORE, ("n20",)))
+    found = await store.nodes(siblings("category"), ReadUsage())
+    assert [one.path[-1] for one in found] == [*keys[:20], "n59", *keys[20:59]]
+    await invariants.check(store)
+
+
+async def test_neighbours_with_keys_as_long_as_they_may_be_are_ranked_or_it_is_said(store: Store) -> None:
+    keys = [f"{n:02}" + "k" * 1011 for n in range(90)]
+    await plant(store, [("r",), *[("r", key) for key in keys]])
+    edit = Reorder(CATEGORY, ("r", keys[80]), Side.BEFORE, ("r", keys[45]))
+    if store.max_commit_changes is None:
+        await write(store, edit)
+        assert await in_order(store, 90) == [*keys[:45], keys[80], *keys[45:80], *keys[81:]]
+        await invariants.check(store)
+    else:
+        with pytest.raises(TooLarge, match="the keys or ranks of its siblings are too long and too close"):
+            await write(store, edit)
 
 
 @pytest.mark.thorough
