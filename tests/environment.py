@@ -1,12 +1,13 @@
 """Environment of the tests: what a machine, a shell or a provider has set is taken out, so that all runs are alike."""
 
 import os
+import signal
 import time
 
 PREFIXES = ("CLADE_", "AWS_", "OTEL_", "LC_")
 NAMES = {
     "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS",
-    "COLUMNS", "LINES", "LANGUAGE",
+    "COLUMNS", "LINES", "LANGUAGE", "PYTHONDONTWRITEBYTECODE",
 }  # fmt: skip
 CREDENTIALS = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
 SET = {
@@ -34,3 +35,5 @@ def make_the_same_everywhere() -> None:
             del os.environ[name]
     os.environ.update(SET)
     time.tzset()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
