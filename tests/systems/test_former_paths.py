@@ -20,7 +20,10 @@ from store.errors import TooLarge
 from store.model.keys import Path
 from store.model.paths import format_path
 from store.writer.writer import Writer
+from tests.hierarchies import CATEGORY as TOLD
 from tests.selection import examples
+from tests.store.transfer.test_load import imported
+from tests.store.transfer.test_move_existing import resettled
 from tests.systems.writing import Clients
 
 pytestmark = pytest.mark.both_stores
@@ -177,3 +180,16 @@ def test_on_sqlite_no_former_path_is_lost_or_leads_elsewhere(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(examples(2, 50)))
 def test_on_dynamodb_no_former_path_is_lost_or_leads_elsewhere(engine, seed: int) -> None:
     run(engine.address(f"former-{uuid.uuid4().hex}"), seed)
+
+
+async def test_imports_write_and_remove_redirects_as_mutations_do(store: Store) -> None:
+    """A node moves away by an import, and another that takes its path goes with an import that prunes."""
+    clients, box = Clients(store, writes=False), "CATEGORY"
+    await imported(store, [("X", box), ("X/a", box, {"id": "a"}), ("X/a/b", box, {"id": "b"})], TOLD)
+    await resettled(store, [("X", box), ("X/z", box, {"id": "a"}), ("X/z/y", box, {"id": "b"})], TOLD)
+    there = {("X", "a"): ("X", "z"), ("X", "a", "b"): ("X", "z", "y"), ("X", "z", "b"): ("X", "z", "y")}
+    assert await led_to(clients, list(there)) == there
+    await imported(store, [("X", box), ("X/a", box, {"id": "new"})], TOLD)
+    assert await led_to(clients, list(there)) == {**there, ("X", "a"): ("X", "a")}
+    await imported(store, [("X", box), ("X/z", box), ("X/z/y", box)], TOLD, prune=True)
+    assert await led_to(clients, list(there)) == {**there, ("X", "a"): None}

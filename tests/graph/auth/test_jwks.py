@@ -141,9 +141,10 @@ async def test_keys_are_read_in_the_background_from_the_start(issuer):
     keys = PublishedKeys(keys_at(issuer.url))
     watch = asyncio.create_task(keys.watch())
     async with asyncio.timeout(SECONDS):
-        while not keys._keys:  # noqa: ASYNC110
+        while not issuer.asked:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    assert at_once(keys.find("r", "RS256")) is not None
+    assert await asyncio.wait_for(keys.find("r", "RS256"), SECONDS) is not None
+    assert issuer.asked == 1
     watch.cancel()
 
 

@@ -3,6 +3,9 @@
 They run on both stores, in which transactions are made small; SQLite else takes any size in one.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from store.background_moves.timing import MoveTiming
@@ -10,6 +13,7 @@ from store.connect import open_store
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.move_record import MoveState
+from store.model.items import Change
 from store.model.paths import parse_path
 from store.writer.writer import EditOptions, Writer
 from tests import invariants
@@ -76,18 +80,40 @@ async def test_a_move_of_5_000_nodes_on_dynamodb(engine, tmp_path) -> None:
         await journaled.has_ended(store)
 
 
+async def foretold(store: Store, edit: Any, transactions: int) -> None:
+    """Fail unless a dry run tells so many transactions, and the write units of the whole subtree."""
+    forecast = (await Writer(store).write(edit, ReadUsage(), EditOptions(dry_run=True))).dry_run
+    assert forecast is not None
+    assert (forecast.nodes, forecast.transactions) == (len(SUBTREE), transactions)
+    assert 10 * forecast.nodes <= forecast.write_units < 14 * forecast.nodes
+
+
 async def test_a_dry_run_of_a_large_move_writes_nothing(store: Store) -> None:
     await journaled.plant(store)
     before = await invariants.all_items(store)
     for edit, transactions in ((move("r/a", "o/p/a"), 3 + 2 + 2), (cascade("r/a"), 3 + 3)):
-        forecast = (await Writer(store).write(edit, ReadUsage(), EditOptions(dry_run=True))).dry_run
-        assert forecast is not None
-        assert (forecast.nodes, forecast.transactions) == (len(SUBTREE), transactions)
-        assert 10 * forecast.nodes <= forecast.write_units < 14 * forecast.nodes
+        await foretold(store, edit, transactions)
     taken = (await Writer(store).write(move("r/a", "r/b"), ReadUsage(), EditOptions(dry_run=True))).dry_run
     assert taken is not None
     assert taken.collisions == [("r", "b")]
     assert await invariants.all_items(store) == before
+
+
+async def test_a_dry_run_of_a_cascade_tells_the_transactions_that_end_redirects(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await journaled.plant(store)
+    await journaled.write(store, move("r/b", "r/c"))
+    await foretold(store, cascade("r/a"), 3 + 3 + 1)
+    commit, commits = store.commit, list[Sequence[Change]]()
+
+    async def counted(changes: Sequence[Change]) -> None:
+        await commit(changes)
+        commits.append(changes)
+
+    monkeypatch.setattr(store, "commit", counted)
+    await journaled.write(store, cascade("r/a"))
+    assert len(commits) == 3 + 3 + 1
 
 
 async def test_a_repeated_large_move_with_one_key_is_one_move(store: Store) -> None:
