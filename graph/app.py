@@ -29,14 +29,15 @@ from graph.server.request_observer import Observer
 from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.past.change_follower import ChangeFollower
-from resolvers.session import request as resolvers
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.large_read_limit import MAX_LARGE_READS
 from resolvers.session.page_cache import PageCache
+from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
 from store.engine.patience import REQUEST_PATIENCE
 from store.engine.protocol import Store
+from store.writer.writer import Writer
 
 if TYPE_CHECKING:
     from graph.observability.tracing import Tracing
@@ -68,7 +69,7 @@ def create_app(settings: Settings | None = None) -> Application:
     classes = served(settings.hierarchies)
     store = open_store(settings.store, keep_bytes=settings.keep_bytes, patience=REQUEST_PATIENCE)
     definitions = {cls.name: cls.definition() for cls in classes}
-    writer = resolvers.Writer(store, settings.move_timing, definitions) if settings.writes != "off" else None
+    writer = Writer(store, settings.move_timing, definitions) if settings.writes != "off" else None
     tracing = tracing_of(settings, store)
     limiter, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
     execution = execution_of(settings, classes, store, writer, tracing)
@@ -109,14 +110,14 @@ def execution_of(
     settings: Settings,
     classes: Sequence[type[Node]],
     store: Store,
-    writer: resolvers.Writer | None,
+    writer: Writer | None,
     tracing: "Tracing | None",
 ) -> Execution:
     """The execution of operations over the store, on the schema of these hierarchies."""
     schema, types = build_schema(classes, expose=exposed(settings.federation_expose))
     versions = TreeVersionCache(settings.settle_seconds, settings.max_stale_seconds)
     new_request = partial(
-        resolvers.Request,
+        Request,
         store,
         {cls.name: cls.definition() for cls in classes},
         BudgetLimits(nodes=settings.max_nodes, bytes=settings.max_response_bytes, read_units=settings.max_read_units),

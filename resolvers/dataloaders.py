@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | `node` | lookup and selection | `lookup.find_nodes` |
 | `page` | list of a node: children, descendants, siblings | `restricted_lists.read_pages`, `pages.read_all_pages` |
-| `ancestors` | node and relation: parent, root, ancestors | `ancestors.read_ancestors` |
+| `ancestors` | node and relation: parent, ancestors | `ancestors.read_ancestors` |
 
 Compiled queries call the same batch functions without dataloaders.
 """

@@ -22,8 +22,7 @@ from store.model.keys import Path
 from store.model.names import checked_name
 from store.model.paths import checked_path
 from store.model.records import checked_id
-from store.writer.writer import EditOptions as EditOptions
-from store.writer.writer import EditResult as EditResult
+from store.writer.request import EditOptions, EditResult
 
 Values = Mapping[str, Value]
 

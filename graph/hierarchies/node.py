@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
 from graph.hierarchies.attribute import Declared, own_attributes
-from graph.hierarchies.attribute_options import WrongClass as WrongClass
+from graph.hierarchies.attribute_options import WrongClass
 from graph.hierarchies.computed import Computed, own_computed
 from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy, Level, Search, SearchScope

@@ -14,8 +14,9 @@ from pathlib import Path
 from types import ModuleType
 
 from graph.hierarchies import attribute, attribute_options, computed, node
+from graph.hierarchies.attribute_options import WrongClass
 from graph.hierarchies.names import check_names, location, shown
-from graph.hierarchies.node import Node, WrongClass, declared_in
+from graph.hierarchies.node import Node, declared_in
 from graph.settings import Settings
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy

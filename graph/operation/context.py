@@ -13,7 +13,8 @@ from resolvers.access.caller import Caller
 from resolvers.dataloaders import Loaders
 from resolvers.past.change_follower import ChangeListener
 from resolvers.session.budget import Budget
-from resolvers.session.request import Request, Store
+from resolvers.session.request import Request
+from store.engine.protocol import Store
 
 
 class Context:

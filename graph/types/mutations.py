@@ -17,12 +17,12 @@ from graph.types.root_fields import load
 from graph.types.scalars import Path
 from graph.types.value_types import input_object, input_type, plain_input
 from resolvers import mutations
-from resolvers.mutations import EditOptions, EditResult
 from store.errors import BadInput
 from store.model import keys
 from store.model.attributes import Value
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
+from store.writer.request import EditOptions, EditResult
 
 Given = Mapping[str, Any]
 Values = dict[str, Value]

@@ -36,10 +36,10 @@ from graph.types.scalars import Path
 from resolvers.past import change_feed as feeds
 from resolvers.past import history as states
 from resolvers.past import move_status
-from resolvers.past.move_status import Move as StoredMove
-from resolvers.past.move_status import MoveState as StoredState
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.relations import RelationKind
+from store.metadata.move_record import Move as StoredMove
+from store.metadata.move_record import MoveState as StoredState
 from store.model.keys import Key, path_of
 from store.model.keys import Path as KeyPath
 from store.model.paths import format_path, parse_path

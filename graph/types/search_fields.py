@@ -17,10 +17,11 @@ from graph.types.scalars import Path
 from resolvers.search.finder import MAX_HITS, FoundPage
 from resolvers.search.hits import Selected
 from resolvers.search.near import MAX_KILOMETERS, NearArguments, near, point_at
-from resolvers.search.search import SearchArguments, SearchText, search
+from resolvers.search.search import SearchArguments, search
 from resolvers.session.request import Request
 from store.model.paths import parse_path
 from store.model.records import Record
+from store.search.folding import SearchText
 
 FIRST = argument("first", int, f"Maximum number of nodes, up to {MAX_HITS}.", default=10)
 UNDER = argument("under", Path | None, "Only nodes below the node with this path.")

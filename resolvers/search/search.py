@@ -28,8 +28,7 @@ from store.model.keys import MAX_SEGMENTS
 from store.model.languages import lookup
 from store.model.ranges import KeyRange
 from store.model.records import Record
-from store.search.folding import SearchText as SearchText
-from store.search.folding import is_group
+from store.search.folding import SearchText, is_group
 from store.search.word_items import WordItem, Words, by_text, by_weight, weight_of
 
 MAX_UNITS = 50.0  # for items, beside the units of hits

@@ -10,12 +10,11 @@ from resolvers.session.large_read_limit import Slot
 from resolvers.session.page_cache import PageCache
 from resolvers.session.read_concurrency import ReadScheduler
 from resolvers.session.read_state import ReadState
-from store.background_moves.timing import MoveTiming as MoveTiming
-from store.engine.protocol import Store as Store
+from store.engine.protocol import Store
 from store.engine.read_trace import ReadTrace
 from store.engine.usage import ReadUsage
 from store.model.hierarchy import Hierarchy
-from store.writer.writer import Writer as Writer
+from store.writer.writer import Writer
 
 
 class Request:

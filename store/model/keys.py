@@ -18,7 +18,7 @@ partition (`location#US`). The others make the sort key, each closed by `#`: `#N
 | move in the background | `moves` | the move's id | metadata/move_record.py |
 | result of a write, by idempotency key | `once#location:KEY` | `v0` | metadata/idempotency.py |
 | API key | `keys` | the key's id | api_keys.py |
-| version of the table's schema | `!` | `layout` | metadata/schema_version.py |
+| version of the table's schema | `!` | `layout` | metadata/layout_version.py |
 
 | index | partition key | sort key | holds |
 | --- | --- | --- | --- |

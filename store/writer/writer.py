@@ -16,9 +16,7 @@ from store.errors import UNCERTAIN, Uncertain
 from store.model.hierarchy import Hierarchy
 from store.reading.recent_changes import RecentChanges
 from store.writer.group_commit import GroupCommit
-from store.writer.request import EditOptions as EditOptions
-from store.writer.request import EditRequest
-from store.writer.request import EditResult as EditResult
+from store.writer.request import EditOptions, EditRequest, EditResult
 
 MAX_COMBINED = 30  # requests; a transaction of DynamoDB holds some 30 creations
 STOP_SECONDS = 5.0  # for running edits when the process ends

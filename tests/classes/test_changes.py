@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from graph.hierarchies.node import WrongClass
+from graph.hierarchies.attribute_options import WrongClass
 from store.checking.check import Check
 from store.engine.usage import ReadUsage
 from store.errors import BadInput

@@ -17,7 +17,8 @@ from store.errors import CladeError
 from store.model.keys import Path as NodePath
 from store.model.paths import format_path
 from store.transfer.copy import Copy, new_store
-from store.writer.writer import EditOptions, Writer
+from store.writer.request import EditOptions
+from store.writer.writer import Writer
 from tests import invariants
 from tests.engines import Engine
 from tests.hierarchies import CATEGORY

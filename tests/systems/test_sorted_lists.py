@@ -17,7 +17,8 @@ from store.edits.create_update import Update
 from store.edits.delete import Delete
 from store.engine.usage import ReadUsage
 from store.sqlite.store import SQLiteStore
-from store.writer.writer import EditOptions, Writer
+from store.writer.request import EditOptions
+from store.writer.writer import Writer
 from tests.model import Ground
 from tests.sorted_model import Thing
 from tests.systems.asking import Client, plant

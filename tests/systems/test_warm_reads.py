@@ -20,7 +20,8 @@ from store.engine.usage import ReadUsage
 from store.model.keys import node_key
 from store.model.paths import parse_path
 from store.model.records import derived_id
-from store.writer.writer import EditOptions, Writer
+from store.writer.request import EditOptions
+from store.writer.writer import Writer
 from tests.model import Ground
 from tests.systems.asking import Client, plant
 

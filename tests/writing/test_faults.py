@@ -21,7 +21,8 @@ from store.errors import CladeError, Unavailable, Uncertain
 from store.model.paths import format_path
 from store.model.records import Record
 from store.retry import RetryPolicy
-from store.writer.writer import EditOptions, Writer
+from store.writer.request import EditOptions
+from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, compare

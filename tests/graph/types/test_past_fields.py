@@ -14,7 +14,8 @@ from store.edits.create_update import Update
 from store.engine.usage import ReadUsage
 from store.model.items import Delete, Put
 from store.model.keys import log_key
-from store.writer.writer import EditOptions, Writer
+from store.writer.request import EditOptions
+from store.writer.writer import Writer
 from tests import invariants
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES, Clients, plant
 

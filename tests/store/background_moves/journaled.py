@@ -24,7 +24,8 @@ from store.model.records import Record
 from store.reading.active_moves import recent_moves
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from store.writer.writer import EditResult, Writer
+from store.writer.request import EditResult
+from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 

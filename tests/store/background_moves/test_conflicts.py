@@ -16,7 +16,8 @@ from store.model.paths import parse_path
 from store.retry import RetryPolicy
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from store.writer.writer import EditOptions, Writer
+from store.writer.request import EditOptions
+from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.store.background_moves import journaled
 from tests.store.background_moves.journaled import cascade, create, move

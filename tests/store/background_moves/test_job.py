@@ -15,7 +15,8 @@ from store.engine.usage import ReadUsage
 from store.metadata.move_record import MoveState
 from store.model.items import Change
 from store.model.paths import parse_path
-from store.writer.writer import EditOptions, Writer
+from store.writer.request import EditOptions
+from store.writer.writer import Writer
 from tests import invariants
 from tests.store.background_moves import journaled
 from tests.store.background_moves.journaled import OTHERS, SUBTREE, cascade, move

@@ -14,7 +14,8 @@ from store.model.items import Put
 from store.model.keys import first_rank
 from store.model.ranges import children, siblings
 from store.model.ranks import is_manual, is_valid, rank_between, ranks_between
-from store.writer.writer import EditOptions, Writer
+from store.writer.request import EditOptions
+from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.selection import examples

@@ -21,7 +21,8 @@ from store.model.keys import Index, tree_version_key
 from store.model.paths import parse_path
 from store.model.ranges import KeyRange
 from store.model.records import Record
-from store.writer.writer import EditOptions, EditResult, Writer
+from store.writer.request import EditOptions, EditResult
+from store.writer.writer import Writer
 from tests import invariants
 from tests.counting_store import CountingStore
 from tests.hierarchies import CATEGORY

@@ -28,7 +28,8 @@ from store.model.records import Record
 from store.retry import RetryPolicy
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from store.writer.writer import EditOptions, Writer
+from store.writer.request import EditOptions
+from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.recorded_reads import ReadRecorder

@@ -18,7 +18,8 @@ from store.engine.usage import ReadUsage
 from store.errors import CladeError
 from store.model.keys import Path, tree_key
 from store.model.ranges import siblings
-from store.writer.writer import EditOptions, EditResult, Writer
+from store.writer.request import EditOptions, EditResult
+from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, RandomEdits, Refused, compare
 from tests.selection import examples
