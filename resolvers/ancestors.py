@@ -3,7 +3,6 @@
 | field | index | key condition | requests for 1 node | for N nodes |
 | --- | --- | --- | --- | --- |
 | `parent` | table | key `("location#US", "#NE#")` of `"#NE#Omaha#"` | 1 | 1 |
-| `root` | table | key `("location#US", "#")`; of a root out of a list the version of its tree | 1 | 1 |
 | `ancestors` | table | keys of all prefixes of the sort key | 1 | 1 |
 
 Each request is a BatchGetItem of up to 100 keys. The keys of all ancestors follow from the key of the node, so they are
