@@ -3,7 +3,7 @@
 | loader | key | batch function |
 | --- | --- | --- |
 | `node` | lookup and selection | `lookup.find_nodes` |
-| `page` | list of a node: children, descendants, siblings | `restricted_lists.read_pages`, `pages.read_all_pages` |
+| `page` | list of a node: children, descendants | `restricted_lists.read_pages`, `pages.read_all_pages` |
 | `ancestors` | node and relation: parent, ancestors | `ancestors.read_ancestors` |
 
 Compiled queries call the same batch functions without dataloaders.

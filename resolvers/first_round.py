@@ -61,7 +61,7 @@ def _planned(
     if not lists:
         return []
     nodes_left = request.budget.nodes_left
-    if sum([one.min_size(RecordsRead(), {owner.pk: version}) for one in lists]) > nodes_left:
+    if sum([one.min_size({owner.pk: version}) for one in lists]) > nodes_left:
         return []
     planner = Planner(RecordsRead(), {owner.pk: version}, hierarchy, nodes_left)
     planner.add(lists)
@@ -74,7 +74,7 @@ def _planned(
 def _is_cached(request: Request, requested: ListRequest) -> bool:
     """Whether the page of a list is cached, if nothing was written to its tree since."""
     entry = request.state.pages.peek(requested.cache_key)
-    return entry is not None and request.state.pages.may_hold({requested.tree: entry[1]})
+    return entry is not None and request.state.pages.may_hold({requested.owner.pk: entry[1]})
 
 
 def _is_known(relation: Relation, owner: Record) -> bool:

@@ -4,21 +4,16 @@ Lists that are empty by the owner's counts, and pages in the page cache, need no
 `planner.py` decides, and their nodes are taken from the node budget. For callers with grants see `restricted_lists.py`.
 """
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from operator import attrgetter
 from typing import Self, cast
 
 from resolvers.planner import Planner
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.page import Page, page_of
-from resolvers.roots import with_counts
 from resolvers.session.budget import too_many_nodes
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
-from resolvers.siblings import SiblingsRequest
 from resolvers.total_count import count_totals
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import CladeError
@@ -52,7 +47,7 @@ async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list
     found = await _read(request, missing)
     for requested in missing:
         if isinstance(page := found[requested], Page):
-            request.state.pages.put(requested.tree, requested.cache_key, page, len(page.records))
+            request.state.pages.put(requested.owner.pk, requested.cache_key, page, len(page.records))
     return [found[requested] if page is None else page for requested, page in zip(lists, pages, strict=True)]
 
 
@@ -63,24 +58,16 @@ def _without_read(request: Request, requested: ListRequest, *, is_versioned: boo
     if has_counts and requested.is_empty and not requested.window.is_narrow:
         return _EMPTY_WITH_TOTAL if requested.relation.total else _EMPTY
     try:
-        page: Page | None = request.state.pages.get(requested.tree, requested.cache_key)
+        page: Page | None = request.state.pages.get(requested.owner.pk, requested.cache_key)
         if page is None:
             requested.check()
         else:
             request.budget.spend_nodes(len(page.records))
-            if type(requested) is SiblingsRequest:
-                _depend_on_trees(request, requested, page.records)
             if request.reads.trace is not None:
                 request.reads.trace.pages += 1
     except CladeError as error:
         return requested.relation.shared_error(error)
     return page
-
-
-def _depend_on_trees(request: Request, requested: SiblingsRequest, records: Sequence[Record]) -> None:
-    """Let the response depend on the trees of siblings: each sibling of a root is in a tree of its own."""
-    if requested.owner.is_root:
-        request.state.partitions_read.update([requested.owner.hierarchy, *[record.pk for record in records]])
 
 
 async def _read(request: Request, lists: Sequence[ListRequest]) -> Pages:
@@ -108,12 +95,6 @@ async def _read_lists(
     async for chunk in in_chunks(list(found.items())):
         for requested, records in chunk:
             pages[requested] = _page(requested, records, totals.get(requested))
-            if isinstance(requested, SiblingsRequest) and isinstance(records, list):
-                _depend_on_trees(request, requested, records)
-    for requested in [requested for requested in found if requested.relation.counts]:
-        if isinstance(page := pages[requested], Page):
-            (records,) = await gather_outcomes([with_counts(state, page.records)])
-            pages[requested] = records if isinstance(records, Exception) else replace(page, records=records)
     return pages
 
 
@@ -154,7 +135,7 @@ class _Batch:
         Raises BudgetExceeded, spending nothing, where these or the prefetched nodes are more than are left.
         """
         state, budget = request.state, request.budget
-        expected = {requested: requested.min_size(state.records_read, state.tree_versions) for requested in lists}
+        expected = {requested: requested.min_size(state.tree_versions) for requested in lists}
         total = sum(expected.values())
         if total > budget.nodes_left:
             raise too_many_nodes(_described(lists), total, budget.nodes_left)
@@ -199,20 +180,7 @@ class _Batch:
             raise_first_error(outcomes)
             nodes_left = self._request.budget.nodes_left
             raise too_many_nodes(_described([requested]), nodes_left + 1, nodes_left)
-        if isinstance(requested, SiblingsRequest):
-            return _without(records, requested.owner)
         return records
-
-
-def _without(records: list[Record], owner: Record) -> list[Record]:
-    """Records in sibling order, or backwards, without one; found by its rank, since every sibling may ask for this."""
-    is_backwards = len(records) > 1 and records[0].rank > records[-1].rank
-    place = bisect_left(records, owner.rank, key=attrgetter("rank")) if not is_backwards else 0
-    if is_backwards:
-        place = len(records) - bisect_right(records[::-1], owner.rank, key=attrgetter("rank"))
-    if place < len(records) and records[place].key == owner.key:
-        return records[:place] + records[place + 1 :]
-    return [record for record in records if record.sk != owner.sk or record.pk != owner.pk]
 
 
 def _described(lists: Sequence[ListRequest]) -> str:

@@ -3,7 +3,7 @@
 DynamoDB's Query reads one range of one partition. There is no batch Query, so reading N lists one by one takes N
 requests. Often fewer are possible, and every record has counts that give the price of each way beforehand:
 
-A *single list* is one Query: of `by_parent` for children and siblings, of the table for descendants.
+A *single list* is one Query: of `by_parent` for children, of the table for descendants.
 
 *Lists of siblings* are adjacent: in the partition of one level and depth of a tree, in key order, the children of
 adjacent siblings are one range, from the first sibling to the last. So the children of one level of any number of
@@ -23,7 +23,7 @@ grouped by arguments, tree and depth, and groups whose reads may contain other l
 its cheapest way (`planning/read_cost.py`): the least read units, then the fewest requests. A list that the reads of an
 earlier group contain is left out of its own.
 
-The ways themselves, with their key ranges, are in `children.py`, `descendants.py` and `siblings.py`.
+The ways themselves, with their key ranges, are in `children.py` and `descendants.py`.
 """
 
 from collections import defaultdict
@@ -40,7 +40,6 @@ from resolvers.planning.sibling_runs import is_gapless, sorted_owners
 from resolvers.planning.tree_state import PlannedReads, TreeState
 from resolvers.session.budget import too_many_nodes
 from resolvers.session.records_read import Read, RecordsRead
-from resolvers.siblings import SiblingsRequest
 from resolvers.sorting.ordering import PlaceOrder
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
@@ -49,14 +48,7 @@ from store.model.records import Record
 
 def list_requests(owners: Iterable[Record], relation: Relation) -> list[ListRequest]:
     """The lists that a relation leads to from these nodes."""
-    kind: type[ListRequest]
-    match relation.kind:
-        case RelationKind.CHILDREN:
-            kind = _children_kind(relation.window)
-        case RelationKind.SIBLINGS:
-            kind = SiblingsRequest
-        case _:
-            kind = DescendantsRequest
+    kind = _children_kind(relation.window) if relation.kind is RelationKind.CHILDREN else DescendantsRequest
     return [kind(owner, relation) for owner in owners]
 
 

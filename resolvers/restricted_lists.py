@@ -1,4 +1,4 @@
-"""Restricted lists: children, descendants, siblings and roots for callers with grants.
+"""Restricted lists: children, descendants and roots for callers with grants.
 
 Below a granted node everything is granted, so its lists are read like any (`pages.py`). Above the grants a list has
 redacted nodes and the tops of granted subtrees. Their keys follow from the grants, so they are read by key, and no
@@ -7,7 +7,7 @@ not the order that an editor has given them.
 
 | list | index | key condition | requests |
 | --- | --- | --- | --- |
-| roots, children, siblings outside grants | table | keys of the granted paths, cut to their depth | one BatchGetItem |
+| roots, children outside grants | table | keys of the granted paths, cut to their depth | one BatchGetItem |
 | descendants of a redacted node | table | the same, and `begins_with(sk, :top)` of each granted top | one a top |
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from resolvers import pages, roots
-from resolvers.access.grants import Grants, Visibility, highest
+from resolvers.access.grants import Grants, highest
 from resolvers.access.redacted_node import RedactedNode, total_withheld
 from resolvers.descendants import DescendantsRequest
 from resolvers.planning.arranged_list import read_arranged, read_arranged_roots
@@ -27,7 +27,6 @@ from resolvers.planning.page import Page, page_of
 from resolvers.planning.relations import Relation, RelationKind
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
-from resolvers.siblings import SiblingsRequest
 from store.model.keys import Path, first_rank, last_segment, node_key
 from store.model.paths import format_path
 from store.model.ranges import below, subtree
@@ -54,7 +53,7 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
 
 async def _read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
     grants = request.grants
-    restricted = [] if grants is None else [requested for requested in lists if _is_restricted(grants, requested)]
+    restricted = [] if grants is None else [one for one in lists if isinstance(one.owner, RedactedNode)]
     if not restricted or grants is None:
         return await pages.read_all_pages(request, lists)
     families = _Families(request, grants)
@@ -72,23 +71,13 @@ async def _read_roots(request: Request, hierarchy: str, relation: Relation) -> P
     return _family_page(request, family, _FamilyList(relation.window, hierarchy))
 
 
-def _is_restricted(grants: Grants, requested: ListRequest) -> bool:
-    """Whether a list is of a redacted node, or may have nodes that are not granted."""
-    owner = requested.owner
-    return isinstance(owner, RedactedNode) or (
-        isinstance(requested, SiblingsRequest)
-        and grants.visibility(owner.hierarchy, owner.path[:-1]) is not Visibility.FULL
-    )
-
-
 async def _read_page(families: "_Families", requested: ListRequest) -> Page:
     owner = requested.owner
     if requested.relation.total and isinstance(owner, RedactedNode):
         raise total_withheld(owner)
     if isinstance(requested, DescendantsRequest):
         return await _descendants(families.request, families.grants, requested)
-    parent = owner.path[:-1] if isinstance(requested, SiblingsRequest) else owner.path
-    family = [record for record in await families.of(owner.hierarchy, parent) if record.key != owner.key]
+    family = await families.of(owner.hierarchy, owner.path)
     listing = _FamilyList(requested.window, format_path(owner.path), requested.cursor_kind, owner.sk)
     return _family_page(families.request, family, listing)
 

@@ -14,10 +14,9 @@ the version of the hierarchy, which names the moves from and to roots: in the sa
 No dataloader batches it: a hierarchy has one list of roots. For callers with grants see `restricted_lists.py`.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from dataclasses import replace
 from functools import partial
-from typing import cast
 
 from resolvers.access.redacted_node import RedactedNode
 from resolvers.planning.connection_arguments import ConnectionArguments
@@ -82,21 +81,13 @@ def _key_ranges(hierarchy: str, window: ConnectionArguments) -> list[KeyRange]:
 
 
 async def with_counts(state: ReadState, records: list[Record]) -> list[Record]:
-    """The same nodes, those that are roots out of a list with their counts. Raises the error of a failed read."""
-    counted = await counted_roots(state, records)
-    raise_first_error(counted)
-    return cast(list[Record], counted)
-
-
-async def counted_roots(state: ReadState, records: list[Record]) -> Sequence[Record | Exception]:
-    """The same nodes, those that are roots out of a list with the counts of their descendants, or with the error of a
-    failed read in the place of each that needs it.
+    """The same nodes, those that are roots out of a list with the counts of their descendants. Raises the error of a
+    failed read.
 
     Every field that may lead to such roots calls this where `descendantCount` is selected.
     """
-    roots = {one.pk for one in records if one.is_root and not isinstance(one, RedactedNode) and one.below is None}
+    roots = [one.pk for one in records if one.is_root and not isinstance(one, RedactedNode) and one.below is None]
     if not roots:
         return records
-    versions = await state.versions_of(roots)
-    failed = {tree: found for tree, found in versions.items() if isinstance(found, Exception)}
-    return [failed[one.pk] if one.pk in failed and one.pk in roots else state.counted(one) for one in records]
+    raise_first_error((await state.versions_of(roots)).values())
+    return [state.counted(one) for one in records]

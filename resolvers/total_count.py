@@ -3,7 +3,6 @@
 | list | source | requests |
 | --- | --- | --- |
 | children, descendants | the owner's counts | none |
-| siblings | the counts of the parent, or of the hierarchy for roots | one BatchGetItem for all |
 | with `maxDepth` or bounds | a Query with `Select: COUNT` of each range of the list | one for each range |
 """
 
@@ -15,7 +14,6 @@ from resolvers.planning.list_request import ListRequest
 from resolvers.session.outcomes import gather_outcomes
 from resolvers.session.read_state import ReadState
 from resolvers.session.request import Request
-from resolvers.siblings import SiblingsRequest, count_siblings
 from store.concurrency import in_chunks
 from store.model.ranges import KeyRange
 
@@ -26,8 +24,6 @@ async def count_totals(request: Request, lists: Sequence[ListRequest]) -> dict[L
     """`totalCount` of each list, or the error of a failed read; all reads are made side by side."""
     state = request.state
     totals: dict[ListRequest, int | Exception] = {one: one.max_size for one in lists if one.is_exact}
-    if siblings := [requested for requested in lists if isinstance(requested, SiblingsRequest)]:
-        totals.update(await count_siblings(state, siblings))
     ranges: dict[ListRequest, list[KeyRange]] = {}
     others = [requested for requested in lists if isinstance(requested, KeyOrderList) and requested not in totals]
     async for chunk in in_chunks(others, LISTS_A_CHUNK):

@@ -1,8 +1,5 @@
 """Bounded HTTP download: one GET with a deadline and a maximum size; redirects are not followed."""
 
-from io import BytesIO
-from typing import BinaryIO
-
 import aiohttp
 
 from store.text import shown_address
@@ -11,9 +8,12 @@ PART_BYTES = 65_536
 HEADERS = {"user-agent": "clade", "accept-encoding": "identity"}
 
 
-async def download_to(url: str, target: BinaryIO, *, seconds: float, max_bytes: int) -> None:
-    """Write the body of a response to a file, part by part; otherwise as `download`."""
-    size = 0
+async def download(url: str, *, seconds: float, max_bytes: int) -> bytes:
+    """The body of a response with the status 200, received whole within `seconds`.
+
+    Raises OSError for any other status, for a body of more than `max_bytes`, and where there is no response in time.
+    """
+    body = bytearray()
     try:
         async with _session(seconds) as session, session.get(url, allow_redirects=False, headers=HEADERS) as response:
             if response.status != 200:
@@ -21,26 +21,16 @@ async def download_to(url: str, target: BinaryIO, *, seconds: float, max_bytes: 
                 hint = f"; its location is {shown_address(location)}" if location else ""
                 raise OSError(f"the status is {response.status}, expected 200{hint}")
             async for part in response.content.iter_chunked(PART_BYTES):
-                size += len(part)
-                if size > max_bytes:
+                body += part
+                if len(body) > max_bytes:
                     raise OSError(f"the response is larger than {max_bytes:,} bytes")
-                target.write(part)
     except aiohttp.ClientResponseError as error:
         raise OSError(f"the status is {error.status}, expected 200") from error  # without the address and its secrets
     except (aiohttp.InvalidURL, ValueError) as error:
         raise OSError("the address is invalid") from error  # as above
     except aiohttp.ClientError as error:
         raise OSError(str(error) or type(error).__name__) from error
-
-
-async def download(url: str, *, seconds: float, max_bytes: int) -> bytes:
-    """The body of a response with the status 200, received whole within `seconds`.
-
-    Raises OSError for any other status, for a body of more than `max_bytes`, and where there is no response in time.
-    """
-    body = BytesIO()
-    await download_to(url, body, seconds=seconds, max_bytes=max_bytes)
-    return body.getvalue()
+    return bytes(body)
 
 
 def _session(seconds: float) -> aiohttp.ClientSession:

@@ -38,23 +38,20 @@ class GrantedModel(Model):
     def visibility(self, path: Path) -> Visibility:
         return self.grants.visibility(self.hierarchy, path)
 
-    def is_partial(self, record: Record | None, kind: str) -> bool:
-        """Whether a list shows only granted nodes."""
-        if record is None:
-            return self.visibility(()) is not Visibility.FULL
-        path = record.path[:-1] if kind == "siblings" else record.path
-        return self.visibility(path) is not Visibility.FULL
+    def is_partial(self, record: Record | None) -> bool:
+        """Whether the lists of a node, or of roots, show only granted nodes."""
+        return self.visibility(() if record is None else record.path) is not Visibility.FULL
 
-    def _owner(self, record: Record | None, kind: str) -> str:
-        return format_path(record.path) if record and self.is_partial(record, kind) else super()._owner(record, kind)
+    def _owner(self, record: Record | None) -> str:
+        return format_path(record.path) if record and self.is_partial(record) else super()._owner(record)
 
     def _order(self, record: Record | None, kind: str, given: dict[str, Any]) -> tuple[CursorKind, Any]:
         order, place = super()._order(record, kind, given)
-        by_rank = order in (CursorKind.ROOTS, CursorKind.CHILDREN, CursorKind.SIBLINGS)
-        return order, position if by_rank and self.is_partial(record, kind) else place
+        by_rank = order in (CursorKind.ROOTS, CursorKind.CHILDREN)
+        return order, position if by_rank and self.is_partial(record) else place
 
     def _value(self, one: Field, record: Record) -> Any:
-        if one.name in ("children", "descendants", "siblings") and self.visibility(record.path) is Visibility.REDACTED:
+        if one.name in ("children", "descendants") and self.visibility(record.path) is Visibility.REDACTED:
             self.listing(record, one.name, {**one.arguments, "after": None, "before": None})  # refuses the rest first
             if any(isinstance(part, Field) and part.name == "totalCount" for part in one.fields):
                 raise Refused("FORBIDDEN")

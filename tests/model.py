@@ -274,7 +274,7 @@ class Model:
         if kind == "descendants" and place == "POSITION":
             raise Refused("BAD_USER_INPUT")
         order, position = self._order(record, kind, given)
-        owner = self._owner(record, kind)
+        owner = self._owner(record)
         whole = self._whole(record, kind, given)
         page = whole[::-1] if descending else whole
         sign = -1 if descending else 1
@@ -304,7 +304,7 @@ class Model:
             raise Refused("BAD_USER_INPUT")
         return {level.name for level in levels}
 
-    def _owner(self, record: Record | None, kind: str) -> str:
+    def _owner(self, record: Record | None) -> str:
         """The owner that the cursors of a list belong to."""
         return record.id if record is not None else self.hierarchy
 
@@ -314,8 +314,7 @@ class Model:
             assert record is not None
             order = CursorKind.DESCENDANTS if kind == "descendants" else CursorKind.CHILDREN_BY_KEY
             return order, lambda one: one.sk[len(record.sk) :]
-        order = {"children": CursorKind.CHILDREN, "siblings": CursorKind.SIBLINGS}.get(kind, CursorKind.ROOTS)
-        return order, lambda one: one.rank
+        return CursorKind.CHILDREN if kind == "children" else CursorKind.ROOTS, lambda one: one.rank
 
     def _whole(self, record: Record | None, kind: str, given: dict[str, Any]) -> list[Record]:
         """A list without its paging, from its first node on."""
@@ -323,8 +322,6 @@ class Model:
             found = self.families.get((), [])
         elif kind == "descendants":
             found = self.below(record)
-        elif kind == "siblings":
-            found = [one for one in self.families[record.path[:-1]] if one is not record]
         else:
             found = self.families.get(record.path, [])
         if (place := place_order(given)[0]) == "KEY":

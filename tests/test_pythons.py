@@ -28,7 +28,7 @@ PLACES = [
 ]
 ANSWERED = [
     "{ locations { totalCount nodes { path children { nodes { path descendantCount } } } } }",
-    '{ location(path: "US/NE/Omaha") { id name(languages: ["de"]) ancestors { path } siblings { totalCount } } }',
+    '{ location(path: "US/NE/Omaha") { id name(languages: ["de"]) ancestors { path } parent { childCount } } }',
     '{ location(path: "US") { descendants(orderBy: [{field: NAME}]) { nodes { path } } } }',
     '{ searchLocations(text: "oma") { nodes { path } } }',
     "{ locationsNear(latitude: 41, longitude: -96, kilometers: 100) { nodes { path } } }",

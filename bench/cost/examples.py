@@ -145,7 +145,6 @@ def _walks() -> Examples:
     deepest = "/".join([DEEP, *["c0"] * (DEPTH - 1)])
     everything = f"""{LEAVES} changedBy key childCount descendantCount code population latitude longitude
         ... on City {{ timezone }}"""
-    siblings = "siblings(first: 3) { nodes { siblings { nodes { id } } } }"
     return {
         "all nodes": wide("descendants { nodes { id path name } }"),
         "all nodes with all leaves": wide(f"descendants {{ edges {{ cursor node {{ {everything} }} }} }}"),
@@ -155,18 +154,15 @@ def _walks() -> Examples:
             f'categoryNode(path: "{DEEP}") {{ descendants {{ nodes {{ {LEAVES} ancestors {{ {LEAVES} }} }} }} }}'
         ),
         "up and down": query(within(f'categoryNode(path: "{deepest}")', up_and_down)),
-        "siblings of siblings": query(within(f'location(path: "{WIDE}/S0000")', siblings)),
         "histories of some nodes": wide("descendants(first: 900) { nodes { history { nodes { id } } } }"),
     }
 
 
 def _returns() -> Examples:
-    """Relations back to the same nodes: siblings of roots, and ancestors of nodes."""
-    siblings = many(ALIASES, f"siblings(first: 3) {{ nodes {{ {LEAVES} }} }}")
+    """Relations back to the same nodes: parents and ancestors of nodes."""
     above = many(ALIASES, f"ancestors {{ {LEAVES} ancestors {{ {LEAVES} }} }}")
     return {
         "ancestors of all nodes many times": wide(f"descendants {{ nodes {{ {above} }} }}"),
-        "siblings of every root": query(f"locations {{ nodes {{ {siblings} }} }}"),
         "parents of all children": wide(
             f"children {{ nodes {{ {many(ALIASES, f'parent {{ {LEAVES} }}')} }} }}",
         ),
@@ -197,7 +193,7 @@ def _answers() -> Examples:
         "large nodes many times": query(nodes, "$ids: [ID!]!", ids=large * 10),
         "large texts under aliases": query(within(f'location(path: "{LARGE}")', f"children {{ nodes {{ {names} }} }}")),
         "large siblings of each other": query(
-            within(f'location(path: "{LARGE}")', "children { nodes { name siblings { nodes { name } } } }")
+            within(f'location(path: "{LARGE}")', "children { nodes { name parent { children { nodes { name } } } } }")
         ),
         "large entity many times": query(
             "_entities(representations: $r) { ... on State { name } }", "$r: [_Any!]!", r=entities

@@ -7,7 +7,7 @@ import typer
 SourceName = Annotated[
     str,
     typer.Argument(
-        help="File to import, such as stores.csv, .xlsx or .jsonl.gz; - for the standard input; an http(s) address; "
+        help="File to import, such as stores.csv, .xlsx or .jsonl.gz; - for the standard input; "
         "a table such as dynamodb://ProductCatalog?region=eu-west-1; a folder of an export of a table to S3.",
         metavar="FILE",
     ),

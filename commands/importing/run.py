@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import typer
 
+from commands import interrupt
 from commands.importing.describe import describe_file
 from commands.importing.file_format import FileOptions, format_of
 from commands.importing.job import ImportJob
@@ -14,12 +15,14 @@ from commands.importing.source import Source, source_at
 from commands.importing.tables import (
     NO_TEMPLATE,
     SCHEME,
+    ItemOptions,
     TableOptions,
     describe_table,
     is_table,
     table_at,
     table_format,
 )
+from store.connect import opened
 from store.errors import BadInput
 from store.transfer.formats import Format
 from store.transfer.formats.numbers import NumberFormat
@@ -40,6 +43,11 @@ class ImportTarget(NamedTuple):
     dry_run: bool
     allow_rejects: bool
     is_confirmed: bool = False
+
+    async def find_store(self) -> None:
+        """Raise NoTable or Unavailable where there is no store, before a scan costs read units."""
+        async with opened(self.store, make=True):
+            pass
 
     def load(self, source: Source, form: Format) -> None:
         """Import a source and report it; ends the command with status 1 where rows were rejected."""
@@ -86,10 +94,14 @@ def _import_table(
     hierarchy = target.plan.hierarchy
     if options != FileOptions(options.columns):
         raise BadInput("--null, --numbers, --delimiter, --encoding and --sheet are for files, not for DynamoDB tables.")
-    if not describe and not table_options.templates:
-        if not address.startswith(SCHEME):
-            find_export(Path(address))  # a folder that has none needs no template
-        raise BadInput(NO_TEMPLATE)
+    if not describe:
+        if not table_options.templates:
+            if not address.startswith(SCHEME):
+                find_export(Path(address))  # a folder that has none needs no template
+            raise BadInput(NO_TEMPLATE)
+        item_options = ItemOptions.of(hierarchy, options.columns, table_options)
+        if address.startswith(SCHEME) and not target.dry_run:
+            interrupt.run(target.find_store())
     with table_at(address, table_options, one_page=target.dry_run or describe) as table:
 
         def check() -> None:
@@ -100,7 +112,7 @@ def _import_table(
             return describe_table(hierarchy, address, table, table_options, check)
         if target.prune and (table.export.is_incremental or (target.dry_run and address.startswith(SCHEME))):
             raise BadInput("--prune needs a whole table; this has a part of it.")
-        form, reader = table_format(hierarchy, table, options.columns, table_options)
+        form, reader = table_format(hierarchy, table, item_options)
         check()
         if not target.is_confirmed:
             check_keys(table.source.name, (row for _, row in form.read(table.source.file)))

@@ -2,18 +2,18 @@
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import typer
 
 from commands import interrupt
 from commands.importing.columns import columns
 from commands.importing.source import Source
-from commands.interrupt import EXIT_INTERRUPTED, interruptible
+from commands.interrupt import interruptible
 from commands.progress import progress
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
@@ -22,11 +22,11 @@ from store.text import quantity
 from store.transfer.formats import Format
 from store.transfer.formats.matching import ColumnOptions
 from store.transfer.formats.rejected import RejectedRows, rejected_json
+from store.transfer.formats.row_reader import LevelColumns
 from store.transfer.tables.items import ItemReader, WireItem
 from store.transfer.tables.key_template import KeyTemplate
 from store.transfer.tables.proposal import key_attributes, propose_names, propose_templates
 from store.transfer.tables.s3_export import Export, find_export, is_export, read_export, sample_items
-from store.transfer.tables.scan_files import ScanFiles
 
 if TYPE_CHECKING:
     from store.transfer.tables.scan import TableInfo
@@ -76,47 +76,35 @@ def table_at(address: str, options: TableOptions, *, one_page: bool) -> Iterator
         yield TableSource(source, export, options.keys)
         return
     url = DynamoDBUrl.parse(address.removeprefix(SCHEME))
-    with _first_page(url) if one_page else _scanned(url, address, options) as (export, keys):
-        yield TableSource(Source(Path(f"{url.table}.json"), url.table, Path()), export, options.keys or keys)
+    # Large tables need a disk, and the folder of temporary files may be in memory.
+    with TemporaryDirectory(prefix=f"{url.table}.scan-", dir=None if one_page else Path()) as folder:
+        files = [Path(folder) / f"{number}.json" for number in range(1 if one_page else options.segments)]
+        with interruptible(lambda: "Stopped: nothing was imported."):
+            info = interrupt.run(_scan(url, files, options, one_page=one_page))
+        source = Source(Path(f"{url.table}.json"), url.table, Path())
+        yield TableSource(source, Export([(file, None) for file in files], url.table), options.keys or info.keys)
 
 
-@contextmanager
-def _first_page(url: DynamoDBUrl) -> Iterator[tuple[Export, Sequence[str]]]:
-    """The first items of a table, and the names of its keys."""
-    with TemporaryDirectory(prefix="clade-") as folder:
-        file = Path(folder) / url.table
-        with interruptible(lambda: "Stopped: nothing was written."):
-            info = interrupt.run(_scan_page(url, file))
-        yield Export([(file, None)], url.table), info.keys
+@dataclass(frozen=True)
+class ItemOptions:
+    """The key templates and the columns of a table, checked before a scan costs read units."""
+
+    templates: Sequence[KeyTemplate]
+    columns: Sequence[LevelColumns]
+
+    @classmethod
+    def of(cls, hierarchy: Hierarchy, given: ColumnOptions, options: TableOptions) -> Self:
+        """Raises BadInput for the first wrong option."""
+        if given.case_insensitive:
+            raise BadInput("--fold-case is for files, not for DynamoDB tables; write the keys of the items alike.")
+        templates = [KeyTemplate(hierarchy, text) for text in options.templates]
+        in_keys = dict.fromkeys(level for template in templates for level in template.levels)
+        return cls(templates, columns(hierarchy, given, in_keys))
 
 
-@contextmanager
-def _scanned(url: DynamoDBUrl, address: str, options: TableOptions) -> Iterator[tuple[Export, Sequence[str]]]:
-    """The items of a table, and the names of its keys; the files of the scan are removed when all was imported."""
-    with ScanFiles(Path(f"{url.table}.scan"), address, options.segments) as files:
-        if files.items:
-            sentence = f"Continuing the scan in {files.folder} after {quantity(files.items, 'item')}"
-            typer.echo(f"{sentence}; delete this folder to read the table anew.", err=True)
-        with interruptible(lambda: "Stopped: nothing was imported. The same command continues the scan."):
-            info = interrupt.run(_scan(url, files, options))
-        try:
-            yield Export([(segment.path, None) for segment in files.segments], url.table), info.keys
-        except typer.Exit as ended:
-            if ended.exit_code != EXIT_INTERRUPTED:
-                files.remove()
-            raise
-        files.remove()
-
-
-def table_format(
-    hierarchy: Hierarchy, table: TableSource, given: ColumnOptions, options: TableOptions
-) -> tuple[Format, ItemReader]:
-    """The format of a table, and the reader of its items. Raises BadInput."""
-    if given.case_insensitive:
-        raise BadInput("--fold-case is for files, not for DynamoDB tables; write the keys of the items alike.")
-    templates = [KeyTemplate(hierarchy, text) for text in options.templates]
-    in_keys = dict.fromkeys(level for template in templates for level in template.levels)
-    reader = ItemReader(hierarchy, templates, _keys(hierarchy, table, templates), columns(hierarchy, given, in_keys))
+def table_format(hierarchy: Hierarchy, table: TableSource, options: ItemOptions) -> tuple[Format, ItemReader]:
+    """The format of a table, and the reader of its items. Raises BadInput where its keys are unclear."""
+    reader = ItemReader(hierarchy, options.templates, _keys(hierarchy, table, options.templates), options.columns)
     return Format(lambda _: read_export(table.export, reader), lambda _: _rejected()), reader
 
 
@@ -176,31 +164,22 @@ def _keys(hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTempl
     return found[0]
 
 
-async def _scan(url: DynamoDBUrl, files: ScanFiles, options: TableOptions) -> "TableInfo":
-    """Scan a table to files; the units are printed before and after."""
+async def _scan(url: DynamoDBUrl, files: Sequence[Path], options: TableOptions, *, one_page: bool) -> "TableInfo":
+    """Scan a table to files, a segment to each, or its first page alone; the units are printed."""
     from store.transfer.tables.scan import TableScan  # with the client of DynamoDB, which takes a while to import
 
     scan = TableScan(url, options.units_per_second)
-    async with scan.client() as client:
-        info = await scan.describe(client)
-        typer.echo(info.sentence(), err=True)
-        with progress("Scanning", "items", info.items or None) as meter:
-            meter(files.items)
-            scan.on_items = meter
-            await scan.run(client, info, files.segments)
-    typer.echo(f"Read {quantity(scan.items, 'item')} with {scan.units:,.1f} read units.", err=True)
-    return info
-
-
-async def _scan_page(url: DynamoDBUrl, file: Path) -> "TableInfo":
-    """Read the first page of a table to a file."""
-    from store.transfer.tables.scan import TableScan
-
-    scan = TableScan(url)
-    async with scan.client() as client:
-        info = await scan.describe(client)
-        typer.echo(f"Reading the first page of {info.name}.", err=True)
-        with file.open("xb") as target:
-            await scan.first_page(client, target)
+    with ExitStack() as stack:
+        segments = [stack.enter_context(file.open("xb")) for file in files]
+        async with scan.client() as client:
+            info = await scan.describe(client)
+            if one_page:
+                typer.echo(f"Reading the first page of {info.name}.", err=True)
+                await scan.first_page(client, segments[0])
+            else:
+                typer.echo(info.sentence(), err=True)
+                with progress("Scanning", "items", info.items or None) as meter:
+                    scan.on_items = meter
+                    await scan.run(client, info, segments)
     typer.echo(f"Read {quantity(scan.items, 'item')} with {scan.units:,.1f} read units.", err=True)
     return info

@@ -224,7 +224,7 @@ def _childless(fields: Sequence[TypeName | LeafField | ListField | AboveField]) 
     for field in fields:
         if isinstance(field, TypeName | LeafField):
             leaves.append(field)
-        elif isinstance(field, ListField) and field.relation.kind is not RelationKind.SIBLINGS:
+        elif isinstance(field, ListField):
             leaves.append(Constant(field.key, field.connection.empty))
         else:
             return None

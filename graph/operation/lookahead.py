@@ -34,8 +34,6 @@ RELATION_KINDS = {kind.value: kind for kind in RelationKind if kind not in (Rela
 """The fields of nodes that lead to other nodes, by their names."""
 COUNT = "descendantCount"  # the field of a root that takes the version of its tree
 LISTS = frozenset(RelationKind) - {RelationKind.PARENT, RelationKind.ANCESTORS}
-MAY_BE_ROOTS = frozenset((RelationKind.SIBLINGS, RelationKind.ROOTS))
-"""The relations that may lead to roots out of a list, whose counts are not in their items."""
 
 Types = Mapping[tuple[str, str], str]
 """The name of the GraphQL type of each (hierarchy, level)."""
@@ -111,7 +109,7 @@ class SelectedFields:
         below = self.below(found, details)  # every list is a connection
         has_nodes = any(name_of(fields) in ("nodes", "edges", "pageInfo") for fields in below.values())
         position = self.listed(found, details)
-        counts = kind in MAY_BE_ROOTS and self.counts(get_named_type(found.fields["nodes"].type), position)
+        counts = kind is RelationKind.ROOTS and self.counts(get_named_type(found.fields["nodes"].type), position)
         return RelationField(kind, definition, node, position, has_nodes, bool(named(below, "totalCount")), counts)
 
     def listed(self, connection: Any, details: list[FieldDetails]) -> "NodePosition":
@@ -153,7 +151,7 @@ class RelationField:
     """A selected field that leads to nodes at a position of the response.
 
     Of a connection, `nodes` is whether its nodes or `pageInfo` are selected, and `total` whether `totalCount` is.
-    `counts` is whether the nodes can be roots out of a list whose `descendantCount` is selected.
+    `counts` is whether the nodes are roots whose `descendantCount` is selected.
     """
 
     kind: RelationKind

@@ -102,7 +102,6 @@ class HierarchyTypes:
             "changed_by": field(RecordField("changed_by"), str | None, _CHANGED_BY),
             "children": field(_list, listing, "Children, ordered by level, then by position.", *self.list_arguments()),
             "descendants": field(_list, listing, "Descendants, ordered by path.", *self.list_arguments(_MAX_DEPTH)),
-            "siblings": field(_list, listing, "Other nodes with the same parent.", *self.list_arguments()),
         }
         return of_trees | name_fields() | own
 

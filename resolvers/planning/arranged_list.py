@@ -156,10 +156,8 @@ async def _arranged(request: Request, requested: ListRequest, outcome: Outcome) 
     try:
         if relation.total and is_redacted:
             raise total_withheld(owner)
-        # A list of nodes of several trees depends on all of them, so it is arranged anew.
-        may_cache = request.grants is None and requested.tree is not None
-        key = ("arranged", owner.pk, owner.sk, _arrangement(relation)) if may_cache else None
-        found = await _cached(request, requested.tree, key, relation, f"{requested.cursor_kind}{name}", outcome)
+        key = ("arranged", owner.pk, owner.sk, _arrangement(relation)) if request.grants is None else None
+        found = await _cached(request, owner.pk, key, relation, f"{requested.cursor_kind}{name}", outcome)
         return _page(found, relation)
     except CladeError as error:
         return relation.shared_error(error)

@@ -30,7 +30,6 @@ class CursorKind(StrEnum):
     ROOTS = "r"
     CHILDREN = "c"
     CHILDREN_BY_KEY = "k"
-    SIBLINGS = "s"
     DESCENDANTS = "d"
     ARRANGED = "o"
     HISTORY = "h"

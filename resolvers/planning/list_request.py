@@ -1,6 +1,6 @@
 """List request: one list of one node, with the arguments of its field.
 
-The kinds of lists are subclasses in `resolvers/children.py`, `descendants.py` and `siblings.py`: each has the key
+The kinds of lists are subclasses in `resolvers/children.py` and `descendants.py`: each has the key
 ranges that it reads, and decides how a response level of such lists is read. All lists of a level are decided together
 from counts, which every record has, so a ListRequest computes from values and reads nothing.
 """
@@ -73,11 +73,6 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     # -- its place in the page cache -----------------------------------------------------------------------------------
 
     @property
-    def tree(self) -> str | None:
-        """The tree whose version proves it; None if it has nodes of several trees."""
-        return self.owner.pk
-
-    @property
     def cache_key(self) -> Hashable:
         return self.owner.pk, self.owner.sk, self.relation.page_key
 
@@ -116,7 +111,7 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         """Whether records have to be read; for `first: 0` the counts are enough where they are exact."""
         return self.relation.nodes and (self.window.size != 0 or self.window.is_narrow or not self.is_exact)
 
-    def min_size(self, records_read: RecordsRead, versions: Mapping[str, TreeVersion]) -> int:
+    def min_size(self, versions: Mapping[str, TreeVersion]) -> int:
         """The minimum number of nodes on the page, from the counts alone."""
         window = self.window
         if not self.relation.nodes or window.is_narrow:

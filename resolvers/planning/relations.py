@@ -20,7 +20,6 @@ class RelationKind(StrEnum):
     ANCESTORS = "ancestors"
     CHILDREN = "children"
     DESCENDANTS = "descendants"
-    SIBLINGS = "siblings"
     ROOTS = "roots"
     REVISIONS = "revisions"
 
@@ -48,7 +47,7 @@ class Relation:
     """One selected relation, with its arguments and the selection set of its nodes.
 
     `nodes` is whether any node is selected, `total` whether `totalCount` is, and `counts` whether `descendantCount` of
-    nodes is that can be roots. Two relations are equal only if they are the same object.
+    roots is. Two relations are equal only if they are the same object.
     """
 
     kind: RelationKind

@@ -183,7 +183,6 @@ WAYS = {
     "ancestors": '{ plot(path: "r/a/p01") { id ancestors { id } } }',
     "children": '{ area(path: "r") { id children { nodes { id } } } }',
     "descendants": '{ area(path: "r") { id descendants(level: PLOT, first: 7) { nodes { id } } } }',
-    "siblings": '{ area(path: "r/a") { id siblings { nodes { id } } } }',
     "GroundConnection.nodes": '{ area(path: "r") { children { nodes { id } } id } }',
     "GroundEdge.node": '{ area(path: "r") { id children { edges { node { id } } } } }',
 }

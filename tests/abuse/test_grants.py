@@ -140,10 +140,11 @@ async def test_partly_visible_siblings_are_read_once_for_many_lists(server, monk
         return await read(self, keys, current=current)
 
     monkeypatch.setattr(ReadState, "nodes", nodes)
-    query = '{ location(path: "US/NE") { descendants { nodes { path siblings { nodes { path } } } } } }'
+    query = '{ location(path: "US/NE") { descendants { nodes { path parent { children { nodes { path } } } } } } }'
     some = caller("read:location/US/NE/Omaha", "read:location/US/NE/Kearney", "read:location/US/NE/Lincoln")
     answer = await server.planned.execute(query, caller=some, allow_mutations=False)
     found = json.loads(answer.content())["data"]["location"]["descendants"]["nodes"]
-    assert [len(one["siblings"]["nodes"]) for one in found] == [2, 2, 2]
+    assert [len(one["parent"]["children"]["nodes"]) for one in found] == [3, 3, 3]
     family = ["#NE#Kearney#", "#NE#Lincoln#", "#NE#Omaha#"]
-    assert [sorted(keys) for keys in looked] == [family, family], "for the descendants, and for all siblings"
+    parents = ["#NE#"] * 3
+    assert [sorted(keys) for keys in looked] == [family, parents, family], "for the descendants, and for all lists"

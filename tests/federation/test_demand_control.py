@@ -132,7 +132,10 @@ def objects(data: Any) -> int:
         ('{ country(path: "US") { children(first: 10) { nodes { name } } } }', 0),
         ('{ country(path: "US") { children(first: 10) { edges { node { name } } pageInfo { hasNextPage } } } }', 0),
         ('{ country(path: "US") { descendants(last: 30, level: CITY) { nodes { id } totalCount } } }', 0),
-        ('{ country(path: "US") { children(first: 5) { nodes { id siblings(first: 9) { nodes { id } } } } } }', 0),
+        (
+            '{ country(path: "US") { children(last: 5) { nodes { parent { children(last: 9) { nodes { id } } } } } } }',
+            0,
+        ),
         ("{ locations(first: 10, orderBy: [{field: NAME}]) { nodes { id } } }", ARGUMENTS["orderBy"]),
         ('{ searchLocations(text: "san") { nodes { name } complete } }', SEARCH),
         ('{ searchLocations(text: "san", first: 25) { nodes { name } complete } }', SEARCH),

@@ -171,7 +171,7 @@ def _list_parts(worlds: Worlds, caller: str, chance: random.Random) -> None:
     """A caller has of each list what is granted to her or above that, in the same order, also by pages."""
     shown = [path for path in ("T", "T/a", "T/b", "T/c", "T/b/mine", "U") if visibility(caller, path) != "hidden"]
     for path in (None, *shown):
-        relations = ("children", "descendants", "siblings") if path else ("things",)
+        relations = ("children", "descendants") if path else ("things",)
         for relation in relations:
             arguments = (*PLACES, BACKWARDS) if relation != "descendants" else PLACES
             for given in arguments:
@@ -317,7 +317,7 @@ def _selections() -> Iterator[str]:
     yield "path key name level depth"
     yield "id revision childCount descendantCount updatedAt ... on Box { small }"
     yield "path note ... on Box { small state }"
-    for relation in ("children", "descendants", "siblings"):
+    for relation in ("children", "descendants"):
         yield f"{relation} {{ nodes {{ path name }} }}"
         yield f"{relation}(first: 3) {{ {_PAGE} }}"
         yield f"{relation}(orderBy: [{{field: NAME}}, {{field: SMALL}}], last: 4) {{ {_PAGE} }}"

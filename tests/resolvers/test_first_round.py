@@ -46,7 +46,6 @@ def client(store: Store) -> Client:
         ("children { totalCount }", 1, 1),
         ("children(first: 0) { totalCount nodes { path } }", 1, 1),
         (f"children {{ nodes {{ path children {{ {PATHS} }} }} }}", 2, 2),
-        (f"siblings {{ {PATHS} }}", 2, 2),
     ],
 )
 async def test_a_list_that_the_path_determines_comes_with_the_node(planted, selection, requests, rounds):
@@ -83,7 +82,7 @@ async def test_a_path_without_a_node_costs_at_most_one_request_more(planted, pat
 
 
 async def test_what_was_read_beside_a_node_of_another_level_is_dropped(planted):
-    reply = await client(planted).ask(f'{{ plot(path: "r/a/deep") {{ siblings {{ {PATHS} }} }} }}')
+    reply = await client(planted).ask(f'{{ plot(path: "r/a/deep") {{ children {{ {PATHS} }} }} }}')
     assert reply.data == {"plot": None}
 
 

@@ -237,14 +237,6 @@ def test_pages_from_both_ends_are_two_queries(world):
     assert {read.reverse for read in reads} == {False, True}
 
 
-def test_siblings_of_siblings_are_one_query(world):
-    relation = every(RelationKind.SIBLINGS)
-    plots = [world.model.nodes["r", "a", f"p{number:03}"] for number in range(3)]
-    assert [read.span for read in world.plan(*[list_request(plot, relation) for plot in plots])] == [
-        children(world.root.pk, "#a#")
-    ]
-
-
 def test_descendants_of_one_level_are_one_query_of_that_level(world):
     reads = world.plan(list_request(world.root, every(RelationKind.DESCENDANTS, levels=("PLOT",))))
     assert [read.span for read in reads] == [level_range(world.root.pk, "PLOT", 2, "#!", "$")]

@@ -78,7 +78,6 @@ OF_A_NODE: dict[str, tuple[str, Any, Any]] = {
     "ancestors": ("ancestors { path level }", SAME, SAME),
     "children": ("children { nodes { path } }", SAME, {"nodes": [{"path": CHILD}]}),
     "descendants": ("descendants { nodes { path } }", SAME, {"nodes": [{"path": CHILD}]}),
-    "siblings": ("siblings { nodes { path } }", EMPTY, EMPTY),
     "history": ("history { nodes { revision } }", SAME, FORBIDDEN),
     "atRevision": ("atRevision(n: 1) { revision }", SAME, FORBIDDEN),
 }

@@ -38,10 +38,11 @@ fragment way on Ground { ...redacted parent { ...redacted } ancestors { ...redac
   children { edges { cursor node { ...redacted } } pageInfo { hasNextPage endCursor } }
   sorted: children(orderBy: [{field: NOTE}, {field: UPDATED_AT}]) { edges { cursor node { ...redacted } } }
   found: descendants(where: {or: [{note: {contains: "o"}}, {note: {isNull: true}}]}) { edges { cursor node { key } } }
-  beside: siblings(orderBy: [{field: CHILD_COUNT}], where: {not: {note: {lt: "o"}}}) { edges { cursor node { key } } }
-  descendants { edges { cursor node { ...redacted } } } siblings(first: 2) { edges { cursor node { ...redacted } } } }
+  beside: parent { children(orderBy: [{field: CHILD_COUNT}], where: {not: {note: {lt: "o"}}}, first: 2) {
+    edges { cursor node { key } } } }
+  descendants { edges { cursor node { ...redacted } } } }
 fragment own on Ground { id path key name level depth revision updatedAt changedBy childCount descendantCount note }
-fragment all on Ground { ...own parent { ...own } ancestors { ...own } siblings { nodes { ...own } }
+fragment all on Ground { ...own parent { ...own } ancestors { ...own }
   children { edges { cursor node { ...own } } pageInfo { endCursor hasNextPage } totalCount }
   descendants(first: 5) { edges { cursor node { ...own } } pageInfo { endCursor } }
   history { totalCount nodes { ...then } } atRevision(n: 1) { ...then } }

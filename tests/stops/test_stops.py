@@ -27,7 +27,7 @@ _UPDATE = """mutation($path: Path!, $name: String!, $dry: Boolean! = false) {
   updateLocation(path: $path, name: $name, dryRun: $dry) { %s } }"""
 _CREATE = """mutation($key: String!) {
   createLocation(parent: "US/MO", key: $key, name: $key, attributes: { city: {} }) {
-    node { path siblings { nodes { key } } } } }"""
+    node { path parent { children { nodes { key } } } } } }"""
 _MOVE = "mutation($from: Path!, $to: Path!) { moveLocation(path: $from, to: $to) { node { path } } }"
 _TWO = """mutation($name: String!) {
   a: updateLocation(path: "US/NE", name: $name) { node { %s } }

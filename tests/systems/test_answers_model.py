@@ -140,9 +140,7 @@ class Writer:
             if kind == "leaf" or depth <= 0:
                 found.append(self.leaf(likely))
             elif kind == "list":
-                found.append(
-                    self.listing(self.random.choice("children children descendants siblings".split()), likely, depth)
-                )
+                found.append(self.listing(self.random.choice("children children descendants".split()), likely, depth))
             elif kind == "above":
                 name = self.random.choice("parent ancestors".split())
                 found.append(Field(self.alias(), name, {}, self.several(likely, depth - 2), included=self.included()))
@@ -268,9 +266,6 @@ class Writer:
         if name == "descendants" or (bounded and name == "children"):
             order = CursorKind.DESCENDANTS if name == "descendants" else CursorKind.CHILDREN_BY_KEY
             return encode_cursor(order, likely.id, self.one_of(below).sk[len(likely.sk) :] or "#")
-        if name == "siblings":
-            family = [one for one in self.records if one.path[:-1] == likely.path[:-1]]
-            return encode_cursor(CursorKind.SIBLINGS, likely.id, self.one_of(family).rank)
         return encode_cursor(CursorKind.CHILDREN, likely.id, self.one_of(below).rank)
 
     def level(self) -> Word:

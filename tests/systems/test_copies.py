@@ -27,7 +27,7 @@ from tests.systems.writing import Clients
 
 EDITS = 60
 NODE = """path key name level revision updatedAt childCount descendantCount
-  ancestors { path } siblings { nodes { path } } children { nodes { id path } } descendants { nodes { path } }
+  ancestors { path } children { nodes { id path } } descendants { nodes { path } }
   history { totalCount nodes { name } }"""
 BY_ID = f"""query($id: ID!) {{
   node(id: $id) {{ ... on CategoryNode {{ {NODE} }} }}

@@ -58,7 +58,7 @@ class GrantedWriter(Writer):
         return leaf
 
     def cursor(self, name: str, likely: Record | None, bounded: bool) -> str:
-        if name == "grounds" or (likely and not self.granted.is_partial(likely, name)):
+        if name == "grounds" or (likely and not self.granted.is_partial(likely)):
             return super().cursor(name, likely, bounded)
         assert likely is not None
         owner = format_path(likely.path)
@@ -66,8 +66,7 @@ class GrantedWriter(Writer):
         if name == "descendants" or bounded:
             order = CursorKind.DESCENDANTS if name == "descendants" else CursorKind.CHILDREN_BY_KEY
             return encode_cursor(order, owner, self.one_of(below).sk[len(likely.sk) :] or "#")
-        order = CursorKind.SIBLINGS if name == "siblings" else CursorKind.CHILDREN
-        return encode_cursor(order, owner, position(self.one_of(below)))
+        return encode_cursor(CursorKind.CHILDREN, owner, position(self.one_of(below)))
 
 
 def some_tops(model: Model, random: Random) -> list[Path]:
@@ -132,7 +131,7 @@ async def test_a_stub_is_told_where_it_lies_and_by_what_is_granted(store, plans)
     await SMALL.plant(store)
     query = f"""{{
       ground(path: "A") {{
-        {SHOWN} children {{ nodes {{ path id }} pageInfo {{ hasNextPage }} }} siblings {{ nodes {{ path }} }}
+        {SHOWN} children {{ nodes {{ path id }} pageInfo {{ hasNextPage }} }}
       }}
       grounds {{ totalCount nodes {{ {SHOWN} }} }}
       beside: ground(path: "A/d") {{ path }}
@@ -150,7 +149,6 @@ async def test_a_stub_is_told_where_it_lies_and_by_what_is_granted(store, plans)
                     "nodes": [{"path": "A/b", "id": SMALL.nodes[("A", "b")].id}],
                     "pageInfo": {"hasNextPage": False},
                 },
-                "siblings": {"nodes": []},
             },
             "grounds": {"totalCount": 1, "nodes": [stub]},
             "beside": None,

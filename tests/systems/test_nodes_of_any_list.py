@@ -38,7 +38,6 @@ ABOVE = {
     "of level": "a: ancestors { path c: descendantCount(level: %(level)s) }",
     "ancestors": "ancestors { path descendantCount parent { path descendantCount } }",
     "parent": "parent { path descendantCount ancestors { path descendantCount } }",
-    "siblings": "siblings { totalCount nodes { path descendantCount ancestors { path descendantCount } } }",
     "below": "ancestors { path children(first: 1) { nodes { path ancestors { path descendantCount } } } }",
 }
 COMBINED = [*ABOVE.values(), " ".join(ABOVE.values())]
@@ -70,9 +69,7 @@ LOOKUPS = {
 }
 NOT_PLANTED = {"region", "county", "neighborhood", "postalCode", "store", "product", "variant"}
 BELOW = [
-    "children", "descendants", "siblings", "siblings(orderBy: {field: NAME})",
-    "siblings(orderBy: {field: POSITION, direction: DESC})",
-    'siblings(where: {name: {startsWith: "united"}})', "children(orderBy: {field: NAME})", "descendants(first: 1)",
+    "children", "descendants", "children(orderBy: {field: NAME})", "descendants(first: 1)",
 ]  # fmt: skip
 
 

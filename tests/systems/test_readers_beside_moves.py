@@ -117,7 +117,7 @@ def everything(moving: MoveInProgress) -> Iterator[list[Field]]:
     yield [Field(f"n{n}", "ground", {"path": one}, above) for n, one in enumerate(paths)]
     wide = {path[:-1] for model in (moving.before, moving.after) for path in model.nodes if len(path) > 1}
     for one in sorted(map(format_path, wide)):
-        for kind in ("children", "descendants", "siblings"):
+        for kind in ("children", "descendants"):
             yield [Field("g", "ground", {"path": one}, pages(kind))]
 
 

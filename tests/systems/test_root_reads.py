@@ -100,19 +100,6 @@ async def test_the_root_of_nodes_below_listed_roots_has_its_counts(client: Clien
     assert found == [1, 2, 3]
 
 
-@pytest.mark.both_stores
-async def test_siblings_of_a_root_read_the_versions_of_their_trees_for_counts(client: Client) -> None:
-    plain, counted = [
-        await client.ask(f'{{ category(path: "r000") {{ siblings(first: 20) {{ nodes {{ {more} }} }} }} }}')
-        for more in ("key", "key descendantCount")
-    ]
-    nodes = counted.data["category"]["siblings"]["nodes"]
-    assert {node["key"]: node["descendantCount"] for node in nodes} == {
-        root: BELOW[root] for root in list(BELOW)[1:21]
-    }  # fmt: skip
-    assert counted.requests == plain.requests + 1
-
-
 async def test_a_root_without_children_takes_no_read_of_lists_below_it(store: Store) -> None:
     await plant(store, CategoryNode, [(("a",), "CATEGORY"), (("b",), "CATEGORY")])
     plain, nested = [

@@ -53,7 +53,7 @@ class Asked:
         several: list[list[Record | None]] = [[*model.nodes.values()], [*model.nodes.values()], [None], [*tops]]
         self.owner = random.choice(random.choice([some for some in several if some]))
         self.total = "" if self.owner and self.is_redacted(self.owner) else " totalCount"
-        self.kind = random.choice(["children", "descendants", "siblings"]) if self.owner else "things"
+        self.kind = random.choice(["children", "descendants"]) if self.owner else "things"
         self.arguments = self.some_arguments()
 
     def is_redacted(self, record: Record) -> bool:

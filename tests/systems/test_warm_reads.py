@@ -38,7 +38,7 @@ QUERIES = {
     "levels": '{ area(path: "r") { descendants(level: PLOT) { totalCount nodes { path } } } }',
     "page": '{ area(path: "r/a3") { children(first: 3) { nodes { path } pageInfo { endCursor } } } }',
     "breadcrumb": '{ plot(path: "r/a3/p04") { name ancestors { name } parent { childCount } } }',
-    "siblings": '{ plot(path: "r/a3/p04") { siblings { nodes { key } } } }',
+    "siblings": '{ plot(path: "r/a3/p04") { parent { children { nodes { key } } } } }',
     "by id": f'{{ node(id: "{NODE_ID}") {{ ... on Plot {{ path parent {{ path }} }} }} }}',
 }
 

@@ -35,7 +35,7 @@ READ = f"""query($top: ID!, $last: ID!, $since: String) {{
   from: categoryNode(path: "T") {_LISTS}
   to: categoryNode(path: "T/dest") {_LISTS}
   top: node(id: $top) {{ ... on CategoryNode {{
-    path parent {{ path childCount }} siblings {{ nodes {{ path }} }}
+    path parent {{ path childCount children {{ nodes {{ path }} }} }}
     descendants(first: 2) {{ totalCount nodes {{ path }} }}
   }} }}
   last: node(id: $last) {{ ... on CategoryNode {{ path ancestors {{ path descendantCount }} }} }}

@@ -67,9 +67,14 @@ export const history = (hierarchy, level) => `query history($path: Path!, $first
   }
 }`;
 
-/** The siblings of a node that are of its level, and its possible new neighbours. @param {Hierarchy} hierarchy */
-export const siblings = (hierarchy) => `query siblings($path: Path!, $level: [${hierarchy.title}Level!]!, $first: Int!) {
-  node: ${hierarchy.field}(path: $path) { siblings(level: $level, first: $first) { nodes { path name } } }
+/** The children of a node that are of one level. @param {Hierarchy} hierarchy */
+export const childrenOfLevel = (hierarchy) => `query childrenOfLevel($path: Path!, $level: [${hierarchy.title}Level!]!, $first: Int!) {
+  node: ${hierarchy.field}(path: $path) { list: children(level: $level, first: $first) { nodes { path name } } }
+}`;
+
+/** The roots that are of one level. @param {Hierarchy} hierarchy */
+export const rootsOfLevel = (hierarchy) => `query rootsOfLevel($level: [${hierarchy.title}Level!]!, $first: Int!) {
+  list: ${hierarchy.listField}(level: $level, first: $first) { nodes { path name } }
 }`;
 
 /** Children whose keys begin with a text. @param {Hierarchy} hierarchy */

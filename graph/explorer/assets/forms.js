@@ -1,7 +1,7 @@
 // Forms of the mutations: for each its fields, and the variables that it sends.
 import { html, useEffect, useState } from "./vendor/preact.js";
 import { levelOf, levelsBelow, storedAttributes } from "./documents.js";
-import { siblings } from "./documents_writing.js";
+import { childrenOfLevel, rootsOfLevel } from "./documents_writing.js";
 import { AttributeField, Choice, Field, PathField, Texts } from "./fields.js";
 import { changedTexts, fromForm, mergedTexts, same, toForm, toInput } from "./values.js";
 import { fieldWords, levelWord, parentOf } from "./words.js";
@@ -173,8 +173,12 @@ export const FORMS = {
 function ReorderFields({ api, hierarchy, node, draft, set, errors }) {
   const [nodes, setNodes] = useState(/** @type {{path: string, name: string}[]} */ ([]));
   useEffect(() => {
-    const variables = { path: node.path, level: node.level, first: MAX_SIBLINGS };
-    api.ask(siblings(hierarchy), variables).then((/** @type {any} */ { data }) => setNodes(data.node?.siblings?.nodes ?? []), () => {});
+    const [parent, variables] = [parentOf(node.path), { level: node.level, first: MAX_SIBLINGS + 1 }];
+    const asked = parent ? api.ask(childrenOfLevel(hierarchy), { ...variables, path: parent }) : api.ask(rootsOfLevel(hierarchy), variables);
+    asked.then((/** @type {any} */ { data }) => {
+      const listed = (data.list ?? data.node?.list)?.nodes ?? [];
+      setNodes(listed.filter((/** @type {{path: string}} */ one) => one.path !== node.path).slice(0, MAX_SIBLINGS));
+    }, () => {});
   }, [node.path]);
   const options = [["", "–"], ...nodes.map((one) => [one.path, `${one.name} (${one.path})`])];
   return html`<${Choice} label="Place" value=${draft.side} options=${SIDES} error=${errors.side} onChange=${(/** @type {string} */ side) => set({ side })} />

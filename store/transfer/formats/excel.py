@@ -2,26 +2,19 @@
 
 import re
 import zipfile
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
 from store.errors import BadInput
-from store.transfer.formats.lines import MAX_LINE_BYTES
 from store.transfer.formats.row_reader import named, text_of
-from store.transfer.formats.source import BLOCK_BYTES, DAMAGED
+from store.transfer.formats.source import DAMAGED
 from store.transfer.formats.table import Table, TableRow, checked_header
 
-MAX_UNPACKED_BYTES = 500_000_000  # of the files in a workbook
 MAX_CELLS = 20_000_000  # of the rectangle around the cells of a sheet, which is in memory as a whole
-_CELL = re.compile(rb"""\br\s*=\s*["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
-_TEXT_CELL = re.compile(rb"""\bt\s*=\s*["']s["'][^<]*<(?:\w+:)?v[^<>]*>\s*([0-9]{1,9})""")
-_END_OF_TEXT = re.compile(rb"</(?:\w+:)?si\s*>")
-_SHARED_TEXTS = "xl/sharedstrings.xml"
-_OVERLAP_BYTES = 40_000  # of two blocks, in which a reference may be cut; more than the text of a cell
-_ANY_SIZE = 1 << 60
-_OTHER_FORMATS = {"content.xml", "xl/workbook.bin"}  # of OpenDocument and .xlsb, which are not checked here
+_SHEETS = "xl/worksheets/"
+_HEAD_BYTES = 4_000  # of a sheet: its dimension stands before its rows
+_DIMENSION = re.compile(rb"""<(?:\w+:)?dimension\s[^>]*ref\s*=\s*["'](?:\w+:)?([A-Z]{1,3})([0-9]{1,7})["']""")
+_OTHER_FORMATS = {"content.xml", "xl/workbook.bin"}  # of OpenDocument and .xlsb, which say no dimension
 _EXTRA = "Excel files need python-calamine; install it with: pip install 'clade-graphql[files]'"
 
 
@@ -60,68 +53,30 @@ def _rows(rows: Iterable[tuple[int, Sequence[object]]], width: int) -> Iterator[
 
 
 def _check(file: Path) -> None:
-    """Raise BadInput for a workbook that would take too much memory, whatever sizes it says that it has."""
-    size = 0
+    """Raise BadInput for another format, and for a sheet with cells so far from the others that it takes too much
+    memory.
+    """
     try:
         with zipfile.ZipFile(file) as archive:
             if _OTHER_FORMATS & {*archive.namelist()}:
                 raise BadInput(f"{file.name} is no .xlsx workbook; save it as one, or the sheet as CSV.")
-            for info in archive.infolist():
-                info.file_size = _ANY_SIZE  # zipfile reads no more than this, others read what there is
-            texts = _text_sizes(file, archive)
-            for info in archive.infolist():
-                with archive.open(info) as content:
-                    size += _checked_size(file, content, size, texts)
+            for name in archive.namelist():
+                if name.startswith(_SHEETS):
+                    with archive.open(name) as content:
+                        _check_dimension(file, content.read(_HEAD_BYTES))
     except (OSError, ValueError, *DAMAGED) as error:
         raise BadInput(f"{file.name} cannot be read as an Excel workbook: {error}.") from error
 
 
-def _text_sizes(file: Path, archive: zipfile.ZipFile) -> "array[int]":
-    """The bytes of each shared text with its markup; any number of cells can refer to it. Raises BadInput."""
-    sizes = array("L")
-    size, rest = 0, b""
-    for info in archive.infolist():
-        if info.filename.lower() != _SHARED_TEXTS:
-            continue
-        with archive.open(info) as content:
-            while block := content.read(BLOCK_BYTES):
-                size += len(block)
-                *whole, rest = _END_OF_TEXT.split(rest + block)
-                for one in whole:
-                    sizes.extend([0] * one.count(b"<si/>"))
-                    sizes.append(len(one))
-                if size > MAX_UNPACKED_BYTES or len(rest) > MAX_LINE_BYTES:
-                    raise BadInput(f"{file.name} has too much text; save the sheet as CSV.")
-    return sizes
-
-
-def _checked_size(file: Path, content: IO[bytes], before: int, texts: "array[int]") -> int:
-    """The bytes of a file in a workbook, after so many others. Raises BadInput for too many of them, or of cells, or of
-    texts in cells.
-    """
-    size = columns = rows = text_size = 0
-    rest = b""
-    while block := content.read(BLOCK_BYTES):
-        size += len(block)
-        if before + size > MAX_UNPACKED_BYTES:
-            raise BadInput(f"{file.name} has more than {MAX_UNPACKED_BYTES:,} bytes unpacked; save the sheet as CSV.")
-        for letters, row in _CELL.findall(rest + block):
-            columns, rows = max(columns, _column(letters)), max(rows, int(row))
-        if columns * rows > MAX_CELLS:
-            raise BadInput(
-                f"{file.name} has a sheet of {rows:,} rows and {columns:,} columns, at most {MAX_CELLS:,} cells are "
-                "read; remove cells that lie far from the others, or save the sheet as CSV."
-            )
-        numbers = map(int, _TEXT_CELL.findall(rest + block))
-        text_size += sum(texts[number] for number in numbers if number < len(texts))
-        if text_size > MAX_UNPACKED_BYTES:
-            raise BadInput(
-                f"{file.name} has more than {MAX_UNPACKED_BYTES:,} bytes in the cells of a sheet; save it as CSV."
-            )
-        rest = (rest + block)[-_OVERLAP_BYTES:]
-        if rest.isspace():
-            raise BadInput(f"{file.name} cannot be read as an Excel workbook: it has more than {len(rest):,} spaces.")
-    return size
+def _check_dimension(file: Path, head: bytes) -> None:
+    """Raise BadInput for too many cells up to the last one, where the beginning of a sheet names it."""
+    found = _DIMENSION.search(head)
+    columns, rows = (_column(found[1]), int(found[2])) if found else (0, 0)
+    if columns * rows > MAX_CELLS:
+        raise BadInput(
+            f"{file.name} has a sheet of {rows:,} rows and {columns:,} columns, at most {MAX_CELLS:,} cells are "
+            "read; remove cells that lie far from the others, or save the sheet as CSV."
+        )
 
 
 def _column(letters: bytes) -> int:

@@ -16,7 +16,6 @@ from store.dynamodb.codec import WireItem, WireValue
 from store.errors import NoTable
 from store.store_url import DynamoDBUrl
 from store.text import quantity
-from store.transfer.tables.scan_files import SegmentFile
 
 UNIT_BYTES = 8_192  # an eventually consistent read unit
 MAX_LIMIT = 10_000
@@ -89,15 +88,14 @@ class TableScan:
         page = await _page(client)
         target.write(self._lines(page))
 
-    async def run(self, client: DynamoDBClient, info: TableInfo, segments: Sequence[SegmentFile]) -> None:
-        """Write the items to the files of the segments, each a line, from where the segments stopped before."""
+    async def run(self, client: DynamoDBClient, info: TableInfo, segments: Sequence[BinaryIO]) -> None:
+        """Write all items to the files of the segments, each a line."""
         limit = UnitLimit(self.units_per_second) if self.units_per_second else None
         try:
             async with asyncio.TaskGroup() as group:
                 for number, segment in enumerate(segments):
                     parts = {"Segment": number, "TotalSegments": len(segments)} if len(segments) > 1 else {}
-                    if not segment.is_complete:
-                        group.create_task(self._read(client, info, limit, segment, parts))
+                    group.create_task(self._read(client, info, limit, segment, parts))
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
 
@@ -106,16 +104,18 @@ class TableScan:
         client: DynamoDBClient,
         info: TableInfo,
         limit: UnitLimit | None,
-        segment: SegmentFile,
+        segment: BinaryIO,
         parts: dict[str, Any],
     ) -> None:
-        while not segment.is_complete:
-            start = {"ExclusiveStartKey": segment.key} if segment.key else {}
+        while True:
             if limit is None:
-                page = await _page(client, **parts, **start)
+                page = await _page(client, **parts)
             else:
-                page = await self._limited_page(client, limit, Limit=_items_a_second(info, limit), **parts, **start)
-            segment.append(self._lines(page), len(page["Items"]), page.get("LastEvaluatedKey") or None)
+                page = await self._limited_page(client, limit, Limit=_items_a_second(info, limit), **parts)
+            segment.write(self._lines(page))
+            if not page.get("LastEvaluatedKey"):
+                return
+            parts["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def _lines(self, page: Any) -> bytes:
         """The items of a page as lines; they and their units are counted."""

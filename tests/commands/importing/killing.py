@@ -10,11 +10,11 @@ RUN_SECONDS = 300
 INTERRUPTING = Path(__file__).parents[1] / "interrupting.py"
 
 
-def killed(store_url: str, moment: str, *words: str | Path, folder: Path | None = None) -> None:
+def killed(store_url: str, moment: str, *words: str | Path) -> None:
     """Run a command that ends by SIGKILL at a moment of tests/commands/interrupting.py."""
     ended = subprocess.run(
         [sys.executable, INTERRUPTING, f"{moment}!", *words],
-        env={**os.environ, "CLADE_STORE": store_url}, cwd=folder, capture_output=True, timeout=RUN_SECONDS,
+        env={**os.environ, "CLADE_STORE": store_url}, capture_output=True, timeout=RUN_SECONDS,
     )  # fmt: skip
     assert ended.returncode == -signal.SIGKILL, ended
 

@@ -120,35 +120,10 @@ def exported(folder: Path) -> Path:
     return folder / "export"
 
 
-def workbook(folder: Path) -> Path:
-    """A text of 30,000 characters that all cells of a sheet refer to."""
-    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
-    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    links = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-    package = "http://schemas.openxmlformats.org/package/2006"
-    rows = "".join(f'<row r="{n}"><c r="A{n}" t="s"><v>{int(n > 1)}</v></c></row>' for n in range(1, 120_000))
-    with zipfile.ZipFile(folder / "x.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in {
-            "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" ContentType="'
-            f'application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/xl/workbook.xml" '
-            f'ContentType="{kind}.sheet.main+xml"/></Types>',
-            "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" Type="{links}/'
-            'officeDocument" Target="xl/workbook.xml"/></Relationships>',
-            "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{links}"><sheets><sheet name="S" sheetId="1" '
-            'r:id="r1"/></sheets></workbook>',
-            "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
-            f'Type="{links}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
-            "xl/sharedStrings.xml": f'<sst xmlns="{main}"><si><t>Country</t></si><si><t>{"x" * 30_000}</t></si></sst>',
-            "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{rows}</sheetData></worksheet>',
-        }.items():
-            archive.writestr(name, content)
-    return folder / "x.xlsx"
-
-
 @pytest.mark.parametrize(
     "bomb",
     [
-        one_text, one_text_in_lists, prefixes, numbers_in_a_list, workbook, objects, numbers, columns, wrong_rows,
+        one_text, one_text_in_lists, prefixes, numbers_in_a_list, objects, numbers, columns, wrong_rows,
         wrong_lines, zipped, properties, exported,
     ],
 )  # fmt: skip
@@ -157,7 +132,7 @@ def test_a_small_file_of_many_values_takes_bounded_memory(tmp_path: Path, bomb: 
     sizes = [one.stat().st_size for one in (file.iterdir() if file.is_dir() else (file,))]
     assert sum(sizes) < MAX_FILE_BYTES
     words = ["--keys", "PK", "--key", "{country}"] if file.is_dir() else []
-    if file.name.split(".")[1:2] in (["csv"], ["parquet"], ["xlsx"], ["geojsonl"]):
+    if file.name.split(".")[1:2] in (["csv"], ["parquet"], ["geojsonl"]):
         words = ["--level", f"country={'p1' if 'geo' in file.name else 'Country'}"]
     status, said, memory = peak(tmp_path, "import", "location", file, *words)
     assert status == 1, said

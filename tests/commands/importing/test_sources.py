@@ -1,11 +1,9 @@
-"""Sources of imports: the standard input, web addresses with bounds on size and time, and `--describe`."""
+"""Sources of imports: files, the standard input, and `--describe`."""
 
 import gzip
 import shlex
-import threading
 import zipfile
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,7 @@ from typer.testing import CliRunner
 
 from commands.importing import source
 from commands.main import app_of
-from store.errors import BadInput
 from store.text import shown_address
-from tests.serving import handling
 
 CITIES = b"Country,City,Population\nUS,Omaha,many\nUS,Lincoln,291082\n"
 
@@ -32,28 +28,6 @@ def clade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
     return run
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
-    """A web server with one file of each kind; the last one never ends."""
-    stopped = threading.Event()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            answers = {"/cities.csv": CITIES, "/cities.csv.gz": gzip.compress(CITIES)}
-            status = {"/moved.csv": 302, "/slow.csv": 200}.get(self.path, 200 if self.path in answers else 404)
-            self.send_response(status)
-            if status == 302:
-                self.send_header("Location", "/cities.csv")
-            self.end_headers()
-            self.wfile.write(answers.get(self.path, b""))
-            if self.path == "/slow.csv":
-                stopped.wait(30)
-
-    with handling(Handler) as url:
-        yield url
-        stopped.set()
-
-
 def test_the_standard_input_is_imported_and_its_rejected_rows_are_in_the_working_directory(
     clade: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -63,52 +37,16 @@ def test_the_standard_input_is_imported_and_its_rejected_rows_are_in_the_working
     assert "add --format with one of csv," in str(clade("import", "location", "-", stdin=CITIES).exception)
 
 
-@pytest.mark.parametrize("name", ["cities.csv", "cities.csv.gz", "cities.csv?token=a/b.jsonl"])
-def test_a_web_address_is_imported(clade: Callable[..., Any], tmp_path: Path, address: str, name: str) -> None:
-    if "?" in name:
-        assert "cities.csv cannot be read: the status is 404, expected 200." in str(
-            clade("import", "location", f"{address}/{name}").exception
-        )
-        return
-    result = clade("import", "location", f"{address}/{name}")
-    assert f"{name}: 2 rows, 2 nodes" in result.stdout, result.output + repr(result.exception)
-    assert (tmp_path / "cities.rejected.csv").exists()
-
-
-def test_what_is_too_large_too_slow_or_elsewhere_is_one_sentence(
-    clade: Callable[..., Any], tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+def test_more_of_the_standard_input_than_is_taken_is_one_sentence(
+    clade: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moved = clade("import", "location", f"{address}/moved.csv")
-    assert "the status is 302, expected 200; its location is /cities.csv" in str(moved.exception)
     monkeypatch.setattr(source, "MAX_BYTES", len(CITIES) - 1)
-    assert f"larger than {len(CITIES) - 1} bytes" in str(clade("import", "location", f"{address}/cities.csv").exception)
-    assert f"more than {len(CITIES) - 1} bytes" in str(
-        clade("import", "location", "-", "--format", "csv", stdin=CITIES).exception
-    )
-    monkeypatch.setattr(source, "DOWNLOAD_SECONDS", 0.2)
-    slow = clade("import", "location", f"{address}/slow.csv")
-    assert isinstance(slow.exception, BadInput)
-    assert "was not received within 0 seconds" in str(slow.exception)
+    result = clade("import", "location", "-", "--format", "csv", stdin=CITIES)
+    assert f"more than {len(CITIES) - 1} bytes; import it as a file" in str(result.exception)
     assert not (tmp_path / "clade.db").exists()
 
 
-@pytest.mark.parametrize(
-    "rest",
-    ["127.0.0.1:9/a.csv?sig=SECRET", "ann:SECRET@127.0.0.1:9/a.csv", "127.0.0.1:99999999/a.csv?sig=SECRET#SECRET",
-     "[::1/a.csv?SECRET", "/a.csv?SECRET", "ann:SECRET@/a.csv?SECRET", "127.0.0.1:9/..",
-     f"127.0.0.1:9/{'%C3%A4' * 150}", "127.0.0.1:9/\x1b[31m"],
-)  # fmt: skip
-def test_an_address_that_cannot_be_read_is_one_sentence_without_its_secrets(rest: str) -> None:
-    with pytest.raises(BadInput) as rejected, source.source_at(f"HTTP://{rest}"):
-        pass
-    message = str(rejected.value)
-    assert " cannot be read: " in message
-    assert "SECRET" not in message
-    assert message.isprintable()
-    assert len(message) < 500
-
-
-def test_the_location_of_a_redirect_is_shown_without_its_secrets() -> None:
+def test_an_address_is_shown_without_its_secrets() -> None:
     assert shown_address("https://ann:SECRET@example.com/a/b?sig=SECRET#SECRET") == "https://example.com/a/b"
     assert shown_address("/cities.csv?SECRET") == "/cities.csv"
     assert len(shown_address("https://example.com/" + "a" * 9_000)) < 250
@@ -142,10 +80,11 @@ def test_the_described_command_imports_the_file(clade: Callable[..., Any], tmp_p
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("s3://bucket/cities.csv?key=x", "s3://bucket/cities.csv is of no scheme that is read; download the file"),
-        ("ftp://host/cities.csv", "ftp://host/cities.csv is of no scheme that is read"),
-        ("ftp://me:secret@host/cities.csv", "ftp://host/cities.csv is of no scheme that is read"),
-        ("http://127.0.0.1:9/cities.csv", "cannot be read: Cannot connect to host 127.0.0.1:9 ["),
+        (
+            "s3://bucket/cities.csv?key=x",
+            "s3://bucket/cities.csv is an address, and only files are imported; download it",
+        ),
+        ("https://me:secret@host/cities.csv", "https://host/cities.csv is an address, and only files are imported"),
         ("folder", "folder is not an export of a DynamoDB table"),
     ],
 )

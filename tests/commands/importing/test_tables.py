@@ -144,7 +144,7 @@ EACH = [pytest.param(one, marks=[] if number == 0 else pytest.mark.thorough) for
 
 @pytest.mark.parametrize("system", EACH)
 def test_a_table_comes_out_with_its_levels_and_counts_and_again_unchanged(
-    clade: Callable[..., Any], table: Callable[..., str], store_url: str, system: str
+    clade: Callable[..., Any], table: Callable[..., str], store_url: str, system: str, tmp_path: Path
 ) -> None:
     hierarchy, items, options, counts = SYSTEMS[system]
     url = table(items)
@@ -154,6 +154,7 @@ def test_a_table_comes_out_with_its_levels_and_counts_and_again_unchanged(
         assert f"{count} {level}" in result.stdout
     assert "The scan of theirs-" in result.stderr
     assert f"Read {len(items)} items with " in result.stderr
+    assert not [*tmp_path.glob("*.scan-*")]
     nodes = exported(clade, hierarchy)
     assert {level: sum(node["level"] == level for node in nodes) for level in counts} == counts
     consistent(store_url)
@@ -310,6 +311,7 @@ def test_a_wrong_option_is_one_sentence(
     result = clade("import", "category", table(PRODUCTS), *options)
     assert isinstance(result.exception, BadInput), result.output + repr(result.exception)
     assert message in str(result.exception)
+    assert "The scan of" not in result.stderr
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
@@ -317,3 +319,13 @@ def test_a_table_that_is_not_there_is_one_sentence(clade: Callable[..., Any], en
     result = clade("import", "category", engine.address("absent"), "--key", "{category} / {product}")
     assert isinstance(result.exception, NoTable)
     assert str(result.exception) == 'There is no table "absent" in this region and account.'
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_store_that_is_not_there_is_told_before_a_scan_costs_units(
+    clade: Callable[..., Any], table: Callable[..., str], engine: engines.Engine
+) -> None:
+    options = ["--key", "CATEGORY#{category} / PRODUCT#{product}", "--store", engine.address("absent")]
+    result = clade("import", "category", table(PRODUCTS), *options)
+    assert isinstance(result.exception, NoTable), result.output + repr(result.exception)
+    assert "The scan of" not in result.stderr

@@ -164,7 +164,6 @@ QUERIES = [
     "startCursor endCursor t: __typename } } k: key descendants(level: TREE) { totalCount } } } } } }",
     "query Q($after: String) { grounds { nodes { children { nodes { children(after: $after) { totalCount } } } } } }",
     '{ grounds { nodes { children { nodes { key children(after: "x") { totalCount } } } } } }',
-    "{ grounds { nodes { descendants { nodes { children { nodes { key } } siblings { nodes { key } } } } } } }",
     "{ grounds { nodes { descendants { nodes { name children { nodes { key } } parent { key } } } } } }",
     "{ grounds { nodes { descendants { nodes { children { totalCount @skip(if: true) } } } } } }",
 ]
@@ -363,7 +362,7 @@ async def test_two_requests_that_read_the_same_pages_at_once_each_write_their_ow
     queries = [
         f"{{ {root} {{ children {{ nodes {{ key children {{ nodes {{ key }} }} }} }} {more} }} }}"
         for root in ('area(path: "a")', 'ground(path: "a")', 'area(path: "a/e")')
-        for more in ("", "siblings { nodes { children { nodes { key } } } }", "parent { children { nodes { key } } }")
+        for more in ("", "parent { children { nodes { key } } }")
     ]
     for _ in range(examples(1, 5)):
         planning, plain = executions(store, kept=PageCache(1_000_000))

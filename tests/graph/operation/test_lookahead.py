@@ -28,13 +28,13 @@ def look_ahead(query, **variables):
 def test_relations_differ_by_level_and_merge_fragments():
     _, selection = look_ahead(
         '{ ground(path: "a") { ...more ... on Area { children(first: 2) { nodes { parent { id } } } } } }'
-        "fragment more on Ground { key ... on Area { children(first: 2) { totalCount } } siblings { totalCount } }"
+        "fragment more on Ground { key ... on Area { children(first: 2) { totalCount } } descendants { totalCount } }"
     )
-    children, siblings = selection.on("ground", "AREA")
+    children, descendants = selection.on("ground", "AREA")
     assert (children.kind, children.window.first) == (RelationKind.CHILDREN, 2)
     assert (children.nodes, children.total) == (True, True)
-    assert (siblings.kind, siblings.nodes, siblings.total) == (RelationKind.SIBLINGS, False, True)
-    assert [relation.kind for relation in selection.on("ground", "PLOT")] == [RelationKind.SIBLINGS]
+    assert (descendants.kind, descendants.nodes, descendants.total) == (RelationKind.DESCENDANTS, False, True)
+    assert [relation.kind for relation in selection.on("ground", "PLOT")] == [RelationKind.DESCENDANTS]
     assert [relation.kind for relation in children.selection.on("ground", "PLOT")] == [RelationKind.PARENT]
 
 

@@ -93,11 +93,6 @@ TAGS = {
     '{ country(path: "XX") { name } }': ["location/XX"],
     ROOTS: ["location", "location/FR", "location/US"],
     "{ locations { totalCount } }": ["location"],
-    '{ country(path: "US") { siblings { nodes { key } } } }': ["location", "location/FR", "location/US"],
-    '{ country(path: "US") { siblings { totalCount } } }': ["location", "location/US"],
-    '{ city(path: "FR/Paris") { ancestors { siblings { nodes { parent { key } children { nodes { key } } } } } } }': [
-        "location", "location/FR", "location/US",
-    ],
     '{ category(path: "Hüte, Mützen") { children { nodes { key } } } city(path: "FR/Paris") { key } }': [
         f"{CategoryNode.name}/H%C3%BCte%2C%20M%C3%BCtzen", "location/FR",
     ],

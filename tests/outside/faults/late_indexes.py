@@ -17,7 +17,7 @@ from tests.outside.processes import Place, Server
 AT_ONCE = (
     "The guarantees apply to every client, not only to the writer (read-your-writes), to every server of the table"
 )
-SETTLED = "`children`, `descendants`, `siblings` and the roots of a hierarchy | within `CLADE_SETTLE_SECONDS`"
+SETTLED = "`children`, `descendants` and the roots of a hierarchy | within `CLADE_SETTLE_SECONDS`"
 PROMISES = (
     ("consistency.md", AT_ONCE),
     ("consistency.md", "`totalCount` of all children or all descendants of such a node"),

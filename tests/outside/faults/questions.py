@@ -60,7 +60,6 @@ class Asking:
             (_COUNTS, _counts, same),
             (_DESCENDANTS, _descendants, same),
             (_FILTERED, _filtered, same),
-            (_SIBLINGS, _siblings, unordered),
         ]
         return [self._ask(f"thing({argument}) {selection}", node(read), shape) for selection, read, shape in made]
 
@@ -114,7 +113,6 @@ _COUNTS = "{ descendantCount boxes: descendantCount(level: BOX) descendants(leve
 _DESCENDANTS = """{ all: descendants { totalCount } first: descendants(first: 7) { nodes { path } }
  last: descendants(last: 5, level: CARD) { nodes { path parent { path } } } }"""
 _FILTERED = '{ children(where: {name: {startsWith: "crate 00"}}, orderBy: [{field: NAME}]) { nodes { path name } } }'
-_SIBLINGS = "{ siblings(first: 500) { nodes { path } } }"
 
 
 def _place(state: Tree, path: Path | None) -> Any:
@@ -165,10 +163,6 @@ def _filtered(state: Tree, path: Path) -> Any:
     found = [other for other in state.children(path) if state.nodes[other].name.startswith("Crate 00")]
     names = sorted((state.nodes[other].name, text(other)) for other in found)
     return {"children": {"nodes": [{"path": place, "name": name} for name, place in names]}}
-
-
-def _siblings(state: Tree, path: Path) -> Any:
-    return {"siblings": {"nodes": [{"path": text(other)} for other in state.children(path[:-1]) if other != path]}}
 
 
 def _is_card(state: Tree, path: Path) -> bool:

@@ -23,7 +23,7 @@ from tests.outside.fuzzer.client import Document
 from tests.outside.fuzzer.snapshot import Snapshot
 from tests.outside.fuzzer.values import Name, Values
 
-RELATIONS = ("parent", "ancestors", "children", "descendants", "siblings")
+RELATIONS = ("parent", "ancestors", "children", "descendants")
 COUNTS = ("childCount", "descendantCount", "revision", "totalCount", "depth")
 Scope = dict[str, str]
 ROOT_WEIGHTS = {

@@ -143,7 +143,7 @@ function place(value) {
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key.startsWith(prefix) ? key.slice(prefix.length) : key, place(one)]));
 }
 
-const LISTS = new Set(["children", "descendants", "siblings"]);
+const LISTS = new Set(["children", "descendants"]);
 const PAGING = ["first", "last", "after", "before"];
 const listKey = (node, kind, args) =>
   write([node?.path ?? null, kind, Object.entries(args).filter(([key]) => !PAGING.includes(key)).sort(([a], [b]) => (a < b ? -1 : 1))]);

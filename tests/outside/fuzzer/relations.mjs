@@ -26,7 +26,6 @@ export class Hierarchy {
   parent = (node) => this.byPath.get(parentOf(node.path)) ?? null;
   ancestors = (node) => (this.parent(node) ? [...this.ancestors(this.parent(node)), this.parent(node)] : []);
   children = (node) => this.childrenOf.get(node.path);
-  siblings = (node) => this.childrenOf.get(parentOf(node.path)).filter((other) => other !== node);
   roots = () => this.childrenOf.get(null);
 
   /** "Descendants, ordered by path": each node right before its own descendants. */

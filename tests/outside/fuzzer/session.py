@@ -54,7 +54,7 @@ class Session:
             root = Document(f"{{ {fields['listField']} {CURSORS} }}")
             known += _cursors(self.client.ask(root), [fields["listField"]], hierarchy["name"], None, "roots")
             for node in hierarchy["nodes"][:8]:
-                for kind in ("children", "descendants", "siblings", "history"):
+                for kind in ("children", "descendants", "history"):
                     cursors = CURSORS if kind != "history" else CURSORS.replace("path", "path: revision")
                     ask = Document(
                         f"query($p: Path!) {{ {fields['field']}(path: $p) {{ {kind} {cursors} }} }}",

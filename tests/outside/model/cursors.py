@@ -32,7 +32,7 @@ def some_cursors(chance: random.Random, trees: Trees) -> Step:
     nodes = list(trees.nodes.values())
     if not nodes or chance.random() < 0.5:
         return step
-    kind = chance.choice(("roots", "children", "descendants", "siblings", "history"))
+    kind = chance.choice(("roots", "children", "descendants", "history"))
     step |= {"do": "window", "kind": kind, "path": trees.path(chance.choice(nodes))}
     return {**step, "with": lists.some_arguments(chance, trees, kind, nodes)}
 
@@ -138,7 +138,7 @@ def _states(trees: Trees, step: Step, owner: Node | None, found: list[Node]) -> 
 
 def _state(trees: Trees, step: Step, owner: Node | None, node: Node) -> Any:
     """Everything that the place of a node in a list can depend on, but the other nodes of it."""
-    above = len(trees.keys(owner)) - (step["kind"] == "siblings") if owner else 0
+    above = len(trees.keys(owner)) if owner else 0
     changes = sum(entry["nodeId"] == node["id"] for log in trees.logs.values() for entry in log)
     return node["revision"], trees.keys(node)[above:], len(trees.children(node["id"])), changes
 

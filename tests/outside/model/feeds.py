@@ -28,7 +28,7 @@ def some_feed(chance: random.Random, trees: Trees) -> Step:
             step["under"] = chance.choice(inside)
     elif kind == "walk":
         step |= {
-            "kind": chance.choice(("roots", "children", "descendants", "siblings", "history")),
+            "kind": chance.choice(("roots", "children", "descendants", "history")),
             "size": chance.choice((1, 2, 3, 7)),
         }
         if step["kind"] != "roots":

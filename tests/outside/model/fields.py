@@ -17,7 +17,7 @@ PLAIN = ("id", "path", "key", "name", "level", "levelName", "depth", "revision",
 TREE = ("id", "path", "key", "name", "levelName", "depth", "childCount", "__typename")
 REVISION = ("revision", "changedAt", "changedBy", "name", "level")
 RELATIONS = ("parent", "ancestors")
-LISTS = ("children", "descendants", "siblings")
+LISTS = ("children", "descendants")
 NAMES = {"language", "text"}
 SUBFIELDS = {
     "money": "{ amount currency }",

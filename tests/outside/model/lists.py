@@ -23,7 +23,7 @@ LAST_FIELDS = ("KEY", "PATH", "POSITION")
 FIELD_KINDS = {"name": "text", "childCount": "int", "updatedAt": "moment", **values.KINDS}
 FILTERS = [*FIELD_KINDS, "name", "key", "key", "key", "path", "path", "path"]
 EXACT = ("eq", "in", "lt", "lte", "gt", "gte", "startsWith")
-ID = {**dict.fromkeys(("roots", "children", "descendants", "siblings"), "id"), "history": "id: revision"}
+ID = {**dict.fromkeys(("roots", "children", "descendants"), "id"), "history": "id: revision"}
 
 
 class Word(str):
@@ -80,7 +80,7 @@ def value_of(trees: Trees, node: Node, field: str, languages: list[str] | None =
 
 
 def whole_list(trees: Trees, kind: str, node: Node | None, arguments: Arguments) -> list[Node]:
-    """The list before pagination; `kind` is roots, children, descendants, siblings or history."""
+    """The list before pagination; `kind` is roots, children, descendants or history."""
     if kind == "history":
         # "Revisions, newest first" (schema); their number stands for an id.
         assert node is not None
@@ -105,9 +105,6 @@ def _related(trees: Trees, kind: str, node: Node | None, arguments: Arguments) -
         assert node is not None
         depth = len(trees.keys(node)) + arguments.get("maxDepth", 99)
         return [each for each in trees.descendants(node["id"]) if len(trees.keys(each)) <= depth]
-    if kind == "siblings":
-        assert node is not None
-        return [each for each in trees.children(node["parent"]) if each is not node]
     return trees.children(node["id"] if node else None)
 
 

@@ -20,11 +20,9 @@ BY_ID: Promise = ("querying.md", "The id survives renames and moves, so store it
 ROOTS: Promise = ("querying.md", "The roots of a hierarchy are the list named after it: `locations`, `categories`.")
 CHILDREN: Promise = (
     "lists.md",
-    "Children, siblings and roots are sorted by the names of their levels (`CITY` before `STATE`), and within a level "
-    "by key",
+    "Children and roots are sorted by the names of their levels (`CITY` before `STATE`), and within a level by key",
 )
 DESCENDANTS: Promise = ("querying.md", "`descendants` is the whole subtree as one flat list in path order.")
-SIBLINGS: Promise = ("querying.md", "`siblings` are the other nodes with the same parent.")
 SORTED: Promise = (
     "lists.md",
     "Nodes without the value come last, in both directions. Nodes with equal values stay in the order of the list.",

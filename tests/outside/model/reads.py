@@ -27,7 +27,6 @@ from tests.outside.model.promises import (
     REDIRECT,
     REJECTED,
     ROOTS,
-    SIBLINGS,
     SORTED,
     Promise,
 )
@@ -72,12 +71,12 @@ def some_read(chance: random.Random, trees: Trees, ids: dict[int, str]) -> Read:
     if kind in ("level", "entities"):
         read["level"] = chance.choice(LEVELS)
     if kind in ("roots", "list"):
-        read["kind"] = "roots" if kind == "roots" else chance.choice(("children", "descendants", "siblings"))
+        read["kind"] = "roots" if kind == "roots" else chance.choice(("children", "descendants"))
         read["with"] = lists.some_arguments(chance, trees, read["kind"], list(trees.nodes.values()))
         if chance.random() < 0.4:
             read["with"][chance.choice(("first", "last"))] = chance.choice((0, 1, 2, 5, 100))
     elif kind == "refused":
-        read["kind"] = chance.choice(("roots", "children", "descendants", "siblings"))
+        read["kind"] = chance.choice(("roots", "children", "descendants"))
         read["with"] = lists.refused_arguments(chance, read["kind"])
     if kind in ("id", "ids") and chance.random() < 0.3:
         read["pick"] = some_tree_fields(chance)
@@ -167,7 +166,7 @@ def _list(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
     one = {"field": read["kind"], "with": read["with"], "pick": read["pick"]}
     text = f"thing(path: {literal(read['path'])}) {{ {text_of([one])} }}"
     data = _led(trees, read["path"], [one])
-    promise = {"children": CHILDREN, "descendants": DESCENDANTS, "siblings": SIBLINGS}[read["kind"]]
+    promise = CHILDREN if read["kind"] == "children" else DESCENDANTS
     return _sorted(trees, read, Expected(text, data, promise=promise))
 
 

@@ -63,7 +63,6 @@ async def test_contradicting_arguments_are_rejected_without_a_read(client, argum
         urlsafe_b64encode(b"c\xff\xfe\xfd").decode(),
         urlsafe_b64encode(b"c" + b"\0" * 6 + b"\xff\xff").decode(),
         cursor(""),
-        cursor("AREA#a#", CursorKind.SIBLINGS),
         cursor("AREA#a#", CursorKind.CHILDREN_BY_KEY),
         cursor("AREA#a#", owner="ground:another"),
         cursor("é" * 600),
@@ -136,11 +135,6 @@ async def test_an_impossible_id_finds_no_node(client, node_id):
     )
     assert reply.data == {"node": None, "area": None, "nodes": [None]}
     assert not reply.errors
-
-
-async def test_the_siblings_of_a_root_are_the_other_roots(client):
-    reply = await client.ask('{ area(path: "r") { siblings { totalCount nodes { key } } } }')
-    assert reply.data == {"area": {"siblings": {"totalCount": 1, "nodes": [{"key": "s"}]}}}
 
 
 async def test_a_cursor_is_valid_with_another_level_filter(client):

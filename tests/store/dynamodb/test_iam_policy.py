@@ -35,7 +35,7 @@ NODES = """{"path": "US", "level": "COUNTRY"}
 """
 
 READS = [
-    '{ city(path: "US/NE/Omaha") { id name ancestors { name } siblings { nodes { name } } } }',
+    '{ city(path: "US/NE/Omaha") { id name ancestors { name children { nodes { name } } } } }',
     "{ locations { totalCount nodes { children { nodes { children(first: 1) { totalCount nodes { name } } } } } } }",
     '{ country(path: "US") { descendants(level: CITY) { nodes { name history { nodes { name } } } } } }',
     '{ city(path: "US/NE/Nowhere") { id } changes(hierarchy: LOCATION, tree: "US") { changes { event } } }',

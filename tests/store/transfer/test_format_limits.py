@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from store.errors import BadInput
-from store.transfer.formats import excel, json_file
+from store.transfer.formats import json_file
 from store.transfer.formats.columns import read_csv
 from store.transfer.formats.excel import excel_table
 from store.transfer.formats.geojson import geojson_table
@@ -86,14 +86,6 @@ def test_documents_that_are_read_whole_have_a_largest_size(tmp_path: Path, monke
     for read in (read_document, lambda file: geojson_table(file, is_lines=False)):
         with pytest.raises(BadInput, match=r"is a JSON document of more than 100 bytes; write it as JSON lines"):
             read(file)
-    monkeypatch.setattr(excel, "MAX_UNPACKED_BYTES", 100)
-    import openpyxl
-
-    book = openpyxl.Workbook()
-    book.active.append(["Country"])
-    book.save(tmp_path / "x.xlsx")
-    with pytest.raises(BadInput, match=r"x\.xlsx has more than 100 bytes unpacked; save the sheet as CSV"):
-        excel_table(tmp_path / "x.xlsx")
 
 
 def test_rows_beside_one_that_is_too_large_are_the_same_in_every_type(tmp_path: Path) -> None:

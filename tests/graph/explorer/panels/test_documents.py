@@ -14,9 +14,9 @@ from tests.clients.programs import needs_node, run
 from tests.graph.explorer.panels.app import ASSETS, HERE
 from tests.rights.asking import Server, caller
 
-HIERARCHIES = """{ hierarchies { name title field levels { name title inputField
+HIERARCHIES = """{ hierarchies { name title field listField levels { name title inputField
     attributes { name type selection values required computed } } } }"""
-VERBS, OF_LEVEL, OF_HIERARCHY, OF_ALL = 6, 2, 2, 2
+VERBS, OF_LEVEL, OF_HIERARCHY, OF_ALL = 6, 2, 3, 2
 
 
 class Note(Node, hierarchy="note"):

@@ -1,28 +1,25 @@
 """Scans: parallel segments read each item once, the limit of units is kept, and failures are retried."""
 
+import io
 import json
 from collections.abc import Callable
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from store.store_url import DynamoDBUrl
 from store.transfer.tables.scan import TableScan, UnitLimit
-from store.transfer.tables.scan_files import ScanFiles
 from tests import engines
 from tests.commands.importing.test_tables import fill
 
 
 async def scanned(url: str, segments: int, **options: Any) -> tuple[TableScan, list[dict[str, Any]], Any]:
     scan = TableScan(DynamoDBUrl.parse(url.removeprefix("dynamodb://")), **options)
-    with TemporaryDirectory() as folder, ScanFiles(Path(folder), url, segments) as files:
-        async with scan.client() as client:
-            info = await scan.describe(client)
-            await scan.run(client, info, files.segments)
-        lines = [line for segment in files.segments for line in segment.path.read_bytes().splitlines()]
-        assert files.items == len(lines)
+    files = [io.BytesIO() for _ in range(segments)]
+    async with scan.client() as client:
+        info = await scan.describe(client)
+        await scan.run(client, info, files)
+    lines = [line for file in files for line in file.getvalue().splitlines()]
     return scan, [json.loads(line)["Item"] for line in lines], info
 
 
