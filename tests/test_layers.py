@@ -25,7 +25,7 @@ ORDER = {
     "redirects lookup search total_count pages restricted_lists past mutations dataloaders",
     "graph": "errors error_codes cors_origins federation_exposure asset_files operation settings hierarchies types "
     "federation schema schema_changes observability auth compiler execution explorer server app",
-    "commands": "interrupt options output_file progress_bar progress templates table importing check backup copy "
+    "commands": "interrupt options output_file progress_bar progress table importing check backup copy "
     "demo export key schema tree serving main",
     "clade": "packages demo examples",
 }
