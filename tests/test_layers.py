@@ -27,7 +27,7 @@ ORDER = {
     "federation schema schema_changes observability auth compiler execution explorer server app",
     "commands": "interrupt options output_file progress_bar progress table importing check backup copy "
     "demo export key schema tree serving main",
-    "clade": "packages demo examples",
+    "clade": "demo examples",
 }
 """The packages and modules of each top folder, lowest first: each imports only from those before it."""
 LIBRARIES = {
