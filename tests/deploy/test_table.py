@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from commands.main import app_of
 from store.dynamodb.iam_policy import Use, policy
-from store.dynamodb.table_definition import TTL, table_definition
+from store.dynamodb.table_definition import RECOVERY, TTL, table_definition
 from tests import engines
-from tests.deploy.templates import DEPLOY, template
+from tests.deploy.templates import DEPLOY, parameters, template
 from tests.readme import ROOT
 
 Json = dict[str, Any]
@@ -83,10 +83,15 @@ def keys(block: Json) -> list[Json]:
     return [{"AttributeName": block[name], "KeyType": kind} for name, kind in names.items()]
 
 
-def stack_table(file: str) -> Json:
+def stack_properties(file: str) -> Json:
     resource = template(file)["Resources"]["Table"]
     assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
-    found: Json = resource["Properties"]
+    properties: Json = resource["Properties"]
+    return properties
+
+
+def stack_table(file: str) -> Json:
+    found = stack_properties(file)
     for one in (found, *found["GlobalSecondaryIndexes"]):
         one.pop("ProvisionedThroughput", None)
     return {name: value for name, value in found.items() if name not in OPTIONAL}
@@ -97,6 +102,19 @@ def test_each_file_has_the_keys_indexes_and_time_to_live_of_the_table(file: str)
     wanted = table_definition("clade") | {"TimeToLiveSpecification": TTL}
     found = terraform_table() if file.endswith(".tf") else stack_table(file)
     assert found == {name: value for name, value in wanted.items() if name not in OPTIONAL}
+
+
+def test_tables_are_on_demand_protected_and_recoverable_by_default() -> None:
+    fixed = stack_properties("lambda/template.yaml")
+    assert fixed.items() >= {"BillingMode": "PAY_PER_REQUEST", "DeletionProtectionEnabled": True}.items()
+    assert fixed["PointInTimeRecoverySpecification"] == RECOVERY
+    given = parameters(template("table.yaml"))
+    assert (given["ReadUnits"], given["DeletionProtection"], given["PointInTimeRecovery"]) == ("0", "true", "true")
+    recovery = stack_properties("table.yaml")["PointInTimeRecoverySpecification"]
+    assert recovery == {"PointInTimeRecoveryEnabled": {"Ref": "PointInTimeRecovery"}}
+    variables = terraform("variable")
+    names = ("units", "deletion_protection", "point_in_time_recovery")
+    assert [variables[name]["default"] for name in names] == [None, True, True]
 
 
 @pytest.fixture
