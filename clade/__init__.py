@@ -6,7 +6,6 @@ application that serves them. What is not listed here may change between version
 
 from typing import TYPE_CHECKING, Any
 
-from clade import packages as packages  # before the others: it says which module hides one of them
 from graph.hierarchies.attribute import Date, DateTime, Decimal, Localized, Long, Money, Url, attribute
 from graph.hierarchies.computed import computed
 from graph.hierarchies.node import Node

@@ -2,19 +2,22 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from commands.options import StoreUrl, store_url, with_store
-from commands.templates.cloudformation import cloudformation
-from commands.templates.terraform import terraform
 from store.connect import open_store
 from store.dynamodb.iam_policy import Use, policy
 from store.engine.table_options import Capacity, TableOptions
 from store.errors import BadInput
 from store.store_url import DynamoDBUrl, parse_store_url
 from store.text import shorten
+
+DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
+"""The folder of the templates, which stands beside the packages in a checkout and in an installed wheel."""
+TEMPLATES = {"cloudformation": "table.yaml", "terraform": "table.tf"}
 
 app = typer.Typer(help="Create and describe the table of CLADE_STORE.", no_args_is_help=True)
 
@@ -79,27 +82,16 @@ def describe(store: StoreUrl = None) -> None:
 
 
 @app.command("template")
-def print_template(
-    template_format: TemplateFormat,
-    recovery: Recovery = None,
-    protection: Protection = None,
-    units: Units = None,
-    index_units: IndexUnits = None,
-    tags: Tags = None,
-    kms_key: Key = None,
-    store: StoreUrl = None,
-) -> None:
+def print_template(template_format: TemplateFormat) -> None:
     """Print a CloudFormation template or a Terraform configuration of the table, with alarms and policies.
 
-    It has the table that clade table create makes with the same options, an alarm for throttled reads, one for
-    throttled writes and one for errors of DynamoDB, and the policies of clade table policy. Run clade table create once
-    afterwards: it marks the empty table with the layout version, and changes nothing else.
+    It has the table that clade table create makes, with the same options as parameters, an alarm for throttled reads,
+    one for throttled writes and one for errors of DynamoDB, and the policies of clade table policy. Run clade table
+    create once afterwards: it marks the empty table with the layout version, and changes nothing else.
 
-    Example: clade table template --format cloudformation --store "dynamodb://clade?region=eu-west-1" > table.json
+    Example: clade table template --format cloudformation > table.yaml
     """
-    options = _options(recovery, protection, units, index_units, tags, kms_key)
-    write = {"cloudformation": cloudformation, "terraform": terraform}[template_format]
-    print(write(_dynamodb(store).table, options))
+    print((DEPLOY / TEMPLATES[template_format]).read_text("utf-8"), end="")
 
 
 @app.command("policy")
@@ -110,17 +102,11 @@ def print_policy(use: For = Use.READING, account: Account = None, store: StoreUr
     """
     if account is not None and not re.fullmatch(r"\d{12}", account):
         raise BadInput(f'"{shorten(account)}" is not an AWS account id; it has 12 digits.')
-    named = _dynamodb(store)
-    print(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
-
-
-def _dynamodb(store: str | None) -> DynamoDBUrl:
-    """The DynamoDB table that is named by --store or CLADE_STORE. Raises BadInput."""
     url = store_url(store)
     named = parse_store_url(url)
     if not isinstance(named, DynamoDBUrl):
         raise BadInput(f'"{url}" is not a DynamoDB table; name one with --store.')
-    return named
+    print(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
 
 
 def _options(

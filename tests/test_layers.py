@@ -25,9 +25,9 @@ ORDER = {
     "redirects lookup search total_count pages restricted_lists past mutations dataloaders",
     "graph": "errors error_codes cors_origins federation_exposure asset_files operation settings hierarchies types "
     "federation schema schema_changes observability auth compiler execution explorer server app",
-    "commands": "interrupt options output_file progress_bar progress templates table importing check backup copy "
+    "commands": "interrupt options output_file progress_bar progress table importing check backup copy "
     "demo export key schema tree serving main",
-    "clade": "packages demo examples",
+    "clade": "demo",
 }
 """The packages and modules of each top folder, lowest first: each imports only from those before it."""
 LIBRARIES = {
@@ -87,12 +87,7 @@ def test_packages_import_only_from_those_before_them():
 
 def test_every_library_is_imported_in_one_top_folder():
     lives = {library: floor for floor, libraries in LIBRARIES.items() for library in libraries}
-    used = {
-        (module, floor_of(name))
-        for module, tree in TREES.items()
-        for name in names_in(tree)
-        if not module.startswith("clade.examples.")  # which are written as users write theirs
-    }
+    used = {(module, floor_of(name)) for module, tree in TREES.items() for name in names_in(tree)}
     assert {(m, library) for m, library in used if lives.get(library, floor_of(m)) != floor_of(m)} == set()
 
 

@@ -321,30 +321,6 @@ def test_a_module_that_is_not_the_file_here_is_refused_with_the_way_to_name_the_
     assert clade("schema", "out.graphql", CLADE_HIERARCHIES="store.py") == (0, "")
 
 
-# -- a foreign module under the name of a package ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["clade", "commands", "graph", "resolvers", "store"])
-@pytest.mark.parametrize("way", ["PYTHONPATH", pytest.param("-m", marks=pytest.mark.thorough)])
-def test_a_foreign_module_that_hides_a_package_is_refused_in_one_sentence(tmp_path, name, way):
-    (tmp_path / f"{name}.py").write_text(HEAD + zoo())
-    by_path = way == "PYTHONPATH"
-    ended = subprocess.run(
-        [CLADE, "schema"] if by_path else [sys.executable, "-m", "clade_graphql", "schema"],
-        env={**os.environ, "PYTHONPATH": "." if by_path else "", "CLADE_HIERARCHIES": f"{name}.py"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS,
-    )
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == (
-        f"clade: {tmp_path / name}.py hides Clade's own package {name}; rename it, or leave its folder out of "
-        "PYTHONPATH and start in another one. (A file of hierarchies may have any name: "
-        "CLADE_HIERARCHIES=shop/store.py.)\n"
-    )
-
-
 @pytest.mark.parametrize(
     "name",
     [*(pytest.param(one, marks=pytest.mark.thorough) for one in ["clade", "commands", "graph", "resolvers"]), "store"],
@@ -355,13 +331,6 @@ def test_a_file_of_hierarchies_may_have_any_name(tmp_path, name):
         [CLADE, "schema"], env={**os.environ, "CLADE_HIERARCHIES": f"{name}.py"}, cwd=tmp_path, timeout=RUN_SECONDS
     )
     assert b"type Animal implements Zoo & TreeNode & Node" in schema
-
-
-def test_a_program_that_imports_clade_beside_a_foreign_module_learns_its_file(tmp_path):
-    (tmp_path / "graph.py").write_text("")
-    (tmp_path / "mine.py").write_text("from clade import create_app\n")
-    ended = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert ended.stderr.splitlines()[-1].startswith(f"ImportError: {tmp_path / 'graph.py'} hides Clade's own package")
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def tracked() -> list[str]:
 def packaged() -> set[str]:
     """The files of the packages."""
     names = {name for name in tracked() if name.startswith(tuple(f"{floor}/" for floor in FLOORS))}
-    names.add("clade_graphql.py")
+    names |= {"clade_graphql.py", "deploy/table.tf", "deploy/table.yaml"}
     return {name for name in names if not name.endswith("/.gitattributes")}
 
 
@@ -81,7 +81,7 @@ def test_the_wheel_has_all_files_of_the_packages_and_no_others(wheel: Path):
 
 
 def test_all_packages_go_into_the_image():
-    assert {f"!{name}" for name in (*FLOORS, "clade_graphql.py")} <= set(
+    assert {f"!{name}" for name in (*FLOORS, "clade_graphql.py", "deploy")} <= set(
         (ROOT / ".dockerignore").read_text().splitlines()
     )
 

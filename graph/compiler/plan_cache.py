@@ -1,6 +1,6 @@
 """Plan cache: compiled plans by operation and deciding variables, kept with the parsed document."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -22,7 +22,6 @@ from graphql.execution.values import VariableValues, get_directive_values, get_v
 from graph.compiler.operation_plan import FoundRoot, OperationPlan
 from graph.errors import UnsupportedByPlan
 from graph.operation.document_cache import ParsedDocument
-from graph.operation.document_limits import nodes_in
 from graph.operation.graphql_request import GraphQLRequest
 from graph.operation.lookahead import LookAhead, SelectedFields, Types, has_variables, resolver_arguments
 from graph.types.field import resolver_of
@@ -149,14 +148,25 @@ class PlanCache:
 
 def deciding_variables(document: DocumentNode) -> list[str]:
     """The variables in directives, which decide whether a field is there: a plan depends on their values."""
-    directives = [directive for node in nodes_in(document) for directive in node.directives or ()]
+    directives = [directive for node in _nodes_in(document) for directive in node.directives or ()]
     values = [argument.value for directive in directives for argument in directive.arguments or ()]
     return sorted({value.name.value for value in values if isinstance(value, VariableNode)})
 
 
 def varying_fields(document: DocumentNode) -> frozenset[int]:
     """The ids of the field nodes that have a variable among their arguments."""
-    return frozenset(id(node) for node in nodes_in(document) if isinstance(node, FieldNode) and has_variables(node))
+    return frozenset(id(node) for node in _nodes_in(document) if isinstance(node, FieldNode) and has_variables(node))
+
+
+def _nodes_in(document: DocumentNode) -> Iterator[Any]:
+    """Every node of a document that can have directives, in no order; fragments once, as they are written."""
+    ahead: list[Any] = list(document.definitions)
+    while ahead:
+        node = ahead.pop()
+        yield node
+        ahead += getattr(node, "variable_definitions", None) or ()
+        selections = getattr(node, "selection_set", None)
+        ahead += selections.selections if selections else ()
 
 
 def interpreted_fields(schema: GraphQLSchema, types: Types) -> frozenset[str]:

@@ -23,9 +23,7 @@ from store.model.hierarchy import Hierarchy
 from store.text import suggestion
 
 SETTING = "CLADE_HIERARCHIES"
-OWN_MODULES = (
-    "graph.hierarchies.locations", "graph.hierarchies.categories", "clade.examples.drive", "clade.examples.asset",
-)  # fmt: skip
+OWN_MODULES = ("graph.hierarchies.locations", "graph.hierarchies.categories")
 _OUR_FRAMES = frozenset(module.__file__ for module in (attribute, attribute_options, computed, node)) | {__file__}
 
 

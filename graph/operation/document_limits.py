@@ -5,7 +5,7 @@ both. A cached document has passed, and is not checked again.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -36,7 +36,6 @@ INTROSPECTION = frozenset(("__schema", "__type", "_service"))
 
 INPUT_VALUES = "input values in literals and variables"
 SPLIT = "Ask in several requests."
-ROOT, ELSEWHERE = 0, -1  # positions; all others are numbered from 1
 
 Inputs = Mapping[str, InputValues]
 """The input values of each operation of a document, by its name, which is empty where it has none."""
@@ -66,12 +65,9 @@ class DocumentLimits(LimitValues):
                 raise
             raise too_much(f"more than {self.max_tokens:,}", "tokens", self.max_tokens) from None
         size = Size(document, self.max_fields)
-        directives = sum(len(node.directives or ()) for node in nodes_in(document))
         for found, unit, limit, way_out in (
-            (directives, "directives", self.max_directives, SPLIT),
             (size.depth, "levels of fields", self.max_depth, "Ask in several requests, or raise CLADE_MAX_DEPTH."),
             (size.aliases, "aliases", self.max_aliases, SPLIT),
-            (size.root_fields, "fields at its root", self.max_root_fields, SPLIT),
             (size.repeats, "fields of one name in one selection set", self.max_repeats, SPLIT),
             (size.literals, INPUT_VALUES, self.max_input_values, SPLIT),
         ):
@@ -93,17 +89,6 @@ class DocumentLimits(LimitValues):
             raise too_much(f"{found:,}", INPUT_VALUES, self.max_input_values)
 
 
-def nodes_in(document: DocumentNode) -> Iterator[Any]:
-    """Every node of a document that can have directives, in no order; fragments once, as they are written."""
-    ahead: list[Any] = list(document.definitions)
-    while ahead:
-        node = ahead.pop()
-        yield node
-        ahead += getattr(node, "variable_definitions", None) or ()
-        selections = getattr(node, "selection_set", None)
-        ahead += selections.selections if selections else ()
-
-
 def too_much(found: str, unit: str, limit: int, way_out: str = SPLIT) -> GraphQLError:
     """The error for a document that exceeds a limit."""
     message = f"The query has {found} {unit}; the limit is {limit:,}. {way_out}"
@@ -114,26 +99,25 @@ def too_much(found: str, unit: str, limit: int, way_out: str = SPLIT) -> GraphQL
 class Ahead:
     """A selection set that is still to be measured.
 
-    `position` is that of its fields in the response, `depth` their depth, None where it is not counted, and `within`
-    the fragments around it.
+    `position` is that of its fields in the response, 0 at its root, `depth` their depth, None where it is not counted,
+    and `within` the fragments around it.
     """
 
     selections: SelectionSetNode
-    position: int
+    position: int = 0
     depth: int | None = 0
     within: frozenset[str] = frozenset()
 
 
 class Size:
-    """The depth, and the numbers of aliases, root fields, fields of one name at one position, and literals.
+    """The depth, and the numbers of aliases, fields of one name at one position, and literals.
 
-    Each is that of the largest operation. Gateways select `_entities` many times, so neither its aliases nor its root
-    fields are counted.
+    Each is that of the largest operation. Gateways select `_entities` many times, so its aliases are not counted.
     """
 
     def __init__(self, document: DocumentNode, max_fields: int) -> None:
         """Raises GraphQLError where all operations together have more than `max_fields`; spreads count as fields."""
-        self.depth = self.aliases = self.root_fields = self.repeats = self.literals = 0
+        self.depth = self.aliases = self.repeats = self.literals = 0
         self.inputs: dict[str, InputValues] = {}
         self.introspects = False
         self._max_fields = self._fields_left = max_fields
@@ -142,15 +126,15 @@ class Size:
         self._unused = dict(self._fragments)
         for definition in definitions:
             if isinstance(definition, OperationDefinitionNode):
-                self._measure(Ahead(definition.selection_set, ROOT))
+                self._measure(Ahead(definition.selection_set))
                 self.inputs[definition.name.value if definition.name else ""] = self._inputs
         while self._unused:  # they are validated, too
             name = next(iter(self._unused))
-            self._measure(Ahead(self._unused.pop(name).selection_set, ELSEWHERE, within=frozenset((name,))))
+            self._measure(Ahead(self._unused.pop(name).selection_set, within=frozenset((name,))))
 
     def _measure(self, start: Ahead) -> None:
         """Measure one operation, with a stack of its own, so that nesting of any depth is measured."""
-        self._aliases = self._root_fields = 0
+        self._aliases = 0
         self._inputs = InputValues()
         self._times: Counter[tuple[int, str]] = Counter()
         self._positions: dict[tuple[int, str], int] = {}
@@ -165,7 +149,6 @@ class Size:
                 if (below := self._below(selection, ahead)) is not None:
                     stack.append(below)
         self.aliases = max(self.aliases, self._aliases)
-        self.root_fields = max(self.root_fields, self._root_fields)
         self.repeats = max([self.repeats, *self._times.values()])
         self.literals = max(self.literals, self._inputs.literals)
 
@@ -185,9 +168,7 @@ class Size:
     def _field(self, field: FieldNode, ahead: Ahead) -> Ahead | None:
         name = field.name.value
         self._inputs.add(field)
-        if name != "_entities":
-            self._aliases += field.alias is not None
-            self._root_fields += ahead.position == ROOT
+        self._aliases += field.alias is not None and name != "_entities"
         key = (ahead.position, field.alias.value if field.alias else name)
         self._times[key] += 1
         depth = ahead.depth

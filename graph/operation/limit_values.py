@@ -20,11 +20,8 @@ class LimitValues:
     max_repeats: int = 100
     """Of one field in one selection set of the response, since validation compares each with each."""
     max_aliases: int = 30
-    """Each can repeat a whole list, with other arguments; those of `_entities` are not counted."""
-    max_root_fields: int = 20
-    """A request is the work of so many requests; `_entities` is not counted."""
-    max_directives: int = 50
-    """One field can have any number of them, and each is validated by itself."""
+    """The only bound of what one node can write before its bytes are counted, since each alias repeats a value of up to
+    400 KB; those of `_entities` are not counted."""
     max_input_values: int = 2_000
     """In the arguments of an operation, in literals and variables, at each place, since each is coerced there; an
     entity of a gateway counts as one."""

@@ -1,6 +1,5 @@
 """IAM policies: the minimum permissions for each use of a table."""
 
-from collections.abc import Sequence
 from enum import StrEnum
 
 from store.dynamodb.codec import Json
@@ -36,18 +35,12 @@ ACTIONS: dict[Use, frozenset[str]] = {
 def policy(use: Use, table: str, *, region: str | None = None, account: str | None = None) -> Json:
     """A policy document that allows one use of a table; None: any region, any account."""
     arn = f"arn:{_partition(region)}:dynamodb:{region or '*'}:{account or '*'}:table/{table}"
-    return policy_document(
-        use, arn, [f"{arn}/index/{index_name(index)}" for index in Index if index is not Index.TABLE]
-    )
-
-
-def policy_document(use: Use, table: object, indexes: Sequence[object]) -> Json:
-    """The policy document of a use, for resources that are ARNs or a template's expressions of them."""
+    indexes = [f"{arn}/index/{index_name(index)}" for index in Index if index is not Index.TABLE]
     return {
         "Version": POLICY_LANGUAGE,
         "Statement": [
-            {"Sid": "Table", "Effect": "Allow", "Action": _named(ACTIONS[use]), "Resource": table},
-            {"Sid": "Indexes", "Effect": "Allow", "Action": _named({"Query"}), "Resource": list(indexes)},
+            {"Sid": "Table", "Effect": "Allow", "Action": _named(ACTIONS[use]), "Resource": arn},
+            {"Sid": "Indexes", "Effect": "Allow", "Action": _named({"Query"}), "Resource": indexes},
         ],
     }
 

@@ -34,8 +34,8 @@ SHOWN = 3  # of those past a bound, after which no others are looked for
 CLIENT_SECONDS = 15.0
 SMALLER = Sizes(nodes=4_400)  # an engine on this machine takes its time to be filled
 REFUSED = dict.fromkeys([
-    "representations that are lists", "many unknown fields", "long number", "deep braces", "deep lists",
-    "large node many times", "large nodes many times", "ids of no nodes", "unknown value in every list",
+    "representations that are lists", "many unknown fields", "many directives", "long number", "deep braces",
+    "deep lists", "large node many times", "large nodes many times", "ids of no nodes", "unknown value in every list",
     "more orders of many lists", "more alternatives", "nested conditions", "more paths",
 ], 400) | {"long text": 413}  # fmt: skip
 ORDINARY = Measured(

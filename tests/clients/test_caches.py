@@ -13,7 +13,7 @@ from tests.conftest import CLADE
 
 STEPS = HERE / "caches" / "steps.mjs"
 OPERATIONS = HERE / "caches" / "operations.graphql"
-ASSETS = {"CLADE_HIERARCHIES": "clade.examples.asset"}
+ASSETS = {"CLADE_HIERARCHIES": "examples.asset"}
 CREATE = """mutation($parent: Path, $key: String!, $attributes: AssetNodeAttributes!) {
   createAssetNode(parent: $parent, key: $key, name: $key, attributes: $attributes) { node { id } } }"""
 NODES = [

@@ -12,7 +12,7 @@ import httpx
 import pytest
 import uvicorn
 
-from clade.examples.mounted import make_app
+from examples.mounted import make_app
 from store.connect import open_store, opened
 from store.edits.create_update import Create
 from store.engine.usage import ReadUsage

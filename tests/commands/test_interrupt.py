@@ -59,7 +59,6 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("moments", "told"),
     [
         (("import:typer",), "clade: Stopped.\n"),
-        (("import:clade.packages",), "clade: Stopped.\n"),
         (("import:pydantic_settings", ENDING), "clade: Stopped.\n"),
         ((READING, TELLING, ENDING), "Stopped: 0 nodes written. Run the same command to continue.\n"),
         ((WRITING, CLOSING, TELLING, ENDING), "Stopped: "),

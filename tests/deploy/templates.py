@@ -9,7 +9,7 @@ from tests.readme import ROOT
 
 DEPLOY = ROOT / "deploy"
 LAMBDA, ECS = DEPLOY / "lambda" / "template.yaml", DEPLOY / "ecs.yaml"
-KUBERNETES = DEPLOY / "kubernetes.yaml"
+KUBERNETES, TABLE = DEPLOY / "kubernetes.yaml", DEPLOY / "table.yaml"
 
 Json = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Files of `deploy/`: valid for their linters, like the table's definition and policies, with settings that exist."""
+"""Files of `deploy/`: valid for their linters, with settings that exist."""
 
 import json
 import re
@@ -8,15 +8,14 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from commands.templates.cloudformation import cloudformation
 from graph.settings import Settings
 from store.dynamodb.iam_policy import ACTIONS, Use
-from store.engine.table_options import TableOptions
 from tests.cloudformation import findings
 from tests.deploy.templates import (
     DEPLOY,
     ECS,
     LAMBDA,
+    TABLE,
     function_environment,
     manifests,
     pod,
@@ -27,7 +26,6 @@ from tests.deploy.templates import (
 from tests.readme import ROOT
 from tests.test_containers import final_stage
 
-TABLE = json.loads(cloudformation("clade", TableOptions()))["Resources"]
 GIVEN = {"Store": "dynamodb://clade?region=eu-west-1", "Writes": "granted"}
 ENVIRONMENTS = {
     "the function": function_environment("Server", **GIVEN) | {"CLADE_STORE": GIVEN["Store"]},
@@ -46,13 +44,18 @@ def settings(environment: dict[str, str], patch: pytest.MonkeyPatch) -> Settings
 # -- linters -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", [LAMBDA, ECS], ids=lambda file: str(file.relative_to(DEPLOY)))
+@pytest.mark.parametrize("file", [LAMBDA, ECS, TABLE], ids=lambda file: str(file.relative_to(DEPLOY)))
 def test_a_template_has_no_finding_of_its_linter(file) -> None:
     assert findings(file.read_text()) == []
 
 
 @pytest.mark.parametrize(
-    ("file", "right", "wrong"), [(LAMBDA, "!GetAtt Table.Arn", "!GetAtt Tables.Arn"), (ECS, "[FARGATE]", "[FAR]")]
+    ("file", "right", "wrong"),
+    [
+        (LAMBDA, "!GetAtt Table.Arn", "!GetAtt Tables.Arn"),
+        (ECS, "[FARGATE]", "[FAR]"),
+        (TABLE, "PAY_PER_REQUEST", "FREE"),
+    ],
 )
 def test_the_linter_finds_a_mistake(file, right: str, wrong: str) -> None:
     text = file.read_text()
@@ -73,29 +76,17 @@ def test_the_schema_of_kubernetes_finds_a_mistake() -> None:
         kubernetes_validate.validate(wrong, kubernetes_validate.latest_version(), strict=True)
 
 
-# -- table and policies ------------------------------------------------------------------------------------------------
-
-
-def test_the_table_of_the_lambda_template_is_that_of_clade_table_template() -> None:
-    found = template("lambda/template.yaml")["Resources"]["Table"]
-    assert found["Properties"].pop("TableName") == {"Ref": "TableName"}
-    assert TABLE["Table"]["Properties"].pop("TableName") == "clade"
-    assert found == TABLE["Table"]
-
-
-@pytest.mark.parametrize("use", [Use.READING, Use.WRITING])
-def test_the_policies_of_the_function_are_those_of_clade_table_template(use: Use) -> None:
-    name = f"{use.value.title()}Policy"
-    assert template("lambda/template.yaml")["Resources"][name] == TABLE[name]
+# -- policy of the repair ----------------------------------------------------------------------------------------------
 
 
 def test_the_policy_of_the_repair_allows_items_of_the_table_and_nothing_else() -> None:
-    (found,) = template("lambda/template.yaml")["Resources"]["Repair"]["Properties"]["Policies"]
+    resources = template("lambda/template.yaml")["Resources"]
+    (found,) = resources["Repair"]["Properties"]["Policies"]
     table, indexes = found["Statement"]
     allowed = {action.removeprefix("dynamodb:") for action in table["Action"]}
     assert ACTIONS[Use.WRITING] < allowed < ACTIONS[Use.ADMIN]
     assert table["Resource"] == {"Fn::GetAtt": ["Table", "Arn"]}
-    assert indexes == TABLE["ReadingPolicy"]["Properties"]["PolicyDocument"]["Statement"][1]
+    assert indexes == resources["ReadingPolicy"]["Properties"]["PolicyDocument"]["Statement"][1]
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (Path(sys.prefix) / "bin" / "zensical").exists():
         pytest.skip("zensical is missing: pip install -e '.[docs]'")
     checkout = tmp_path_factory.mktemp("checkout")
-    for name in ("docs", "clade", "scripts", "graph/explorer/assets"):
+    for name in ("docs", "examples", "scripts", "graph/explorer/assets"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("CONTRIBUTING.md", "pyproject.toml", "zensical.toml"):
         shutil.copy(ROOT / name, checkout / name)

@@ -61,7 +61,7 @@ def test_the_file_that_is_shown_is_served_and_its_mistake_is_told_as_shown(
 
 async def loaded(section: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Client:
     """A client of a store with the data of a section."""
-    named = re.search(r"^Served by `([\w.]+)`", section, re.MULTILINE)
+    named = re.search(r"^Served by `(?:CLADE_HIERARCHIES=)?([\w./]+)`", section, re.MULTILINE)
     module = named[1] if named else "sales"
     for code in blocks("python", section):
         (tmp_path / "sales.py").write_text(code)

@@ -3,7 +3,7 @@
 import json
 import re
 
-from clade.examples import follow_changes, type_ahead
+from examples import follow_changes, type_ahead
 from tests.readme import DOCS, blocks
 
 PAGE = (DOCS / "type-ahead.md").read_text("utf-8")
@@ -25,4 +25,4 @@ def test_the_figures_of_the_page_are_those_of_the_examples():
     assert f"{pause[1]} ms after the last key" in PAGE
     assert 'ENDPOINT = "' in type_ahead.PAGE
     assert 115 <= sum(follow_changes.PAUSES) <= 125  # "for two minutes"
-    assert "clade.examples.type_ahead:make_app" in (type_ahead.__doc__ or "")
+    assert "examples.type_ahead:make_app" in (type_ahead.__doc__ or "")

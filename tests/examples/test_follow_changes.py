@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from clade import Settings, create_app
-from clade.examples.follow_changes import Clade, Follower, Refused, State, Unavailable
-from clade.examples.follow_changes import Typesense as Collection
+from examples.follow_changes import Clade, Follower, Refused, State, Unavailable
+from examples.follow_changes import Typesense as Collection
 from store.engine.usage import ReadUsage
 from store.model.items import Delete
 from store.model.keys import log_key
@@ -101,7 +101,7 @@ class Places:
 
     def start(self, *options):
         """The program, started as a process."""
-        command = [sys.executable, "-m", "clade.examples.follow_changes", "--clade", f"{self.url}/graphql"]
+        command = [sys.executable, "-m", "examples.follow_changes", "--clade", f"{self.url}/graphql"]
         command += ["--engine", self.engine_url, "--state", str(self.file), *options]
         environment = {**os.environ, "TYPESENSE_API_KEY": KEY}
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -323,7 +323,7 @@ def test_the_program_goes_on_where_it_was_killed(places):
 
 def test_the_program_says_what_is_wrong(places):
     environment = {**os.environ, "TYPESENSE_API_KEY": "another key"}
-    command = [sys.executable, "-m", "clade.examples.follow_changes", "--clade", f"{places.url}/graphql"]
+    command = [sys.executable, "-m", "examples.follow_changes", "--clade", f"{places.url}/graphql"]
     command += ["--engine", places.engine_url, "--state", str(places.file), "--once"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 1

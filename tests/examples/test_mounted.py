@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from clade import Settings, create_app
-from clade.examples.mounted import make_app
+from examples.mounted import make_app
 from store.connect import opened
 from store.errors import BadInput
 from tests.engines import free_port
@@ -72,7 +72,7 @@ def test_without_its_lifespan_a_mounted_application_says_what_is_missing(store, 
     (tmp_path / "host.py").write_text(
         "from starlette.applications import Starlette\nfrom starlette.routing import Mount\n"
         "from clade import Settings, create_app\n"
-        f"drives = create_app(Settings(store={store!r}, hierarchies='clade.examples.drive'))\n"
+        f"drives = create_app(Settings(store={store!r}, hierarchies='examples.drive'))\n"
         "def mounted():\n"
         "    async def app(scope, receive, send):\n"
         "        if scope['type'] == 'http':\n"

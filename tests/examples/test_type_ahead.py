@@ -11,8 +11,8 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from clade import Settings, create_app
-from clade.examples import type_ahead
-from clade.examples.type_ahead import make_app
+from examples import type_ahead
+from examples.type_ahead import make_app
 from graph.observability.access_log import RequestLog
 from tests.browser import TIMEOUT_MS, Visit, wait_until
 from tests.serving import serving

@@ -23,9 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_all_names_that_could_clash_are_known():
-    classes = served(
-        "graph.hierarchies.locations,graph.hierarchies.categories,clade.examples.asset,clade.examples.drive"
-    )
+    classes = served("graph.hierarchies.locations,graph.hierarchies.categories,examples.asset,examples.drive")
     kinds = core_schema(build(classes)[0])
     names = {use.name for cls in classes for use in names_of(cls) if use.kind == TYPE and use.takes != LATER}
     types = {name for name in kinds.type_map if not name.startswith("__")}

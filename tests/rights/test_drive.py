@@ -1,4 +1,4 @@
-"""Drives as `clade/examples/drive.py` has them, each for one account: over HTTP, with keys of `clade key create`."""
+"""Drives as `examples/drive.py` has them, each for one account: over HTTP, with keys of `clade key create`."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ import subprocess
 import httpx
 import pytest
 
-from clade.examples.drive import DriveNode
+from examples.drive import DriveNode
 from graph.app import create_app
 from graph.settings import Settings
 from store.connect import open_store
@@ -16,7 +16,7 @@ from tests.conftest import CLADE
 from tests.serving import serving
 from tests.systems.asking import plant
 
-HIERARCHIES = "clade.examples.drive"
+HIERARCHIES = "examples.drive"
 FILES = [
     ("a91", "DRIVE"), ("a91/photos", "FOLDER"), ("a91/photos/beach.jpg", "FILE"),
     ("a91/docs", "FOLDER"), ("a91/docs/taxes.pdf", "FILE"),

@@ -12,7 +12,7 @@ import orjson
 import pytest
 from starlette.types import Message, Scope
 
-from clade.examples.asset import AssetNode
+from examples.asset import AssetNode
 from graph.auth.authentication import Authenticator
 from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution

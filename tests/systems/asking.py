@@ -36,8 +36,6 @@ WIDE = DocumentLimits(
     max_fields=_MANY,
     max_repeats=_MANY,
     max_aliases=_MANY,
-    max_root_fields=_MANY,
-    max_directives=_MANY,
     max_input_values=_MANY,
     request_seconds=600.0,  # a long form runs beside other work
 )

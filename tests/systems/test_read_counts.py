@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clade.examples.drive import DriveNode
 from commands.importing.columns import columns
+from examples.drive import DriveNode
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from resolvers.children import ChildrenRequest, one_query_per_level

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clade.examples.drive import DriveNode
+from examples.drive import DriveNode
 from graph.hierarchies.attribute import Decimal, attribute
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location

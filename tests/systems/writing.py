@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from clade.examples.asset import AssetNode
+from examples.asset import AssetNode
 from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.hierarchies.categories import CategoryNode

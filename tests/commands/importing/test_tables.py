@@ -82,7 +82,7 @@ def clade(store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
 
     asyncio.run(create())
     monkeypatch.chdir(tmp_path)
-    hierarchies = "graph.hierarchies.locations,graph.hierarchies.categories,clade.examples.drive,clade.examples.asset"
+    hierarchies = "graph.hierarchies.locations,graph.hierarchies.categories,examples.drive,examples.asset"
     environment = {"CLADE_STORE": store_url, "CLADE_HIERARCHIES": hierarchies}
     monkeypatch.setenv("CLADE_HIERARCHIES", hierarchies)
     return lambda *words: CliRunner().invoke(app_of(), [str(word) for word in words], env=environment)

@@ -8,8 +8,8 @@ import pytest
 from graphql import build_schema, parse, validate
 
 from clade import Node, attribute
-from clade.examples.asset import AssetNode
-from clade.examples.drive import DriveNode
+from examples.asset import AssetNode
+from examples.drive import DriveNode
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.operation.document_limits import DocumentLimits

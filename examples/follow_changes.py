@@ -1,6 +1,6 @@
 """Follower of the change feed, which keeps a document for each place up to date in the search engine Typesense.
 
-python -m clade.examples.follow_changes --clade http://127.0.0.1:8000/graphql --engine http://127.0.0.1:8108
+python -m examples.follow_changes --clade http://127.0.0.1:8000/graphql --engine http://127.0.0.1:8108
 
 TYPESENSE_API_KEY is the engine's key, FOLLOWER_KEY a key of Clade that may read all places, where it needs one. Run one
 follower for a collection.

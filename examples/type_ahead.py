@@ -1,12 +1,12 @@
 """Type-ahead page: a search field over the places of Clade, which is mounted beside it, so that both have one origin.
 
-Start it with: uvicorn --factory clade.examples.type_ahead:make_app
+Start it with: uvicorn --factory examples.type_ahead:make_app
 """
 
 import base64
 import hashlib
 import re
-from importlib.resources import files
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -15,7 +15,7 @@ from starlette.routing import Mount, Route
 
 from clade import Settings, create_app
 
-PAGE = (files("clade.examples") / "type_ahead.html").read_text("utf-8")
+PAGE = Path(__file__).with_name("type_ahead.html").read_text("utf-8")
 
 
 def source(tag: str) -> str:

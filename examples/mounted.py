@@ -1,6 +1,6 @@
 """Application that mounts Clade: file drives at /drives/graphql, next to its own page.
 
-Start it with: uvicorn --factory clade.examples.mounted:make_app
+Start it with: uvicorn --factory examples.mounted:make_app
 """
 
 from starlette.applications import Starlette
@@ -17,7 +17,7 @@ async def home(request: Request) -> Response:
 
 def make_app(store: str = "sqlite:///drives.db") -> Starlette:
     """The application over a store, whose table `clade table create` has made."""
-    drives = create_app(Settings(store=store, hierarchies="clade.examples.drive"))
+    drives = create_app(Settings(store=store, hierarchies="examples.drive"))
     return Starlette(
         routes=[Route("/", home), Mount("/drives", drives)],
         lifespan=drives.lifespan,  # opens the store and closes it: Starlette starts no application that is mounted

@@ -1,4 +1,4 @@
-"""Hierarchy of equipment, its parts, and the audits of both. Serve it with CLADE_HIERARCHIES=clade.examples.asset."""
+"""Hierarchy of equipment, its parts, and the audits of both. Serve it with CLADE_HIERARCHIES=examples/asset.py."""
 
 from enum import Enum
 

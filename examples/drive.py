@@ -1,6 +1,6 @@
 """Hierarchy of file drives, one for each account: folders in folders, and files.
 
-Serve it with CLADE_HIERARCHIES=clade.examples.drive.
+Serve it with CLADE_HIERARCHIES=examples/drive.py.
 With CLADE_READS=granted and CLADE_WRITES=granted as well, an account whose key or token has the grant write:drive/a91
 reads and writes the drive a91 and no other, and no other account reads this one.
 """
