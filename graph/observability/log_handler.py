@@ -121,8 +121,8 @@ class TextFormatter(Formatter):
         fields = self.fields(record)
         parts = [clock, record.levelname.lower(), record.getMessage()[:MAX_MESSAGE_CHARACTERS]]
         parts += [f"{name}={value}" for name, value in fields.items() if value is not None and name != "exception"]
-        lines = [" ".join(parts), *fields.get("exception", "").split("\n")]
-        return "\n".join(escaped(line) for line in lines if line)
+        lines = [" ".join(parts), *(fields["exception"].split("\n") if "exception" in fields else ())]
+        return "\n".join(map(escaped, lines))
 
 
 def escaped(text: str) -> str:
