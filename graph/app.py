@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -72,7 +71,7 @@ def create_app(settings: Settings | None = None) -> Application:
     writer = Writer(store, settings.move_timing, definitions) if settings.writes != "off" else None
     tracing = tracing_of(settings, store)
     limiter, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
-    execution = execution_of(settings, classes, store, writer, tracing)
+    execution = execution_of(settings, classes, store, writer)
     # The span comes first, since the log has the id of its trace.
     observers: list[Observer] = [*([tracing.observe] if tracing else []), RequestLog()]
     authenticator = authenticator_of(settings, store, definitions)
@@ -107,11 +106,7 @@ async def examples_of(settings: Settings, classes: Sequence[type[Node]], store: 
 
 
 def execution_of(
-    settings: Settings,
-    classes: Sequence[type[Node]],
-    store: Store,
-    writer: Writer | None,
-    tracing: "Tracing | None",
+    settings: Settings, classes: Sequence[type[Node]], store: Store, writer: Writer | None
 ) -> Execution:
     """The execution of operations over the store, on the schema of these hierarchies."""
     schema, types = build_schema(classes, expose=exposed(settings.federation_expose))
@@ -129,7 +124,6 @@ def execution_of(
     return Execution(
         schema,
         lambda: Context(new_request(), types),
-        span=tracing.span if tracing else nullcontext,
         plans=PlanCache(core_schema(schema), types),
         cache=ResponseCache(settings.response_cache_bytes),
         limits=DocumentLimits(

@@ -1,9 +1,13 @@
-"""Asset files: the files of a page for browsers, from a folder of a package, compressed and cached by their digest."""
+"""Asset files: the files of a page for browsers, compressed and cached by their digest.
+
+Starlette's StaticFiles with GZipMiddleware is not used: it would compress a file for each request, on the event loop,
+and would serve every file of the folder.
+"""
 
 import gzip
 import hashlib
 from functools import cached_property
-from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,14 +23,15 @@ class AssetFiles:
     They fit each other only as one set, so the address of each has the digest of all.
     """
 
-    def __init__(self, folder: Traversable) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._zipped: dict[str, bytes] = {}
 
     @cached_property
     def names(self) -> list[str]:
         """The paths of the files relative to the folder, sorted."""
-        return sorted(_names(self.folder))
+        files = [file for file in self.folder.rglob("*") if file.suffix in MEDIA_TYPES]
+        return sorted(file.relative_to(self.folder).as_posix() for file in files)
 
     @cached_property
     def digest(self) -> str:
@@ -35,11 +40,11 @@ class AssetFiles:
 
     @cached_property
     def _contents(self) -> dict[str, bytes]:
-        return {name: self.folder.joinpath(name).read_bytes() for name in self.names}
+        return {name: self.content(name) for name in self.names}
 
     def content(self, name: str) -> bytes:
         """The bytes of a file of the folder, also of one that is not served."""
-        return self._contents[name] if name in self._contents else self.folder.joinpath(name).read_bytes()
+        return (self.folder / name).read_bytes()
 
     def zipped(self, name: str) -> bytes:
         """The bytes of a served file, compressed by gzip once."""
@@ -59,7 +64,7 @@ class AssetFiles:
         is_zipped = "gzip" in request.headers.get("accept-encoding", "")
         if is_zipped:
             headers["content-encoding"] = "gzip"
-        media_type = MEDIA_TYPES[name[name.rindex(".") :]]
+        media_type = MEDIA_TYPES[Path(name).suffix]
         content = self.zipped(name) if is_zipped else self._contents[name]
         return tagged(request, Response(content, media_type=media_type, headers=headers))
 
@@ -68,17 +73,12 @@ def tagged(request: Request, response: Response) -> Response:
     """A response with the entity tag of its body, or 304 where the client has it already."""
     tag = f'"{hashlib.sha256(bytes(response.body)).hexdigest()[:16]}"'
     response.headers["etag"] = tag
-    if request.headers.get("if-none-match") != tag:
+    if not matches(request.headers.get("if-none-match", "").encode("latin-1"), tag.encode()):
         return response
     kept = {name: value for name, value in response.headers.items() if not name.startswith("content-l")}
     return Response(status_code=304, headers=kept)
 
 
-def _names(folder: Traversable, above: str = "") -> list[str]:
-    found = []
-    for file in folder.iterdir():
-        if file.is_dir():
-            found += _names(file, f"{above}{file.name}/")
-        elif file.name.endswith(tuple(MEDIA_TYPES)):
-            found.append(above + file.name)
-    return found
+def matches(tags: bytes, tag: bytes) -> bool:
+    """Whether If-None-Match has this entity tag, also as a weak one, as compressing proxies send it; `*` has all."""
+    return any(listed.strip().removeprefix(b"W/") in (tag, b"*") for listed in tags.split(b","))

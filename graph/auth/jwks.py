@@ -1,4 +1,8 @@
-"""JWKS: the public keys of an issuer of tokens, each for the algorithms that fit its type."""
+"""JWKS: the public keys of an issuer of tokens, each for the algorithms that fit its type.
+
+PyJWT's PyJWKClient is not used: its responses may have any size and take any time, and keys that have expired are not
+used while the issuer is down.
+"""
 
 import asyncio
 import json
@@ -6,6 +10,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +23,8 @@ MAX_AGE_SECONDS = 300.0  # then published keys are read again
 COOLDOWN_SECONDS = 20.0  # between two attempts, whatever key ids tokens have
 FETCH_SECONDS = 3.0  # for a whole JWKS
 MAX_BYTES = 1_000_000  # of a JWKS; usual are some thousand
+ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA".split()
+"""None is symmetric: a shared secret in a JWKS would be public."""
 MAX_WAITING = 100  # tokens with unknown key ids that wait while the keys are read
 
 logger = logging.getLogger("clade")
@@ -108,31 +115,14 @@ def _keys_of(jwk: Any) -> Keys:
     key_id = jwk.get("kid")
     if not isinstance(key_id, str | None):
         return {}
-    try:
-        return {(key_id, algorithm): PyJWK(jwk, algorithm) for algorithm in algorithms_of(jwk)}
-    except PyJWTError:
-        return {}
-
-
-def algorithms_of(jwk: Mapping[str, Any]) -> list[str]:
-    """The signature algorithms that fit the type of a key, or of these the one that its `alg` names.
-
-    None is symmetric: a shared secret in a JWKS would be public.
-    """
-    match jwk:
-        case {"kty": "RSA"}:
-            fitting = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]
-        case {"kty": "EC", "crv": "P-256"}:
-            fitting = ["ES256"]
-        case {"kty": "EC", "crv": "P-384"}:
-            fitting = ["ES384"]
-        case {"kty": "EC", "crv": "P-521"}:
-            fitting = ["ES512"]
-        case {"kty": "OKP", "crv": "Ed25519" | "Ed448"}:
-            fitting = ["EdDSA"]
-        case _:
-            fitting = []
-    return [algorithm for algorithm in fitting if jwk.get("alg") in (None, algorithm)]
+    keys: dict[tuple[str | None, str | None], PyJWK] = {}
+    for algorithm in ALGORITHMS:
+        if jwk.get("alg") in (None, algorithm):
+            with suppress(PyJWTError):  # the key is of another type
+                key = PyJWK(jwk, algorithm)
+                key.Algorithm.prepare_key(key.key)  # raises InvalidKeyError for another curve, which PyJWK does not
+                keys[key_id, algorithm] = key
+    return keys
 
 
 def read_file(file: Path) -> bytes:

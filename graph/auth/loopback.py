@@ -2,17 +2,16 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
 from starlette.types import Scope
-
-from store.bounded_cache import cached_function
 
 MAX_HOST_BYTES = 300  # more than a host and its port have
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
 
-@cached_function("hosts", 64, entry_bytes=500)
+@lru_cache(64)
 def is_loopback(host: str) -> bool:
     """Whether a host, as in a Host header with or without a port, is a loopback address or localhost."""
     match = _HOST.fullmatch(host)

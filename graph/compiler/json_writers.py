@@ -22,12 +22,10 @@ from graph.types.name_fields import DisplayName
 from graph.types.node_fields import AttributeField, RecordField
 from resolvers.planning.page import Page
 from resolvers.search.finder import FoundPage
-from store.bounded_cache import cached_function
 from store.model.attributes import Attribute, Kind
 from store.model.records import Record
 
 MAX_FRAGMENTS = 8  # cached with one record; ordinary clients select fewer sets of leaf fields
-MAX_CACHED_KEY = 100  # characters of a response key whose JSON is cached
 MAX_FRAGMENT_BYTES = 500  # of one node's JSON, to be cached; ordinary clients select less
 MAX_CACHED_FIELDS = 4  # of one page; ordinary clients select fewer
 
@@ -288,14 +286,7 @@ class ConnectionField:
 
 def key_of(key: str) -> bytes:
     """A response key, which is a GraphQL name, as JSON with its colon."""
-    return _known_key(key) if len(key) <= MAX_CACHED_KEY else _key_json(key)
-
-
-def _key_json(key: str) -> bytes:
     return b'"' + key.encode() + b'":'
-
-
-_known_key = cached_function("response_keys", 1_000, entry_bytes=400)(_key_json)
 
 
 def objects(columns: Sequence[tuple[bytes, Iterable[bytes]]], size: int) -> list[bytes]:

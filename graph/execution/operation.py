@@ -1,7 +1,6 @@
 """Execution of one operation: parsed, then answered by the cache, a compiled query or the interpreter."""
 
 from collections.abc import Callable, Collection, Hashable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,10 +86,7 @@ class Execution:
         plans: PlanCache | None = None,
         cache: ResponseCache = ResponseCache(0),
         limits: DocumentLimits = DocumentLimits(),
-        span: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        """`span` makes the context manager, by its name, in which a compiled query runs."""
-        self._span = span
         self._schema = core_schema(schema)
         self._plans = plans
         self._cache = cache
@@ -255,8 +251,7 @@ class Execution:
                     context.request.state.accepts_stale = False
                 return None
             context.fields = bound.plan.fields
-            with self._span("plan"):
-                json = await run(bound, context)
+            json = await run(bound, context)
         except Exception as error:  # the interpreter meets it again, and reports it with its path
             if context.budget.refusal is not None:
                 return too_large(context.budget.refusal, call.operation, _extensions(call, context))

@@ -6,7 +6,7 @@ The page itself is a client of the API like any other; nothing here reads data.
 import posixpath
 import re
 from functools import cached_property
-from importlib.resources import files
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from graph.asset_files import EACH_TIME, AssetFiles, tagged
 
-FILES = AssetFiles(files("graph.explorer") / "assets")
+FILES = AssetFiles(Path(__file__).parent / "assets")
 
 # Trusted Types: a browser that knows them refuses to make HTML or scripts of text, wherever the text comes from.
 POLICY = (

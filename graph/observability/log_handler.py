@@ -1,17 +1,16 @@
 """Log handler: lines to standard error, as JSON or as text for a terminal.
 
-A thread writes them in batches: a slow reader, or one that does not read, never delays a request, and a line costs the
-event loop a few microseconds.
+A thread writes them, so that a reader that is slow, or does not read, never delays a request.
 """
 
 import logging
 import os
 import sys
-import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from logging.handlers import QueueHandler, QueueListener
+from queue import Empty, SimpleQueue
 from typing import Any, Literal
 
 import orjson
@@ -20,71 +19,121 @@ LogFormat = Literal["auto", "json", "text"]
 
 WRITE_AFTER_SECONDS = 0.1
 FLUSH_SECONDS = 2.0
-MAX_WAITING_BYTES = 16_000_000  # of lines to be written; more are dropped and counted
+MAX_WAITING_BYTES = 16_000_000  # of lines to be written; more are dropped
 LINE_BYTES = 100  # of memory for a line besides its text
 MAX_MESSAGE_CHARACTERS = 2_000
 MAX_TRACEBACK_CHARACTERS = 20_000
 
 
-class Handler(logging.Handler):
-    """Writes records as lines to a file descriptor, in a thread."""
+class Handler(QueueHandler):
+    """Passes records as lines to a thread, which writes them to a file descriptor."""
 
-    dropped = 0
+    queue: SimpleQueue[bytes]
 
-    def __init__(
-        self, descriptor: int, line_of: Callable[[logging.LogRecord], bytes], *, max_bytes: int = MAX_WAITING_BYTES
-    ) -> None:
-        super().__init__()
-        self._descriptor = descriptor
-        self._line_of = line_of
+    def __init__(self, descriptor: int, formatter: logging.Formatter, *, max_bytes: int = MAX_WAITING_BYTES) -> None:
+        super().__init__(SimpleQueue())
+        self.setFormatter(formatter)
         self._max_bytes = max_bytes
-        self._lines: list[bytes] = []
-        self._bytes = 0  # of lines that are waiting or being written
-        self._adding = threading.Lock()
-        self._due = threading.Event()
-        threading.Thread(target=self._run, name="log", daemon=True).start()
+        self._passed_bytes = 0
+        self._writer = Writer(self.queue, descriptor)
+        self._writer.start()
 
-    def emit(self, record: logging.LogRecord) -> None:
-        self.write(self._line_of(record), soon=record.levelno >= logging.WARNING)
+    def prepare(self, record: logging.LogRecord) -> bytes:
+        """The line of a record; a record that waits would hold its arguments, and the frames of its traceback."""
+        return f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
 
-    def write(self, line: bytes, *, soon: bool = False) -> None:
-        """Add a line, which ends with a newline, without waiting; `soon` writes it at once."""
-        size = len(line) + LINE_BYTES
-        with self._adding:
-            if self._bytes + size > self._max_bytes:
-                self.dropped += 1
-                return
-            self._bytes += size
-            self._lines.append(line)
-        if soon:
-            self._due.set()
+    def enqueue(self, record: Any) -> None:
+        size = len(record) + LINE_BYTES
+        if self._passed_bytes - self._writer.written_bytes + size <= self._max_bytes:
+            self._passed_bytes += size
+            self.queue.put_nowait(record)
 
     def flush(self) -> None:
         """Wait until all lines are written, at most FLUSH_SECONDS."""
         end = time.monotonic() + FLUSH_SECONDS
-        self._due.set()
-        while self._bytes and time.monotonic() < end:
+        while self._writer.written_bytes < self._passed_bytes and time.monotonic() < end:
             time.sleep(0.005)
 
-    def _run(self) -> None:
-        while True:
-            self._due.wait(WRITE_AFTER_SECONDS)
-            self._due.clear()
-            with self._adding:
-                lines, self._lines = self._lines, []
-            left = memoryview(b"".join(lines))
-            size = len(left) + len(lines) * LINE_BYTES
-            with suppress(OSError):  # the reader is gone, and there is no other place for the error
-                while left:
-                    left = left[os.write(self._descriptor, left) :]
-            with self._adding:
-                self._bytes -= size
+
+class Writer(QueueListener):
+    """Writes the lines of a queue to a file descriptor, those of a tenth of a second together.
+
+    Waking a thread and writing for each line would cost a request more than the line. There is no StreamHandler, since
+    `logging` takes the lock of each handler when the process ends, and would wait there for a reader that is blocked.
+    """
+
+    queue: SimpleQueue[bytes]
+    written_bytes = 0
+    """With LINE_BYTES for each line, and lines for which there was no reader."""
+
+    def __init__(self, lines: SimpleQueue[bytes], descriptor: int) -> None:
+        super().__init__(lines)
+        self._descriptor = descriptor
+
+    def handle(self, record: Any) -> None:
+        time.sleep(WRITE_AFTER_SECONDS)
+        lines = [record]
+        with suppress(Empty):
+            while True:
+                lines.append(self.queue.get_nowait())
+        left = memoryview(b"".join(lines))
+        size = len(left) + len(lines) * LINE_BYTES
+        with suppress(OSError):  # the reader is gone, and there is no other place for the error
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        self.written_bytes += size
+
+
+class Formatter(logging.Formatter):
+    """What both formats of lines share."""
+
+    def fields(self, record: logging.LogRecord) -> dict[str, Any]:
+        """The fields of a record, with its traceback as `exception`."""
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        if record.exc_info and record.exc_info[0] is not None:
+            return {**fields, "exception": self.formatException(record.exc_info)[-MAX_TRACEBACK_CHARACTERS:]}
+        return fields
+
+
+class JSONFormatter(Formatter):
+    """A record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage()[:MAX_MESSAGE_CHARACTERS],
+        }
+        line.update(self.fields(record))
+        try:
+            return orjson.dumps(line, option=orjson.OPT_UTC_Z).decode()
+        except TypeError:  # a text with half of a surrogate pair
+            texts = {name: str(value).encode("utf-8", "backslashreplace").decode() for name, value in line.items()}
+            return orjson.dumps(texts).decode()
+
+
+class TextFormatter(Formatter):
+    """A record as one line of text; a traceback follows on more lines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        clock = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
+        fields = self.fields(record)
+        parts = [clock, record.levelname.lower(), record.getMessage()[:MAX_MESSAGE_CHARACTERS]]
+        parts += [f"{name}={value}" for name, value in fields.items() if value is not None and name != "exception"]
+        lines = [" ".join(parts), *(fields["exception"].split("\n") if "exception" in fields else ())]
+        return "\n".join(map(escaped, lines))
+
+
+def escaped(text: str) -> str:
+    """A text without characters that a terminal obeys."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def handler(log_format: LogFormat) -> Handler:
     """The handler of a server, for `logging.config.dictConfig`."""
     is_text = sys.stderr.isatty() if log_format == "auto" else log_format == "text"
-    return Handler(sys.stderr.fileno(), text_line if is_text else json_line)
+    return Handler(sys.stderr.fileno(), TextFormatter() if is_text else JSONFormatter())
 
 
 def config(level: str, log_format: LogFormat) -> dict[str, Any]:
@@ -98,51 +147,7 @@ def config(level: str, log_format: LogFormat) -> dict[str, Any]:
     }
 
 
-def dropped() -> int:
-    """The number of lines that this process dropped."""
-    return sum(found.dropped for found in logging.getLogger().handlers if isinstance(found, Handler))
-
-
 def flush() -> None:
     """Write all lines; a process that ends by a signal does not do this by itself."""
     for found in logging.getLogger().handlers:
         found.flush()
-
-
-def json_line(record: logging.LogRecord) -> bytes:
-    """A record as one line of JSON."""
-    line = {
-        "time": datetime.fromtimestamp(record.created, UTC),
-        "level": record.levelname.lower(),
-        "logger": record.name,
-        "message": record.getMessage()[:MAX_MESSAGE_CHARACTERS],
-    }
-    line.update(_fields(record))
-    option = orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
-    try:
-        return orjson.dumps(line, option=option)
-    except TypeError:  # a text with half of a surrogate pair
-        return orjson.dumps({name: _encodable(str(value)) for name, value in line.items()}, option=option)
-
-
-def text_line(record: logging.LogRecord) -> bytes:
-    """A record as one line of text; a traceback follows on more lines."""
-    clock = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
-    fields = _fields(record)
-    trace = fields.get("exception")
-    parts = [clock, record.levelname.lower(), record.getMessage()[:MAX_MESSAGE_CHARACTERS]]
-    parts += [f"{name}={value}" for name, value in fields.items() if value is not None and name != "exception"]
-    line = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(parts))
-    return (_encodable(f"{line}\n{trace}" if trace else line) + "\n").encode()
-
-
-def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    fields: dict[str, Any] = getattr(record, "fields", {})
-    if record.exc_info and record.exc_info[0] is not None:
-        trace = logging.Formatter().formatException(record.exc_info)[-MAX_TRACEBACK_CHARACTERS:]
-        return {**fields, "exception": trace}
-    return fields
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,13 +1,15 @@
-"""Tracing: OpenTelemetry spans of requests, compiled queries and store calls; imported only if `CLADE_TRACES` is on.
+"""Tracing: OpenTelemetry spans of requests and store calls; imported only if `CLADE_TRACES` is on.
 
 OpenTelemetry's own variables configure the export, such as `OTEL_EXPORTER_OTLP_ENDPOINT`. Names and attributes are
 those of its stable semantic conventions for HTTP servers and databases. `url.query` is left out, since a query string
 may have secrets in variables, and so is the operation's name in the names of spans, since clients invent it.
+
+`opentelemetry-instrumentation-asgi` 0.66 is not used: it ends a span with the last byte of the response, before its
+reads and outcome are set, it records query strings, and it fails requests whose query string is not UTF-8.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from opentelemetry import propagate, trace
@@ -23,6 +25,7 @@ from opentelemetry.semconv.attributes import url_attributes as url
 from opentelemetry.semconv.attributes import user_agent_attributes as user_agent
 from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
 from opentelemetry.trace import Span, SpanKind, StatusCode
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.errors import INTERNAL, failure_of
@@ -73,7 +76,7 @@ class Tracing:
         async def traced(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http" or scope["path"].endswith(PROBES):
                 return await app(scope, receive, send)
-            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            headers = Headers(scope=scope)
             attributes = attributes_of(scope, headers)
             method, route = scope["method"], attributes.get(http.HTTP_ROUTE)
             name = method if method in METHODS else "HTTP"
@@ -84,22 +87,6 @@ class Tracing:
                 await app(scope, receive, send)
 
         return traced
-
-    @contextmanager
-    def span(
-        self, name: str, kind: SpanKind = SpanKind.INTERNAL, attributes: Mapping[str, str] | None = None
-    ) -> Iterator[None]:
-        """A span below the request's. It is not the current span, because its block may continue in another task."""
-        span = self._tracer.start_span(name, kind=kind, attributes=attributes)
-        try:
-            yield
-        except Exception as error:
-            if (failure := failure_of(error)) == INTERNAL:
-                span.record_exception(error)
-            finish(span, failure)
-            raise
-        finally:
-            span.end()
 
     def observe(self, info: RequestInfo) -> None:
         """Give the span of a finished request its outcome and its reads, and the log the id of its trace."""
@@ -137,8 +124,16 @@ class Tracing:
         self, name: str, attributes: Mapping[str, str], method: Callable[..., Awaitable[Any]]
     ) -> Callable[..., Awaitable[Any]]:
         async def call(*arguments: Any, **options: Any) -> Any:
-            with self.span(name, SpanKind.CLIENT, attributes):
+            span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
+            try:
                 return await method(*arguments, **options)
+            except Exception as error:
+                if (failure := failure_of(error)) == INTERNAL:
+                    span.record_exception(error)
+                finish(span, failure)
+                raise
+            finally:
+                span.end()
 
         return call
 

@@ -1,8 +1,7 @@
 """Content negotiation: the media type of a response by the Accept header (RFC 9110)."""
 
 from collections.abc import Sequence
-
-from store.bounded_cache import cached_function
+from functools import lru_cache
 
 JSON = "application/json"
 GRAPHQL = "application/graphql-response+json"
@@ -12,7 +11,7 @@ HTML = "text/html"
 EXACT, SUBTYPES, ANYTHING = 2, 1, 0
 
 
-@cached_function("media_types", 256, entry_bytes=1_500)
+@lru_cache(256)
 def choose(accept: str, offers: Sequence[str]) -> str | None:
     """The offer with the highest quality in the Accept header; None if it accepts none.
 
@@ -27,7 +26,7 @@ def choose(accept: str, offers: Sequence[str]) -> str | None:
     return best if ranks[best][0] > 0 else None
 
 
-@cached_function("media_types", 256, entry_bytes=1_500)
+@lru_cache(256)
 def is_json(content_type: str) -> bool:
     """Whether this Content-Type is JSON in UTF-8, the default charset."""
     media_type, parameters = parse(content_type)

@@ -11,6 +11,7 @@ from functools import partial
 from graphql import GraphQLError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from graph.asset_files import matches
 from graph.auth.authentication import Authenticator
 from graph.errors import (
     INTERNAL,
@@ -265,11 +266,6 @@ def wants_page(scope: Scope, accept: str) -> bool:
 def status_of(response: OperationResponse, media_type: str) -> int:
     """200 for an executed operation. A request error is 400, but 200 as `application/json`, as its clients expect."""
     return 200 if response.executed or media_type == JSON else 400
-
-
-def matches(tags: bytes, tag: bytes) -> bool:
-    """Whether If-None-Match has this entity tag, also as a weak one, as compressing proxies send it; `*` has all."""
-    return any(listed.strip().removeprefix(b"W/") in (tag, b"*") for listed in tags.split(b","))
 
 
 async def send_not_modified(send: Send, headers: Sequence[Header]) -> None:

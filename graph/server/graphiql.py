@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from functools import partial
-from importlib.resources import files
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -12,7 +12,7 @@ from starlette.routing import Route
 from graph.asset_files import AssetFiles
 from graph.hierarchies.example_queries import Example
 
-FILES = AssetFiles(files("graph.server") / "graphiql_assets")
+FILES = AssetFiles(Path(__file__).parent / "graphiql_assets")
 
 # graphiql 4 is the last to run under this policy: 5 needs inline styles and workers made of text.
 POLICY = (

@@ -11,7 +11,6 @@ from pathlib import Path
 from prometheus_client import Counter, Gauge, Histogram
 
 from graph.execution.operation import Execution
-from graph.observability import log_handler
 from graph.observability.request_info import RequestInfo
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.event_stream import EventStreams
@@ -44,7 +43,6 @@ CALLS = {
 }
 EVENTS = Counter("clade_events", "Events of subscriptions that were sent.")
 FOLLOW_UNITS = Counter("clade_follow_units", "DynamoDB read units of following the versions and changes of trees.")
-LOG_DROPPED = Counter("clade_log_dropped_lines", "Log lines that were dropped because the log was not read.")
 COMPILER_ERRORS = Counter("clade_compiler_errors", "Compiled queries that met an internal error.")
 GAUGES = {
     name: Gauge(f"clade_{name}", description, multiprocess_mode=mode)  # type: ignore[arg-type]  # a Literal
@@ -108,7 +106,6 @@ class GaugeSampler:
         GAUGES["followed_trees"].set(self.streams.follower.trees)
         self._count(EVENTS, self.streams.sent)
         self._count(FOLLOW_UNITS, self.streams.follower.reads.units)
-        self._count(LOG_DROPPED, log_handler.dropped())
         self._count(COMPILER_ERRORS, self.execution.compiler_errors)
         if self.writer is not None:
             GAUGES["writes_waiting"].set(self.writer.waiting)

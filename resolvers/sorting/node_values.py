@@ -10,11 +10,10 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
 from resolvers.access.redacted_node import RedactedNode
-from store.bounded_cache import cached_function
 from store.model.attributes import Attribute, Kind, Value
 from store.model.languages import lookup
 from store.model.records import Record
@@ -135,10 +134,10 @@ def _unmarked(text: str) -> str:
     return "".join([c for c in text if not unicodedata.combining(c)])
 
 
-_folded = cached_function("folded_texts", 10_000, entry_bytes=1_000)(_fold)
+_folded = lru_cache(10_000)(_fold)
 
 
-@cached_function("folded_texts", 4, entry_bytes=100_000)  # for all conditions on a node, which may take the same texts
+@lru_cache(4)  # for all conditions on a node, which may take the same texts
 def _folded_long(text: str) -> str:
     return _fold(_unmarked(text))
 

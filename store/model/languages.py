@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
-from store.bounded_cache import cached_function
 from store.errors import BadInput
 from store.text import quantity, shorten
 
@@ -40,7 +40,7 @@ def lookup(available: Collection[str], languages: Sequence[str]) -> str | None:
     return next((tag for tag in _candidates(tuple(languages)) if tag in available), None)
 
 
-@cached_function("languages", 256, entry_bytes=8_000)
+@lru_cache(256)
 def _candidates(languages: tuple[str, ...]) -> tuple[str, ...]:
     """The tags that requested ones stand for, the best first."""
     return tuple(found for tag in languages for found in _shortened(tag))

@@ -3,8 +3,8 @@
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
-from store.bounded_cache import cached_function
 from store.errors import BadPath
 from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Path, encode_segment, sort_key
 from store.text import shorten, shown
@@ -40,7 +40,7 @@ def _parse(text: str) -> Path | str:
 
 
 # Requests repeat paths, also wrong ones: one for each node of a long list.
-_parsed = cached_function("paths", 1_000, entry_bytes=4_500)(_parse)
+_parsed = lru_cache(1_000)(_parse)
 
 
 def format_path(path: Path) -> str:

@@ -7,9 +7,9 @@ runs of their own, and a word begins with each of their characters.
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import NamedTuple
 
-from store.bounded_cache import cached_function
 from store.errors import BadInput
 from store.text import quantity
 
@@ -45,7 +45,7 @@ def _fold(text: str) -> str:
     return "+".join(_WORD.findall(plain))
 
 
-_folded = cached_function("folded_words", 4_096, entry_bytes=1_000)(_fold)
+_folded = lru_cache(4_096)(_fold)
 
 
 def _without_marks(text: str) -> str:

@@ -7,10 +7,9 @@ around its middle through its farthest corner, which bounds its distance from a 
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import asin, atan, ceil, cos, dist, floor, hypot, log2, pi, radians, sin, sqrt, tan
 from typing import NamedTuple
-
-from store.bounded_cache import cached_function
 
 EARTH_KILOMETERS = 6371.0088  # mean radius
 LEVELS = 18  # of cells; those of the last are some 40 m wide
@@ -145,7 +144,7 @@ def _follows(before: Cell | None, one: Cell) -> bool:
     return before is not None and before.end == one.first and first_cell(before.first) == first_cell(one.first)
 
 
-@cached_function("cells", 32_768, entry_bytes=400)
+@lru_cache(32_768)
 def _circle_around(level: int, number: int) -> tuple[Vector, float]:
     """The middle of a cell, and the angle from there to its farthest corner."""
     column = row = 0

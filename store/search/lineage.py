@@ -13,10 +13,10 @@ those of all such nodes, the lineage in a search item leads to where its node is
 
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple, cast
 
-from store.bounded_cache import cached_function
 from store.model.items import Item
 from store.model.keys import MAX_SEGMENTS, Index, Key
 from store.model.ranges import KeyRange
@@ -28,7 +28,7 @@ Lineage = str
 """The hashes of the ids from the root to a node."""
 
 
-@cached_function("id_hashes", 8_192, entry_bytes=800)
+@lru_cache(8_192)
 def id_hash(node_id: str) -> str:
     """Six characters for an id; others may have the same, so what they find has to be verified."""
     return urlsafe_b64encode(blake2b(node_id.encode(), digest_size=5).digest()).decode()[:STEP]

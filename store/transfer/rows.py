@@ -1,10 +1,10 @@
 """Rows of a file, and the import plan: the nodes that the rows describe, by tree."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple, cast
 from uuid import uuid4
 
-from store.bounded_cache import cached_function
 from store.errors import BadInput, BadPath
 from store.model.attributes import Value
 from store.model.hierarchy import LEVEL_NAME, MAX_NAME_CHARACTERS, Hierarchy, Level, may_stand, misplaced
@@ -288,7 +288,7 @@ def _check_agreement(earlier: Node, node: Node) -> None:
             raise BadInput(f"{earlier} has the {name} {old} in row {earlier.number} already, not {new}.")
 
 
-@cached_function("segments", 1 << 16, entry_bytes=400)
+@lru_cache(1 << 16)
 def _encoded(segment: object) -> str:
     return encode_segment(checked_segment(segment))
 

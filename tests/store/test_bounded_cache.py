@@ -93,16 +93,3 @@ def test_usage_is_the_sum_of_all_caches_of_a_name() -> None:
     assert cache_usage()["test_usage"] == (300, 2)
     del second
     assert cache_usage()["test_usage"] == (200, 2)
-
-
-def test_a_function_is_called_once_for_equal_arguments_and_its_cache_is_counted() -> None:
-    calls = []
-
-    @bounded_cache.cached_function("test_function", 2, entry_bytes=100)
-    def double(text: str) -> str:
-        calls.append(text)
-        return text * 2
-
-    assert [double(text) for text in "aabca"] == ["aa", "aa", "bb", "cc", "aa"]
-    assert calls == ["a", "b", "c", "a"]
-    assert cache_usage()["test_function"] == (200, 1)

@@ -91,9 +91,11 @@ def test_files_are_compressed_for_who_takes_that(browser_client):
 @pytest.mark.parametrize("address", ["/", f"/explorer/static/{FILES.digest}/explorer.css"])
 def test_what_a_browser_has_is_not_sent_again(browser_client, address):
     tag = browser_client.get(address).headers["etag"]
-    again = browser_client.get(address, headers={"if-none-match": tag})
-    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
-    assert browser_client.get(address, headers={"if-none-match": '"other"'}).status_code == 200
+    for sent in (tag, f"W/{tag}", f'"other", {tag}', f'W/"other" ,W/{tag}', "*"):
+        again = browser_client.get(address, headers={"if-none-match": sent})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag), sent
+    for sent in ('"other"', 'W/"other", "another"', tag.strip('"')):
+        assert browser_client.get(address, headers={"if-none-match": sent}).status_code == 200, sent
 
 
 @pytest.mark.parametrize(
