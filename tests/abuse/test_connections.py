@@ -283,6 +283,17 @@ def warnings(server):
     ]
 
 
+async def test_a_stream_ends_with_its_connection_also_before_a_pipelined_request(start):
+    server = await start()
+    query = orjson.dumps({"query": 'subscription { changes(hierarchy: LOCATION, tree: "US") { cursor } }'})
+    with connected(server) as connection:
+        connection.sendall(post(query, more="accept: text/event-stream\r\n") + GET + b"\r\n")
+        assert connection.recv(12) == b"HTTP/1.1 200"
+    async with asyncio.timeout(PATIENCE):
+        while not any("events" in line for line in lines(server)):  # noqa: ASYNC110  # another process writes it
+            await asyncio.sleep(0.01)
+
+
 async def test_a_disconnect_at_any_moment_is_no_error(start):
     server = await start()
     sents = [post(), GET + b"\r\n", b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n", (GET + b"\r\n") * 8]
