@@ -217,7 +217,7 @@ async def test_a_body_is_asked_for_where_the_client_waits_for_that(start):
 
 
 async def test_connections_that_wait_for_their_client_are_closed_after_the_idle_time(start):
-    server = await start(limits={"IDLE_SECONDS": 1})
+    server = await start(limits={"IDLE_SECONDS": 3})
     with ExitStack() as opened:
         silent, in_head, between, in_rest = [opened.enter_context(connected(server)) for _ in range(4)]
         in_head.sendall(GET)
