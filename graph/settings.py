@@ -103,7 +103,7 @@ class Settings(BaseSettings):
     max_depth: int = Field(LimitValues.max_depth, ge=1)
     """Maximum depth of nested fields in a document; `edges`, `node`, `nodes` and introspection are not counted."""
     request_seconds: float = Field(LimitValues.request_seconds, gt=0)
-    """Maximum time to receive a request, and maximum time to execute it, in seconds."""
+    """Maximum time to receive the body of a request, and maximum time to execute it, in seconds."""
     cache_mb: int = Field(128, ge=0)
     """Memory for cached data per process, in MB: half of it for responses, a quarter each for decoded records and for
     pages of lists; 0 disables these caches. The store proves before each use that cached data is current."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import uvicorn
 
 from commands import interrupt
-from commands.serving.http_protocol import MAX_CONNECTIONS, ServerConfig
+from commands.serving.http_protocol import HTTPProtocol
 from commands.serving.workers import Workers
 from graph.auth.authentication import tokens_of
 from graph.auth.loopback import is_loopback
@@ -19,6 +19,7 @@ from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
 from graph.observability import log_handler
 from graph.observability.metrics_server import exported
+from graph.server.security_headers import MAX_CONNECTIONS
 from graph.settings import Settings, host_and_port
 from store.connect import open_store
 from store.engine.patience import REQUEST_PATIENCE
@@ -27,6 +28,7 @@ from store.store_url import SQLiteUrl, parse_store_url
 from store.text import quantity
 
 STORE_CHECK_SECONDS = 5.0
+IDLE_SECONDS = 75  # longer than proxies keep a connection: whoever closes it first may lose a request of the other
 MAX_UNACKNOWLEDGED_MILLISECONDS = 30_000  # of a client that does not read its response
 WORKERS_PER_PROCESSOR = 4
 OTHER_DESCRIPTORS = 512  # for the store, the log and the port, in addition to client connections
@@ -55,14 +57,15 @@ def start(host: str, port: int, workers: int) -> None:
     _print_examples(settings, host, port, example_queries(classes, samples))
     _raise_file_limit()
     with exported(settings.metrics, workers):
-        _run(_config(settings, host, port, workers), settings.drain_seconds)
+        _run(uvicorn_config(settings, host, port, workers), settings.drain_seconds)
 
 
-def _config(settings: Settings, host: str, port: int, workers: int) -> ServerConfig:
-    return ServerConfig(
+def uvicorn_config(settings: Settings, host: str, port: int, workers: int) -> uvicorn.Config:
+    return uvicorn.Config(
         "commands.serving.workers:worker_app",
-        max_body_bytes=settings.max_body_bytes,
-        head_seconds=settings.request_seconds,
+        http=HTTPProtocol,
+        ws="none",
+        timeout_keep_alive=IDLE_SECONDS,
         factory=True,
         host=host,
         port=port,

@@ -31,13 +31,6 @@ class RequestLog:
             logger.handle(RequestRecord(level, fields_of(info)))
 
 
-def log_rejected(client: tuple[str, int] | None, status: int, reason: str) -> None:
-    """Write the line of a request that was rejected while it was received; it has neither an id nor an operation."""
-    if logger.isEnabledFor(logging.INFO):
-        address = cut(client[0]) if client else None
-        logger.handle(RequestRecord(logging.INFO, {"status": status, "client": address, "reason": reason}))
-
-
 class RequestRecord(logging.LogRecord):
     """A request's log record, without code location, thread and process: finding those would double its cost."""
 

@@ -43,7 +43,7 @@ class RequestInfo:
     document: str | None = None
     codes: Sequence[str] = ()
     reason: str | None = None
-    """Why the credential was rejected, which the response does not say."""
+    """Why the credential was rejected, which the response does not say; or the message of another rejection."""
     events: int | None = None
     """The number of events that were sent for a subscription; None for every other request."""
     context: Any = None

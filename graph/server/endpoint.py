@@ -35,7 +35,7 @@ from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.content_negotiation import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_json
 from graph.server.event_stream import Connection, EventStreams, send_single
 from graph.server.request_parser import read_json, read_query_string
-from graph.server.response_sender import CLOSE, ResponseSender
+from graph.server.response_sender import CLOSE, NO_STORE, ResponseSender
 from graph.settings import Settings
 from resolvers.access.caller import Caller
 from store.bounded_cache import BoundedCache
@@ -45,8 +45,6 @@ ALLOWED = (b"allow", b"GET, HEAD, POST")
 ALLOWED_FOR_MUTATIONS = (b"allow", b"POST")
 # The response depends on the accepted media types, and on what the caller may see.
 VARY = (b"vary", b"accept, authorization")
-# Without this, caches between client and server may store responses, some even those of requests with a credential.
-NO_STORE = (b"cache-control", b"no-store")
 CONTENT_TYPES = {type_: (b"content-type", f"{type_}; charset=utf-8".encode()) for type_ in (GRAPHQL, JSON)}
 READS_HEADER = b"clade-reads"
 REPORTS = {b"1": 1, b"2": TRACED}

@@ -2,21 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graph.errors import BAD_REQUEST, UNAVAILABLE, UNCERTAIN, UNCERTAIN_HINT
+from graph.errors import UNAVAILABLE, UNCERTAIN, UNCERTAIN_HINT
 from graph.observability.request_info import KEY, REQUEST_ID, STATUS_CLIENT_CLOSED, RequestInfo
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.response_sender import CLOSE, send_error
 
 PROBES = frozenset({"/healthz", "/readyz"})
 """Paths that load balancers request every few seconds; these requests are not observed."""
-
-SINGLE = ("Authorization", "Content-Type", "Host", "Origin")
-"""Headers that a request may have once: of two, a proxy might read one and Clade the other."""
 
 Observer = Callable[[RequestInfo], None]
 
@@ -34,9 +30,6 @@ class RequestObserver:
             await self._app(scope, receive, send)
             return
         info = scope[KEY] = RequestInfo.of(scope)
-        app = self._app
-        if len(info.headers) < len(scope["headers"]) and (name := repeated(scope["headers"])):
-            app = partial(send_repeated, name)
 
         def send_with_id(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
@@ -48,7 +41,7 @@ class RequestObserver:
             return send(message)
 
         try:
-            await app(scope, receive, send_with_id)
+            await self._app(scope, receive, send_with_id)
         except asyncio.CancelledError:  # the time for running requests is over
             if info.status == STATUS_CLIENT_CLOSED:
                 info.codes = (UNAVAILABLE,)
@@ -61,14 +54,3 @@ class RequestObserver:
                 info.seconds = time.perf_counter() - info.started
                 for observer in self._observers:
                     observer(info)
-
-
-async def send_repeated(name: str, scope: Scope, receive: Receive, send: Send) -> None:
-    """ASGI application that answers 400 to a request which repeats this header."""
-    await send_error(send, 400, f"The request has more than one {name} header; send one.", BAD_REQUEST, [CLOSE])
-
-
-def repeated(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """The first of the SINGLE headers that a request repeats."""
-    names = [name for name, _ in headers]
-    return next((single for single in SINGLE if names.count(single.lower().encode()) > 1), None)

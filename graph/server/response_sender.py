@@ -10,6 +10,8 @@ from starlette.types import Send
 from graph.errors import Header, error_body
 
 CLOSE: Header = (b"connection", b"close")
+NO_STORE: Header = (b"cache-control", b"no-store")
+"""Without this, caches between client and server may store responses, some even those of requests with a credential."""
 
 PIECE_BYTES = 262_144  # uvicorn waits until most of a piece is sent before it accepts the next
 MAX_BYTES = 128_000_000  # of all bodies being sent
@@ -71,6 +73,6 @@ async def send_error(
 ) -> None:
     """Send a whole response with one error and no data, for a request that does not reach the endpoint."""
     body = error_body(message, code, extensions)
-    start = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body)), *headers]
-    await send({"type": "http.response.start", "status": status, "headers": start})
+    start = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body)), NO_STORE]
+    await send({"type": "http.response.start", "status": status, "headers": [*start, *headers]})
     await send({"type": "http.response.body", "body": body})

@@ -1,12 +1,14 @@
-"""Security headers of all responses, and the check of the Host header on loopback addresses."""
+"""Security headers of all responses, and errors for requests that the application does not see."""
 
 from collections.abc import Awaitable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.auth.loopback import has_loopback_host, listens_on_loopback
+from graph.errors import OVERLOADED, RequestRejected
 from graph.observability.request_info import KEY, RequestInfo
-from graph.server.response_sender import send_error
+from graph.server.concurrency_limit import RETRY_AFTER
+from graph.server.response_sender import CLOSE, send_error
 from store.errors import Forbidden
 
 POLICY = b"content-security-policy"
@@ -20,14 +22,32 @@ HEADERS = [
 ]
 HEADERS_AND_POLICY = [*HEADERS, (POLICY, b"default-src 'none'; frame-ancestors 'none'")]
 
+MAX_CONNECTIONS = 4_096  # of one process, far above the requests that it can answer at a time; each takes a descriptor
+MAX_HEAD_BYTES = 65_536
+
+REJECTED = "clade.rejected"
+"""The key in the ASGI scope of the status of a request that the server could not read; None for all others."""
+
+SINGLE = ("Authorization", "Content-Type", "Host", "Origin")
+"""Headers that a request may have once: of two, a proxy might read one and Clade the other."""
+
 WRONG_HOST = (
     "Invalid Host header; use localhost or 127.0.0.1. For a proxy on this machine set CLADE_PRODUCTION=1, or have "
     "it send Host: localhost."
 )
 
 
+_HEAD_TOO_LARGE = f"The request head is larger than {MAX_HEAD_BYTES:,} bytes; send the query in the body of a POST."
+_TOO_MANY = f"The server has its maximum of {MAX_CONNECTIONS:,} connections; retry later."
+_UNREADABLE = {
+    400: RequestRejected(400, "The request is not valid HTTP/1.1.", CLOSE),
+    431: RequestRejected(431, _HEAD_TOO_LARGE, CLOSE),
+    503: RequestRejected(503, _TOO_MANY, CLOSE, RETRY_AFTER, code=OVERLOADED),
+}
+
+
 class SecurityHeaders:
-    """ASGI middleware that adds the headers to all responses, including errors.
+    """ASGI middleware in RequestObserver that adds the headers to all responses, including errors.
 
     A response keeps its own content security policy; without one it may load nothing. With `check_hosts`, requests at a
     loopback address whose Host header names another host are answered by 403: a web page can have its own name resolved
@@ -52,8 +72,20 @@ class SecurityHeaders:
                 message["headers"] = [*headers, *added]
             return send(message)
 
-        if self._check_hosts and listens_on_loopback(scope):
-            info: RequestInfo = scope[KEY]  # of RequestObserver, which has rejected a second Host header
-            if not has_loopback_host(info.headers):
-                return send_error(send_with_headers, 403, WRONG_HOST, Forbidden.code)
+        info: RequestInfo = scope[KEY]
+        if (rejected := self._rejection(scope, info)) is not None:
+            info.codes, info.reason = (rejected.code,), str(rejected)
+            return send_error(send_with_headers, rejected.status, str(rejected), rejected.code, rejected.headers)
         return self._app(scope, receive, send_with_headers)
+
+    def _rejection(self, scope: Scope, info: RequestInfo) -> RequestRejected | None:
+        if (status := scope.get(REJECTED)) is not None:
+            return _UNREADABLE[status]
+        if len(info.headers) < len(scope["headers"]):
+            names = [name for name, _ in scope["headers"]]
+            for single in SINGLE:
+                if names.count(single.lower().encode()) > 1:
+                    return RequestRejected(400, f"The request has more than one {single} header; send one.", CLOSE)
+        if self._check_hosts and listens_on_loopback(scope) and not has_loopback_host(info.headers):
+            return RequestRejected(403, WRONG_HOST, code=Forbidden.code)
+        return None

@@ -8,12 +8,15 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
+from commands.serving.http_protocol import HTTPProtocol
+from commands.serving.server import uvicorn_config
 from graph.settings import Settings
 from store.dynamodb.iam_policy import ACTIONS, Use
 from tests.cloudformation import findings
 from tests.deploy.templates import (
     DEPLOY,
     ECS,
+    KUBERNETES,
     LAMBDA,
     TABLE,
     function_environment,
@@ -130,6 +133,16 @@ def test_servers_drain_until_their_balancer_has_seen_it() -> None:
     assert float(task_environment()["CLADE_DRAIN_SECONDS"]) > seen
     probe = pod()["containers"][0]["readinessProbe"]
     assert float(pod_environment()["CLADE_DRAIN_SECONDS"]) > probe["periodSeconds"] * probe["failureThreshold"]
+
+
+def test_servers_keep_idle_connections_longer_than_their_balancers() -> None:
+    config = uvicorn_config(Settings(), "127.0.0.1", 8000, 1)
+    assert (config.http, config.timeout_keep_alive) == (HTTPProtocol, 75)
+    attributes = template("ecs.yaml")["Resources"]["LoadBalancer"]["Properties"]["LoadBalancerAttributes"]
+    (balancer,) = [int(one["Value"]) for one in attributes if one["Key"] == "idle_timeout.timeout_seconds"]
+    assert 5 < balancer < config.timeout_keep_alive
+    for file in (ECS, KUBERNETES, ROOT / "docs/deploy.md", ROOT / "docs/operation.md", ROOT / "docs/security.md"):
+        assert f"{config.timeout_keep_alive} s" in file.read_text(), file
 
 
 # -- containers --------------------------------------------------------------------------------------------------------

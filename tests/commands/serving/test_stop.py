@@ -153,8 +153,10 @@ async def test_a_cancelled_mutation_has_an_unknown_outcome(tmp_path):
 
 
 @pytest.mark.thorough
-def test_ctrl_c_stops_a_server_at_once(tmp_path, demo_store):
-    with served(tmp_path, demo_store, CLADE_DRAIN_SECONDS="600") as (_, process):
+def test_ctrl_c_stops_a_server_at_once_also_with_idle_connections(tmp_path, demo_store):
+    settings = {"CLADE_DRAIN_SECONDS": "600", "CLADE_STOP_SECONDS": "600"}
+    with served(tmp_path, demo_store, **settings) as (url, process), httpx.Client() as client:
+        assert client.get(f"{url}/healthz").status_code == 200
         process.send_signal(signal.SIGINT)
         process.wait(START_SECONDS)
 
