@@ -44,7 +44,7 @@ def measured(store: str, seconds: float) -> Iterator[list[str]]:
                 large = threads.submit(load_of, server, LARGE, 1, seconds)
                 yield _row(f"small beside a large one, {name}", load_of(server, SMALL, CONNECTIONS, seconds))
                 yield _row(f"the large one, {name}", large.result())
-        with servers.clade("", store, writes="on", request_seconds=600).process as server:
+        with servers.clade("", store, writes="on").process as server:
             for name, mutation in WRITES.items():
                 # Small requests in windows of some seconds until the write has ended; the worst window counts.
                 write, windows = threads.submit(written, server, mutation), []

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import places, servers
-from bench.measurement import MAIN, ExpectedData, Schedule, measure, middle, ratio
+from bench.measurement import ExpectedData, Schedule, cpu, measure, middle, ratio
 from bench.places import COUNTRY_NODES
 from bench.processes import CHECKOUT
 from bench.queries import PLACES, Query
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
                     running.enter_context(server.process)
                 results = measure(started, queries, expected, Schedule(options.seconds, options.rounds), print)
             for query in queries:
-                runs = [results[name, query.name, MAIN] for name in names]
+                runs = [cpu(results, name, query.name) for name in names]
                 ratios = [f"{ratio(runs[0], other):.3f} ×" for other in runs[1:]]
                 rows.append([f"{query.name}, {query.what}", way, *(number(middle(one).cpu) for one in runs), *ratios])
     head = ["CPU ms a request", "way", *names, *(f"{name} / {names[0]}" for name in names[1:])]

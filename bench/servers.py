@@ -21,9 +21,9 @@ CLADE = (sys.executable, "-c", "from commands.main import run; run()")
 _WITHOUT_RESPONSES = """
 import graph.app
 from commands.main import run
-from graph.execution.response_cache import ResponseCache
 
-graph.app.ResponseCache = lambda max_bytes: ResponseCache(0)
+cache = graph.app.ResponseCache
+graph.app.ResponseCache = lambda max_bytes: cache(0)
 run()
 """
 

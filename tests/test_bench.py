@@ -52,6 +52,12 @@ def dynoxide() -> None:
         pytest.skip(str(missing))
 
 
+@pytest.fixture
+def small(monkeypatch) -> None:
+    """Generated places instead of the real ones, which take a minute to import."""
+    monkeypatch.setattr(places, "real", lambda min_population: TREE)
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> str:
     folder = tmp_path_factory.mktemp("bench")
@@ -128,17 +134,18 @@ def test_small_queries_are_measured_beside_large_ones_and_writes():
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures("dynoxide")
+@pytest.mark.usefixtures("dynoxide", "small")
 def test_an_import_is_measured_beside_inserts_of_the_rows_that_result():
-    rows = rows_of(importing.main(["--inhabitants", "15000", "--rounds", "1", "--engine-nodes", "300"]))
+    rows = rows_of(importing.main(["--rounds", "2", "--engine-nodes", "300"]))
     names = ["Clade, import", "Clade, the same again", "INSERTs of the same rows", "Clade, into DynamoDB"]
     assert [row[0] for row in rows if len(row) == 4 and row[1] != "seconds"] == names * 2
     assert all(float(row[2]) > 0 for row in rows if row[0] in names)
 
 
 @pytest.mark.thorough
+@pytest.mark.usefixtures("small")
 def test_searches_of_random_texts_are_measured():
-    rows = rows_of(search.main(["--inhabitants", "15000", "--texts", "5"]))[1:]
+    rows = rows_of(search.main(["--texts", "5"]))[1:]
     assert [row[1] for row in rows] == ["read units", "rounds", "CPU ms"]
     assert all(float(one) > 0 for row in rows for one in row[2:])
 
@@ -175,6 +182,15 @@ def test_installed_peers_return_the_expected_data(request, tmp_path):
 def test_the_error_of_a_process_that_ends_has_its_output():
     with pytest.raises(Silent, match="no such thing"), Process(("sh", "-c", "echo no such thing"), "tcp://127.0.0.1:1"):
         pass
+
+
+@pytest.mark.thorough
+def test_real_places_are_in_the_order_of_a_tree_with_unique_ids():
+    tree = places.real(places.POPULATIONS[-1])
+    assert len(tree) > 20_000
+    assert len({place.id for place in tree}) == len({place.path for place in tree}) == len(tree)
+    assert [place.path for place in tree] == sorted(place.path for place in tree)
+    assert {place.path[:-1] for place in tree} - {()} <= {place.path for place in tree}
 
 
 def test_a_folder_without_code_is_rejected(tmp_path, capsys):
