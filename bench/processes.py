@@ -2,10 +2,11 @@
 
 import contextlib
 import os
+import random
 import re
+import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
@@ -13,14 +14,13 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 CHECKOUT = Path(__file__).parent.parent
 START_SECONDS = 120.0
 STOP_SECONDS = 10.0
 ANSWER_SECONDS = 120.0
 JSON_BOTH_WAYS = {"content-type": "application/json", "accept": "application/json"}
-CLADE = (sys.executable, "-c", "from commands.main import run; run()")
 
 
 class Silent(Exception):
@@ -36,14 +36,26 @@ class Process:
     """Its URL."""
     environment: Mapping[str, str] = field(default_factory=dict)
     directory: Path = CHECKOUT
+    start_seconds: float = 0.0
+    """The time from the command to the first response."""
     _process: subprocess.Popen[bytes] | None = None
-    _output: Any = None
 
     def __enter__(self) -> Self:
         """Start it and wait for any response; raises Silent if none comes."""
-        self.start()
-        with self._ended_on_failure():
-            self.wait()
+        began = time.monotonic()
+        with tempfile.TemporaryFile() as output:
+            self._process = subprocess.Popen(
+                self.command, cwd=self.directory, env={**os.environ, **self.environment},
+                stdout=output, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            with self._ended_on_failure():
+                while not answers(self.url):
+                    if time.monotonic() > began + START_SECONDS or self._process.poll() is not None:
+                        output.seek(0)
+                        written = output.read()[-2000:].decode(errors="replace")
+                        raise Silent(f"{' '.join(self.command[:4])} does not answer. It wrote: {written}")
+                    time.sleep(0.01)
+        self.start_seconds = time.monotonic() - began
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -57,25 +69,10 @@ class Process:
             self._process.wait(STOP_SECONDS)
         self._process = None
 
-    def start(self) -> None:
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - the process writes to it until its end
-        self._process = subprocess.Popen(
-            self.command, cwd=self.directory, env={**os.environ, **self.environment},
-            stdout=self._output, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-
-    def wait(self, *, pause: float = 0.05) -> None:
-        end = time.monotonic() + START_SECONDS
-        while not answers(self.url):
-            if time.monotonic() > end or self._running.poll() is not None:
-                self._output.seek(0)
-                written = self._output.read()[-2000:].decode(errors="replace")
-                raise Silent(f"{' '.join(self.command[:4])} does not answer. It wrote: {written}")
-            time.sleep(pause)
-
     @property
     def pid(self) -> int:
-        return self._running.pid
+        assert self._process is not None, "The process is not started."
+        return self._process.pid
 
     def cpu_seconds(self) -> float:
         """User and system time so far, of all threads of the process and its children that have not ended."""
@@ -87,17 +84,6 @@ class Process:
         found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
         return int(found[1]) / 1024 if found else 0.0
 
-    def memory_mb(self) -> float:
-        """Resident memory of the process itself."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
-        return int(found[1]) / 1024 if found else 0.0
-
-    @property
-    def _running(self) -> subprocess.Popen[bytes]:
-        assert self._process is not None, "The process is not started."
-        return self._process
-
     @contextlib.contextmanager
     def _ended_on_failure(self) -> Iterator[None]:
         try:
@@ -105,6 +91,27 @@ class Process:
         except BaseException:
             self.__exit__()
             raise
+
+
+def engine(file: Path | None = None) -> Process:
+    """dynoxide, a local DynamoDB with its tables in memory or in a file. Raises Silent where it is not installed."""
+    npm = CHECKOUT / "tests" / "node_modules" / "@dynoxide" / "linux-x64" / "dynoxide"
+    binary = os.environ.get("CLADE_TEST_DYNOXIDE") or str(npm)
+    if not shutil.which(binary):
+        raise Silent(
+            "There is no DynamoDB engine; run `npm install` in tests, or name dynoxide in CLADE_TEST_DYNOXIDE."
+        )
+    port = free_port()
+    kept = ("--db-path", str(file)) if file else ()
+    return Process((binary, "serve", "--host", "127.0.0.1", "--port", str(port), *kept), f"http://127.0.0.1:{port}")
+
+
+def free_port() -> int:
+    """A free port below those that Linux gives to clients, which might take it before the server starts."""
+    while True:
+        port = random.randrange(10_000, 20_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def run(*command: str, environment: Mapping[str, str] | None = None, directory: Path = CHECKOUT) -> None:
@@ -119,12 +126,10 @@ def run(*command: str, environment: Mapping[str, str] | None = None, directory: 
         raise Silent(f"{' '.join(command[:4])} failed. It wrote: {written}")
 
 
-def ask(
-    url: str, sent: bytes, *, seconds: float = ANSWER_SECONDS, headers: Mapping[str, str] = JSON_BOTH_WAYS
-) -> bytes:
+def ask(url: str, sent: bytes, headers: Mapping[str, str] = JSON_BOTH_WAYS) -> bytes:
     """The body of the response to a POST of JSON."""
     request = urllib.request.Request(url, sent, dict(headers))
-    with urllib.request.urlopen(request, timeout=seconds) as answer:
+    with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
         found: bytes = answer.read()
         return found
 

@@ -1,17 +1,12 @@
-"""Results as tables in Markdown, and as a JSON file for the chart."""
+"""Results as tables in Markdown."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-import orjson
-
-from bench.growth import SIZES
-from bench.measurement import MAIN, Figures, Results, cpu, ratio
+from bench.measurement import MAIN, Results, cpu, middle, ratio
 from bench.queries import MENU, PLACES, Query
-from bench.servers import DYNAMODB, HITS, IN_MEMORY, ON_DYNAMODB, SQLITE, STATIC, STOCK
+from bench.servers import DYNAMODB, HITS, IN_MEMORY, ON_DYNAMODB, SQLITE, STATIC, Server
 
 
 @dataclass(frozen=True)
@@ -32,42 +27,25 @@ TARGETS = (
     Target("breadcrumb, SQLite, against Mercurius in memory", ("Q1",), SQLITE, IN_MEMORY, 1 / 3, 1 / 2),
     Target("nested and flat, DynamoDB, against Mercurius there", ("Q3", "Q4"), DYNAMODB, ON_DYNAMODB, 4, 10),
     Target("breadcrumb and children, DynamoDB, against the same", ("Q1", "Q2"), DYNAMODB, ON_DYNAMODB, 1, 2),
-    Target("the whole taxonomy, SQLite, against stock Strawberry", ("Q5",), SQLITE, STOCK, 40, 100),
 )
 HITS_TARGET, HITS_MOONSHOT = 0.6, 0.85  # of the requests a second of static bytes
-GROWTH_TARGET = 1.3  # times the processor time in the smallest store
 
 
-@dataclass
+@dataclass(frozen=True)
 class Report:
     """The results of one run of `python -m bench`."""
 
     data: str
     results: Results
-    memory_mb: Mapping[str, float] = field(default_factory=dict)
-    start_seconds: float = math.nan
+    servers: Sequence[Server]
 
     def markdown(self) -> str:
         queries = [one for one in (*PLACES, MENU) if any(one.name == name for _, name, _ in self.results)]
-        parts = [f"## {self.data}", *[self._table(query) for query in queries], self._targets()]
-        if self.memory_mb:
-            rows = [[name, f"{size:.0f}"] for name, size in self.memory_mb.items()]
-            parts.append(table(["server", "peak memory, MB"], rows))
-        if not math.isnan(self.start_seconds):
-            parts.append(f"From the command to the first response: {self.start_seconds:.2f} s.")
+        processes = [(server.name, server.process) for server in self.servers]
+        rows = [[name, f"{one.peak_mb():.0f}", number(one.start_seconds)] for name, one in processes]
+        ends = table(["server", "peak memory, MB", "from the command to the first response, s"], rows)
+        parts = [f"## {self.data}", *[self._table(query) for query in queries], self._targets(), ends]
         return "\n\n".join(part for part in parts if part)
-
-    def write(self, file: Path) -> None:
-        results = [[*key, asdict(figures)] for key, figures in self.results.items()]
-        content: dict[str, Any] = {"data": self.data, "results": results}
-        content |= {"memory_mb": self.memory_mb, "start_seconds": self.start_seconds}
-        file.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
-
-    @classmethod
-    def read(cls, file: Path) -> "Report":
-        content: dict[str, Any] = orjson.loads(file.read_bytes())
-        results = {(server, name, count): Figures(**figures) for server, name, count, figures in content["results"]}
-        return cls(content["data"], results, content["memory_mb"], content["start_seconds"] or math.nan)
 
     def _table(self, query: Query) -> str:
         counts = sorted({count for _, name, count in self.results if name == query.name})
@@ -79,20 +57,21 @@ class Report:
         for server in servers:
             row = [server, self._cpu(server, query)]
             for count in counts:
-                found = self.results.get((server, query.name, count))
+                runs = self.results.get((server, query.name, count))
+                found = middle(runs) if runs else None
                 row += [number(found.requests_a_second), number(found.p50), number(found.p99)] if found else ["–"] * 3
             rows.append(row)
         return f"**{query.name}, {query.what}**\n\n{table(head, rows)}"
 
     def _cpu(self, server: str, query: Query) -> str:
-        found = cpu(self.results, server, query.name)
-        assert found, "a table has only servers that were measured"
+        found = middle(cpu(self.results, server, query.name))
         return number(found.cpu) + (f" + {number(found.cpu_behind)} of PostgreSQL" if found.cpu_behind else "")
 
     def _targets(self) -> str:
         rows = []
         for target in TARGETS:
-            found = [ratio(self.results, name, target.ours, target.theirs) for name in target.queries]
+            runs = [[cpu(self.results, one, name) for one in (target.ours, target.theirs)] for name in target.queries]
+            found = [ratio(*some) for some in runs]
             if not any(map(math.isnan, found)):
                 limits = [f"{number(target.target)} ×", f"{number(target.moonshot)} ×"]
                 rows.append([target.what, *limits, times(found), verdict(found, target.target, target.moonshot)])
@@ -108,18 +87,8 @@ class Report:
         for query in (*PLACES, MENU):
             mine, floor = (self.results.get((name, query.name, MAIN)) for name in (HITS, STATIC))
             if mine and floor:
-                found.append(mine.requests_a_second / floor.requests_a_second)
+                found.append(middle(mine).requests_a_second / middle(floor).requests_a_second)
         return found
-
-
-def growth_markdown(results: Results) -> str:
-    """Processor time in stores of each size, and the ratio of the largest to the smallest."""
-    rows = []
-    for query in PLACES:
-        found = [results[f"{size:,} nodes", query.name, MAIN].cpu for size in SIZES]
-        rows.append([f"{query.name}, {query.what}", *map(number, found), f"{found[-1] / found[0]:.2f} ×"])
-    head = ["CPU ms a request", *[f"{size:,} nodes" for size in SIZES], f"at most {GROWTH_TARGET} ×"]
-    return f"## Growth\n\n{table(head, rows)}"
 
 
 def verdict(found: Iterable[float], target: float, moonshot: float) -> str:

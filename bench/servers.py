@@ -1,29 +1,29 @@
-"""Servers of the benchmark, each one process."""
+"""Servers of the benchmark, each one process, and the stores that they serve."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.processes import CHECKOUT, CLADE, Process
+from bench import processes
+from bench.processes import CHECKOUT, Process, free_port
 from bench.queries import MENU, PLACES, Query
-from tests.engines import free_port
 
 SQLITE, NO_CACHE = "Clade, SQLite", "Clade, SQLite, no cache"
 HITS, DYNAMODB = "Clade, hits", "Clade, DynamoDB"
-STATIC, STOCK = "static bytes", "stock Strawberry"
+STATIC = "static bytes"
 IN_MEMORY, ON_DYNAMODB, POSTGRES = "Mercurius, memory", "Mercurius, DynamoDB", "PostGraphile"
 
 ANY_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
-
+CLADE = (sys.executable, "-c", "from commands.main import run; run()")
 
 # No setting disables the cached responses alone, but a benchmark sends the same few requests again and again.
 _WITHOUT_RESPONSES = """
 import graph.app
 from commands.main import run
-from graph.execution.response_cache import ResponseCache
 
-graph.app.ResponseCache = lambda max_bytes: ResponseCache(0)
+cache = graph.app.ResponseCache
+graph.app.ResponseCache = lambda max_bytes: cache(0)
 run()
 """
 
@@ -48,35 +48,38 @@ def clade(
     *,
     queries: Sequence[Query] = PLACES,
     checkout: Path = CHECKOUT,
-    workers: int = 1,
     responses: bool = False,
     **settings: float | str,
 ) -> Server:
-    """`clade serve` of a checkout, which caches responses only with `responses`; several workers always do."""
+    """`clade serve` of a checkout, which caches responses only with `responses`."""
     port = free_port()
     given = {"drain_seconds": 0} | settings
     variables = {f"CLADE_{key.upper()}": str(value) for key, value in given.items()}
     program = CLADE if responses else (sys.executable, "-c", _WITHOUT_RESPONSES)
-    command = (*program, "serve", "--port", str(port), "--workers", str(workers))
     # As the others, none of which writes a line for each request.
     environment = {"CLADE_STORE": store, "CLADE_LOG_LEVEL": "warning", **variables, **ANY_CREDENTIALS}
+    command = (*program, "serve", "--port", str(port))
     return Server(name, Process(command, f"http://127.0.0.1:{port}/graphql", environment, checkout), queries)
 
 
-def stock(store: str, queries: Sequence[Query]) -> Server:
-    return Server(STOCK, _uvicorn("bench.stock:app", "/graphql", {"CLADE_STORE": store}), queries)
-
-
 def static(answers: Path) -> Server:
-    """A server of the files of a directory, which exist before it starts."""
-    return Server(STATIC, _uvicorn("bench.static:app", "", {"BENCH_ANSWERS": str(answers)}), (*PLACES, MENU))
-
-
-def _uvicorn(app: str, path: str, environment: Mapping[str, str]) -> Process:
-    """A server with the settings that `clade serve` has."""
+    """A server of the files of a directory, which exist before it starts, with the settings of `clade serve`."""
     port = free_port()
     command = (
-        sys.executable, "-m", "uvicorn", app, "--factory", "--host", "127.0.0.1", "--port", str(port),
+        sys.executable, "-m", "uvicorn", "bench.static:app", "--factory", "--host", "127.0.0.1", "--port", str(port),
         "--log-level", "warning", "--no-access-log", "--no-server-header", "--interface", "asgi3",
     )  # fmt: skip
-    return Process(command, f"http://127.0.0.1:{port}{path}", environment)
+    process = Process(command, f"http://127.0.0.1:{port}", {"BENCH_ANSWERS": str(answers)})
+    return Server(STATIC, process, (*PLACES, MENU))
+
+
+def table(name: str, engine_url: str) -> str:
+    """The URL of a table, by the URL of an engine or of a proxy before it."""
+    return f"dynamodb://{name}?region=eu-west-1&endpoint={engine_url}"
+
+
+def fill(store: str, *, checkout: Path = CHECKOUT, **files: Path) -> None:
+    """Create the table of a store, and import a file into each of the named hierarchies."""
+    environment = {"CLADE_STORE": store, **ANY_CREDENTIALS}
+    for command in (("table", "create"), *(("import", name, str(file)) for name, file in files.items())):
+        processes.run(*CLADE, *command, environment=environment, directory=checkout)

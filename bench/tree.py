@@ -3,7 +3,6 @@
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from bench.places import Place
@@ -62,9 +61,9 @@ def _objects(places: Iterable[Place], names: str, identify: Identify) -> list[di
     return [{"id": identify(one), **{name: getattr(one, name) for name in names.split()}} for one in places]
 
 
-def menu(taxonomy: Path) -> list[dict[str, Any]]:
+def menu(taxonomy: str) -> list[dict[str, Any]]:
     """The expected `categories`, from the lines of a taxonomy such as `A > B > C`."""
-    lines = [line for line in taxonomy.read_text("utf-8").splitlines() if line and not line.startswith("#")]
+    lines = [line for line in taxonomy.splitlines() if line and not line.startswith("#")]
     return _menu_below((), sorted(tuple(line.split(" > ")) for line in lines), MENU_LEVELS)
 
 

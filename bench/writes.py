@@ -1,129 +1,117 @@
-"""Benchmark of writes, single nodes and large moves: python -m bench.writes [NODES].
+"""Benchmark of writes by `clade serve`, single nodes and large moves: python -m bench.writes --help.
 
-On a new SQLite file with durable commits; with an engine (CLADE_TEST_DYNOXIDE, or npm's @dynoxide/linux-x64 in tests/)
-all of it goes to a local DynamoDB as well.
+On a new SQLite file with durable commits, and on a local DynamoDB where dynoxide is installed. Processor time is that
+of the server, without the engine's. Elapsed times of large moves include their waits for running requests.
 """
 
-import asyncio
+import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from store.background_moves.timing import MoveTiming
-from store.connect import open_store
-from store.edits.create_update import Create, Update
-from store.edits.delete import Delete, Policy
-from store.edits.move import Move
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.transfer.load import LoadResult, load
-from store.transfer.rows import ImportPlan, Part, Row
-from store.writer.writer import Writer
-from tests import engines
-from tests.hierarchies import CATEGORY
+import orjson
 
-NODES = 10_000
-SINGLE = 1_000
-CLIENTS = 32
-SIDE = 100  # children of each node that has any
+from bench import clients, places, processes
+from bench.checkouts import Checkout, add_options, checkouts
+from bench.places import Place
+from bench.processes import Process, Silent, ask
+from bench.report import number, table
 
-
-def tree(nodes: int) -> ImportPlan:
-    """About so many nodes in two levels below one root, and a second root as the target of moves."""
-    plan = ImportPlan(CATEGORY)
-    paths = [("other",), ("root",), *[("root", f"c{n}") for n in range(nodes // (SIDE + 1))]]
-    paths += [(*path, f"p{n}") for path in paths if len(path) == 2 for n in range(SIDE)]
-    for number, path in enumerate(paths):
-        plan.take(Row(number, path, [Part("CATEGORY")]))
-    return plan
+NODES, SINGLE, CLIENTS = 10_000, 1_000, 32
+POLL_SECONDS, MOVE_SECONDS = 0.05, 3600.0
+REQUEST_SECONDS = 5  # and some more is what large moves wait for running requests
+OTHER = Place(("OTHER",), "COUNTRY", "Other", "OTHER")
+CREATE = """mutation($key: String!) {
+  createLocation(parent: "OTHER", key: $key, name: "A city", attributes: {city: {}}) { node { path } } }"""
+UPDATE = "mutation($path: Path!, $key: String!) { updateLocation(path: $path, name: $key) { node { path } } }"
+LARGE = {
+    "renamed": 'mutation { renameLocation(path: "L0000/L0000-00", key: "renamed") { move { id } } }',
+    "moved to another tree": 'mutation { moveLocation(path: "L0000/renamed", to: "OTHER") { move { id } } }',
+    "deleted": 'mutation { deleteLocation(path: "OTHER/renamed", policy: CASCADE) { move { id } } }',
+}
+MOVES = "{ moves(hierarchy: LOCATION, first: 1) { state nodes } }"
+HEAD = ("store", "server", "nodes", "seconds", "nodes a second", "CPU ms a node")
 
 
-class Clock:
-    """Elapsed time since its creation, and the CPU time of this process in it, without the engine's."""
-
-    def __init__(self) -> None:
-        self._began, self._cpu = time.perf_counter(), time.process_time()
-
-    def rate(self, count: int, what: str) -> str:
-        seconds, cpu = time.perf_counter() - self._began, time.process_time() - self._cpu
-        return f"{count / seconds:,.0f} nodes {what}/s ({1000 * cpu / count:.2f} ms of CPU each)"
-
-
-async def single(name: str, store: Store, count: int) -> None:
-    """Create, then update, so many nodes one after another."""
-    writer = Writer(store)
-    await writer.write(Create(CATEGORY, ("single",), "CATEGORY", "Single", {}), ReadUsage())
-    clock = Clock()
-    for number in range(count):
-        await writer.write(Create(CATEGORY, ("single", f"n{number}"), "CATEGORY", "A node", {"note": "1"}), ReadUsage())
-    created, clock = clock.rate(count, "created"), Clock()
-    for number in range(count):
-        await writer.write(Update(CATEGORY, ("single", f"n{number}"), None, None, {"note": "2"}), ReadUsage())
-    print(f"{name}: {created}, {clock.rate(count, 'updated')}")
+def written(server: Process, mutation: str) -> tuple[float, int]:
+    """Send a mutation; the seconds until it has ended, also in the background, and the nodes of a large move."""
+    began = time.perf_counter()
+    response = _asked(server, mutation)
+    if "errors" in response and response["errors"][0]["extensions"]["code"] != "TIMEOUT":
+        sys.exit(str(response["errors"]))
+    while time.perf_counter() - began < MOVE_SECONDS:
+        moves = _asked(server, MOVES)["data"]["moves"]
+        if all(move["state"] in ("DONE", "UNDONE") for move in moves):
+            return time.perf_counter() - began, sum(move["nodes"] for move in moves)
+        time.sleep(POLL_SECONDS)
+    sys.exit(f"The write has not ended after {MOVE_SECONDS:.0f} s.")
 
 
-async def together(name: str, store: Store, count: int) -> None:
-    """Create so many nodes with concurrent clients."""
-    writer = Writer(store)
-    await writer.write(Create(CATEGORY, ("together",), "CATEGORY", "Together", {}), ReadUsage())
-
-    async def client(first: int) -> None:
-        for number in range(first, count, CLIENTS):
-            await writer.write(Create(CATEGORY, ("together", f"n{number}"), "CATEGORY", "A node", {}), ReadUsage())
-
-    clock = Clock()
-    await asyncio.gather(*map(client, range(CLIENTS)))
-    print(f"{name}: {clock.rate(count, 'created')} by {CLIENTS} clients at once")
+def _asked(server: Process, query: str) -> Any:
+    return orjson.loads(ask(server.url, orjson.dumps({"query": query})))
 
 
-async def watch(pauses: list[float]) -> None:
-    """Record how long other tasks of this process have to wait."""
-    while True:
-        began = time.perf_counter()
-        await asyncio.sleep(0)
-        pauses.append(time.perf_counter() - began)
-
-
-async def large(name: str, store: Store, nodes: int) -> None:
-    """Move a subtree to another tree and back, and delete it; journaled moves without their waits."""
-    await load(store, tree(nodes), LoadResult())
-    writer = Writer(store, MoveTiming(0.0, 0.0))
-    for what, edit in (
-        ("renamed", Move(CATEGORY, ("root",), ("renamed",))),
-        ("moved to another tree", Move(CATEGORY, ("renamed",), ("other", "renamed"))),
-        ("deleted", Delete(CATEGORY, ("other",), Policy.CASCADE)),
+def measured(server: Process, nodes: int, single: int) -> Iterator[list[str]]:
+    """What was done to how many nodes, seconds, nodes a second, and milliseconds of CPU for each."""
+    for what, mutation, first, connections in (
+        ("created, one after another", CREATE, 0, 1),
+        ("updated, one after another", UPDATE, 0, 1),
+        (f"created by {CLIENTS} clients at once", CREATE, single, CLIENTS),
     ):
-        pauses: list[float] = []
-        watching = asyncio.create_task(watch(pauses))
-        await asyncio.sleep(0)
-        began = time.perf_counter()
-        await writer.write(edit, ReadUsage())
-        await writer.move_worker.finished()
-        seconds = time.perf_counter() - began
-        await asyncio.sleep(0)
-        watching.cancel()
-        print(f"{name}: {nodes:,} nodes {what} in {seconds:.2f} s, in which others waited {max(pauses):.2f} s at most")
+        keys = [f"n{number}" for number in range(first, first + single)]
+        bodies = [orjson.dumps({"query": mutation, "variables": {"path": f"OTHER/{key}", "key": key}}) for key in keys]
+        cpu = server.cpu_seconds()
+        load = clients.send_each(server.url, bodies, connections=connections)
+        if load.failed:
+            sys.exit(f"{load.failed} of {load.requests} mutations failed.")
+        yield _row(what, single, load.seconds, server.cpu_seconds() - cpu)
+    for what, mutation in LARGE.items():
+        cpu = server.cpu_seconds()
+        seconds, _ = written(server, mutation)
+        yield _row(what, nodes, seconds, server.cpu_seconds() - cpu)
 
 
-async def main(nodes: int) -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        async with open_store(f"sqlite:///{directory}/clade.db") as store:
-            await store.create()
-            await single("SQLite", store, SINGLE)
-            await together("SQLite", store, SINGLE)
-            await large("SQLite", store, nodes)
+def _row(what: str, nodes: int, seconds: float, cpu: float) -> list[str]:
+    return [f"{nodes:,} {what}", number(seconds), number(nodes / seconds), number(1000 * cpu / nodes)]
+
+
+def compare(one: Checkout, store: str, lines: Path, options: argparse.Namespace) -> Iterator[list[str]]:
+    one.fill(store, lines)
+    server = one.server(store, writes="on", settle_seconds=0.1, request_seconds=REQUEST_SECONDS)
+    with server.process as process:
+        for row in measured(process, options.nodes, options.single):
+            yield [store.partition(":")[0], one.name, *row]
+
+
+def main(arguments: Sequence[str] | None = None) -> str:
+    """Print the table, and return it."""
+    options = _options(arguments)
+    rows: list[list[str]] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder, lines = Path(name), Path(name) / "places.jsonl"
+        places.write([*places.made(1, regions=1, cities=options.nodes), OTHER], lines)
+        for one in checkouts(options):
+            rows += compare(one, one.file(folder), lines, options)
         try:
-            engine = engines.find(Path(directory) / "engine.db")
-        except engines.NoEngine as missing:
-            return print(f"DynamoDB: {missing}")
-        with engine:
-            async with open_store(engine.address("bench")) as store:
-                await store.create()
-                await single(f"DynamoDB ({engine.name})", store, SINGLE // 5)
-                await together(f"DynamoDB ({engine.name})", store, SINGLE // 5)
-                await large(f"DynamoDB ({engine.name})", store, nodes)
+            with processes.engine(folder / "engine.db") as engine:
+                for one in checkouts(options):
+                    rows += compare(one, one.table(engine.url), lines, options)
+        except Silent as missing:
+            print(f"DynamoDB is left out: {missing}")
+    print(shown := table(HEAD, rows))
+    return shown
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.writes", description=__doc__)
+    add_options(parser)
+    parser.add_argument("--nodes", type=int, default=NODES, help="nodes of the large writes; default 10000")
+    parser.add_argument("--single", type=int, default=SINGLE, help="nodes that are written alone; default 1000")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else NODES))
+    main()

@@ -1,171 +1,206 @@
-"""The benchmark on small stores: it starts servers, checks responses and reads CPU times."""
+"""Each benchmark once, on a small store: it starts its servers, checks their responses and prints its table."""
 
+import importlib
+import re
+import shlex
 import subprocess
 from dataclasses import replace
+from statistics import median
 
-import httpx
 import pytest
 
-from bench import clients, importing, measurement, million, places, servers, sorting
-from bench.measurement import MAIN, ExpectedData, Figures, Schedule, Workload, WrongResponse, measure
-from bench.places import COUNTRY_NODES, Place
-from bench.processes import Process, ask
-from bench.queries import BREADCRUMB, CHILDREN, MENU, PLACES, body, peer_id, plain, written
-from bench.report import Report
-from bench.start import first_answer_seconds
-from bench.stores import Stores
-from bench.tree import Tree, menu
+from bench import __main__ as bench
+from bench import (
+    beside,
+    checkouts,
+    clients,
+    importing,
+    measurement,
+    peer_servers,
+    places,
+    processes,
+    search,
+    servers,
+    writes,
+)
+from bench.dynamodb import reads
+from bench.measurement import ExpectedData, Figures, Schedule, Workload, WrongResponse
+from bench.peer_servers import PEERS
+from bench.places import COUNTRY_NODES
+from bench.processes import CHECKOUT, Process, Silent
+from bench.queries import CHILDREN, PLACES
+from bench.tree import Tree
+from tests.readme import DOCS
 
-pytestmark = pytest.mark.thorough
+TREE = list(places.made(COUNTRY_NODES))
+COUNTRY = TREE[0].path[0]
+EXPECTED = ExpectedData(Tree(TREE), COUNTRY)
+SORTED = f'{{ location(path: "{COUNTRY}") {{ children(orderBy: {{field: NAME}}) {{ nodes {{ name }} }} }} }}'
 
-SHORT = Schedule(seconds=1.0, rounds=1)
-COUNTRY = "L0000"
+
+def rows_of(written: str) -> list[list[str]]:
+    """The cells of the lines of all tables, with their heads."""
+    rows = [line.strip("| ").split(" | ") for line in written.splitlines() if line.startswith("|")]
+    return [row for row in rows if row[0] != "---"]
 
 
-@pytest.fixture(scope="module")
-def expected() -> ExpectedData:
-    return ExpectedData(Tree(list(places.made(COUNTRY_NODES))), COUNTRY)
+@pytest.fixture
+def dynoxide() -> None:
+    try:
+        processes.engine()
+    except Silent as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture
+def small(monkeypatch) -> None:
+    """Generated places instead of the real ones, which take a minute to import."""
+    monkeypatch.setattr(places, "real", lambda min_population: TREE)
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> str:
-    return Stores(tmp_path_factory.mktemp("bench")).sqlite("made", lambda: places.made(COUNTRY_NODES))
+    folder = tmp_path_factory.mktemp("bench")
+    places.write(TREE, folder / "places.jsonl")
+    servers.fill(f"sqlite:///{folder}/clade.db", location=folder / "places.jsonl")
+    return f"sqlite:///{folder}/clade.db"
 
 
-@pytest.fixture(scope="module")
-def clade(store):
-    """A running server."""
+def test_the_commands_of_the_documentation_exist_with_their_options(monkeypatch):
+    monkeypatch.chdir(CHECKOUT)
+    pages = [*DOCS.rglob("*.md"), CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md"]
+    commands = [
+        shlex.split(command, comments=True)
+        for page in pages
+        for command in re.findall(r"python -m (bench\b[^`\n]*)", page.read_text("utf-8"))
+    ]
+    assert len(commands) > 10
+    for program, *options in commands:
+        module = importlib.import_module("bench.__main__" if program == "bench" else program)
+        module._options([one.replace("../before", ".") for one in options])  # which ends the process for unknown ones
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("dynoxide")
+def test_servers_are_compared_with_the_same_data(tmp_path):
+    written = bench.compare("Made up", TREE, COUNTRY, tmp_path, Schedule(0.3, 1))
+    for name in (servers.SQLITE, servers.NO_CACHE, servers.HITS, servers.STATIC, servers.DYNAMODB):
+        assert sum(row[0] == name for row in rows_of(written)) == 6, name  # a table for each query, and one of memory
+    assert "hits, requests/s against static bytes" in written
+
+
+@pytest.mark.thorough
+def test_checkouts_are_compared_by_any_query():
+    given = ("--checkout", str(CHECKOUT)) * 2
+    written = checkouts.main([*given, "--rounds", "2", "--seconds", "0.2", "--queries", "Q3", "--query", SORTED])
+    (head, *rows), name = rows_of(written), CHECKOUT.name
+    assert head == ["CPU ms a request", "way", f"1, {name}", f"2, {name}", f"2, {name} / 1, {name}"]
+    assert [row[1] for row in rows] == ["warm", "warm", "no-cache", "no-cache", "hits", "hits"]
+    assert all(float(one) > 0 for row in rows for one in row[2:4])
+
+
+@pytest.mark.thorough
+def test_a_query_with_an_error_is_not_measured():
+    with pytest.raises(WrongResponse, match="nothing"):
+        checkouts.main(["--queries", "--query", "{ nothing }", "--ways", "warm"])
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("dynoxide")
+def test_reads_are_measured_cold_and_warm():
+    short = ("--seconds", "0.3", "--trees", "3", "--rounds", "2", "--delay-ms", "1", "--queries", "Q1", "Q3")
+    rows = [row for row in rows_of(reads.main(short)) if row[0] == "Clade"]
+    assert len(rows) == 4
+    assert all(float(row[-2]) > 0 for row in rows)  # processor time
+    calls, units, rounds = map(float, rows[2][1:4])  # of a nested query by a cold server
+    assert (calls, units) > (20, 20)
+    assert 1 <= rounds < calls / 2
+    assert [row[1:4] for row in rows[1::2]] == [["1.00", "1.00", "1.00"]] * 2  # warm: the version of the tree
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("dynoxide")
+def test_writes_are_measured_on_both_stores():
+    rows = rows_of(writes.main(["--nodes", "300", "--single", "40"]))[1:]
+    assert [row[0] for row in rows] == ["sqlite"] * 6 + ["dynamodb"] * 6
+    assert all(float(row[-1]) > 0 for row in rows)
+
+
+@pytest.mark.thorough
+def test_small_queries_are_measured_beside_large_ones_and_writes():
+    rows = rows_of(beside.main(["--nodes", "3000", "--seconds", "0.3"]))[1:]
+    assert len(rows) == 8
+    assert all(float(row[1].replace(",", "")) > 0 for row in rows)
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("dynoxide", "small")
+def test_an_import_is_measured_beside_inserts_of_the_rows_that_result():
+    rows = rows_of(importing.main(["--rounds", "2", "--engine-nodes", "300"]))
+    names = ["Clade, import", "Clade, the same again", "INSERTs of the same rows", "Clade, into DynamoDB"]
+    assert [row[0] for row in rows if len(row) == 4 and row[1] != "seconds"] == names * 2
+    assert all(float(row[2]) > 0 for row in rows if row[0] in names)
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("small")
+def test_searches_of_random_texts_are_measured():
+    rows = rows_of(search.main(["--texts", "5"]))[1:]
+    assert [row[1] for row in rows] == ["read units", "rounds", "CPU ms"]
+    assert all(float(one) > 0 for row in rows for one in row[2:])
+
+
+@pytest.mark.thorough
+def test_wrong_responses_and_failed_requests_end_a_measurement(store, monkeypatch):
+    monkeypatch.setattr(clients.shutil, "which", lambda name: None)  # our own client, without wrk
     server = servers.clade(servers.SQLITE, store)
-    with server.process:
-        yield server
-
-
-@pytest.fixture
-def without_wrk(monkeypatch):
-    monkeypatch.setattr(clients.shutil, "which", lambda name: None)
-
-
-def test_every_query_is_checked_and_measured(clade, expected, tmp_path):
-    lines: list[str] = []
-    results = measure([clade], PLACES, expected, SHORT, lines.append)
-    assert {(name, query) for name, query, _ in results} == {(servers.SQLITE, one.name) for one in PLACES}
-    assert all(one.cpu > 0 and one.requests_a_second > 0 and one.p99 >= one.p50 > 0 for one in results.values())
-    assert clade.process.peak_mb() > 10
-    report = Report("made-up", results, {servers.SQLITE: 1.0}, 0.5)
-    report.write(tmp_path / "results.json")
-    assert Report.read(tmp_path / "results.json") == report
-    assert "**Q3, country, regions, first 20 cities of each**" in report.markdown()
-
-
-@pytest.mark.parametrize("responses", [False, True])
-def test_responses_are_cached_only_where_that_is_measured(store, expected, responses):
-    server = servers.clade(servers.HITS, store, responses=responses)
-    with server.process:
-        url, sent = server.url(CHILDREN), expected.bodies(CHILDREN)[0]
-        headers = {"content-type": "application/json", "clade-reads": "1"}
-        answers = [httpx.post(url, content=sent, headers=headers).json() for _ in range(3)]
-    assert [answer["extensions"]["reads"]["cached"] for answer in answers] == [False, responses, responses]
-
-
-def test_stock_strawberry_returns_the_expected_data(store, expected):
-    server = servers.stock(store, PLACES)
-    with server.process:
-        for query in PLACES:
-            expected.check(expected.workload(server, query))
-
-
-def test_the_static_server_serves_its_files(tmp_path, expected):
-    (tmp_path / BREADCRUMB.name).write_bytes(b'{"data": 1}')
-    server = servers.static(tmp_path)
-    with server.process:
-        assert ask(server.url(BREADCRUMB), expected.bodies(BREADCRUMB)[0]) == b'{"data": 1}'
-        assert expected.workload(server, BREADCRUMB).run(2, 1.0).requests_a_second > 0
-
-
-def test_a_wrong_response_ends_the_measurement(clade, expected):
-    tree = list(places.made(COUNTRY_NODES))
-    tree[1] = replace(tree[1], population=-1)
-    with pytest.raises(WrongResponse, match="Clade, SQLite, Q2"):
-        replace(expected, tree=Tree(tree)).check(expected.workload(clade, CHILDREN))
-
-
-@pytest.mark.usefixtures("without_wrk")
-def test_without_wrk_our_own_client_sends_the_requests(clade, expected):
-    figures = expected.workload(clade, CHILDREN).run(MAIN, 0.5)
-    assert figures.requests_a_second > 0
-    assert figures.cpu > 0
-
-
-@pytest.mark.usefixtures("without_wrk")
-def test_failed_requests_end_the_measurement(clade, expected):
-    missing = replace(clade, process=replace(clade.process, url=clade.process.url.replace("/graphql", "/nothing")))
-    with pytest.raises(WrongResponse, match="requests failed"):
-        Workload(missing, CHILDREN, expected.bodies(CHILDREN)).run(1, 0.2)
-
-
-def test_the_start_is_timed_until_the_first_response(store):
-    assert first_answer_seconds(store, next(places.made(1))) > 0
-
-
-def test_the_error_of_a_process_that_ends_has_its_output():
-    with (
-        pytest.raises(Exception, match="no such thing"),
-        Process(("sh", "-c", "echo no such thing"), "tcp://127.0.0.1:1"),
-    ):
-        pass
-
-
-def test_no_process_is_left_running(store):
-    server = servers.clade(servers.SQLITE, store)
-    with server.process:
-        pid = server.process.pid
+    with server.process as process:
+        EXPECTED.check(EXPECTED.workload(server, CHILDREN))
+        tree = [TREE[0], replace(TREE[1], population=-1), *TREE[2:]]
+        with pytest.raises(WrongResponse, match="Clade, SQLite, Q2"):
+            replace(EXPECTED, tree=Tree(tree)).check(EXPECTED.workload(server, CHILDREN))
+        missing = replace(server, process=replace(process, url=process.url.replace("/graphql", "/nothing")))
+        with pytest.raises(WrongResponse, match="requests failed"):
+            Workload(missing, CHILDREN, EXPECTED.bodies(CHILDREN)).run(1, 0.2)
+        pid = process.pid
     assert subprocess.run(["ps", "-p", str(pid)], capture_output=True, check=False).returncode == 1
 
 
-def test_the_median_is_taken_for_each_figure():
-    runs = [Figures(1, 9, 5, 4), Figures(2, 8, 6, 5), Figures(3, 7, 7, 9)]
-    assert measurement.middle(runs) == Figures(2, 8, 6, 5)
+@pytest.mark.thorough
+def test_installed_peers_return_the_expected_data(request, tmp_path):
+    """Nothing is checked where none is installed: they are no part of the tests' packages."""
+    if peers := [peer for peer in PEERS if not peer.missing()]:
+        lines, engine = tmp_path / "places.jsonl", request.getfixturevalue("engine")
+        places.write_for_peers(TREE, lines)
+        peer_servers.fill_dynamodb(engine.url, lines)
+        for server in [*(peer.in_memory(lines) for peer in peers), *(peer.on_dynamodb(engine.url) for peer in peers)]:
+            with server.process:
+                for query in PLACES:
+                    EXPECTED.check(EXPECTED.workload(server, query))
 
 
-def test_the_expected_menu_is_read_from_a_taxonomy(tmp_path):
-    file = tmp_path / "taxonomy.txt"
-    file.write_text("# a title\nA\nA > B/C\nD\n", "utf-8")
-    categories = menu(file)
-    assert [(one["name"], one["path"]) for one in categories] == [("A", "A"), ("D", "D")]
-    assert [one["path"] for one in categories[0]["children"]] == ["A/B%2FC"]
+def test_the_error_of_a_process_that_ends_has_its_output():
+    with pytest.raises(Silent, match="no such thing"), Process(("sh", "-c", "echo no such thing"), "tcp://127.0.0.1:1"):
+        pass
 
 
-def test_other_servers_get_the_query_for_their_schema():
-    place = Place(("US", "US-NE"), "REGION", "Nebraska", "US-NE")
-    assert peer_id(place) == "US#US-NE"
-    assert b'"variables":{"id":"US#US-NE"}' in body(CHILDREN, place, is_peer=True)
-    assert b'"variables":{"path":"US/US-NE"}' in body(CHILDREN, place, is_peer=False)
-    assert written(["a/b", "100%"]) == "a%2Fb/100%25"
-    assert body(MENU, None, is_peer=False).endswith(b'"variables":{}}')
-    assert plain({"children": {"nodes": [{"id": "1"}]}}) == {"children": [{"id": "1"}]}
+@pytest.mark.thorough
+def test_real_places_are_in_the_order_of_a_tree_with_unique_ids():
+    tree = places.real(places.POPULATIONS[-1])
+    assert len(tree) > 20_000
+    assert len({place.id for place in tree}) == len({place.path for place in tree}) == len(tree)
+    assert [place.path for place in tree] == sorted(place.path for place in tree)
+    assert {place.path[:-1] for place in tree} - {()} <= {place.path for place in tree}
 
 
-def test_a_large_store_has_ten_equal_trees():
-    nodes = list(million.made(20_000))
-    assert len(nodes) == 10 * (2 + 100 * 20)
-    assert {place.path[0] for place in nodes} == {f"C{number}" for number in range(10)}
-    assert len({place.path for place in nodes}) == len({place.id for place in nodes}) == len(nodes)
+def test_a_folder_without_code_is_rejected(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        checkouts.main(["--checkout", str(tmp_path)])
+    assert "has no commands/main.py" in capsys.readouterr().err
 
 
-async def test_sorting_is_measured_beside_serializing(monkeypatch, capsys):
-    monkeypatch.setattr(sorting, "NODES", 50)
-    monkeypatch.setattr(sorting, "RUNS", 1)
-    await sorting.main()
-    assert len(capsys.readouterr().out.splitlines()) == 3 + len(sorting.WAYS)
-
-
-def test_an_import_is_measured_beside_inserts_of_the_rows_that_result(tmp_path):
-    file, target = tmp_path / "places.jsonl", tmp_path / "imported.db"
-    places.write(places.made(COUNTRY_NODES), file)
-    costs = importing.compared(file, tmp_path, importing.HIERARCHIES["with search"])
-    assert len(costs) == 3
-    assert all(cost.seconds > 0 and cost.cpu > 0 for cost in costs)
-    rows = importing.rows_of(target)
-    assert sum(row[0] == "location#L0000" and row[1].startswith("#") for row in rows) == COUNTRY_NODES
-    assert {importing.tree_of(row)[0] for row in rows} == {"location", "location#L0000", "search/location"}
-    assert importing.least([costs, costs]) == costs
+def test_a_ratio_is_the_median_of_those_of_each_round():
+    runs = [Figures(1, 9, 5, cpu) for cpu in (1, 2, 10)]
+    others = [Figures(1, 9, 5, cpu) for cpu in (2, 3, 11)]
+    assert measurement.ratio(runs, others) == 1.5
+    assert measurement.middle(runs).cpu == median([1, 2, 10])

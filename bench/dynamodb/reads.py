@@ -3,7 +3,7 @@
 Cold: each request asks a fresh server for a tree that it has not read. Warm: the same trees are asked for again, with
 the response cache off. All servers use one engine behind one proxy, whose delay stands for DynamoDB's latency. Calls,
 units, rounds and times are measured with one connection and the delay, processor time with eight and without it.
-Servers take turns: compare ratios within a table.
+Servers take turns, in another order each time: a ratio is the median of those of all rounds.
 """
 
 import argparse
@@ -11,15 +11,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from bench import clients, peer_servers, places
+from bench.checkouts import Checkout, add_options, checkouts
 from bench.clients import Load
-from bench.dynamodb.checkouts import Checkout, add_options, checkouts, engine_and_proxy
-from bench.dynamodb.proxy import Controlled, Policy
+from bench.dynamodb.proxy import Controlled, engine_and_proxy
 from bench.measurement import ExpectedData
 from bench.peer_servers import PEERS
 from bench.places import COUNTRY_NODES, Place
@@ -37,8 +38,7 @@ HEAD = ("server", "calls", "read units", "rounds", "p50 ms", "p99 ms", "CPU ms",
 Send = Callable[..., Load]
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """The cost of a request: calls to the engine, read units, rounds of calls, milliseconds and processor time."""
 
     calls: float
@@ -89,7 +89,7 @@ class Bench:
         if one.peer:
             return one.peer
         assert one.checkout
-        server = one.checkout.server(self.proxy.url, settle_seconds=SETTLE_SECONDS)
+        server = one.checkout.server(one.checkout.table(self.proxy.url), settle_seconds=SETTLE_SECONDS)
         running.enter_context(server.process)
         return server
 
@@ -104,16 +104,18 @@ class Bench:
         clients.send_each(server.process.url, list(bodies) * WARMINGS, connections=1)
 
     def _cost(self, server: Server, send: Send, timed: Sequence[bytes], loaded: Sequence[bytes]) -> Cost:
-        self.proxy.set(Policy(delay_ms=self.delay_ms, reads=True))
+        self.proxy.delay(self.delay_ms)
         load = send(server.process.url, timed, connections=1)
         counts = self.proxy.take()
-        self.proxy.set()
+        self.proxy.delay(0)
         before = server.process.cpu_seconds()
         busy = send(server.process.url, loaded, connections=CONNECTIONS)
         cpu = (server.process.cpu_seconds() - before) * 1000 / busy.requests
         if load.failed or busy.failed:
             raise SystemExit(f"{server.name}: {load.failed + busy.failed} requests failed.")
-        calls, units, rounds = (count / load.requests for count in (counts.total, counts.units, counts.rounds))
+        calls, units, rounds = (
+            count / load.requests for count in (sum(counts.calls.values()), counts.units, counts.rounds)
+        )
         return Cost(calls, units, rounds, load.p50, load.p99, cpu)
 
 
@@ -128,17 +130,17 @@ def _place(query: Query, country: Place) -> Place:
 def main(arguments: Sequence[str] | None = None) -> str:
     """Print the tables, and return them."""
     options = _options(arguments)
-    with tempfile.TemporaryDirectory() as directory, engine_and_proxy() as (engine, proxy), ExitStack() as running:
+    with tempfile.TemporaryDirectory() as directory, engine_and_proxy() as proxy, ExitStack() as running:
         tree = places.in_order(places.made(options.trees * COUNTRY_NODES))
         lines, peer_lines = Path(directory) / "places.jsonl", Path(directory) / "peers.jsonl"
         places.write(tree, lines)
         measured = []
         for checkout in checkouts(options):
-            checkout.fill(engine.url, lines)
+            checkout.fill(checkout.table(proxy.engine_url), lines)
             measured.append(Measured(checkout.name, checkout))
         if options.peers:
             places.write_for_peers(tree, peer_lines)
-            measured += _peers(running, engine.url, proxy.url, peer_lines)
+            measured += _peers(running, proxy, peer_lines)
         countries = [place for place in tree if place.level == "COUNTRY"]
         expected = ExpectedData(Tree(tree), countries[0].path[0])
         bench = Bench(proxy, expected, countries, options.delay_ms, options.seconds)
@@ -150,32 +152,33 @@ def main(arguments: Sequence[str] | None = None) -> str:
     return written
 
 
-def _peers(running: ExitStack, engine_url: str, proxy_url: str, lines: Path) -> Iterator[Measured]:
+def _peers(running: ExitStack, proxy: Controlled, lines: Path) -> Iterator[Measured]:
     found = [(peer, peer.missing()) for peer in PEERS]
     if all(missing for _, missing in found):
         return print(f"Peers are left out: {found[0][1]}")
-    peer_servers.fill_dynamodb(engine_url, lines)
+    peer_servers.fill_dynamodb(proxy.engine_url, lines)
     for peer, missing in found:
         if missing:
             print(f"{peer.name} is left out: {missing}")
             continue
-        server = peer.on_dynamodb(proxy_url)
+        server = peer.on_dynamodb(proxy.url)
         running.enter_context(server.process)
         yield Measured(server.name, peer=server)
 
 
 def _tables(bench: Bench, measured: Sequence[Measured], query: Query, rounds: int) -> str:
     """A table of cold and one of warm requests, with the medians of the rounds."""
-    runs = [[bench.run(one, query) for one in measured] for _ in range(rounds)]
+    runs: list[dict[str, tuple[Cost, Cost]]] = []
+    for turn in range(rounds):
+        order = measured if turn % 2 == 0 else [*reversed(measured)]
+        runs.append({one.name: bench.run(one, query) for one in order})
     parts = []
-    for turn, state in enumerate(("cold", "warm")):
-        costs = [
-            Cost(*map(median, zip(*(astuple(run[n][turn]) for run in runs), strict=True))) for n in range(len(measured))
-        ]
-        rows = [
-            [one.name, *map(number, astuple(cost)), f"{cost.cpu / costs[0].cpu:.2f} ×"]
-            for one, cost in zip(measured, costs, strict=True)
-        ]
+    for state, which in (("cold", 0), ("warm", 1)):
+        rows = []
+        for one in measured:
+            costs = [run[one.name][which] for run in runs]
+            ratio = median(run[one.name][which].cpu / run[measured[0].name][which].cpu for run in runs)
+            rows.append([one.name, *(number(median(some)) for some in zip(*costs, strict=True)), f"{ratio:.3f} ×"])
         title = f"**{query.name}, {query.what}, {state}, {bench.delay_ms:g} ms a call**"
         parts.append(f"{title}\n\n{table(HEAD, rows)}")
     return "\n\n".join(parts)
@@ -183,7 +186,7 @@ def _tables(bench: Bench, measured: Sequence[Measured], query: Query, rounds: in
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.dynamodb.reads", description=__doc__)
-    add_options(parser)
+    add_options(parser, seconds=3.0)
     parser.add_argument("--peers", action="store_true", help="also the servers of bench/peers that are installed")
     names = [query.name for query in PLACES]
     parser.add_argument("--queries", nargs="+", choices=names, default=names, help="queries; by default all")

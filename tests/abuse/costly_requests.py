@@ -1,16 +1,15 @@
-"""Examples: requests that once stopped a server or took all of its memory, and others at the limits, by name."""
+"""Requests that once stopped a server or took all of its memory, and others at the limits, by name."""
 
 from typing import Any
 
-from bench.cost.meter import Sent
-from bench.cost.nodes import COUNTRIES, DEEP, DEPTH, LARGE, LARGE_NODES, WIDE, id_of
-from bench.cost.values import ALTERNATING
 from resolvers.planning.cursors import CursorKind, encode_cursor
+from tests.abuse.costly_nodes import COUNTRIES, DEEP, DEPTH, LARGE, LARGE_NODES, WIDE, id_of
 
-Examples = dict[str, Sent]
+Body = dict[str, Any]
+Bodies = dict[str, Body]
 
 ALIASES, ENTITIES, IDS = 30, 190, 200
-MARKS = ALTERNATING * 29_000
+MARKS = "\u0301\u0323" * 29_000  # above and below: each pair has to be put in order
 LONG = "a/" * 20_000
 OUTSIDE = "!" * 40_000
 LEAVES = "id path name level levelName depth revision updatedAt"
@@ -21,19 +20,10 @@ TRUSTED = {
 }
 
 
-def examples() -> Examples:
-    """All examples, by name."""
-    return _paths() | _references() | _documents() | reading_examples()
-
-
-def reading_examples() -> Examples:
-    """Examples that read the store, so that their cost depends on it."""
+def requests() -> Bodies:
+    """The bodies of all requests, by name."""
     walks = _cursors() | _walks() | _returns() | _past() | _answers()
-    return walks | _counts() | _dry_runs() | _errors() | _inputs()
-
-
-def location_id(*path: str) -> str:
-    return f"location:{id_of(*path)}"
+    return _paths() | _references() | _documents() | walks | _counts() | _dry_runs() | _errors() | _inputs()
 
 
 def many(count: int, field: str) -> str:
@@ -45,21 +35,21 @@ def within(field: str, below: str) -> str:
     return field + " { " + below + " }"
 
 
-def query(root: str, declared: str = "", **variables: Any) -> Sent:
+def query(root: str, declared: str = "", **variables: Any) -> Body:
     """A query with declared variables."""
-    return Sent(within(f"query({declared})" if declared else "query", root), variables)
+    return {"query": within(f"query({declared})" if declared else "query", root), "variables": variables}
 
 
-def wide(below: str, declared: str = "", **variables: Any) -> Sent:
+def wide(below: str, declared: str = "", **variables: Any) -> Body:
     """A query below the node with most children."""
     return query(within(f'location(path: "{WIDE}")', below), declared, **variables)
 
 
-def mutation(root: str, declared: str = "", **variables: Any) -> Sent:
-    return Sent(within(f"mutation({declared})" if declared else "mutation", root), variables)
+def mutation(root: str, declared: str = "", **variables: Any) -> Body:
+    return {"query": within(f"mutation({declared})" if declared else "mutation", root), "variables": variables}
 
 
-def _paths() -> Examples:
+def _paths() -> Bodies:
     """Texts that are expensive to normalize, and long ones, in every argument that is a path."""
     path, key = "$p: Path!", "$k: String!"
     find = "location(path: $p) { id }"
@@ -87,7 +77,7 @@ def _paths() -> Examples:
     }
 
 
-def _references() -> Examples:
+def _references() -> Bodies:
     """Entities for a gateway, some of them one variable many times."""
     entities = '{__typename: "City", path: $p} ' * ENTITIES
     one_path = f"_entities(representations: [{entities}]) {{ __typename }}"
@@ -109,9 +99,9 @@ def _references() -> Examples:
     }
 
 
-def _cursors() -> Examples:
+def _cursors() -> Bodies:
     """Cursors, one for each of many lists."""
-    cursor = encode_cursor(CursorKind.CHILDREN, location_id(WIDE), "S" * 22_000)
+    cursor = encode_cursor(CursorKind.CHILDREN, id_of(WIDE), "S" * 22_000)
     lists = many(ALIASES, "children(first: 1, after: $t) { totalCount }")
     states = many(ALIASES, "history(first: 1, after: $t) { nodes { id } }")
     every, some = within("children", f"nodes {{ {lists} }}"), within("children(first: 200)", f"nodes {{ {lists} }}")
@@ -138,7 +128,7 @@ def _cursors() -> Examples:
     return found
 
 
-def _walks() -> Examples:
+def _walks() -> Bodies:
     """Relations from every node to others, many times."""
     nodes = f"descendants {{ nodes {{ {LEAVES} }} }}"
     up_and_down = "parent { children { nodes { " * 3 + LEAVES + " } } }" * 3
@@ -158,7 +148,7 @@ def _walks() -> Examples:
     }
 
 
-def _returns() -> Examples:
+def _returns() -> Bodies:
     """Relations back to the same nodes: parents and ancestors of nodes."""
     above = many(ALIASES, f"ancestors {{ {LEAVES} ancestors {{ {LEAVES} }} }}")
     return {
@@ -169,7 +159,7 @@ def _returns() -> Examples:
     }
 
 
-def _past() -> Examples:
+def _past() -> Bodies:
     """Revisions."""
     old = many(ALIASES, f"atRevision(n: 1) {{ {OLD_LEAVES} }}")
     revised = 'location(path: "OLD/revised")'
@@ -181,9 +171,9 @@ def _past() -> Examples:
     }
 
 
-def _answers() -> Examples:
+def _answers() -> Bodies:
     """Large texts, many times."""
-    large = [location_id(LARGE, f"L{number:02}") for number in range(LARGE_NODES)]
+    large = [id_of(LARGE, f"L{number:02}") for number in range(LARGE_NODES)]
     nodes = many(ALIASES, "nodes(ids: $ids) { ... on Location { name } }")
     names = many(ALIASES, "name")
     one = f'"{large[0]}" '
@@ -205,7 +195,7 @@ def _answers() -> Examples:
     }
 
 
-def _counts() -> Examples:
+def _counts() -> Bodies:
     """Counts of ranges, and look-ups that find nothing: they return no nodes."""
     counts = 'a{0}: {1}, where: {{{2}: {{gte: "{3}"}}}}) {{ totalCount }}'
     ranges, below, roots = [
@@ -231,7 +221,7 @@ def _counts() -> Examples:
     }
 
 
-def _documents() -> Examples:
+def _documents() -> Bodies:
     """Documents that are expensive to parse and validate, introspection, and persisted documents."""
     kinds = "kind name description fields(includeDeprecated: true) { name args { name type { name } } type { name } }"
     related = f"interfaces {{ {kinds} }} possibleTypes {{ {kinds} }}"
@@ -245,17 +235,17 @@ def _documents() -> Examples:
         ),
         "many unknown fields": wide(" ".join(f"nothing{number}" for number in range(1_500))),
         "many directives": wide("name " + "@nothing " * 900),
-        "long name": Sent("query " + "a" * 200_000 + " { locations { nodes { id } } }"),
+        "long name": {"query": "query " + "a" * 200_000 + " { locations { nodes { id } } }"},
         "long text": query('location(path: "' + "\\u0301" * 40_000 + '") { id }'),
         "long number": query("locations(first: " + "9" * 200_000 + ") { totalCount }"),
-        "deep braces": Sent("{ a " * 1_000),
+        "deep braces": {"query": "{ a " * 1_000},
         "deep lists": query("nodes(ids: " + "[" * 900 + "]" * 900 + ") { id }"),
-        "trusted document": Sent(document_id="wide", variables={"path": WIDE}),
-        "trusted document with combining marks": Sent(document_id="marks", variables={"path": MARKS}),
+        "trusted document": {"documentId": "wide", "variables": {"path": WIDE}},
+        "trusted document with combining marks": {"documentId": "marks", "variables": {"path": MARKS}},
     }
 
 
-def _dry_runs() -> Examples:
+def _dry_runs() -> Bodies:
     """Dry runs, which read as much as a change does, and changes with long texts."""
     delete = f'deleteLocation(path: "{WIDE}", policy: CASCADE, dryRun: true) {{ plan {{ nodes writeUnits }} }}'
     move = f'moveLocation(path: "{WIDE}", to: "SCRATCH", dryRun: true) {{ plan {{ nodes writeUnits collisions }} }}'
@@ -274,7 +264,7 @@ def _dry_runs() -> Examples:
     }
 
 
-def _errors() -> Examples:
+def _errors() -> Bodies:
     """Errors in every item of a list, at the end of a large response, and in every argument."""
     lists = many(ALIASES, "children(first: 1, last: 1) { nodes { id } }")
     counts = many(ALIASES, "descendants(maxDepth: -1) { totalCount }")
@@ -288,7 +278,7 @@ def _errors() -> Examples:
     }
 
 
-def _inputs() -> Examples:
+def _inputs() -> Bodies:
     """Lists in arguments, near the limit of input values and past it, of one list and of the lists of many nodes."""
     condition, order = "$v: LocationCondition", "$v: [LocationOrderBy!]"
     some = {
