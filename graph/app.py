@@ -105,9 +105,7 @@ async def examples_of(settings: Settings, classes: Sequence[type[Node]], store: 
     return example_queries(classes, samples, writable=settings.writes != "off")
 
 
-def execution_of(
-    settings: Settings, classes: Sequence[type[Node]], store: Store, writer: Writer | None
-) -> Execution:
+def execution_of(settings: Settings, classes: Sequence[type[Node]], store: Store, writer: Writer | None) -> Execution:
     """The execution of operations over the store, on the schema of these hierarchies."""
     schema, types = build_schema(classes, expose=exposed(settings.federation_expose))
     versions = TreeVersionCache(settings.settle_seconds, settings.max_stale_seconds)
