@@ -17,7 +17,7 @@ FEW, MANY = 20, 100  # random examples of a property that does not say how many
 # The files that take longest, the longest first. Processes that share a run begin with them: at its end one of them
 # would keep one process busy and leave the others idle.
 LONGEST = """
-tests/abuse/test_connections.py tests/graph/explorer/test_explorer.py tests/writing/test_replaced.py
+tests/abuse/test_connections.py tests/graph/explorer/test_explorer.py
 tests/graph/server/test_graphiql.py tests/abuse/test_cost.py tests/graph/explorer/panels/test_writing.py
 tests/store/dynamodb/test_store.py tests/abuse/test_values.py tests/store/dynamodb/test_tls.py
 tests/examples/test_type_ahead.py tests/graph/explorer/test_navigation.py tests/outside/test_fuzzer.py

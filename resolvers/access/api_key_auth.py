@@ -1,4 +1,4 @@
-"""API key authentication: the callers of API keys, with lookups cached for a few seconds."""
+"""API key authentication: callers of API keys, cached for a few seconds and on SQLite until the next write."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 
-CACHE_SECONDS = 10.0  # for so long a revoked key is still accepted by a server that has cached it
+CACHE_SECONDS = 10.0  # for so long a revoked key is still accepted on DynamoDB by a server that has cached it
 MAX_CACHED_KEYS = 10_000
 KEY_BYTES = 2_000  # of memory for each
 LOOKUP_SECONDS = 5.0
@@ -22,7 +22,7 @@ class ApiKeyAuthenticator:
 
     def __init__(self, store: Store, *, cache_seconds: float = CACHE_SECONDS) -> None:
         self._store = store
-        self._found: ExpiringCache[str, list[tuple[ApiKey, Caller]]] = ExpiringCache(  # empty for an unknown id
+        self._found: ExpiringCache[str, tuple[object, list[tuple[ApiKey, Caller]]]] = ExpiringCache(
             "api_keys", MAX_CACHED_KEYS, cache_seconds, entry_bytes=KEY_BYTES
         )
         self.reads = ReadUsage()
@@ -33,15 +33,16 @@ class ApiKeyAuthenticator:
         if (parts := parse_key(text)) is None:
             raise InvalidCredential("The API key is malformed.")
         key_id, secret = parts
-        found = self._found.get(key_id)
-        if found is None:
+        store_version = self._store.version()  # None on DynamoDB
+        read_at, found = self._found.get(key_id) or (None, None)  # an empty list for an unknown id
+        if found is None or read_at != store_version:
             try:
                 async with asyncio.timeout(LOOKUP_SECONDS):
                     key = await find_key(self._store, key_id, self.reads)
             except TimeoutError:
                 raise Unavailable(f"An API key could not be looked up within {LOOKUP_SECONDS:g} seconds.") from None
             found = [] if key is None else [(key, caller_of(key))]
-            self._found.put(key_id, found)
+            self._found.put(key_id, (store_version, found))
         for key, caller in found:
             if fault := key.fault(secret, time.time()):
                 raise InvalidCredential(f"The API key {key_id} {fault}.")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from store.errors import BadInput
-from store.sqlite.database_file import LOGS
+from store.sqlite.connection import LOGS
 
 PAGES = 1000  # copied between two looks at whether the task is cancelled
 

@@ -1,8 +1,9 @@
-"""SQLite connection: opening a file, transactions, and translation of errors."""
+"""SQLite connection: opening a file, noticing that it was replaced, transactions, and translation of errors."""
 
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import shlex
 import sqlite3
@@ -15,7 +16,6 @@ from urllib.parse import quote
 
 from store.errors import CladeError, Damaged, Forbidden, NoTable, Unavailable, Uncertain
 from store.retry import RetryPolicy
-from store.sqlite.database_file import File, make
 from store.sqlite.sql import MARK, SCHEMA
 from store.store_url import IN_MEMORY
 from store.text import shorten
@@ -26,10 +26,12 @@ CHECKPOINT_PAGES = 4000  # of the log until it is written back; a large number s
 LOG_BYTES = 64_000_000  # to which the log is truncated, as after a large import
 BUSY_SECONDS = 10.0  # a commit waits for those of other processes
 BUSY_RETRIES = RetryPolicy(0.01, 0.01, deadline_seconds=BUSY_SECONDS)
-LOOK_SECONDS = 0.001  # between two checks, by reads, that the file is still at its path
+LOOK_SECONDS = 1.0  # between two checks, by reads, that the file is still at its path; each commit checks it
 LOCKED_SECONDS = 1.0  # a read waits, while another process recovers the log after a crash
 CHECK_STEPS = 100_000  # of SQLite's virtual machine, some milliseconds, between two checks for cancellation
 FAULT_CHARACTERS = 200
+LOGS = ("-wal", "-shm")
+OWN_MODE = 0o600  # of a new file; SQLite gives its log the same
 
 _REASONS = {
     sqlite3.SQLITE_NOTADB: "is no SQLite database; name another file",
@@ -46,16 +48,71 @@ class Undecodable(Exception):
     """The content of a row is not what was written to it."""
 
 
-class Database:
-    """One connection to the file at `path`, or to a database in memory for `:memory:`."""
+class File:
+    """The file that is at `path` now.
+
+    `is_writable`: file and log can be written. `_is_fixed`: neither can, and there is no log; then it is read as
+    immutable, and its time, size and log are compared to notice changes.
+    """
 
     def __init__(self, path: str) -> None:
+        self._path, real = path, os.path.realpath(path)
+        self._logs = [real + end for end in LOGS]
+        has_log = any(map(os.path.exists, self._logs))
+        self.is_writable = os.access(path, os.W_OK) and (has_log or os.access(os.path.dirname(real), os.W_OK))
+        self._is_fixed = not self.is_writable and not has_log
+        self._state = self._found()
+
+    def options(self, mode: str) -> str:
+        """The options of SQLite's URI for the file: `mode` where it can be written or does not exist."""
+        if self.is_writable or not self._state:
+            return f"mode={mode}"
+        return "mode=ro&immutable=1" if self._is_fixed else "mode=ro"
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether another file, or none, is at the path now."""
+        return self._found() != self._state
+
+    def _found(self) -> tuple[int, ...]:
+        """Device and inode of the file at the path, and what else tells its state; empty where there is none."""
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return ()
+        if not self._is_fixed:
+            return found.st_dev, found.st_ino
+        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size, os.path.exists(self._logs[0])
+
+    def check_log(self, former: "File") -> None:
+        """Raise Unavailable where the log of the `former` file is beside this one: SQLite would apply it to this one.
+
+        An empty log is nobody's. A log that others began for this file cannot be told from that of the former one,
+        unless the path is a link: then the log has the name of the file that it leads to.
+        """
+        log, index = self._logs
+        if self._logs != former._logs or self._state[:2] in ((), former._state[:2]):
+            return
+        if os.path.getsize(log) if os.path.exists(log) else os.path.exists(index):
+            raise Unavailable(
+                f'"{self._path}" was replaced, and the log of the former file, "{log}", may still be beside it. Stop '
+                f'all processes that use it, remove "{log}" and "{index}" where they are left, and start them again.'
+            )
+
+
+class Database:
+    """One connection to the file at `path`, or to a database in memory for `:memory:`.
+
+    `file` is the one that was opened last, at first by another connection to the same path.
+    """
+
+    def __init__(self, path: str, file: File | None = None) -> None:
         self.path = path
+        self.file = file
         self._entered = False
         self._open: Connection | None = None
-        self._file: File | None = None  # that the connection has opened
         self._openings = 0  # number of times that a file was opened
-        self._checked = 0.0  # time of the last check that the file is still at its path
+        self._looked = -math.inf  # time of the last check that the file is still at its path
 
     @property
     def is_in_memory(self) -> bool:
@@ -70,81 +127,55 @@ class Database:
             self.translated(),
         ):  # a read raises it again
             self.connection()
-        if self._file is not None and not self._file.is_writable:
+        if self.file is not None and not self.file.is_writable:
             logger.warning('"%s" cannot be written; it is opened read-only.', self.path)
 
     def close(self) -> None:
-        self._entered = False
-        if self._open is not None:
-            if self._open.in_transaction:
-                self._open.execute("ROLLBACK")
-            self._leave(self._open)
+        self._entered, self.file = False, None
+        self._leave()
+
+    def _leave(self) -> None:
+        """Close the connection. SQLite neither writes back nor removes the log of a file that is no longer there."""
+        connection, self._open = self._open, None
+        if connection is not None:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            connection.close()
 
     def connection(self, mode: str = "rw") -> Connection:
-        """The connection to the file that is at the path now, opened if necessary; the mode `rwc` makes the file.
+        """The connection to the file that is at the path, opened if necessary; the mode `rwc` makes the file.
 
-        Within a transaction it stays the same. Raises FileNotFoundError.
+        Whether another file is there is checked at most every LOOK_SECONDS, and never within a transaction.
+        Raises FileNotFoundError, and Unavailable for a file beside the log of a former one.
         """
         if not self._entered:
             raise RuntimeError("The store is not open; use it as an async context manager.")
-        if self._open is not None and self._seems_moved() and not self._open.in_transaction:
-            self._leave(self._open)
+        is_due = time.monotonic() - self._looked >= LOOK_SECONDS
+        if self._open is not None and is_due and not self._open.in_transaction and self._has_moved():
+            self._leave()
         if self._open is None:
-            self._open, self._file = _opened(self.path, mode)
+            former = self.file
+            self._open, self.file = _opened(self.path, mode, former)
             self._openings += 1
+            if former is not None and former.has_moved:
+                logger.warning('"%s" was replaced or changed; it is opened again.', self.path)
         return self._open
 
-    def _seems_moved(self) -> bool:
-        """Whether the file has moved, checked at most every LOOK_SECONDS: a check takes longer than a small read.
-
-        A commit checks again.
-        """
-        now = time.monotonic()
-        if now - self._checked < LOOK_SECONDS:
-            return False
-        self._checked = now
-        if self._has_moved:
-            return True
-        self._save_log()
-        return False
-
-    @property
     def _has_moved(self) -> bool:
-        return self._file is not None and self._file.has_moved
-
-    def _save_log(self) -> None:
-        """Write a log back to the file where it was removed: what is in it would end with the last process that has it
-        open. Readers may keep a part of it from being written, so this is repeated.
-        """
-        if self._open is not None and self._file is not None and self._file.is_log_removed:
-            with contextlib.suppress(sqlite3.Error):
-                self._open.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()  # which waits for nobody
-
-    def _leave(self, connection: Connection) -> None:
-        """Close the connection; of a file that was replaced, the log is written back and removed."""
-        try:
-            if self._file is not None and self._file.has_moved:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
-                self._file.discard_log()
-        finally:
-            self._open = self._file = None
-            connection.close()
+        """Whether another file, or none, is at the path now."""
+        self._looked = time.monotonic()
+        return self.file is not None and self.file.has_moved
 
     def version(self) -> object:
-        """A value that differs after any write by any process, None where the file cannot be read."""
+        """A value that differs after any write by any process, and for each file that is opened.
+
+        None where the file cannot be read.
+        """
         try:
             connection = self.connection()
             return self._openings, connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
-        except (sqlite3.Error, FileNotFoundError):
+        except (sqlite3.Error, FileNotFoundError, Unavailable):
             return None
-
-    def check_log(self) -> None:
-        """Raise Unavailable where the log that commits are written to was removed or replaced."""
-        if self._file is not None and (log := self._file.lost_log()) is not None:
-            raise Unavailable(
-                f'"{log}" was removed or replaced while it was in use; restart all processes that use "{self.path}".'
-            )
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -153,19 +184,15 @@ class Database:
         connection = self.connection()
         try:
             yield connection
-            self.check_log()
-            if self._has_moved:
-                raise Unavailable(
-                    f'"{self.path}" was replaced or removed meanwhile, so nothing was changed; try again.'
-                )
+            if self._has_moved():
+                raise self._moved()
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            self._save_log()
             raise
-        if self._has_moved:
-            raise Uncertain.after(Unavailable(f'"{self.path}" was replaced or removed while it was written.'))
+        if self._has_moved():
+            raise Uncertain.after(self._moved("while it was written."))
 
     async def run_alone(self, statement: str) -> None:
         """Run a statement that takes the write lock, retried while another process has it; coroutines continue."""
@@ -220,6 +247,10 @@ class Database:
             f'"{self.path}" is damaged ({fault}). Replace it by a backup, or import an export into a new one.'
         )
 
+    def _moved(self, when: str = "meanwhile, so nothing was changed; try again.") -> Unavailable:
+        self._looked = -math.inf  # so that the next read opens the other file
+        return Unavailable(f'"{self.path}" was replaced or removed {when}')
+
     def no_table(self) -> NoTable:
         return NoTable(f'"{self.path}" has no table of Clade; create it with: {self._create}')
 
@@ -231,7 +262,10 @@ class Database:
     def _translate(self, error: sqlite3.Error) -> CladeError:
         if "no such table" in str(error):
             return self.no_table()
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        code = getattr(error, "sqlite_errorcode", 0)
+        if code == sqlite3.SQLITE_READONLY_DBMOVED:  # of a file without WAL, such as one of VACUUM INTO
+            return self._moved()
+        code &= 0xFF
         if code == sqlite3.SQLITE_CORRUPT or "decode" in str(error):
             return self._damaged(str(error))
         if code == sqlite3.SQLITE_READONLY:
@@ -248,7 +282,7 @@ class Snapshot(Database):
     """A read-only view of a database, over another connection, in one transaction that begins with the first read."""
 
     def __init__(self, database: Database) -> None:
-        super().__init__(database.path)
+        super().__init__(database.path, database.file)
         self._database = database
         self._version = object()
 
@@ -265,20 +299,23 @@ class Snapshot(Database):
         return connection
 
 
-def _opened(path: str, mode: str) -> tuple[Connection, File | None]:
-    """A new connection and its file, None for a new table in memory; raises FileNotFoundError."""
+def _opened(path: str, mode: str, former: File | None) -> tuple[Connection, File | None]:
+    """A new connection and its file, None for a new table in memory; raises as Database.connection does."""
     if path == IN_MEMORY:
         connection = _connect(path, mode)
         for statement in (*SCHEMA, MARK):
             connection.execute(statement)
         return connection, None
-    if mode == "rwc":
-        make(path)
+    if mode == "rwc":  # after a failure SQLite reports the reason
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWN_MODE))
     while True:
-        before = File(path)
-        connection = _connect(path, before.options(mode))
-        if not before.has_moved:
-            return connection, File(path)
+        file = File(path)
+        if former is not None:
+            file.check_log(former)
+        connection = _connect(path, file.options(mode))
+        if not file.has_moved:
+            return connection, file
         connection.close()
 
 

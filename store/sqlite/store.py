@@ -194,7 +194,9 @@ class SQLiteStore:
         await check_changes(changes, self.max_commit_changes)
         async with self._commits:  # so that small ones wait for a large one as long as it takes, without BUSY_SECONDS
             if len(changes) > LARGE_CHANGES and not self.database.is_in_memory:
-                async with _LargeCommit(self.path) as store:
+                store = _LargeCommit(self.path)
+                store.database = Database(self.path, self.database.file)
+                async with store:
                     return await store._commit(changes)
         await self._commit(changes)
 

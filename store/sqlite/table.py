@@ -49,7 +49,6 @@ class Table:
         """Raise NoTable, WrongLayout or Unavailable where the table cannot be read."""
         with self._database.translated():
             self._database.connection().execute("SELECT 1 FROM items LIMIT 1").fetchone()
-            self._database.check_log()
             self.check_version()
 
     def describe(self) -> dict[str, Value]:

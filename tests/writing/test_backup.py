@@ -113,6 +113,9 @@ def test_a_restore_makes_the_file_where_there_is_none(tmp_path: Path) -> None:
     path, backup = make(tmp_path / "clade.db"), tmp_path / "backup.db"
     assert refusal(path, "backup", str(backup)) is None
     assert refusal(tmp_path / "new.db", "restore", str(backup)) is None
+    made = (tmp_path / "new.db").stat().st_ino
+    assert refusal(tmp_path / "new.db", "restore", str(backup)) is None
+    assert (tmp_path / "new.db").stat().st_ino == made, "the content of the file is replaced, not the file"
     assert asyncio.run(findings(tmp_path / "new.db")) == []
 
 

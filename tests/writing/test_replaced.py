@@ -1,18 +1,24 @@
-"""An SQLite file that is replaced or removed while servers run on it: what is acknowledged is in the file."""
+"""An SQLite file that is replaced or removed while servers run on it: they serve it, or say why not."""
 
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 
 import httpx
-import pytest
 
 from graph.hierarchies.categories import CategoryNode
+from store.api_keys import add_key, new_key
 from store.checking.check import Check
 from store.connect import open_store
+from store.edits.create_update import Create
+from store.engine.usage import ReadUsage
+from store.sqlite.connection import LOGS
+from store.writer.writer import Writer
 from tests.servers import Server
 
 CREATE = """
@@ -63,12 +69,11 @@ def copy(path: Path, target: Path) -> Path:
     return target
 
 
-def names_in(path: Path) -> set[str]:
-    """The nodes that a file holds by itself, without what lies beside it."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as reader:
-        assert reader.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        found = reader.execute("SELECT sk FROM items WHERE pk = 'category#A' AND tier IS NOT NULL").fetchall()
-    return {sk.strip("#") for (sk,) in found} - {""}
+def names_in(path: Path) -> list[str]:
+    """The nodes below A in a file."""
+    with closing(sqlite3.connect(path)) as reader:
+        found = reader.execute("SELECT sk FROM items WHERE pk = 'category#A' AND tier IS NOT NULL AND sk <> '#'")
+        return sorted(sk.strip("#") for (sk,) in found)
 
 
 async def findings(path: Path) -> list[str]:
@@ -77,14 +82,73 @@ async def findings(path: Path) -> list[str]:
         return [str(one) async for one in checked.findings()]
 
 
-async def test_a_restored_file_is_served_and_written_at_once(tmp_path: Path) -> None:
+async def make(path: Path, *keys: str) -> str:
+    """A file with these nodes below A, in which no log is left; the text of its API key."""
+    key, text = new_key("shop", ["read:category"], None)
+    async with open_store(f"sqlite:///{path}") as store:
+        await store.create()
+        await add_key(store, key)
+        writer = Writer(store)
+        for node in [("A",), *(("A", key) for key in keys)]:
+            await writer.write(Create(CategoryNode.definition(), node, "CATEGORY", node[-1], {}), ReadUsage())
+    return text
+
+
+async def until(answer: Callable[[], Awaitable[object]], expected: object) -> None:
+    """Ask until the answer is the expected one; another file is looked for once a second."""
+    end = time.monotonic() + 60
+    while (found := await answer()) != expected:
+        assert time.monotonic() < end, found
+        await asyncio.sleep(0.02)
+
+
+async def status(server: Server, key: str) -> int:
+    """That of a query with an API key."""
+    async with httpx.AsyncClient(headers={"authorization": f"Bearer {key}"}) as client:
+        return (await client.post(f"{server.url}/graphql", json={"query": "{ __typename }"})).status_code
+
+
+async def test_servers_that_read_serve_another_file_and_nothing_of_the_former_one(tmp_path: Path) -> None:
+    path, tonight = tmp_path / "clade.db", tmp_path / "tonight.db"
+    key, _ = await make(path, "former"), await make(tonight, "new")
+    servers = [Server(tmp_path, name, store=f"sqlite:///{path}") for name in ("one", "other")]
+    one = '{ category(path: "A/former") { name } }'
+    try:
+        for server in servers:
+            await server.start()
+            for _ in range(2):  # read, and cached
+                assert await listed(server) == ["former"]
+                assert (await server.ask(one))["data"] == {"category": {"name": "former"}}
+                assert await status(server, key) == 200
+        os.replace(tonight, path)
+        for server in servers:
+            await until(partial(listed, server), ["new"])
+            assert (await server.ask(one))["data"] == {"category": None}
+            assert await status(server, key) == 401
+            assert await ready(server) == 200
+            assert "was replaced or changed; it is opened again" in server.said.read_text()
+    finally:
+        for server in servers:
+            await server.close()
+    assert await findings(path) == []
+
+
+async def test_nothing_is_read_or_written_beside_the_log_of_a_file_that_was_replaced(tmp_path: Path) -> None:
     path = tmp_path / "clade.db"
     async with served(path, "one") as (server,):
         assert await create(server, "kept") == ["kept"]
         restored = copy(path, tmp_path / "restored.db")
         assert await create(server, "undone") == ["undone"]
-        assert await listed(server) == ["kept", "undone"]
+        content = restored.read_bytes()
         os.replace(restored, path)
+        assert await create(server, *"abc") == []
+        (error,) = (await server.ask(LIST))["errors"]
+        assert error["extensions"]["code"] == "UNAVAILABLE"
+        assert await ready(server) == 503
+        assert path.read_bytes() == content
+        assert "the log of the former file" in server.said.read_text()
+        for end in LOGS:
+            os.unlink(f"{path}{end}")
         assert await listed(server) == ["kept"]
         assert await ready(server) == 200
         assert await create(server, *"vwxyz") == [*"vwxyz"]
@@ -94,17 +158,29 @@ async def test_a_restored_file_is_served_and_written_at_once(tmp_path: Path) -> 
     assert await findings(path) == []
 
 
-async def test_what_was_acknowledged_before_is_in_the_file_that_was_moved_away(tmp_path: Path) -> None:
-    path, away = tmp_path / "clade.db", tmp_path / "away.db"
-    async with served(path, "one") as (server,):
-        restored = copy(path, tmp_path / "restored.db")
-        assert await create(server, *"abc") == [*"abc"]
-        path.rename(away)
-        restored.rename(path)
-        assert await create(server, "first") == ["first"]
-        assert await listed(server) == ["first"]
-    assert names_in(away) == {*"abc"}
-    assert await findings(path) == []
+async def test_a_link_to_another_file_is_followed_while_servers_write(tmp_path: Path) -> None:
+    path, link = tmp_path / "clade.db", tmp_path / "link"
+    files = tmp_path / "1.db", tmp_path / "2.db"
+    for file in files:
+        await make(file, file.stem)
+    path.symlink_to(files[0])
+    link.symlink_to(files[1])
+    servers = [Server(tmp_path, name, store=f"sqlite:///{path}", writes="on") for name in ("one", "other")]
+    try:
+        for server in servers:
+            await server.start()
+            assert await create(server, server.said.stem) == [server.said.stem]
+        os.replace(link, path)
+        for server in servers:
+            await until(partial(listed, server), ["2", *(["new-one"] if server is servers[1] else [])])
+            assert await create(server, f"new-{server.said.stem}") == [f"new-{server.said.stem}"]
+            server.kill()
+    finally:
+        for server in servers:
+            await server.close()
+    for file, names in zip(files, (["1", "one", "other"], ["2", "new-one", "new-other"]), strict=True):
+        assert names_in(file) == names
+        assert await findings(file) == []
 
 
 async def test_nothing_is_acknowledged_without_a_file(tmp_path: Path) -> None:
@@ -121,90 +197,4 @@ async def test_nothing_is_acknowledged_without_a_file(tmp_path: Path) -> None:
         assert await ready(server) == 200
         assert await create(server, "later") == ["later"]
         assert await listed(server) == ["kept", "later"]
-    assert await findings(path) == []
-
-
-async def test_nothing_is_acknowledged_while_the_log_is_gone(tmp_path: Path) -> None:
-    path = tmp_path / "clade.db"
-    log = tmp_path / "clade.db-wal"
-    async with served(path, "one") as (server,):
-        assert await create(server, "kept") == ["kept"]
-        log.unlink()
-        assert await create(server, "lost") == []
-        assert await ready(server) == 503
-        assert "restart" in server.said.read_text()
-
-
-@pytest.mark.parametrize("ends", [("-wal",), pytest.param(("-wal", "-shm"), marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("notice", ["write", "read", "ready"])
-async def test_what_was_acknowledged_is_in_the_file_at_once_when_its_log_is_removed(
-    tmp_path: Path, ends: tuple[str, ...], notice: str
-) -> None:
-    path = tmp_path / "clade.db"
-    async with served(path, "one", "other") as servers:
-        made = await create(servers[0], *"abc") + await create(servers[1], *"def")
-        assert made == [*"abcdef"]
-        for end in ends:
-            os.unlink(f"{path}{end}")
-        match notice:
-            case "write":
-                assert await create(servers[0], "lost") == []
-            case "read":
-                assert await listed(servers[0]) == made
-            case _:
-                assert await ready(servers[0]) == 503
-        for server in servers:
-            server.kill()
-        assert names_in(path) == set(made)
-        await servers[0].start()
-        assert await create(servers[0], "later") == ["later"]
-        assert await listed(servers[0]) == sorted([*made, "later"])
-    assert await findings(path) == []
-
-
-class Log:
-    """The nodes that are created by several clients, of which some were acknowledged before the file was replaced, and
-    some wished for afterwards.
-    """
-
-    def __init__(self) -> None:
-        self.before: list[str] = []
-        self.after: list[str] = []
-        self.begun, self.replaced, self.done = asyncio.Event(), asyncio.Event(), asyncio.Event()
-
-    async def write(self, server: Server, name: str) -> None:
-        number = 0
-        while not self.done.is_set():
-            sent_after, number = self.replaced.is_set(), number + 1
-            made = await create(server, f"{name}{number}")
-            if not self.replaced.is_set():
-                self.before.extend(made)
-            elif sent_after:
-                self.after.extend(made)
-            if len(self.before) >= 20:
-                self.begun.set()
-            if len(self.after) >= 40:
-                self.done.set()
-
-
-async def test_two_servers_lose_nothing_when_the_file_is_replaced_under_them(tmp_path: Path) -> None:
-    path, away, log = tmp_path / "clade.db", tmp_path / "away.db", Log()
-    async with served(path, "one", "other") as servers:
-        restored = copy(path, tmp_path / "restored.db")
-        os.link(path, away)
-        async with asyncio.TaskGroup() as group:
-            for server in servers:
-                for number in range(2):
-                    group.create_task(log.write(server, f"{server.said.stem}-{number}-"))
-            await log.begun.wait()
-            os.replace(restored, path)
-            log.replaced.set()
-        seen = [set(await listed(server)) for server in servers]
-        assert seen[0] == seen[1]
-        assert set(log.after) <= seen[0]
-        assert not set(log.before) & seen[0]
-        for server in servers:
-            server.kill()
-    assert set(log.before) <= names_in(away)
-    assert set(log.after) <= names_in(copy(path, tmp_path / "seen.db"))
     assert await findings(path) == []

@@ -4,6 +4,7 @@ import ctypes
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from commands.main import app_of
 from store.connect import open_store
 from store.errors import BadInput
 from tests.servers import Server
-from tests.writing.test_replaced import CREATE, ROOT, create, listed, ready, served
+from tests.writing.test_replaced import CREATE, ROOT, create, listed, ready, served, until
 
 OVER_PERMISSIONS = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, by which root reads and writes all
 VERSION = 0x20080522  # of the structures that capset(2) takes
@@ -114,7 +115,7 @@ async def test_a_file_that_was_only_read_is_written_by_others_later(folder: Path
         os.chmod(path, 0o644)
         async with served_again(path) as writer:
             assert await create(writer, "b") == ["b"]
-            assert await listed(server) == ["a", "b"]
+            await until(partial(listed, server), ["a", "b"])
         assert await listed(server) == ["a", "b"]
         assert await ready(server) == 200
 

@@ -1,4 +1,4 @@
-"""Files of SQLite that are replaced, removed or lose their WAL under a running server, which is killed then."""
+"""Files of SQLite that are replaced, removed or restored under a running server, which is killed then."""
 
 import os
 import random
@@ -14,11 +14,10 @@ from tests.outside.processes import EXTREMES, Answer, Place, Server, command
 
 ANOTHER = "another file is there | from the new file | into the new file | 200"
 NONE = "no file is there | `UNAVAILABLE` | `UNAVAILABLE` | 503"
-NO_WAL = "`clade.db-wal` was removed or replaced | as before | `UNAVAILABLE` until all processes are restarted | 503"
-WRITTEN_BACK = "it writes acknowledged changes back to the old file"
+BESIDE = "beside it a `clade.db-wal` that is not empty | `UNAVAILABLE` | `UNAVAILABLE` | 503"
 SEEN = "Each read sees each write that was acknowledged before the read was sent"
 PROMISES = (
-    *(("backup.md", sentence) for sentence in (ANOTHER, NONE, NO_WAL, WRITTEN_BACK)),
+    *(("backup.md", sentence) for sentence in (ANOTHER, BESIDE, NONE)),
     ("consistency.md", SEEN),
     ("backup.md", "The file has the state of the store at one moment, with all writes that were acknowledged before"),
     ("backup.md", "Servers keep running, and their next response shows the restored"),
@@ -30,7 +29,7 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
     if place.kind != "sqlite":
         return Counter()
     chance = random.Random(seed)
-    ways = [_replaced, _removed, _without_wal, _restored]
+    ways = [_replaced, _replaced_beside_wal, _removed, _restored]
     chance.shuffle(ways)
     counts: Counter[str] = Counter()
     for way in ways:
@@ -99,22 +98,50 @@ class Store:
             raise Wrong(promise, [*self.script, "clade check"], "no findings", checked.stdout)
 
 
-def _replaced(store: Store) -> None:
+def _older_file(store: Store) -> tuple[Path, list[str]]:
+    """A backup of before the last writes, and what is in it."""
     store.write(store.chance.randrange(1, 30))
     other = store.file.with_name("other.db")
     command("backup", str(other), store=store.url)
     at_backup = list(store.names)
     store.write(store.chance.randrange(1, 30))
-    acknowledged, old = list(store.names), store.file.with_name("old.db")
-    os.link(store.file, old)
+    return other, at_backup
+
+
+def _replaced(store: Store) -> None:
+    other, at_backup = _older_file(store)
+    store.server.stop()
+    store.server = store.place.server(store.url)
+    store.expect(SEEN, store.names)
     os.replace(other, store.file)
-    store.script.append("mv a backup of before the last ones over the file")
-    store.expect(ANOTHER, at_backup)
+    store.script.append("mv a backup of before the last ones over the file, which only a server that reads has open")
+    end = time.monotonic() + 60
+    while store.server.ask("{ things { nodes { key } } }").json["data"]["things"]["nodes"] == [
+        {"key": name} for name in sorted(store.names)
+    ]:
+        if time.monotonic() > end:
+            raise Wrong(ANOTHER, store.script, sorted(at_backup), sorted(store.names))
+    _is_served(store, at_backup)
+
+
+def _replaced_beside_wal(store: Store) -> None:
+    other, at_backup = _older_file(store)
+    os.replace(other, store.file)
+    store.script.append("mv a backup of before the last ones over the file, which was written")
+    store.expect_refused(BESIDE)
+    store.expect_ready(BESIDE, 503)
+    for end in ("-wal", "-shm"):
+        store.file.with_name(f"{store.file.name}{end}").unlink()
+    store.script.append("rm the -wal and -shm files")
+    _is_served(store, at_backup)
+
+
+def _is_served(store: Store, names: list[str]) -> None:
+    store.expect(ANOTHER, names)
     store.expect_ready(ANOTHER, 200)
-    store.names = at_backup
+    store.names = names
     store.write(3)
     store.after_kill(store.url, store.names, ANOTHER)
-    store.after_kill(f"sqlite:///{old}", acknowledged, WRITTEN_BACK)
 
 
 def _removed(store: Store) -> None:
@@ -122,22 +149,14 @@ def _removed(store: Store) -> None:
     aside = store.file.with_name("aside.db")
     os.rename(store.file, aside)
     store.script.append("mv the file elsewhere")
+    store.expect_refused(NONE)
+    store.expect_ready(NONE, 503)
     answer = store.server.ask('{ thing(path: "n0") { id } }')
     if answer.codes != ["UNAVAILABLE"]:
         raise Wrong(NONE, [*store.script, "read n0"], "UNAVAILABLE", answer.json)
-    store.expect_ready(NONE, 503)
-    store.expect_refused(NONE)
-    store.after_kill(f"sqlite:///{aside}", store.names, WRITTEN_BACK)
-
-
-def _without_wal(store: Store) -> None:
-    store.write(store.chance.randrange(2, 30))
-    store.file.with_name(f"{store.file.name}-wal").unlink()
-    store.script.append("rm the -wal file")
-    store.expect_ready(NO_WAL, 503)
-    store.expect_refused(NO_WAL)
-    store.expect(NO_WAL, store.names)
-    time.sleep(1)
+    os.rename(aside, store.file)
+    store.script.append("mv it back")
+    store.expect(SEEN, store.names)
     store.after_kill(store.url, store.names, SEEN)
 
 

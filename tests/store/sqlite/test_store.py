@@ -1,6 +1,7 @@
 """SQLite store: missing and invalid files, other processes, kills."""
 
 import asyncio
+import contextlib
 import os
 import shlex
 import signal
@@ -14,14 +15,16 @@ import pytest
 
 from store.connect import open_store
 from store.engine.usage import ReadUsage
-from store.errors import BadInput, Conflict, NoTable, Unavailable
+from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable, Uncertain
 from store.model.items import ABSENT, Put
 from store.model.keys import Index, Key
 from store.model.ranges import KeyRange, below
 from store.retry import RetryPolicy
+from store.sqlite.connection import LOGS
 from store.sqlite.store import LARGE_CHANGES, PURGE_ITEMS, SQLiteStore
 
 ALL = KeyRange(Index.TABLE, "t", "!", "~")
+LARGE = [Put({"pk": "t", "sk": f"n{n:05}", "n": n}, ABSENT) for n in range(3 * LARGE_CHANGES)]
 
 
 def run(code: str, *arguments: object) -> subprocess.Popen[str]:
@@ -171,6 +174,55 @@ async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
         await store.health()
 
 
+# -- a file that is replaced -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
+@pytest.mark.parametrize(("statement", "error"), [("BEGIN IMMEDIATE", Unavailable), ("COMMIT", Uncertain)])
+async def test_a_commit_into_a_file_that_is_replaced_meanwhile_is_not_reported_as_done(
+    tmp_path: Path, mode: str, statement: str, error: type[CladeError]
+) -> None:
+    path, other = tmp_path / "clade.db", tmp_path / "other.db"
+
+    def replace(said: str) -> None:
+        if said == statement:
+            os.replace(other, path)
+
+    for file in (path, other):
+        async with SQLiteStore(str(file)) as store:
+            await store.create()
+            await store.commit([Put({"pk": "t", "sk": "!", "in": file.name})])
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA journal_mode = {mode}")
+    async with SQLiteStore(str(path)) as store:
+        store.database.connection().set_trace_callback(replace)
+        with pytest.raises(CladeError, match="was replaced or removed") as caught:
+            await store.commit([Put({"pk": "t", "sk": "a"})])
+        assert type(caught.value) is error
+        for end in LOGS if mode == "WAL" else ():
+            os.unlink(f"{path}{end}")
+        assert await store.range(ALL, ReadUsage()) == [{"pk": "t", "sk": "!", "in": "other.db"}]
+
+
+async def test_no_connection_opens_a_file_beside_the_log_of_the_former_one(tmp_path: Path) -> None:
+    path, other = tmp_path / "clade.db", tmp_path / "other.db"
+    async with SQLiteStore(str(other)) as store:
+        await store.create()
+    content = other.read_bytes()
+    async with SQLiteStore(str(path)) as store:
+        await store.create()
+        os.replace(other, path)
+        with pytest.raises(Unavailable, match=r"log of the former file.*remove"):
+            await store.commit(LARGE)
+        with pytest.raises(Unavailable, match=r"log of the former file"):
+            async with store.snapshot() as snapshot:
+                await snapshot.range(ALL, ReadUsage())
+        with pytest.raises(Unavailable, match=r"log of the former file"):
+            await store.range(ALL, ReadUsage())
+        assert store.version() is None
+    assert path.read_bytes() == content
+
+
 # -- several processes -------------------------------------------------------------------------------------------------
 
 
@@ -247,9 +299,6 @@ async def test_reads_continue_while_another_process_writes_and_a_commit_waits(tm
         other.close()
         await asyncio.wait_for(waiting, 10)
         assert [item["sk"] for item in await store.range(ALL, ReadUsage())] == ["b"]
-
-
-LARGE = [Put({"pk": "t", "sk": f"n{n:05}", "n": n}, ABSENT) for n in range(3 * LARGE_CHANGES)]
 
 
 async def test_a_large_commit_yields_and_is_visible_as_a_whole(
