@@ -92,7 +92,7 @@ def test_a_command_starts_without_the_libraries_of_others(name):
     assert heavy & set(started.stdout.split()) == set()
 
 
-@pytest.mark.parametrize("name", sorted(ALL.keys() - {"schema", "copy"}))
+@pytest.mark.parametrize("name", sorted(ALL.keys() - {"schema", "copy", "table template"}))
 def test_every_command_that_opens_a_store_takes_its_url(name):
     assert "--store" in {option for one in ALL[name].params for option in one.opts}
 
