@@ -150,8 +150,9 @@ async def test_a_key_verifies_the_algorithms_of_its_type(publish, key, algorithm
 
 
 async def test_keys_of_one_id_and_different_algorithms_are_all_used(publish):
-    tokens = publish(jwk(RSA, "k", alg="RS256"), jwk(STRANGER, "k", alg="PS256"), jwk(EC, "k"))
-    for key, algorithm in ((RSA, "RS256"), (STRANGER, "PS256"), (EC, "ES256")):
+    curve = ec.generate_private_key(ec.SECP384R1())
+    tokens = publish(jwk(RSA, "k", alg="RS256"), jwk(STRANGER, "k", alg="PS256"), jwk(EC, "k"), jwk(curve, "k"))
+    for key, algorithm in ((RSA, "RS256"), (STRANGER, "PS256"), (EC, "ES256"), (curve, "ES384")):
         assert await caller_of(tokens, signed(key, algorithm, "k")) is not None
     for key, algorithm in ((RSA, "PS256"), (STRANGER, "RS256")):
         assert await caller_of(tokens, signed(key, algorithm, "k")) is None
