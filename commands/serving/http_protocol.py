@@ -9,7 +9,7 @@ from typing import Any
 from httptools import HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from graph.server.security_headers import MAX_CONNECTIONS, MAX_HEAD_BYTES, REJECTED
+from graph.server.security_headers import MAX_CONNECTIONS, MAX_HEAD_BYTES, MAX_PIPELINED, REJECTED
 
 
 class HTTPProtocol(HttpToolsProtocol):
@@ -41,6 +41,8 @@ class HTTPProtocol(HttpToolsProtocol):
                 self.on_response_complete()
 
     def on_headers_complete(self) -> None:
+        if len(self.pipeline) >= MAX_PIPELINED and self._status is None:
+            raise OverflowError  # stops the parser, and uvicorn calls `send_400_response`
         self._unread = 0
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
             self._status = 431
@@ -58,7 +60,7 @@ class HTTPProtocol(HttpToolsProtocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        self.reject(400)
+        self.reject(429 if len(self.pipeline) >= MAX_PIPELINED else 400)
 
     def reject(self, status: int) -> None:
         """Answer with an error; within a body or after it, where a response may have begun, only close."""

@@ -260,11 +260,17 @@ async def test_where_no_connection_is_idle_a_new_one_is_503(start):
     assert b'"OVERLOADED"' in text
 
 
-async def test_pipelined_requests_are_answered_in_their_order(start):
+async def test_pipelined_requests_are_answered_in_their_order_up_to_a_limit(start):
     server = await start()
     with connected(server) as connection:
         connection.sendall((post() + GET + b"\r\n") * 8 + GET + b"connection: close\r\n\r\n")
         assert told(connection).count(b"HTTP/1.1 200 ") == 17
+    with connected(server) as connection:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall((GET + b"\r\n") * 3_000)
+        text = told(connection)
+    assert text.count(b"HTTP/1.1 200 ") < 100
+    assert text.count(b"HTTP/1.1 429 ") <= 1
     assert asked(server, post()) == (200, ANSWER)
 
 
