@@ -6,7 +6,6 @@ and `timeout_keep_alive_task`. The versions that `pyproject.toml` allows have th
 
 from typing import Any
 
-from httptools import HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from graph.server.security_headers import MAX_CONNECTIONS, MAX_HEAD_BYTES, MAX_PIPELINED, REJECTED
@@ -46,7 +45,7 @@ class HTTPProtocol(HttpToolsProtocol):
         self._unread = 0
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
             self._status = 431
-        self.scope[REJECTED] = self._status  # type: ignore[typeddict-unknown-key]
+        self.scope[REJECTED] = self._status  # type: ignore[literal-required]
         super().on_headers_complete()
         self._running = self._running or self.cycle
         self.headers = []  # for trailers, which are ignored; the request keeps its own list
@@ -68,5 +67,5 @@ class HTTPProtocol(HttpToolsProtocol):
         if self.cycle is not None and self.scope is self.cycle.scope:
             return self.transport.close()
         self._status = status
-        self.parser = HttpRequestParser(self)
+        self.parser = type(self.parser)(self)
         self.parser.feed_data(b"GET * HTTP/1.1\r\n\r\n")
