@@ -283,7 +283,7 @@ def lines(server):
 async def logged(server, field):
     """The first line of the log with this field, which another process writes."""
     async with asyncio.timeout(PATIENCE):
-        while not (found := [line for line in lines(server) if field in line]):
+        while not (found := [line for line in lines(server) if field in line]):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return found[0]
 
