@@ -6,10 +6,9 @@ and `timeout_keep_alive_task`. The versions that `pyproject.toml` allows have th
 
 from typing import Any
 
-from httptools import HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from graph.server.security_headers import MAX_CONNECTIONS, MAX_HEAD_BYTES, REJECTED
+from graph.server.security_headers import MAX_CONNECTIONS, MAX_HEAD_BYTES, MAX_PIPELINED, REJECTED
 
 
 class HTTPProtocol(HttpToolsProtocol):
@@ -41,10 +40,12 @@ class HTTPProtocol(HttpToolsProtocol):
                 self.on_response_complete()
 
     def on_headers_complete(self) -> None:
+        if len(self.pipeline) >= MAX_PIPELINED and self._status is None:
+            raise OverflowError  # stops the parser, and uvicorn calls `send_400_response`
         self._unread = 0
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
             self._status = 431
-        self.scope[REJECTED] = self._status  # type: ignore[typeddict-unknown-key]
+        self.scope[REJECTED] = self._status  # type: ignore[literal-required]
         super().on_headers_complete()
         self._running = self._running or self.cycle
         self.headers = []  # for trailers, which are ignored; the request keeps its own list
@@ -58,7 +59,7 @@ class HTTPProtocol(HttpToolsProtocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        self.reject(400)
+        self.reject(429 if len(self.pipeline) >= MAX_PIPELINED else 400)
 
     def reject(self, status: int) -> None:
         """Answer with an error; within a body or after it, where a response may have begun, only close."""
@@ -66,5 +67,5 @@ class HTTPProtocol(HttpToolsProtocol):
         if self.cycle is not None and self.scope is self.cycle.scope:
             return self.transport.close()
         self._status = status
-        self.parser = HttpRequestParser(self)
+        self.parser = type(self.parser)(self)
         self.parser.feed_data(b"GET * HTTP/1.1\r\n\r\n")

@@ -24,6 +24,9 @@ HEADERS_AND_POLICY = [*HEADERS, (POLICY, b"default-src 'none'; frame-ancestors '
 
 MAX_CONNECTIONS = 4_096  # of one process, far above the requests that it can answer at a time; each takes a descriptor
 MAX_HEAD_BYTES = 65_536
+MAX_PIPELINED = (
+    32  # requests of one connection that wait for earlier ones: each takes some 3 KB, for 20 bytes that are sent
+)
 
 REJECTED = "clade.rejected"
 """The key in the ASGI scope of the status of a request that the server could not read; None for all others."""
@@ -39,8 +42,10 @@ WRONG_HOST = (
 
 _HEAD_TOO_LARGE = f"The request head is larger than {MAX_HEAD_BYTES:,} bytes; send the query in the body of a POST."
 _TOO_MANY = f"The server has its maximum of {MAX_CONNECTIONS:,} connections; retry later."
+_PIPELINED = f"More than {MAX_PIPELINED} requests wait on this connection; wait for responses first."
 _UNREADABLE = {
     400: RequestRejected(400, "The request is not valid HTTP/1.1.", CLOSE),
+    429: RequestRejected(429, _PIPELINED, CLOSE),
     431: RequestRejected(431, _HEAD_TOO_LARGE, CLOSE),
     503: RequestRejected(503, _TOO_MANY, CLOSE, RETRY_AFTER, code=OVERLOADED),
 }
