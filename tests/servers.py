@@ -6,6 +6,7 @@ They are forked from a process that has loaded everything, since loading takes a
 import asyncio
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.context import ForkServerProcess
@@ -76,6 +77,11 @@ class Server:
             self._process.kill()
             self._process.join(STOP_SECONDS)
             assert not self._process.is_alive()
+
+    async def stop(self) -> None:
+        """Let it end by itself, with its last lines written."""
+        os.kill(self.pid, signal.SIGTERM)
+        assert await self.died()
 
     async def close(self) -> None:
         """Kill it, and close its client."""

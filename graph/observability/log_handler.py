@@ -6,6 +6,7 @@ A thread writes them, so that a reader that is slow, or does not read, never del
 import logging
 import os
 import sys
+import threading
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -38,6 +39,11 @@ class Handler(QueueHandler):
         self._writer = Writer(self.queue, descriptor)
         self._writer.start()
 
+    def emit(self, record: logging.LogRecord) -> None:
+        super().emit(record)
+        if record.levelno >= logging.WARNING:
+            self._writer.is_due.set()
+
     def prepare(self, record: logging.LogRecord) -> bytes:
         """The line of a record; a record that waits would hold its arguments, and the frames of its traceback."""
         return f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
@@ -56,7 +62,7 @@ class Handler(QueueHandler):
 
 
 class Writer(QueueListener):
-    """Writes the lines of a queue to a file descriptor, those of a tenth of a second together.
+    """Writes the lines of a queue to a file descriptor: those of a tenth of a second together, and warnings at once.
 
     Waking a thread and writing for each line would cost a request more than the line. There is no StreamHandler, since
     `logging` takes the lock of each handler when the process ends, and would wait there for a reader that is blocked.
@@ -69,9 +75,11 @@ class Writer(QueueListener):
     def __init__(self, lines: SimpleQueue[bytes], descriptor: int) -> None:
         super().__init__(lines)
         self._descriptor = descriptor
+        self.is_due = threading.Event()
 
     def handle(self, record: Any) -> None:
-        time.sleep(WRITE_AFTER_SECONDS)
+        self.is_due.wait(WRITE_AFTER_SECONDS)
+        self.is_due.clear()
         lines = [record]
         with suppress(Empty):
             while True:

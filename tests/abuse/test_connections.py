@@ -148,7 +148,7 @@ async def test_a_repeated_single_header_is_rejected(start, header):
 async def test_invalid_http_is_rejected_as_json_without_a_warning(start, sent):
     server = await start()
     assert "HTTP" in refused(server, sent, 400)
-    server.kill()
+    await server.stop()
     assert not warnings(server)
 
 
@@ -318,5 +318,5 @@ async def test_a_disconnect_at_any_moment_is_no_error(start):
         connection.close()
     assert asked(server, post()) == (200, ANSWER)
     await asyncio.sleep(0.3)
-    server.kill()
+    await server.stop()
     assert not warnings(server)

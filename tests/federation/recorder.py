@@ -41,9 +41,12 @@ class Recorder:
 
         async def sending(message: Message) -> None:
             answered.extend(message.get("body", b""))
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                self._keep(json.loads(sent), json.loads(answered))  # before the client has the response
             await send(message)
 
         await self.app({**scope, "headers": [*scope["headers"], (b"clade-reads", b"1")]}, receiving, sending)
-        parameters, answer = json.loads(sent), json.loads(answered)
+
+    def _keep(self, parameters: dict[str, Any], answer: dict[str, Any]) -> None:
         reads = answer.get("extensions", {}).get("reads", {})
         self.operations.append(Operation(parameters["query"], parameters.get("variables") or {}, reads))
