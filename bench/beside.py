@@ -47,7 +47,7 @@ def measured(store: str, seconds: float) -> Iterator[list[str]]:
         with servers.clade("", store, writes="on").process as server:
             for name, mutation in WRITES.items():
                 # Small requests in windows of some seconds until the write has ended; the worst window counts.
-                write, windows = threads.submit(written, server, mutation), []
+                write, windows = threads.submit(written, server, mutation), list[clients.Load]()
                 while not windows or not write.done():
                     windows.append(load_of(server, SMALL, CONNECTIONS, seconds))
                 took, nodes = write.result()

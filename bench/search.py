@@ -25,7 +25,7 @@ HEAD = ("server", "", "median", "90 %", "most")
 
 def texts_of(names: Sequence[str], number: int) -> list[str]:
     """Random texts of one or two beginnings of words."""
-    random, texts = Random(1), []
+    random, texts = Random(1), list[str]()
     while len(texts) < number:
         words = random.choice(names).split()
         chosen = random.sample(words, min(len(words), random.choice((1, 1, 1, 2))))

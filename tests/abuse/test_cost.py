@@ -20,13 +20,11 @@ import pytest
 from graphql import parse
 
 from resolvers.session.budget import BudgetLimits
-from store.connect import open_store
-from store.engine.usage import PAGE_UNITS, REQUESTS_A_UNIT, ReadUsage
+from store.engine.usage import PAGE_UNITS, REQUESTS_A_UNIT
 from tests import selection
 from tests.abuse import costly_nodes
 from tests.abuse.costly_requests import TRUSTED, Body, requests
 from tests.servers import Server
-from tests.systems.asking import write
 
 NODES, ENGINE_NODES = 10_000, 4_400  # an engine on this machine takes its time to be filled
 TICK_SECONDS = 0.005
@@ -138,7 +136,9 @@ def slowness() -> float:
     return max(1.0, min(seconds() for _ in range(5)) / PARSING_SECONDS)
 
 
-def metered(folder: Path, store: str) -> Iterator[Meter]:
+def metered(folder: Path, store: str, nodes: int) -> Iterator[Meter]:
+    """The meter of a server on a new store with so many nodes in the tree WIDE."""
+    asyncio.run(costly_nodes.fill(store, nodes))
     trusted, blocked = folder / "trusted.json", multiprocessing.get_context("forkserver").RawValue("d")
     trusted.write_text(json.dumps(TRUSTED))
     whole = {} if selection.thorough() else {"request_seconds": "600"}  # what is counted is counted to its end
@@ -157,27 +157,14 @@ def metered(folder: Path, store: str) -> Iterator[Meter]:
 @pytest.fixture(scope="module")
 def sqlite(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cost")
-    url = f"sqlite:///{folder / 'clade.db'}"
-    asyncio.run(costly_nodes.fill(url, NODES))
-    yield from metered(folder, url)
+    yield from metered(folder, f"sqlite:///{folder / 'clade.db'}", NODES)
 
 
 @pytest.fixture(scope="module")
 def dynamodb(tmp_path_factory, engine):
     if not engine.exact:
         pytest.skip(f"{engine.name} tells no read units")
-    folder, table = tmp_path_factory.mktemp("cost"), engine.address(f"clade-cost-{uuid.uuid4().hex}")
-
-    async def fill() -> None:
-        """Copy the nodes from a file, since an engine takes long for each import."""
-        made = f"sqlite:///{folder / 'clade.db'}"
-        await costly_nodes.fill(made, ENGINE_NODES)
-        async with open_store(made) as source, open_store(table) as target:
-            await target.create()
-            await write(target, [item async for page in source.scan(ReadUsage()) for item in page])
-
-    asyncio.run(fill())
-    yield from metered(folder, table)
+    yield from metered(tmp_path_factory.mktemp("cost"), engine.address(f"clade-cost-{uuid.uuid4().hex}"), ENGINE_NODES)
 
 
 @pytest.mark.parametrize("name", requests())
