@@ -217,6 +217,8 @@ async def test_no_connection_opens_a_file_beside_the_log_of_the_former_one(tmp_p
         with pytest.raises(Unavailable, match=r"log of the former file"):
             async with store.snapshot() as snapshot:
                 await snapshot.range(ALL, ReadUsage())
+        with pytest.raises(Unavailable, match=r"was replaced or removed"):
+            await store.commit([Put({"pk": "t", "sk": "a"})])
         with pytest.raises(Unavailable, match=r"log of the former file"):
             await store.range(ALL, ReadUsage())
         assert store.version() is None
