@@ -84,19 +84,25 @@ class File:
             return found.st_dev, found.st_ino
         return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size, os.path.exists(self._logs[0])
 
-    def check_log(self, former: "File") -> None:
+    def check_log(self, former: "File | None") -> None:
         """Raise Unavailable where the log of the `former` file is beside this one: SQLite would apply it to this one.
 
-        An empty log is nobody's. A log that others began for this file cannot be told from that of the former one,
-        unless the path is a link: then the log has the name of the file that it leads to.
+        Raises FileNotFoundError where no file is there. An empty log is nobody's. A log that others began for this file
+        cannot be told from that of the former one, unless the path is a link: then the log has the name of the file
+        that it leads to.
         """
         log, index = self._logs
-        if self._logs != former._logs or self._state[:2] in ((), former._state[:2]):
+        if former is None:
+            return
+        if not self._state:
+            raise FileNotFoundError(self._path)
+        if self._logs != former._logs or self._state[:2] == former._state[:2]:
             return
         if os.path.getsize(log) if os.path.exists(log) else os.path.exists(index):
             raise Unavailable(
                 f'"{self._path}" was replaced, and the log of the former file, "{log}", may still be beside it. Stop '
-                f'all processes that use it, remove "{log}" and "{index}" where they are left, and start them again.'
+                f'all processes that use it, remove "{log}" and "{index}" where they are left, and start them again. '
+                "If another process has written to the new file since then, only restart this one."
             )
 
 
@@ -152,6 +158,9 @@ class Database:
             raise RuntimeError("The store is not open; use it as an async context manager.")
         is_due = time.monotonic() - self._looked >= LOOK_SECONDS
         if self._open is not None and is_due and not self._open.in_transaction and self._has_moved():
+            self._looked = -math.inf  # so that the next read looks again where this one fails
+            # Checked before it is closed: until then no other file gets the number of its inode.
+            File(self.path).check_log(self.file)
             self._leave()
         if self._open is None:
             former = self.file
@@ -191,14 +200,18 @@ class Database:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        self.check_written()
+
+    def check_written(self) -> None:
+        """Raise Uncertain where the file was replaced or removed before what was written to it was committed."""
         if self._has_moved():
             raise Uncertain.after(self._moved("while it was written."))
 
     async def run_alone(self, statement: str) -> None:
         """Run a statement that takes the write lock, retried while another process has it; coroutines continue."""
-        connection = self.connection()
         pauses = BUSY_RETRIES.pauses()
         while True:
+            connection = self.connection()  # which may be another one after a pause
             try:
                 connection.execute("PRAGMA busy_timeout = 0")
                 connection.execute(statement)
@@ -311,8 +324,7 @@ def _opened(path: str, mode: str, former: File | None) -> tuple[Connection, File
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWN_MODE))
     while True:
         file = File(path)
-        if former is not None:
-            file.check_log(former)
+        file.check_log(former)
         connection = _connect(path, file.options(mode))
         if not file.has_moved:
             return connection, file

@@ -289,6 +289,7 @@ class SQLiteStore:
             with self.database.translated():
                 target = self.database.connection()
                 backup.database.connection().backup(target, pages=PAGES, progress=stop_if_cancelled)
+                self.database.check_written()
 
 
 class _LargeCommit(SQLiteStore):

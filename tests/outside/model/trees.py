@@ -55,7 +55,7 @@ class Trees:
         return found
 
     def children(self, parent: str | None) -> list[Node]:
-        """ "Children and siblings are ordered by level and position" (lists.md)."""
+        """ "Children and roots are sorted by the names of their levels, and within a level by key" (lists.md)."""
         return [self.nodes[child] for level in LEVELS for child in self.siblings.get((parent, level), ())]
 
     def descendants(self, parent: str | None) -> list[Node]:

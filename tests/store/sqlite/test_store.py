@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import shlex
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -202,6 +203,25 @@ async def test_a_commit_into_a_file_that_is_replaced_meanwhile_is_not_reported_a
         for end in LOGS if mode == "WAL" else ():
             os.unlink(f"{path}{end}")
         assert await store.range(ALL, ReadUsage()) == [{"pk": "t", "sk": "!", "in": "other.db"}]
+
+
+async def test_a_copy_in_place_of_a_removed_file_is_not_opened_beside_the_log_of_that_file(tmp_path: Path) -> None:
+    path, other = tmp_path / "clade.db", tmp_path / "other.db"
+    async with SQLiteStore(str(other)) as store:
+        await store.create()
+    async with SQLiteStore(str(path)) as store:
+        await store.create()
+        await store.commit([Put({"pk": "t", "sk": "a"})])
+        path.unlink()
+        while True:  # until it looks at the file
+            try:
+                await store.range(ALL, ReadUsage())
+            except NoTable:
+                break
+        shutil.copyfile(other, path)  # which may get the number of the removed file's inode
+        with pytest.raises(Unavailable, match=r"log of the former file"):
+            await store.range(ALL, ReadUsage())
+    assert path.read_bytes() == other.read_bytes()
 
 
 async def test_no_connection_opens_a_file_beside_the_log_of_the_former_one(tmp_path: Path) -> None:
