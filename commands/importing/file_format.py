@@ -8,7 +8,6 @@ from pathlib import Path
 from commands.importing.columns import NoLevels, columns
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
-from store.transfer import formats
 from store.transfer.formats import Format
 from store.transfer.formats import columns as csv_file
 from store.transfer.formats.dialect import Dialect, looks_like_table
@@ -23,6 +22,13 @@ from store.transfer.formats.rejected import JSON_REASON, rejected_json, rejected
 from store.transfer.formats.row_reader import PLAIN, CellFormat, LevelColumns, check_columns, named
 from store.transfer.formats.source import content_name
 from store.transfer.formats.table import Table, read_path_table, read_table
+
+ENDINGS = {
+    ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "taxonomy", ".xlsx": "excel",
+    ".parquet": "parquet", ".json": "json", ".geojson": "geojson", ".geojsonl": "geojson", ".geojsons": "geojson",
+    ".ndgeojson": "geojson",
+}  # fmt: skip
+NAMES = tuple(dict.fromkeys(ENDINGS.values()))
 
 
 @dataclass(frozen=True)
@@ -54,9 +60,9 @@ class FileFormat:
 
 def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileOptions) -> FileFormat:
     """The format of this name, by default that of the file's extension. Raises BadInput for options of another one."""
-    name = name or _name_of(file)
+    name = name or name_of(file)
     if name is None:
-        raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(formats.NAMES)}.')
+        raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(NAMES)}.')
     if name != "csv" and options.dialect != Dialect():
         raise BadInput("--delimiter and --encoding need a CSV file; add --format csv if it is one.")
     if name != "excel" and options.sheet is not None:
@@ -78,9 +84,12 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     return FileFormat(Format(partial(read_taxonomy, level), lambda _: rejected_taxonomy()))
 
 
-def _name_of(file: Path) -> str | None:
-    """The format by the extension of a file; a text file is a taxonomy, or a table by its delimiters."""
-    name = formats.name_of(file)
+def name_of(file: Path) -> str | None:
+    """The format by the extension of a file, of a compressed one by that of what is in it; None where unknown.
+
+    A text file is a taxonomy, or a table by its delimiters.
+    """
+    name = ENDINGS.get(Path(content_name(file)).suffix.lower())
     return "csv" if name == "taxonomy" and looks_like_table(file) else name
 
 

@@ -8,7 +8,6 @@ import pytest
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.paths import format_path
-from store.transfer import formats
 from store.transfer.formats import Format
 from store.transfer.formats.columns import LevelColumns, read_csv
 from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
@@ -295,21 +294,3 @@ def test_a_taxonomy_with_an_empty_segment_is_rejected(tmp_path: Path) -> None:
 def test_a_taxonomy_needs_a_level_that_is_allowed_under_itself() -> None:
     with pytest.raises(BadInput, match="location has none"):
         taxonomy_level(LOCATION)
-
-
-# -- which format ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("a.csv", "csv"),
-        ("a.TSV", "csv"),
-        ("a.jsonl", "jsonl"),
-        ("a.ndjson", "jsonl"),
-        ("a.txt", "taxonomy"),
-        ("a", None),
-    ],
-)
-def test_the_format_follows_from_the_ending(name: str, expected: str | None) -> None:
-    assert formats.name_of(Path(name)) == expected
