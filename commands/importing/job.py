@@ -12,13 +12,13 @@ import typer
 from commands import interrupt
 from commands.importing.source import Source
 from commands.interrupt import interruptible
-from commands.output_file import output_file
 from commands.progress import progress
 from store.connect import opened
 from store.engine.protocol import Store
 from store.errors import BadInput, CladeError, NoTable, Unavailable, Uncertain
 from store.metadata.change_log import Event
 from store.model.keys import Key
+from store.output_file import output_file
 from store.store_url import SQLiteUrl, parse_store_url
 from store.text import quantity
 from store.transfer.formats import Format
