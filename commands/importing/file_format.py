@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from commands.importing.columns import NoLevels, columns
@@ -76,12 +75,12 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
         if not is_nodes(objects) or options.columns.levels:
             return _table(hierarchy, name, json_table(file, objects), options)
         _refuse_columns(options)
-        return FileFormat(Format(lambda _: read_nodes(objects), lambda _: rejected_json()), has_lists=True)
+        return FileFormat(Format(lambda: read_nodes(objects), rejected_json()), has_lists=True)
     _refuse_columns(options)
     if name == "jsonl":
-        return FileFormat(Format(read_jsonl, lambda _: rejected_json()), has_lists=True)
+        return FileFormat(Format(lambda: read_jsonl(file), rejected_json()), has_lists=True)
     level = taxonomy_level(hierarchy)
-    return FileFormat(Format(partial(read_taxonomy, level), lambda _: rejected_taxonomy()))
+    return FileFormat(Format(lambda: read_taxonomy(level, file), rejected_taxonomy()))
 
 
 def name_of(file: Path) -> str | None:
@@ -101,8 +100,8 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
         _refuse_columns(options)
         return FileFormat(
             Format(
-                lambda file: csv_file.read_path_csv(hierarchy, file, dialect),
-                lambda file: csv_file.rejected_csv(file, dialect, JSON_REASON),
+                lambda: csv_file.read_path_csv(hierarchy, file, dialect),
+                csv_file.rejected_csv(file, dialect, JSON_REASON),
             ),
             said,
             is_own=header == path_header(hierarchy),
@@ -110,8 +109,8 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     found, levels, guesses = _columns(hierarchy, header, options.columns)
     return FileFormat(
         Format(
-            lambda file: csv_file.read_csv(levels, file, dialect, options.cells),
-            lambda file: csv_file.rejected_csv(file, dialect),
+            lambda: csv_file.read_csv(levels, file, dialect, options.cells),
+            csv_file.rejected_csv(file, dialect),
         ),
         [*said, *guesses],
         found,
@@ -125,12 +124,12 @@ def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) 
     if is_path_table(table.header) and not options.columns.levels:
         _refuse_columns(options)
         return FileFormat(
-            Format(lambda _: read_path_table(hierarchy, table), lambda _: rejected_table(table.header, JSON_REASON)),
+            Format(lambda: read_path_table(hierarchy, table), rejected_table(table.header, JSON_REASON)),
             is_own=table.header == path_header(hierarchy),
         )
     found, levels, guesses = _columns(hierarchy, table.header, options.columns)
     return FileFormat(
-        Format(lambda _: read_table(levels, table, options.cells), lambda _: rejected_table(table.header)),
+        Format(lambda: read_table(levels, table, options.cells), rejected_table(table.header)),
         guesses,
         found,
         table.header,

@@ -88,7 +88,7 @@ class ImportJob:
 
     def _read(self) -> None:
         with progress("Reading", "rows") as meter:
-            for _, row in self.format.read(self.source.file):
+            for _, row in self.format.read():
                 self.plan.take(row)
                 if len(self.plan.rejections) > MAX_REJECTED and not self.is_confirmed:
                     raise BadInput(
@@ -168,7 +168,7 @@ class ImportJob:
             earlier = reasons.get(rejection.number)
             if earlier is None or rejection.reason not in earlier:
                 reasons[rejection.number] = f"{earlier} {rejection.reason}" if earlier else rejection.reason
-        rejected = self.format.rejected(self.source.file)
+        rejected = self.format.rejected
         target, place = self.source.rejected(rejected.ending), ""
         try:
             if reasons and not self.dry_run:
@@ -190,7 +190,7 @@ class ImportJob:
             raise BadInput(f"{target} is not a file of rejected rows; move it away and import again.")
         with output_file(target) as output:
             output.write(rejected.head)
-            for text, row in self.format.read(self.source.file):
+            for text, row in self.format.read():
                 if row.number in reasons:
                     output.write(rejected.line(text, f"row {row.number}: {reasons[row.number]}"))
 

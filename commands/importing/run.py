@@ -14,10 +14,10 @@ from commands.importing.source import source_at
 from commands.importing.tables import (
     NO_TEMPLATE,
     SCHEME,
-    ItemOptions,
     TableOptions,
     describe_table,
     is_table,
+    item_columns,
     table_at,
     table_format,
 )
@@ -69,7 +69,7 @@ def _import_table(
             if not address.startswith(SCHEME):
                 find_export(Path(address))  # a folder that has none needs no template
             raise BadInput(NO_TEMPLATE)
-        item_options = ItemOptions.of(hierarchy, options.columns, table_options)
+        templates, columns = item_columns(hierarchy, options.columns, table_options)
         if address.startswith(SCHEME) and not job.dry_run:
             interrupt.run(_find_store(job.url))
     with table_at(address, table_options, one_page=job.dry_run or describe) as table:
@@ -82,10 +82,10 @@ def _import_table(
             return describe_table(hierarchy, address, table, table_options, check)
         if job.prune and (table.export.is_incremental or (job.dry_run and address.startswith(SCHEME))):
             raise BadInput("--prune needs a whole table; this has a part of it.")
-        form, reader = table_format(hierarchy, table, item_options)
+        form, reader = table_format(hierarchy, table, templates, columns)
         check()
         if not job.is_confirmed:
-            check_keys(table.source.name, (row for _, row in form.read(table.source.file)))
+            check_keys(table.source.name, (row for _, row in form.read()))
         try:
             job.run(table.source, form)
         finally:

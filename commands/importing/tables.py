@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -85,28 +85,22 @@ def table_at(address: str, options: TableOptions, *, one_page: bool) -> Iterator
         yield TableSource(source, Export([(file, None) for file in files], url.table), options.keys or info.keys)
 
 
-@dataclass(frozen=True)
-class ItemOptions:
-    """The key templates and the columns of a table, checked before a scan costs read units."""
-
-    templates: Sequence[KeyTemplate]
-    columns: Sequence[LevelColumns]
-
-    @classmethod
-    def of(cls, hierarchy: Hierarchy, given: ColumnOptions, options: TableOptions) -> Self:
-        """Raises BadInput for the first wrong option."""
-        if given.case_insensitive:
-            raise BadInput("--fold-case is for files, not for DynamoDB tables; write the keys of the items alike.")
-        templates = [KeyTemplate(hierarchy, text) for text in options.templates]
-        in_keys = dict.fromkeys(level for template in templates for level in template.levels)
-        return cls(templates, columns(hierarchy, given, in_keys))
+def item_columns(
+    hierarchy: Hierarchy, given: ColumnOptions, options: TableOptions
+) -> tuple[list[KeyTemplate], list[LevelColumns]]:
+    """The key templates and the columns of a table, before a scan costs units. Raises BadInput for a wrong option."""
+    if given.case_insensitive:
+        raise BadInput("--fold-case is for files, not for DynamoDB tables; write the keys of the items alike.")
+    templates = [KeyTemplate(hierarchy, text) for text in options.templates]
+    return templates, columns(hierarchy, given, (level for template in templates for level in template.levels))
 
 
-def table_format(hierarchy: Hierarchy, table: TableSource, options: ItemOptions) -> tuple[Format, ItemReader]:
+def table_format(
+    hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTemplate], columns: Sequence[LevelColumns]
+) -> tuple[Format, ItemReader]:
     """The format of a table, and the reader of its items. Raises BadInput where its keys are unclear."""
-    reader = ItemReader(hierarchy, options.templates, _keys(hierarchy, table, options.templates), options.columns)
-    rejected = rejected_json()._replace(ending=".json")
-    return Format(lambda _: read_export(table.export, reader), lambda _: rejected), reader
+    reader = ItemReader(hierarchy, templates, _keys(hierarchy, table, templates), columns)
+    return Format(lambda: read_export(table.export, reader), rejected_json()._replace(ending=".json")), reader
 
 
 def describe_table(

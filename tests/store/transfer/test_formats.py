@@ -2,13 +2,13 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.paths import format_path
-from store.transfer.formats import Format
 from store.transfer.formats.columns import LevelColumns, read_csv
 from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
 from store.transfer.rows import ImportPlan, Node
@@ -28,7 +28,7 @@ PLACES = partial(
 HEADER = "Country,State,City,Store,Name,Id,Street,Square Feet\n"
 
 
-def read(tmp_path: Path, content: str | bytes, form: Format, kind: Hierarchy = LOCATION, **options: bool) -> ImportPlan:
+def read(tmp_path: Path, content: str | bytes, form: Any, kind: Hierarchy = LOCATION, **options: bool) -> ImportPlan:
     file = tmp_path / "file.csv"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     wanted = ImportPlan(kind, **options)
