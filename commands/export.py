@@ -10,13 +10,13 @@ import typer
 
 from commands.interrupt import interruptible
 from commands.options import HierarchyName, StoreUrl, hierarchy_named, store_url, with_store
-from commands.output_file import output_file
 from commands.progress import progress
 from store.connect import opened
 from store.engine.protocol import Store
 from store.errors import BadInput
 from store.model.paths import parse_path
 from store.model.undefined_values import Undefined
+from store.output_file import output_file
 from store.transfer.export import count, export, json_line
 from store.transfer.formats.path_table import path_header, path_line
 from store.transfer.formats.rejected import csv_line

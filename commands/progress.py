@@ -14,10 +14,16 @@ def progress(activity: str, unit: str, total: int | None = None) -> Iterator[Cal
     if not sys.stderr.isatty():
         yield _Lines(activity, unit, total)
         return
-    from commands.progress_bar import progress_bar  # with rich, whose import takes a tenth of a command's start
+    from rich.console import Console  # its import takes a tenth of a command's start
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    with progress_bar(activity, unit, total) as meter:
-        yield meter
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn(f"{{task.fields[rate]}} {unit}/s"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(activity, total=total, rate="0")
+        yield lambda steps: bar.update(task, advance=steps, rate=f"{bar.tasks[0].speed or 0:,.0f}")
 
 
 class _Lines:

@@ -60,7 +60,9 @@ def create(
     Example: CLADE_STORE="dynamodb://clade?region=eu-west-1" clade table create --tag team=maps
     """
     url = store_url(store)
-    options = _options(recovery, protection, units, index_units, tags, kms_key)
+    options = TableOptions(
+        recovery, protection, _capacity(units), _capacity(index_units), dict(map(_tag, tags or [])), kms_key
+    )
     is_new = with_store(open_store(url), lambda store: store.create(options))
     print(f"{url}: the table is made.{_disabled(url, options)}" if is_new else f"{url}: the table exists.")
 
@@ -107,16 +109,6 @@ def print_policy(use: For = Use.READING, account: Account = None, store: StoreUr
     if not isinstance(named, DynamoDBUrl):
         raise BadInput(f'"{url}" is not a DynamoDB table; name one with --store.')
     print(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
-
-
-def _options(
-    recovery: bool | None, protection: bool | None, units: str | None, index_units: str | None,
-    tags: list[str] | None, kms_key: str | None,
-) -> TableOptions:  # fmt: skip
-    """The options of the command line. Raises BadInput."""
-    return TableOptions(
-        recovery, protection, _capacity(units), _capacity(index_units), dict(map(_tag, tags or [])), kms_key
-    )
 
 
 def _disabled(url: str, options: TableOptions) -> str:

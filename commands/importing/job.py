@@ -12,13 +12,13 @@ import typer
 from commands import interrupt
 from commands.importing.source import Source
 from commands.interrupt import interruptible
-from commands.output_file import output_file
 from commands.progress import progress
 from store.connect import opened
 from store.engine.protocol import Store
 from store.errors import BadInput, CladeError, NoTable, Unavailable, Uncertain
 from store.metadata.change_log import Event
 from store.model.keys import Key
+from store.output_file import output_file
 from store.store_url import SQLiteUrl, parse_store_url
 from store.text import quantity
 from store.transfer.formats import Format
@@ -30,6 +30,7 @@ from store.transfer.tables.deletions import delete_nodes, leave_wanted_out
 from store.transfer.tables.versions import arrange_versions, leave_existing_out
 from store.writer.writer import Writer
 
+EXIT_REJECTED = 1
 METER_ROWS = 1000
 
 # Almost all objects of an import live until its end; by default the garbage collector would scan them again and again
@@ -42,21 +43,30 @@ MAX_REJECTED = 500_000  # whose reasons are in memory
 
 @dataclass
 class ImportJob:
-    """One import: the file, the plan of its nodes, the store, and the outcome so far."""
+    """One import: the plan of its nodes, the store, how it goes there, the outcome so far, and what is imported."""
 
-    source: Source
-    format: Format
     plan: ImportPlan
     url: str
     prune: bool
     moves: bool
     dry_run: bool
-    is_confirmed: bool = False
+    allow_rejects: bool
+    is_confirmed: bool
     outcome: LoadResult = field(default_factory=LoadResult)
+    source: Source = field(init=False)
+    format: Format = field(init=False)
     _versions: list[tuple[ImportPlan, dict[Key, int]]] = field(default_factory=list)
     _kept: int = 0
 
-    def run(self) -> None:
+    def run(self, source: Source, form: Format) -> None:
+        """Import a source and report it; ends the command with status 1 where rows were rejected."""
+        self.source, self.format = source, form
+        self._load_all()
+        self._report()
+        if self.outcome.rejections and not self.allow_rejects:
+            raise typer.Exit(EXIT_REJECTED)
+
+    def _load_all(self) -> None:
         """Read the file and write its nodes. After an interruption or an error, print the number of written nodes."""
         started = time.monotonic()
         try:
@@ -78,7 +88,7 @@ class ImportJob:
 
     def _read(self) -> None:
         with progress("Reading", "rows") as meter:
-            for _, row in self.format.read(self.source.file):
+            for _, row in self.format.read():
                 self.plan.take(row)
                 if len(self.plan.rejections) > MAX_REJECTED and not self.is_confirmed:
                     raise BadInput(
@@ -121,7 +131,7 @@ class ImportJob:
         with progress("Comparing" if self.dry_run else "Writing", "nodes", self.plan.nodes) as meter:
             await load(store, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
 
-    def report(self) -> None:
+    def _report(self) -> None:
         """Print the changes, made or planned, and write the rejected rows to a file next to the imported one."""
         outcome = self.outcome
         would = "would be " if self.dry_run else ""
@@ -158,7 +168,7 @@ class ImportJob:
             earlier = reasons.get(rejection.number)
             if earlier is None or rejection.reason not in earlier:
                 reasons[rejection.number] = f"{earlier} {rejection.reason}" if earlier else rejection.reason
-        rejected = self.format.rejected(self.source.file)
+        rejected = self.format.rejected
         target, place = self.source.rejected(rejected.ending), ""
         try:
             if reasons and not self.dry_run:
@@ -180,7 +190,7 @@ class ImportJob:
             raise BadInput(f"{target} is not a file of rejected rows; move it away and import again.")
         with output_file(target) as output:
             output.write(rejected.head)
-            for text, row in self.format.read(self.source.file):
+            for text, row in self.format.read():
                 if row.number in reasons:
                     output.write(rejected.line(text, f"row {row.number}: {reasons[row.number]}"))
 

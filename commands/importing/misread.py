@@ -40,7 +40,7 @@ def check_file(hierarchy: Hierarchy, source: Source, found: FileFormat) -> None:
                 )
         _refuse_parents(source.name, parent_column(found.header, found.rows, levels))
     if not found.is_own:
-        check_keys(source.name, (row for _, row in found.format.read(source.file)), only_texts=found.has_lists)
+        check_keys(source.name, (row for _, row in found.format.read()), only_texts=found.has_lists)
 
 
 def check_table(table: TableSource) -> None:

@@ -11,7 +11,7 @@ from store.connect import opened
 from store.engine.protocol import Store
 from store.text import quantity
 from store.transfer.load import LoadResult
-from store.transfer.rewrite_names import rewrite_names as rewrite
+from store.transfer.load import rewrite_names as rewrite
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the number of nodes without writing them.")]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import typer
 
@@ -11,73 +10,44 @@ from commands.importing.describe import describe_file
 from commands.importing.file_format import FileOptions, format_of
 from commands.importing.job import ImportJob
 from commands.importing.misread import check_file, check_keys, check_table
-from commands.importing.source import Source, source_at
+from commands.importing.source import source_at
 from commands.importing.tables import (
     NO_TEMPLATE,
     SCHEME,
-    ItemOptions,
     TableOptions,
     describe_table,
     is_table,
+    item_columns,
     table_at,
     table_format,
 )
 from store.connect import opened
 from store.errors import BadInput
-from store.transfer.formats import Format
 from store.transfer.formats.numbers import NumberFormat
 from store.transfer.formats.row_reader import CellFormat
-from store.transfer.rows import ImportPlan
 from store.transfer.tables.s3_export import find_export
-
-EXIT_REJECTED = 1
-
-
-class ImportTarget(NamedTuple):
-    """Where an import goes, and how."""
-
-    plan: ImportPlan
-    store: str
-    prune: bool
-    moves: bool
-    dry_run: bool
-    allow_rejects: bool
-    is_confirmed: bool = False
-
-    async def find_store(self) -> None:
-        """Raise NoTable or Unavailable where there is no store, before a scan costs read units."""
-        async with opened(self.store, make=True):
-            pass
-
-    def load(self, source: Source, form: Format) -> None:
-        """Import a source and report it; ends the command with status 1 where rows were rejected."""
-        job = ImportJob(source, form, self.plan, self.store, self.prune, self.moves, self.dry_run, self.is_confirmed)
-        job.run()
-        job.report()
-        if job.outcome.rejections and not self.allow_rejects:
-            raise typer.Exit(EXIT_REJECTED)
 
 
 def run_import(
-    address: str, name: str | None, options: FileOptions, table_options: TableOptions, target: ImportTarget, *,
+    address: str, name: str | None, options: FileOptions, table_options: TableOptions, job: ImportJob, *,
     describe: bool,
 ) -> None:  # fmt: skip
     """Import the file or the table at an address, or only describe it; `name` is that of the file's format."""
     if is_table(address, table_options):
-        _import_table(address, options, table_options, target, describe=describe)
+        _import_table(address, options, table_options, job, describe=describe)
     else:
-        _import_file(address, name, options, target, describe=describe)
+        _import_file(address, name, options, job, describe=describe)
 
 
 def _import_file(
-    address: str, format_name: str | None, options: FileOptions, target: ImportTarget, *, describe: bool
+    address: str, format_name: str | None, options: FileOptions, job: ImportJob, *, describe: bool
 ) -> None:
-    hierarchy = target.plan.hierarchy
+    hierarchy = job.plan.hierarchy
     with source_at(address) as source:
         found = format_of(hierarchy, source.file, format_name, options)
 
         def check() -> None:
-            if not target.is_confirmed:
+            if not job.is_confirmed:
                 check_file(hierarchy, source, found)
 
         if describe:
@@ -85,13 +55,13 @@ def _import_file(
         for guess in found.guesses:
             typer.echo(f"{source.name}: {guess}", err=True)
         check()
-        target.load(source, found.format)
+        job.run(source, found.format)
 
 
 def _import_table(
-    address: str, options: FileOptions, table_options: TableOptions, target: ImportTarget, *, describe: bool
+    address: str, options: FileOptions, table_options: TableOptions, job: ImportJob, *, describe: bool
 ) -> None:
-    hierarchy = target.plan.hierarchy
+    hierarchy = job.plan.hierarchy
     if options != FileOptions(options.columns):
         raise BadInput("--null, --numbers, --delimiter, --encoding and --sheet are for files, not for DynamoDB tables.")
     if not describe:
@@ -99,28 +69,34 @@ def _import_table(
             if not address.startswith(SCHEME):
                 find_export(Path(address))  # a folder that has none needs no template
             raise BadInput(NO_TEMPLATE)
-        item_options = ItemOptions.of(hierarchy, options.columns, table_options)
-        if address.startswith(SCHEME) and not target.dry_run:
-            interrupt.run(target.find_store())
-    with table_at(address, table_options, one_page=target.dry_run or describe) as table:
+        templates, columns = item_columns(hierarchy, options.columns, table_options)
+        if address.startswith(SCHEME) and not job.dry_run:
+            interrupt.run(_find_store(job.url))
+    with table_at(address, table_options, one_page=job.dry_run or describe) as table:
 
         def check() -> None:
-            if not target.is_confirmed:
+            if not job.is_confirmed:
                 check_table(table)
 
         if describe:
             return describe_table(hierarchy, address, table, table_options, check)
-        if target.prune and (table.export.is_incremental or (target.dry_run and address.startswith(SCHEME))):
+        if job.prune and (table.export.is_incremental or (job.dry_run and address.startswith(SCHEME))):
             raise BadInput("--prune needs a whole table; this has a part of it.")
-        form, reader = table_format(hierarchy, table, item_options)
+        form, reader = table_format(hierarchy, table, templates, columns)
         check()
-        if not target.is_confirmed:
-            check_keys(table.source.name, (row for _, row in form.read(table.source.file)))
+        if not job.is_confirmed:
+            check_keys(table.source.name, (row for _, row in form.read()))
         try:
-            target.load(table.source, form)
+            job.run(table.source, form)
         finally:
             for sentence in reader.sentences():
                 typer.echo(sentence, err=True)
+
+
+async def _find_store(url: str) -> None:
+    """Raise NoTable or Unavailable where there is no store, before a scan costs read units."""
+    async with opened(url, make=True):
+        pass
 
 
 def cell_format(nulls: Sequence[str], numbers: str | None) -> CellFormat:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -21,9 +21,9 @@ from store.store_url import DynamoDBUrl
 from store.text import quantity
 from store.transfer.formats import Format
 from store.transfer.formats.matching import ColumnOptions
-from store.transfer.formats.rejected import RejectedRows, rejected_json
+from store.transfer.formats.rejected import rejected_json
 from store.transfer.formats.row_reader import LevelColumns
-from store.transfer.tables.items import ItemReader, WireItem
+from store.transfer.tables.items import ItemReader, key_text
 from store.transfer.tables.key_template import KeyTemplate
 from store.transfer.tables.proposal import key_attributes, propose_names, propose_templates
 from store.transfer.tables.s3_export import Export, find_export, is_export, read_export, sample_items
@@ -85,27 +85,22 @@ def table_at(address: str, options: TableOptions, *, one_page: bool) -> Iterator
         yield TableSource(source, Export([(file, None) for file in files], url.table), options.keys or info.keys)
 
 
-@dataclass(frozen=True)
-class ItemOptions:
-    """The key templates and the columns of a table, checked before a scan costs read units."""
-
-    templates: Sequence[KeyTemplate]
-    columns: Sequence[LevelColumns]
-
-    @classmethod
-    def of(cls, hierarchy: Hierarchy, given: ColumnOptions, options: TableOptions) -> Self:
-        """Raises BadInput for the first wrong option."""
-        if given.case_insensitive:
-            raise BadInput("--fold-case is for files, not for DynamoDB tables; write the keys of the items alike.")
-        templates = [KeyTemplate(hierarchy, text) for text in options.templates]
-        in_keys = dict.fromkeys(level for template in templates for level in template.levels)
-        return cls(templates, columns(hierarchy, given, in_keys))
+def item_columns(
+    hierarchy: Hierarchy, given: ColumnOptions, options: TableOptions
+) -> tuple[list[KeyTemplate], list[LevelColumns]]:
+    """The key templates and the columns of a table, before a scan costs units. Raises BadInput for a wrong option."""
+    if given.case_insensitive:
+        raise BadInput("--fold-case is for files, not for DynamoDB tables; write the keys of the items alike.")
+    templates = [KeyTemplate(hierarchy, text) for text in options.templates]
+    return templates, columns(hierarchy, given, (level for template in templates for level in template.levels))
 
 
-def table_format(hierarchy: Hierarchy, table: TableSource, options: ItemOptions) -> tuple[Format, ItemReader]:
+def table_format(
+    hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTemplate], columns: Sequence[LevelColumns]
+) -> tuple[Format, ItemReader]:
     """The format of a table, and the reader of its items. Raises BadInput where its keys are unclear."""
-    reader = ItemReader(hierarchy, options.templates, _keys(hierarchy, table, options.templates), options.columns)
-    return Format(lambda _: read_export(table.export, reader), lambda _: _rejected()), reader
+    reader = ItemReader(hierarchy, templates, _keys(hierarchy, table, templates), columns)
+    return Format(lambda: read_export(table.export, reader), rejected_json()._replace(ending=".json")), reader
 
 
 def describe_table(
@@ -118,7 +113,7 @@ def describe_table(
     pairs = [table.keys] if table.keys else key_attributes(items)
     if not pairs:
         raise BadInput("No attributes look like the keys; add --keys, such as --keys PK,SK.")
-    keys = [[_text(item, name) for name in pairs[0]] for item in items]
+    keys = [[key_text(item.get(name)) for name in pairs[0]] for item in items]
     typer.echo(f"{table.source.name}: {quantity(len(items), 'item')} in the sample, keys {' and '.join(pairs[0])}")
     for values in keys[:SHOWN_KEYS]:
         typer.echo(f"  {' / '.join(values)}")
@@ -136,15 +131,6 @@ def describe_table(
     names = propose_names([level for level, _ in found], [item for _, item in found])
     words += [word for name in names for word in ("--name", name)]
     typer.echo(f"Proposed command:\n  {shlex.join(words)}")
-
-
-def _rejected() -> RejectedRows:
-    return rejected_json()._replace(ending=".json")
-
-
-def _text(item: WireItem, name: str) -> str:
-    value = item.get(name, {})
-    return str(value.get("S") or value.get("N") or "")
 
 
 def _keys(hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTemplate]) -> Sequence[str]:

@@ -8,37 +8,29 @@ REST_SECONDS = 1.0
 
 
 class CircuitBreaker:
-    """Opens after `failures` successive calls without a response.
+    """Opens after `FAILURES` successive calls without a response.
 
-    While it is open, one call in `rest_seconds` is allowed as a probe, all others are rejected at once. Any response
+    While it is open, one call in `REST_SECONDS` is allowed as a probe, all others are rejected at once. Any response
     closes it, an error too. A call that succeeds after retries is a success.
     """
 
-    def __init__(
-        self,
-        *,
-        failures: int = FAILURES,
-        rest_seconds: float = REST_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._threshold = failures
-        self._rest = rest_seconds
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._failures = 0
         self._next_probe = 0.0
 
     @property
     def is_open(self) -> bool:
-        return self._failures >= self._threshold
+        return self._failures >= FAILURES
 
     def allows_call(self) -> bool:
         """Whether a call may be made now: the circuit is closed, or a probe is due."""
-        if self._failures < self._threshold:
+        if not self.is_open:
             return True
         now = self._clock()
         if now < self._next_probe:
             return False
-        self._next_probe = now + self._rest
+        self._next_probe = now + REST_SECONDS
         return True
 
     def record_response(self) -> None:
@@ -48,5 +40,5 @@ class CircuitBreaker:
     def record_timeout(self) -> None:
         """Record a call without a response."""
         self._failures += 1
-        if self._failures == self._threshold:
-            self._next_probe = self._clock() + self._rest
+        if self._failures == FAILURES:
+            self._next_probe = self._clock() + REST_SECONDS

@@ -1,16 +1,18 @@
 """DynamoDB client: session, calls, and translation of errors.
 
-botocore finds endpoints and credentials, and retries. A parser for successful responses replaces its own, which takes
-nine tenths of the time of a large Query; and Query and BatchGetItem are sent past it (`store/dynamodb/fast_reads.py`).
+aioboto3 makes the client, one of aiobotocore, whose version it pins (`docs/decisions/aioboto3.md`). botocore finds
+endpoints and credentials, and retries. A parser for successful responses replaces its own, which takes nine tenths of
+the time of a large Query; and Query and BatchGetItem are sent past it (`store/dynamodb/fast_reads.py`).
 """
 
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from typing import Any, NoReturn, Self, cast
 
+import aioboto3
 import aiohttp
 import msgspec
 from aiobotocore.config import AioConfig
@@ -18,11 +20,13 @@ from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError, NoRegionError, SSLError
+from botocore.loaders import Loader
 from botocore.parsers import ResponseParserError
+from botocore.session import Session as BotocoreSession
 
 from store.dynamodb.attempts import Attempts, is_from_dynamodb
 from store.dynamodb.aws.credentials import REJECTED, SEARCH_ERRORS, SessionCredentials
-from store.dynamodb.aws.session import make_client, open_session
+from store.dynamodb.aws.tls import VerifiedSession
 from store.dynamodb.circuit_breaker import CircuitBreaker
 from store.dynamodb.codec import INVALID_BODY, Answer, parse_answer
 from store.dynamodb.fast_reads import FastReads
@@ -98,11 +102,17 @@ class DynamoDBClient:
     async def __aenter__(self) -> Self:
         """Open the session, without a call; raises BadInput for invalid settings."""
         try:
-            session = await open_session(self._credentials)
+            session = VerifiedSession()
+            session.register_component("data_loader", _loader())
+            session.register_component("credential_provider", self._credentials)
             session.register_component("response_parser_factory", _ParserFactory())
+            await session.get_credentials()
             region = self.region or session.get_config_variable("region") or ("us-east-1" if self.endpoint else None)
-            config = _config(self._make_fast_reads, self._patience)
-            client = make_client(session, self.endpoint, region_name=region, config=config)
+            settings: dict[str, Any] = {"config": _config(self._make_fast_reads, self._patience)}
+            if self.endpoint and self.endpoint.lower().startswith("http://"):
+                settings["verify"] = False  # it needs no certificates, which take a while
+            aws = aioboto3.Session(botocore_session=session)
+            client = aws.client("dynamodb", region_name=region, endpoint_url=self.endpoint, **settings)
             self._client = await self._opened.enter_async_context(client)
             self._client.meta.events.register_first("needs-retry.dynamodb", self._record_attempt)
         except NoRegionError as error:
@@ -284,6 +294,12 @@ class _ParserFactory(AioResponseParserFactory):
 
 _PARSER = _Parser()
 _parse_error = msgspec.json.Decoder(_ErrorBody).decode
+
+
+@cache
+def _loader() -> Loader:
+    """The loader of botocore's descriptions of services, which remembers what it has parsed, for all sessions."""
+    return cast(Loader, BotocoreSession().get_component("data_loader"))
 
 
 def _config(make_http_session: Callable[..., AIOHTTPSession], patience: Patience) -> AioConfig:

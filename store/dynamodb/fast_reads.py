@@ -22,7 +22,7 @@ from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
 from store.dynamodb.aws.tls import VerifiedHTTPSession
-from store.dynamodb.codec import INVALID_BODY, Answer, parse_answer
+from store.dynamodb.codec import INVALID_BODY, Answer
 from store.dynamodb.http_connection import Pool, Reply
 from store.dynamodb.request_template import RequestTemplate
 
@@ -69,7 +69,7 @@ class FastReads(VerifiedHTTPSession):
         parameters: dict[str, Any],
         credentials: ReadOnlyCredentials,
         library_call: Callable[[], Awaitable[Answer]],
-        parse: Callable[[bytes], Answer] = parse_answer,
+        parse: Callable[[bytes], Answer],
     ) -> Answer:
         """The response to a read: of a direct call where there is a template, else of `library_call`.
 
@@ -83,7 +83,11 @@ class FastReads(VerifiedHTTPSession):
             if isinstance(outcome, Reply) and outcome.status == 200:
                 with contextlib.suppress(*INVALID_BODY):
                     return parse(outcome.body)
-        return await self._call_library(_Call(operation, credentials, outcome), library_call)
+        token = _CALL.set(_Call(operation, credentials, outcome))
+        try:
+            return await library_call()
+        finally:
+            _CALL.reset(token)
 
     async def _post(self, template: RequestTemplate, parameters: dict[str, Any]) -> Reply | Exception:
         date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
@@ -95,13 +99,6 @@ class FastReads(VerifiedHTTPSession):
         if checksum is not None and checksum != str(zlib.crc32(reply.body)):
             return OSError("The checksum of the response is wrong.")
         return reply
-
-    async def _call_library(self, call: _Call, library_call: Callable[[], Awaitable[Answer]]) -> Answer:
-        token = _CALL.set(call)
-        try:
-            return await library_call()
-        finally:
-            _CALL.reset(token)
 
     async def send(self, request: Any) -> Any:
         """Send a request of botocore, which calls this for each attempt."""

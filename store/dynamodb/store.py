@@ -52,7 +52,6 @@ class DynamoDBStore:
         patience: Patience = COMMAND_PATIENCE,
     ) -> None:
         self.table = table
-        self.region = region
         self.client = DynamoDBClient(table, region, endpoint, patience)
         self.calls: CallStats | None = self.client.calls
         self._decoded = RecordCache(keep_bytes)

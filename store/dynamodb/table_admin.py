@@ -11,12 +11,7 @@ from store.dynamodb.table_definition import RECOVERY, TTL, differences, table_de
 from store.dynamodb.transaction import check_transactions
 from store.engine.table_options import TableOptions
 from store.errors import NoTable, Unavailable, WrongTable
-from store.metadata.layout_version import (
-    LAYOUT_KEY,
-    check_layout,
-    layout_in,
-    layout_item,
-)
+from store.metadata.layout_version import LAYOUT_KEY, check_layout, layout_in, layout_item
 from store.model.attributes import Value
 from store.model.items import Item
 from store.retry import RetryPolicy
@@ -45,7 +40,7 @@ class TableAdmin:
         self._check_definition(await self._when_active())
         await check_transactions(self._client)
         if made or await self._is_unmarked():
-            await self.mark()
+            await self._client.call("put_item", TableName=self._table, Item=codec.encode(layout_item()))
         else:
             await self.check()
         await self._enable_ttl()
@@ -80,10 +75,6 @@ class TableAdmin:
         raise Unavailable(f'The table "{self._table}" is not active after {ACTIVE_SECONDS:.0f} seconds; try again.')
 
     # -- schema version ------------------------------------------------------------------------------------------------
-
-    async def layout(self) -> object:
-        """The schema version of the table."""
-        return layout_in(await self._layout_item())
 
     async def _layout_item(self) -> Item | None:
         answer = await self._client.call(
@@ -124,10 +115,6 @@ class TableAdmin:
             f'"{self._table}" is not a table of Clade: {", ".join(wrong)}. Clade keeps its nodes in a table of its '
             "own, into which it can import this one; see docs/from-your-table.md."
         )
-
-    async def mark(self) -> None:
-        """Store this Clade's schema version in the table."""
-        await self._client.call("put_item", TableName=self._table, Item=codec.encode(layout_item()))
 
     # -- time to live and recovery -------------------------------------------------------------------------------------
 
@@ -179,7 +166,8 @@ class TableAdmin:
                 answers[name] = await ask()
             except (Refused, NoTable):  # an engine may support tables without tags
                 answers[name] = "unknown"
-        return {"name": self._table, "layout": str(await self.layout()), **table_summary(found), **answers}
+        layout = str(layout_in(await self._layout_item()))
+        return {"name": self._table, "layout": layout, **table_summary(found), **answers}
 
     async def _ttl(self) -> str:
         return "expires" if await self._has_ttl() else "off"

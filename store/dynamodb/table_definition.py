@@ -14,13 +14,17 @@ RECOVERY: Json = {"PointInTimeRecoveryEnabled": True}
 def table_definition(table: str, options: TableOptions = TableOptions()) -> Json:
     """The parameters of CreateTable: the table, both indexes with all attributes, and the options."""
     attributes = sorted({name for index in Index for name in index.value})
-    units = _throughput(options.index_capacity or options.capacity)
+    units, everything = _throughput(options.index_capacity or options.capacity), {"ProjectionType": "ALL"}
     definition: Json = {
         "TableName": table,
         "BillingMode": "PROVISIONED" if options.capacity else "PAY_PER_REQUEST",
         "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in attributes],
         "KeySchema": _key_schema(Index.TABLE),
-        "GlobalSecondaryIndexes": [_index_definition(index) | units for index in Index if index is not Index.TABLE],
+        "GlobalSecondaryIndexes": [
+            units | {"IndexName": index_name(index), "KeySchema": _key_schema(index), "Projection": everything}
+            for index in Index
+            if index is not Index.TABLE
+        ],
         **_throughput(options.capacity),
     }
     if options.protection:
@@ -30,14 +34,6 @@ def table_definition(table: str, options: TableOptions = TableOptions()) -> Json
     if options.kms_key:
         definition["SSESpecification"] = {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": options.kms_key}
     return definition
-
-
-def _index_definition(index: Index) -> Json:
-    return {
-        "IndexName": index_name(index),
-        "KeySchema": _key_schema(index),
-        "Projection": {"ProjectionType": "ALL"},
-    }
 
 
 def _throughput(capacity: Capacity | None) -> Json:

@@ -6,6 +6,7 @@ for the commit of another process yields to other coroutines, and a large commit
 
 import asyncio
 import itertools
+import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -18,16 +19,16 @@ from store.engine.record_cache import RecordCache
 from store.engine.table_options import TableOptions
 from store.engine.usage import ReadUsage, units_of
 from store.errors import BadInput, Conflict
+from store.metadata.layout_version import check_layout
 from store.model.attributes import Value
 from store.model.items import ABSENT, Change, Delete, Item, Put, condition_holds
-from store.model.keys import Key
+from store.model.keys import Index, Key, index_name
 from store.model.ranges import KeyRange, just_after
 from store.model.records import Record
-from store.sqlite.backup import PAGES, atomic_file, check_other, stop_if_cancelled
-from store.sqlite.connection import Connection, Database, IntegrityError, Snapshot
+from store.output_file import output_file
+from store.sqlite.connection import OWN_MODE, Connection, Database, IntegrityError, Snapshot
 from store.sqlite.rows import decode, decode_at, decode_record, row_of, total_size
-from store.sqlite.sql import DELETE, EXPIRED, INSERT, PUT, SCAN, count_page, where
-from store.sqlite.table import Table
+from store.sqlite.sql import COLUMNS, DELETE, EXPIRED, INSERT, MARK, PUT, SCAN, SCHEMA, count_page, where
 
 MAX_CHANGES = 2000  # in a commit of an import, whose cost is the flush to the disk; there is no limit
 LARGE_CHANGES = MAX_CHANGES  # above which a commit yields to other coroutines
@@ -36,6 +37,7 @@ COUNT_ROWS = 2500  # in one page of a count, which is some 1 MB of them
 CHUNK = 100  # keys in one statement, as in one BatchGetItem
 PURGE_SECONDS = 60.0  # between two removals of expired items
 PURGE_ITEMS = 1000  # at most in one removal
+PAGES = 1000  # of a backup, copied between two looks at whether the task is cancelled
 
 
 class SQLiteStore:
@@ -248,13 +250,44 @@ class SQLiteStore:
     # -- the table -----------------------------------------------------------------------------------------------------
 
     async def create(self, options: TableOptions = TableOptions()) -> bool:
-        return await Table(self.database).create(options)
+        if options != TableOptions():
+            raise BadInput("These options are for tables of DynamoDB; an SQLite file has none.")
+        with self.database.translated():
+            self.database.connection("rwc")
+            await self.database.run_alone("PRAGMA journal_mode = WAL")
+            async with self.database.transaction() as connection:
+                if exists := self._has_table():
+                    check_layout(self.path, self._layout())
+                for statement in (*SCHEMA, MARK) if not exists else ():
+                    connection.execute(statement)
+        return not exists
+
+    def _has_table(self) -> bool:
+        """Whether the file holds the table; raises BadInput where it is that of another program."""
+        found = [name for (name,) in self.database.connection().execute("SELECT name FROM pragma_table_info('items')")]
+        if found and found != COLUMNS:
+            raise BadInput(f'"{self.path}" has a table "items" of another program; use another file.')
+        return bool(found)
+
+    def _layout(self) -> int | None:
+        (version,) = self.database.connection().execute("PRAGMA user_version").fetchone()
+        return version or None  # 0 is that of a file without one
 
     async def describe(self) -> dict[str, Value]:
-        return Table(self.database).describe()
+        with self.database.translated():
+            execute = self.database.connection().execute
+            pages, size = execute("PRAGMA page_count").fetchone()[0], execute("PRAGMA page_size").fetchone()[0]
+            items = execute("SELECT count(*) FROM items").fetchone()[0]
+            layout = self._layout()
+        return {
+            "name": self.path, "layout": str(layout), "status": "ACTIVE", "items": items, "bytes": pages * size,
+            "indexes": sorted(index_name(index) for index in Index if index is not Index.TABLE), "ttl": "expires",
+        }  # fmt: skip
 
     async def health(self) -> None:
-        Table(self.database).check_health()
+        with self.database.translated():
+            self.database.connection().execute("SELECT 1 FROM items LIMIT 1").fetchone()
+            check_layout(self.path, self._layout())
 
     async def check_transactions(self) -> None:
         """Nothing: SQLite has transactions."""
@@ -264,31 +297,30 @@ class SQLiteStore:
 
     async def back_up(self, target: Path) -> None:
         """Write a snapshot to a file; raises Damaged where the store is corrupt."""
-        check_other(target, self.path)
+        _check_other(target, self.path)
         async with self.snapshot() as snapshot:
             await snapshot.check_integrity()
-            with atomic_file(target) as part:
-                async with SQLiteStore(str(part)) as copy:
+            with output_file(target, OWN_MODE) as part:
+                async with SQLiteStore(part.name) as copy:
                     with copy.database.translated():
-                        written = copy.database.connection("rwc")
-                        snapshot.database.connection().backup(written, pages=PAGES, progress=stop_if_cancelled)
+                        written = copy.database.connection()
+                        snapshot.database.connection().backup(written, pages=PAGES, progress=_stop_if_cancelled)
 
     async def put_back(self, source: Path) -> None:
         """Replace the content by a backup, in one transaction; the file is made where it does not exist.
 
         Raises BadInput, Damaged or WrongLayout for a file that is no backup, and then changes nothing.
         """
-        check_other(source, self.path)
+        _check_other(source, self.path)
         async with SQLiteStore(str(source)) as backup:
             await backup.check_integrity()
-            table = Table(backup.database)
-            if not table.exists():
+            if not backup._has_table():
                 raise BadInput(f'"{source}" has no table of Clade; name a file that clade backup wrote.')
-            table.check_version()
+            check_layout(backup.path, backup._layout())
             await self.create()
             with self.database.translated():
                 target = self.database.connection()
-                backup.database.connection().backup(target, pages=PAGES, progress=stop_if_cancelled)
+                backup.database.connection().backup(target, pages=PAGES, progress=_stop_if_cancelled)
                 self.database.check_written()
 
 
@@ -298,3 +330,15 @@ class _LargeCommit(SQLiteStore):
     async def _execute(self, connection: Connection, statement: str, values: Sequence[Sequence[Any]]) -> None:
         async for chunk in in_chunks(values):
             connection.executemany(statement, chunk)
+
+
+def _check_other(file: Path, path: str) -> None:
+    """Raise BadInput where the file of a backup is that of the store at `path`."""
+    if file.exists() and os.path.exists(path) and file.samefile(path):
+        raise BadInput(f"{file} is the store itself; use another file.")
+
+
+def _stop_if_cancelled(*_: int) -> None:
+    """A progress callback, which ends SQLite's copy where the task is cancelled meanwhile."""
+    if (task := asyncio.current_task()) is not None and task.cancelling():
+        raise asyncio.CancelledError

@@ -21,6 +21,7 @@ from store.errors import Conflict
 from store.metadata.change_log import Event, LogEntry, log_item, root_log_key
 from store.metadata.history import current_key
 from store.metadata.tree_version import TreeVersion
+from store.model.hierarchy import Hierarchy
 from store.model.items import Change, Item, Put
 from store.model.keys import Key, id_key, parent_sort_key
 from store.model.ranges import siblings, subtree
@@ -33,6 +34,7 @@ from store.retry import RetryPolicy
 from store.search.node_items import is_indexed, marker
 from store.transfer.batches import Batch, Creation, batches
 from store.transfer.diff import TreeDiff, TreeMerge
+from store.transfer.export import root_keys
 from store.transfer.rows import ImportPlan, Node, Rejection, Tree, path_text
 
 TREES_AT_ONCE = (
@@ -105,6 +107,24 @@ async def load(
     except BaseExceptionGroup as failed:
         raise failed.exceptions[0] from None
     result.rejections.sort()
+
+
+async def rewrite_names(
+    store: Store,
+    hierarchy: Hierarchy,
+    result: LoadResult,
+    *,
+    dry_run: bool = False,
+    on_nodes: Callable[[int], None] = lambda nodes: None,
+) -> None:
+    """Store attributes of all trees under their present names, as an import does, and add to `result` what is done.
+
+    Each node with a former name is written once, as a revision of its own.
+    """
+    plan = ImportPlan(hierarchy, rewrite=True)
+    for top in await root_keys(store, hierarchy, ReadUsage()):
+        plan.trees[top.pk] = Tree(top.pk)
+    await load(store, plan, result, dry_run=dry_run, on_nodes=on_nodes)
 
 
 @dataclass

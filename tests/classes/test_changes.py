@@ -13,8 +13,7 @@ from store.errors import BadInput
 from store.model.keys import node_key
 from store.transfer.export import export
 from store.transfer.formats.lines import row_of
-from store.transfer.load import LoadResult, load
-from store.transfer.rewrite_names import rewrite_names
+from store.transfer.load import LoadResult, load, rewrite_names
 from store.transfer.rows import ImportPlan
 from tests import invariants
 from tests.classes import land_after, land_before

@@ -13,8 +13,9 @@ from store.transfer.formats.dialect import Dialect
 from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
 from store.transfer.formats.path_table import PathRowReader
 from store.transfer.formats.rejected import REASON, RejectedRows, csv_line, free_name
-from store.transfer.formats.row_reader import MAX_COLUMNS, PLAIN, CellFormat, LevelColumns, RowReader, check_columns
+from store.transfer.formats.row_reader import PLAIN, CellFormat, LevelColumns, RowReader, check_columns
 from store.transfer.formats.source import opened
+from store.transfer.formats.table import checked_header
 from store.transfer.rows import Rejection, Row
 
 MAX_CELL_CHARACTERS = 1 << 20  # more than any item holds; csv's own limit is less than some
@@ -27,24 +28,21 @@ Record = tuple[int, str, list[str] | Rejection]  # the number of its first line,
 def read_csv(
     levels: Sequence[LevelColumns], file: Path, dialect: Dialect | None = None, cell_format: CellFormat = PLAIN
 ) -> Iterator[tuple[str, Row | Rejection]]:
-    """The records of a CSV or TSV file, each with its row; without a dialect, that is guessed.
+    """The records of a CSV or TSV file, each with its row; without a resolved dialect, that is guessed.
 
     An empty cell skips its level, and an empty cell of an attribute means no value. The text may have surrogates for
     bytes of another encoding. Raises BadInput where the file has no header, or not exactly one column of each name, and
     where a quote is never closed.
     """
-    dialect = (dialect or Dialect()).resolved(file)
+    dialect = dialect or Dialect().resolved(file)
     records = _records(file, dialect)
     _, header = _header(file, records)
     check_columns(header, levels)
     yield from _rows(records, RowReader(levels, header, cell_format), dialect)
 
 
-def read_path_csv(
-    hierarchy: Hierarchy, file: Path, dialect: Dialect | None = None
-) -> Iterator[tuple[str, Row | Rejection]]:
+def read_path_csv(hierarchy: Hierarchy, file: Path, dialect: Dialect) -> Iterator[tuple[str, Row | Rejection]]:
     """The records of a CSV file with the columns `path` and `level`, as `clade export` writes it."""
-    dialect = (dialect or Dialect()).resolved(file)
     records = _records(file, dialect)
     _, header = _header(file, records)
     yield from _rows(records, PathRowReader(hierarchy, header), dialect)
@@ -61,23 +59,22 @@ def _rows(
             yield text, row if _is_valid(text) else Rejection(number, _invalid(dialect))
 
 
-def csv_header(file: Path, dialect: Dialect | None = None) -> list[str]:
+def csv_header(file: Path, dialect: Dialect) -> list[str]:
     """The names of the columns. Raises BadInput without a header."""
-    return _header(file, _records(file, (dialect or Dialect()).resolved(file)))[1]
+    return _header(file, _records(file, dialect))[1]
 
 
-def cell_rows(file: Path, dialect: Dialect | None = None) -> Iterator[list[str]]:
+def cell_rows(file: Path, dialect: Dialect) -> Iterator[list[str]]:
     """The cells of the rows below the header, without those that cannot be read."""
-    records = _records(file, (dialect or Dialect()).resolved(file))
+    records = _records(file, dialect)
     _header(file, records)
     for _, _, cells in records:
         if isinstance(cells, list) and cells:
             yield cells
 
 
-def rejected_csv(file: Path, dialect: Dialect | None = None, reason_column: str = REASON) -> RejectedRows:
+def rejected_csv(file: Path, dialect: Dialect, reason_column: str = REASON) -> RejectedRows:
     """Rejected rows of a CSV file: its own header and bytes, with one more column for the reason."""
-    dialect = (dialect or Dialect()).resolved(file)
     delimiter, encoding = dialect.delimiter or ",", dialect.text_encoding
     text, header = _header(file, _records(file, dialect))
     end = text[len(text.rstrip(END)) :] or "\n"
@@ -203,6 +200,5 @@ def _header(file: Path, records: Iterator[Record]) -> tuple[str, list[str]]:
     _, text, cells = next((record for record in records if _has_cells(record)), (1, "", []))
     if isinstance(cells, Rejection) or not any(cells):
         raise BadInput(f'"{file.name}" has no header: its first line must name the columns.')
-    if len(cells) > MAX_COLUMNS:
-        raise BadInput(f"{file.name} has {len(cells):,} columns; at most {MAX_COLUMNS:,} are read.")
-    return text.removeprefix("\ufeff"), [cell.removeprefix("\ufeff").strip() for cell in cells]
+    names = [cell.removeprefix("\ufeff").strip() for cell in checked_header(file, cells)]
+    return text.removeprefix("\ufeff"), names

@@ -37,14 +37,10 @@ def _rows(file: Path, header: list[str], *, is_lines: bool) -> Iterator[TableRow
 
 def _features(file: Path, *, is_lines: bool) -> Iterator[tuple[int, Any, dict[str, object], str | None]]:
     """Number, value, row and problem of each feature."""
-    for number, feature in _lines(file) if is_lines else enumerate(_collection(file), start=1):
+    lines = ((number, feature) for number, _, feature in json_lines(file))
+    for number, feature in lines if is_lines else enumerate(_collection(file), start=1):
         row, reason = ({}, feature.reason) if isinstance(feature, Rejection) else _row(feature)
         yield number, feature, row, reason
-
-
-def _lines(file: Path) -> Iterator[tuple[int, Any]]:
-    for number, _, feature in json_lines(file):
-        yield number, feature
 
 
 def _collection(file: Path) -> list[Any]:

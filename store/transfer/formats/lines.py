@@ -28,12 +28,8 @@ _DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
 
 def read_jsonl(file: Path) -> Iterator[tuple[str, Row | Rejection]]:
     """The lines of a file with one JSON object per line, each with its row (see `row_of`)."""
-    for number, text, problem in text_lines(file):
-        fields = problem or _json_object(number, text)
-        if isinstance(fields, Rejection):
-            yield text, fields
-        elif JSON_REASON not in fields or len(fields) > 1:
-            yield text, row_of(number, fields)
+    for number, text, fields in json_lines(file):
+        yield text, fields if isinstance(fields, Rejection) else row_of(number, fields)
 
 
 def json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any] | Rejection]]:

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import orjson
 
 from store.model.hierarchy import Hierarchy
+from store.model.keys import Path
 from store.model.names import NAMES
 from store.model.paths import format_path
 from store.text import quantity, shorten
@@ -33,7 +35,7 @@ def path_header(hierarchy: Hierarchy) -> list[str]:
 
 def path_line(header: Sequence[str], fields: Mapping[str, object]) -> str:
     """The line of CSV of a node, given as in JSON lines. Names in languages and undefined attributes are JSON."""
-    path = format_path(tuple(str(segment) for segment in _list(fields["path"])))
+    path = format_path(cast(Path, fields["path"]))
     cells = {name: _text(value) for name, value in {**fields, "path": path}.items() if value is not None}
     cells |= {name: orjson.dumps(fields[name]).decode() for name in AS_JSON if name in fields}
     return csv_line([cells.get(name, "") for name in header])
@@ -69,10 +71,6 @@ class PathRowReader:
                 fields[name] = _unquoted(text) if text else None
         path = _unquoted(texts["path"].strip())
         return row_of(number, {**fields, "path": path, "level": texts["level"].strip()})
-
-
-def _list(value: object) -> Sequence[object]:
-    return value if isinstance(value, list | tuple) else [value]
 
 
 def _text(value: object) -> str:

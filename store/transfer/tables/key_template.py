@@ -56,7 +56,6 @@ class KeyTemplate:
         parts = text.split(DIVIDER)
         if len(parts) > 2:
             raise BadInput(f'--key "{shorten(text)}" has {len(parts)} parts; a table has one or two keys, {_EXAMPLE}.')
-        self.text = text
         self._parts = [_PartParser(hierarchy, part.strip()).part() for part in parts]
         if not any(field.level != VERSION for part in self._parts for field in part.fields):
             raise BadInput(f'--key "{shorten(text)}" names no level in braces, {_EXAMPLE}.')
@@ -65,10 +64,6 @@ class KeyTemplate:
     def has_sort_key(self) -> bool:
         """Whether it has a part for the sort key."""
         return len(self._parts) == 2
-
-    @property
-    def has_versions(self) -> bool:
-        return any(field.level == VERSION for part in self._parts for field in part.fields)
 
     @property
     def levels(self) -> list[str]:

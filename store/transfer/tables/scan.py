@@ -43,30 +43,18 @@ class TableInfo:
 
 
 @dataclass
-class UnitLimit:
-    """A limit on read units a second: the time before which no page may be read."""
-
-    units_per_second: float
-    _next: float = 0.0
-
-    def wait_seconds(self, now: float) -> float:
-        """How long to wait before the next page."""
-        return max(0.0, self._next - now)
-
-    def spend(self, units: float, now: float) -> None:
-        """Count the units of a page."""
-        self._next = max(self._next, now) + units / self.units_per_second
-
-
-@dataclass
 class TableScan:
-    """A scan of one table; `units` and `items` are those that it has read."""
+    """A scan of one table; `units` and `items` are those that it has read.
+
+    With a limit of `units_per_second` no page is read before `_next`.
+    """
 
     url: DynamoDBUrl
     units_per_second: float | None = None
     on_items: Callable[[int], None] = lambda items: None
     units: float = 0.0
     items: int = 0
+    _next: float = 0.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def client(self) -> DynamoDBClient:
@@ -90,32 +78,25 @@ class TableScan:
 
     async def run(self, client: DynamoDBClient, info: TableInfo, segments: Sequence[BinaryIO]) -> None:
         """Write all items to the files of the segments, each a line."""
-        limit = UnitLimit(self.units_per_second) if self.units_per_second else None
+        limit = {"Limit": _items_a_second(info, self.units_per_second)} if self.units_per_second else {}
         try:
             async with asyncio.TaskGroup() as group:
                 for number, segment in enumerate(segments):
                     parts = {"Segment": number, "TotalSegments": len(segments)} if len(segments) > 1 else {}
-                    group.create_task(self._read(client, info, limit, segment, parts))
+                    group.create_task(self._read(client, segment, {**limit, **parts}))
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
 
-    async def _read(
-        self,
-        client: DynamoDBClient,
-        info: TableInfo,
-        limit: UnitLimit | None,
-        segment: BinaryIO,
-        parts: dict[str, Any],
-    ) -> None:
+    async def _read(self, client: DynamoDBClient, segment: BinaryIO, parameters: dict[str, Any]) -> None:
         while True:
-            if limit is None:
-                page = await _page(client, **parts)
+            if self.units_per_second:
+                page = await self._limited_page(client, self.units_per_second, **parameters)
             else:
-                page = await self._limited_page(client, limit, Limit=_items_a_second(info, limit), **parts)
+                page = await _page(client, **parameters)
             segment.write(self._lines(page))
             if not page.get("LastEvaluatedKey"):
                 return
-            parts["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+            parameters["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def _lines(self, page: Any) -> bytes:
         """The items of a page as lines; they and their units are counted."""
@@ -124,13 +105,13 @@ class TableScan:
         self.on_items(len(page["Items"]))
         return b"".join([orjson.dumps({"Item": encode_item(item)}) + b"\n" for item in page["Items"]])
 
-    async def _limited_page(self, client: DynamoDBClient, limit: UnitLimit, **parameters: Any) -> Any:
+    async def _limited_page(self, client: DynamoDBClient, limit: float, **parameters: Any) -> Any:
         """A page when the limit allows it; pages follow one another, since a page's units are known after it."""
         async with self._lock:
-            await asyncio.sleep(limit.wait_seconds(time.monotonic()))
+            await asyncio.sleep(self._next - time.monotonic())
             page = await _page(client, **parameters)
             units = (page.get("ConsumedCapacity") or {}).get("CapacityUnits", 0.0)
-            limit.spend(units, time.monotonic())
+            self._next = time.monotonic() + units / limit
             return page
 
 
@@ -138,10 +119,10 @@ async def _page(client: DynamoDBClient, **parameters: Any) -> Any:
     return await client.call("scan", TableName=client.table, ReturnConsumedCapacity="TOTAL", **parameters)
 
 
-def _items_a_second(info: TableInfo, limit: UnitLimit) -> int:
+def _items_a_second(info: TableInfo, limit: float) -> int:
     """The number of items of a page that takes about the units of one second."""
     bytes_an_item = info.bytes / info.items if info.items and info.bytes else UNIT_BYTES
-    return max(1, min(MAX_LIMIT, int(limit.units_per_second * UNIT_BYTES / bytes_an_item)))
+    return max(1, min(MAX_LIMIT, int(limit * UNIT_BYTES / bytes_an_item)))
 
 
 def encode_item(item: WireItem) -> dict[str, Any]:

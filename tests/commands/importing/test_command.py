@@ -13,6 +13,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from commands.importing.file_format import name_of
 from commands.main import app_of
 from store.connect import open_store
 from store.engine.protocol import Store
@@ -354,3 +355,11 @@ def test_an_export_as_csv_imports_as_the_same(clade: Clade, tmp_path: Path) -> N
     assert clade("import", "category", exported, "--store", other).exit_code == 0
     assert [json.loads(line) for line in clade("export", "category", "--store", other).stdout.splitlines()] == lines
     assert clade("export", "category", "--format", "csv").stdout == exported.read_bytes().decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("a.csv", "csv"), ("a.TSV", "csv"), ("a.jsonl", "jsonl"), ("a.ndjson.gz", "jsonl"), ("a", None)],
+)
+def test_the_format_follows_from_the_ending(name: str, expected: str | None) -> None:
+    assert name_of(Path(name)) == expected

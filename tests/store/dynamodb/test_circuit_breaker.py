@@ -3,7 +3,7 @@
 import pytest
 
 from store.connect import open_store
-from store.dynamodb.circuit_breaker import CircuitBreaker
+from store.dynamodb.circuit_breaker import FAILURES, CircuitBreaker
 from store.engine.usage import ReadUsage
 from store.errors import Unavailable
 from store.model.keys import Key
@@ -25,7 +25,7 @@ def clock():
 
 @pytest.fixture
 def circuit(clock):
-    return CircuitBreaker(failures=3, rest_seconds=1.0, clock=clock)
+    return CircuitBreaker(clock)
 
 
 def fail(circuit, times):
@@ -34,15 +34,15 @@ def fail(circuit, times):
 
 
 def test_fewer_failures_in_a_row_than_its_number_change_nothing(circuit):
-    fail(circuit, 2)
+    fail(circuit, FAILURES - 1)
     circuit.record_response()
-    fail(circuit, 2)
+    fail(circuit, FAILURES - 1)
     assert circuit.allows_call()
     assert not circuit.is_open
 
 
 def test_open_it_lets_one_call_through_in_each_rest(circuit, clock):
-    fail(circuit, 3)
+    fail(circuit, FAILURES)
     assert not circuit.allows_call()
     clock.now = 1.0
     assert [circuit.allows_call() for _ in range(3)] == [True, False, False]
@@ -53,7 +53,7 @@ def test_open_it_lets_one_call_through_in_each_rest(circuit, clock):
 
 
 def test_an_answer_closes_it(circuit, clock):
-    fail(circuit, 3)
+    fail(circuit, FAILURES)
     clock.now = 1.0
     assert circuit.allows_call()
     circuit.record_response()

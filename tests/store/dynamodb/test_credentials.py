@@ -3,13 +3,10 @@
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from store.dynamodb.aws.credentials import SessionCredentials
-from store.dynamodb.aws.session import make_client, open_session
 from store.dynamodb.store import DynamoDBStore
 from store.engine.usage import ReadUsage
 from store.errors import Unavailable
@@ -188,11 +185,3 @@ async def test_credentials_that_come_after_the_start_are_found(
         sources.issue("FIRST", 600)
         sources.use_file()
         await read(store)
-
-
-async def test_the_client_is_made_by_aioboto3_where_it_is_installed() -> None:
-    session = await open_session(SessionCredentials("eu-west-1", "http://127.0.0.1:9"))
-    async with make_client(session, "http://127.0.0.1:9", region_name="eu-west-1") as client:
-        assert client.meta.service_model.service_name == "dynamodb"
-    paths = [Path(path).parent.name for path in session.get_component("data_loader").search_paths]
-    assert ("boto3" in paths) == (find_spec("aioboto3") is not None)

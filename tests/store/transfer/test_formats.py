@@ -2,14 +2,13 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.paths import format_path
-from store.transfer import formats
-from store.transfer.formats import Format
 from store.transfer.formats.columns import LevelColumns, read_csv
 from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
 from store.transfer.rows import ImportPlan, Node
@@ -29,7 +28,7 @@ PLACES = partial(
 HEADER = "Country,State,City,Store,Name,Id,Street,Square Feet\n"
 
 
-def read(tmp_path: Path, content: str | bytes, form: Format, kind: Hierarchy = LOCATION, **options: bool) -> ImportPlan:
+def read(tmp_path: Path, content: str | bytes, form: Any, kind: Hierarchy = LOCATION, **options: bool) -> ImportPlan:
     file = tmp_path / "file.csv"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     wanted = ImportPlan(kind, **options)
@@ -295,21 +294,3 @@ def test_a_taxonomy_with_an_empty_segment_is_rejected(tmp_path: Path) -> None:
 def test_a_taxonomy_needs_a_level_that_is_allowed_under_itself() -> None:
     with pytest.raises(BadInput, match="location has none"):
         taxonomy_level(LOCATION)
-
-
-# -- which format ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("a.csv", "csv"),
-        ("a.TSV", "csv"),
-        ("a.jsonl", "jsonl"),
-        ("a.ndjson", "jsonl"),
-        ("a.txt", "taxonomy"),
-        ("a", None),
-    ],
-)
-def test_the_format_follows_from_the_ending(name: str, expected: str | None) -> None:
-    assert formats.name_of(Path(name)) == expected

@@ -2,11 +2,11 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from store.errors import BadInput
-from store.transfer.formats import Format
 from store.transfer.formats.columns import LevelColumns, read_csv
 from store.transfer.formats.lines import MAX_LINE_BYTES, read_jsonl, read_taxonomy
 from store.transfer.rows import Rejection
@@ -14,7 +14,7 @@ from store.transfer.rows import Rejection
 LONG = "x" * (MAX_LINE_BYTES + 1)
 CSV = partial(read_csv, [LevelColumns("COUNTRY", "Country")])
 TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
-FILES: dict[str, tuple[Format, str]] = {
+FILES: dict[str, tuple[Any, str]] = {
     "json lines": (read_jsonl, f'{{"path": "a"}}\n{{"path": "{LONG}"}}\n{{"path": "b"}}\n'),
     "a line that does not end": (read_jsonl, f'{{"path": "a"}}\n{LONG}{LONG}'),
     "a taxonomy": (partial(read_taxonomy, "CATEGORY"), f"a\nb > {LONG}\nb\n"),

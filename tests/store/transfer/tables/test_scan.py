@@ -2,13 +2,13 @@
 
 import io
 import json
-from collections.abc import Callable
+import time
 from typing import Any
 
 import pytest
 
 from store.store_url import DynamoDBUrl
-from store.transfer.tables.scan import TableScan, UnitLimit
+from store.transfer.tables.scan import TableScan
 from tests import engines
 from tests.commands.importing.test_tables import fill
 
@@ -49,35 +49,15 @@ async def test_each_item_is_read_once_with_all_its_types(engine: engines.Engine,
 
 
 async def test_a_limit_of_units_makes_small_pages_that_wait_for_one_another(
-    engine: engines.Engine, monkeypatch: pytest.MonkeyPatch, exact: None
+    engine: engines.Engine, exact: None
 ) -> None:
     items = [{"PK": f"A#{number}", "SK": "B", "text": "x" * 8_000} for number in range(60)]
     await fill(engine, "scan-limit", items)
-    waits: list[float] = []
-    spent: list[float] = []
-    monkeypatch.setattr(UnitLimit, "wait_seconds", _recorded(UnitLimit.wait_seconds, waits))
-    monkeypatch.setattr(UnitLimit, "spend", lambda limit, units, now: spent.append(units))
-    scan, found, _ = await scanned(engine.address("scan-limit"), units_per_second=10.0, segments=3)
-    assert len(found) == 60
-    assert sum(spent) == scan.units
-    assert max(spent) <= 11, "no page reads much more than a second's units"
-    assert len(waits) == len(spent), "each page waits for its turn"
-
-
-def _recorded(function: Callable[..., float], values: list[float]) -> Callable[..., float]:
-    def call(*arguments: Any) -> float:
-        values.append(function(*arguments))
-        return values[-1]
-
-    return call
-
-
-def test_pages_wait_until_their_units_are_earned() -> None:
-    limit = UnitLimit(10.0)
-    assert limit.wait_seconds(100.0) == 0
-    limit.spend(25.0, 100.0)
-    assert limit.wait_seconds(100.0) == pytest.approx(2.5)
-    assert limit.wait_seconds(101.0) == pytest.approx(1.5)
-    limit.spend(5.0, 102.5)
-    assert limit.wait_seconds(102.5) == pytest.approx(0.5)
-    assert limit.wait_seconds(200.0) == 0
+    pages: list[int] = []
+    started = time.monotonic()
+    scan, found, _ = await scanned(
+        engine.address("scan-limit"), units_per_second=25.0, segments=2, on_items=pages.append
+    )
+    assert (len(found), sum(pages)) == (60, 60)
+    assert max(pages) <= 27, "no page reads much more than a second's units"
+    assert time.monotonic() - started >= (scan.units - 27) / 25, "each page waits for those of all segments before it"
