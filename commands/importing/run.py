@@ -23,6 +23,7 @@ from commands.importing.tables import (
 )
 from store.connect import opened
 from store.errors import BadInput
+from store.store_url import DynamoDBUrl
 from store.transfer.formats.numbers import NumberFormat
 from store.transfer.formats.row_reader import CellFormat
 from store.transfer.tables.s3_export import find_export
@@ -71,6 +72,7 @@ def _import_table(
             raise BadInput(NO_TEMPLATE)
         templates, columns = item_columns(hierarchy, options.columns, table_options)
         if address.startswith(SCHEME) and not job.dry_run:
+            DynamoDBUrl.parse(address.removeprefix(SCHEME))  # so that a wrong address leaves no store behind
             interrupt.run(_find_store(job.url))
     with table_at(address, table_options, one_page=job.dry_run or describe) as table:
 

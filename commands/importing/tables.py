@@ -77,7 +77,7 @@ def table_at(address: str, options: TableOptions, *, one_page: bool) -> Iterator
         return
     url = DynamoDBUrl.parse(address.removeprefix(SCHEME))
     # Large tables need a disk, and the folder of temporary files may be in memory.
-    with TemporaryDirectory(prefix=f"{url.table}.scan-", dir=None if one_page else Path()) as folder:
+    with TemporaryDirectory(prefix=f"{url.table[:200]}.scan-", dir=None if one_page else Path()) as folder:
         files = [Path(folder) / f"{number}.json" for number in range(1 if one_page else options.segments)]
         with interruptible(lambda: "Stopped: nothing was imported."):
             info = interrupt.run(_scan(url, files, options, one_page=one_page))
