@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import NamedTuple, cast
 
 from store.checking.findings import Finding, Fix, path_text
-from store.checking.lineages import is_moved_node, is_only_outdated
 from store.checking.trees import number_of
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
@@ -27,8 +26,10 @@ from store.model.ranges import subtree
 from store.model.records import Record
 from store.reading.active_moves import active_moves
 from store.reading.pages import Pages
-from store.search.lineage import MovedNode, Moves, moved_nodes
+from store.search.cell_items import CellItem
+from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_nodes
 from store.search.node_items import Located, is_indexed, located, marker, marker_key, search_items
+from store.search.word_items import WordItem
 from store.text import quantity, shorten
 
 PAGE_NODES = 200  # some thousand items at most
@@ -136,7 +137,7 @@ class SearchCheck:
         for item in search_items(self.hierarchy, node):
             found = page.stored[key_of(item)]
             missing += found is None
-            wrong += found is not None and found != item and not is_only_outdated(found, item, page.moves)
+            wrong += found is not None and found != item and not _is_only_outdated(found, item, page.moves)
         problems = [f"{quantity(missing, 'search item')} missing"] if missing else []
         problems += [f"{quantity(wrong, 'search item')} not as the node is"] if wrong else []
         return " and ".join(problems) or None
@@ -212,7 +213,7 @@ class SearchCheck:
         """All moved nodes of the hierarchy whose items are not damaged."""
         moved: list[MovedNode] = []
         async for page in Pages(self.store, moved_nodes(self.hierarchy.name), self._reads):
-            moved += [MovedNode.of(item) for item in page if is_moved_node(item)]
+            moved += [MovedNode.of(item) for item in page if _is_moved_node(item)]
         return Moves(moved)
 
     async def moved(self) -> AsyncIterator[Finding]:
@@ -245,7 +246,7 @@ class SearchCheck:
         if len(above) != depth_of(place.sk) + 1 or above[-1].id != node_id:
             return None  # found by the check of nodes and ids
         line = Located.below(above[:-1], above[-1]).line
-        if is_moved_node(item) and moves.present(cast(str, item["line"])) == line:
+        if _is_moved_node(item) and moves.present(cast(str, item["line"])) == line:
             return None
         same = Check(id_key(node_id), {"tree": place.pk, "key": place.sk})
         fix = Fix.of(key_of(item), item, {"line": line, "deepest": MAX_SEGMENTS - 1}, same)
@@ -299,3 +300,39 @@ def _is_readable(record: Record) -> bool:
 
 def _bare_id(node_id: str) -> str:
     return node_id.partition(":")[2]
+
+
+def _is_only_outdated(found: Item, item: Item, moves: Moves | None) -> bool:
+    """Whether an item is right but for what moves of its node's ancestors leave as it was."""
+    if found.keys() != item.keys() or found.get("parent") != item.get("parent"):
+        return False
+    line, present = found["line"], item["line"]
+    if not (isinstance(line, str) and isinstance(present, str)):
+        return False
+    if not (_same_words(found, item) if "rank" in item else _same_place(found, item)):
+        return False
+    return line == present or (moves is not None and moves.present(line) == present)
+
+
+def _same_words(found: Item, item: Item) -> bool:
+    one, other = WordItem.of("", found), WordItem.of("", item)
+    if one is None or other is None:
+        return False
+    return one._replace(at=other.at, line=other.line, depth=other.depth, rank=other.rank) == other
+
+
+def _same_place(found: Item, item: Item) -> bool:
+    one, other = CellItem.of("", found), CellItem.of("", item)
+    return one is not None and other is not None and one._replace(key=other.key, line=other.line) == other
+
+
+def _is_moved_node(item: Item) -> bool:
+    """Whether the item of a moved node has valid attributes."""
+    line, deepest = item.get("line"), item.get("deepest")
+    return (
+        isinstance(line, str)
+        and line[-STEP:] == id_hash(cast(str, item["sk"]))
+        and len(line) % STEP == 0
+        and isinstance(deepest, int)
+        and 0 <= deepest < MAX_SEGMENTS
+    )

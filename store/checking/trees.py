@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from store.checking.findings import Finding, Findings, Fix, counts_text, mismatch, path_text, value_text
-from store.checking.missing_revisions import missing_revisions
+from store.checking.ids import missing_revisions
 from store.checking.nodes import IdState, NodeChecks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
