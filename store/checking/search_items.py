@@ -119,7 +119,7 @@ class SearchCheck:
         nodes = [node for node in located(above, records) if _is_readable(node.record)]
         wanted = [key_of(item) for node in nodes for item in search_items(self.hierarchy, node)]
         stored = dict(zip(wanted, await self._get(wanted), strict=True))
-        lines = {_bare_id(node.record.id): node.line for node in nodes}
+        lines = {node.record.id.partition(":")[2]: node.line for node in nodes}
         is_present = all(
             item is not None and item.get("line") == lines[key.sk.rpartition("#")[2]] for key, item in stored.items()
         )
@@ -153,7 +153,9 @@ class SearchCheck:
                 bare_id = cast(str, item["sk"]).rpartition("#")[2]
                 of_node.setdefault(f"{self.hierarchy.name}:{bare_id}", []).append(key_of(item))
         if not self.is_indexed:
-            return [self._unwanted([key for keys in of_node.values() for key in keys])] if of_node else []
+            keys = [key for keys in of_node.values() for key in keys]
+            problem = f"{quantity(len(keys), 'search item')}, but its class has no search="
+            return [Strays(Finding(self.hierarchy.name, "", problem), keys)] if keys else []
         before = await self._nodes(list(of_node))
         suspects = {
             one: others
@@ -170,10 +172,6 @@ class SearchCheck:
             and not again[node_id].is_unclear
             and (rest := [key for key in keys if key in remaining])
         ]
-
-    def _unwanted(self, keys: Sequence[Key]) -> Strays:
-        text = quantity(len(keys), "search item")
-        return Strays(Finding(self.hierarchy.name, "", f"{text}, but its class has no search="), keys)
 
     def _stray(self, node_id: str, node: "_Node", keys: Sequence[Key]) -> Strays:
         text = quantity(len(keys), "search item")
@@ -296,10 +294,6 @@ def _unreadable(item: Item) -> Record:
 
 def _is_readable(record: Record) -> bool:
     return record.level != ""
-
-
-def _bare_id(node_id: str) -> str:
-    return node_id.partition(":")[2]
 
 
 def _is_only_outdated(found: Item, item: Item, moves: Moves | None) -> bool:

@@ -110,15 +110,18 @@ class TransactionBuilder:
             self._search.update(old, new)
         self._log(Event.UPDATED, new)
 
-    def reorder(self, record: Record, rank: str) -> Record:
-        """Give a node another rank; returns it as it will be."""
-        return self.reorder_all(record, [record], [rank])
-
-    def reorder_all(self, record: Record, siblings: Sequence[Record], ranks: Sequence[str]) -> Record:
-        """Give siblings new ranks, `record` among them; only that is in the log's entries, and returned."""
-        new = {one.key: self._rank(one, rank) for one, rank in zip(siblings, ranks, strict=True)}
+    def reorder(self, siblings: Sequence[Record], ranks: Sequence[str]) -> None:
+        """Give siblings new ranks, `record` among them, which alone is in the log's entries."""
+        record = self.record
+        for one, rank in zip(siblings, ranks, strict=True):
+            new = replace(one, rank=rank)
+            self._put(new)
+            self._tree(one.pk)
+            log, name = (one.hierarchy, root_log_key(one.pk)) if one.is_root else (one.pk, one.sk)
+            self._tree(log).ranks[name] = rank
+            if one.key == record.key:
+                self.record = new
         self._log(Event.MOVED, record, record.path, record.path)
-        return new[record.key]
 
     async def remove(self, records: Sequence[Record], *, alone: bool = False) -> None:
         """Remove a node and all below it, its own record first; `alone` where the subtree goes elsewhere."""
@@ -236,14 +239,6 @@ class TransactionBuilder:
         return puts
 
     # -- single changes ------------------------------------------------------------------------------------------------
-
-    def _rank(self, record: Record, rank: str) -> Record:
-        new = replace(record, rank=rank)
-        self._put(new)
-        self._tree(record.pk)
-        log, name = (record.hierarchy, root_log_key(record.pk)) if record.is_root else (record.pk, record.sk)
-        self._tree(log).ranks[name] = rank
-        return new
 
     def _put(self, record: Record, when: Condition = UNCONDITIONAL) -> None:
         self.check_not_moving(record.key)

@@ -78,7 +78,7 @@ class TreeVersion:
             return cls(partition)
         found = cast(dict[str, Any], item)
         return cls(
-            partition, found["n"], found["shape"], bool(found["aliases"]), decode_moves(item),
+            partition, found["n"], found["shape"], found["aliases"], decode_moves(item),
             found.get("log_expires", 0),
         )  # fmt: skip
 

@@ -82,12 +82,12 @@ def takes_items(hierarchy: Hierarchy, source: Key, target: Key) -> bool:
     return is_by_tree(hierarchy) and source.pk != target.pk
 
 
-def search_changes(hierarchy: Hierarchy, old: Located | None, new: Located | None) -> list[Change]:
-    """The changes that make the search items of a node right; None for one that did not exist before, or not after."""
+def search_changes(hierarchy: Hierarchy, old: Located | None, new: Located) -> list[Change]:
+    """The changes that make the search items of a node right; None for one that did not exist before."""
     if old is None:
-        return [] if new is None else [Put(item) for item in search_items(hierarchy, new)]
+        return [Put(item) for item in search_items(hierarchy, new)]
     before = {key_of(item): item for item in search_items(hierarchy, old)}
-    after = {} if new is None else {key_of(item): item for item in search_items(hierarchy, new)}
+    after = {key_of(item): item for item in search_items(hierarchy, new)}
     changes: list[Change] = [Put(item) for key, item in after.items() if before.get(key) != item]
     return changes + [Delete(key) for key in before if key not in after]
 
