@@ -118,19 +118,16 @@ class TreeReader:
         keys = [led.get(node_id) for node_id in ids]
         elsewhere = [key for key, item in zip(keys, items, strict=True) if key and key != key_of(item)]
         others = await self._get_by_key(elsewhere)
-        missing = await self._missing_revisions(items, ids)
-        return [
-            IdState(records.get(id_key(node_id)), others.get(key) if key else None, missing.get(node_id, 0))
-            for node_id, key in zip(ids, keys, strict=True)
-        ]
-
-    async def _missing_revisions(self, items: Sequence[Item], ids: Sequence[str]) -> dict[str, int]:
         last = {
             node_id: cast(int, item["revision"]) - 1
             for node_id, item in zip(ids, items, strict=True)
             if node_id and is_revision(item.get("revision"))
         }
-        return await missing_revisions(self._store, last, self._reads)
+        missing = await missing_revisions(self._store, last, self._reads)
+        return [
+            IdState(records.get(id_key(node_id)), others.get(key) if key else None, missing.get(node_id, 0))
+            for node_id, key in zip(ids, keys, strict=True)
+        ]
 
     # -- metadata of the tree ------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ change, the versions of all trees that it touches and their change logs follow f
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from store.metadata.change_log import Event, LogEntry, log_item, root_log_key
 from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.move_record import Move
 from store.metadata.redirects import redirect_item, without_redirect
-from store.metadata.tree_version import ActiveMoveRef, by_level, level_at_depth
+from store.metadata.tree_version import ActiveMoveRef, by_level, changed_counts, level_at_depth
 from store.model.hierarchy import Hierarchy
 from store.model.items import (
     ABSENT,
@@ -214,7 +214,8 @@ class TransactionBuilder:
             old = self.read_set.record(key)
             if key in changes or old is None:
                 continue  # a node that is itself removed
-            new = replace(old, kids=_sum(old.kids, count.kids), below=_sum(old.descendant_counts, count.below))
+            kids, below = changed_counts(old.kids, count.kids), changed_counts(old.descendant_counts, count.below)
+            new = replace(old, kids=kids, below=below)
             if (new.kids, new.below) != (old.kids, old.below):
                 changes[key] = Put(new.item())
         for partition, tree in self._trees.items():
@@ -300,9 +301,3 @@ def _deeper(shape: Counts, depths: int) -> Counts:
     """The same counts, each so many depths further down."""
     split = [(*tier.rpartition("@")[::2], number) for tier, number in shape.items()]
     return {level_at_depth(level, int(depth) + depths): number for level, depth, number in split}
-
-
-def _sum(counts: Counts, change: Mapping[str, int]) -> Counts:
-    """Counts with a change, without those that are zero."""
-    summed = {level: counts.get(level, 0) + change.get(level, 0) for level in {**counts, **change}}
-    return {level: count for level, count in summed.items() if count}

@@ -20,7 +20,7 @@ from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.cell_items import cell_items
 from store.search.lineage import STEP, Lineage, id_hash, lineage, moved_key, running_key
-from store.search.word_items import is_by_tree, word_items, word_keys
+from store.search.word_items import is_by_tree, word_items
 
 
 class Located(NamedTuple):
@@ -62,8 +62,8 @@ def search_items(hierarchy: Hierarchy, node: Located) -> list[Item]:
 
 def item_keys(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Key]:
     """The keys of all search items of a node in the tree of this root."""
-    root = id_hash(root_id)
-    return [*word_keys(hierarchy, record, root), *[key_of(item) for item in cell_items(hierarchy, record, root)]]
+    # The beginning of a lineage is enough for the keys.
+    return [key_of(item) for item in search_items(hierarchy, Located(record, id_hash(root_id)))]
 
 
 def removals(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Change]:

@@ -177,17 +177,6 @@ def word_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item
     ]  # fmt: skip
 
 
-def word_keys(hierarchy: Hierarchy, record: Record, root: str) -> list[Key]:
-    """The keys of the word items of a node in the tree whose root's id has the hash `root`."""
-    if hierarchy.search is None:
-        return []
-    weight, bare_id, base = weight_of(hierarchy, record), record.id.partition(":")[2], partition(hierarchy, root)
-    found = Words.of(hierarchy, record).beginnings()
-    return [
-        Key(f"{base}{text[0]}", f"{text}#{int(not is_name)}{weight}#{bare_id}") for text, (is_name, _) in found.items()
-    ]
-
-
 def weight_of(hierarchy: Hierarchy, record: Record) -> str:
     """The weight of a node, encoded; its attribute may be stored under a former name."""
     name = hierarchy.search.weight if hierarchy.search else None
