@@ -27,6 +27,7 @@ from resolvers.session.outcomes import gather_all, raise_first_error
 from resolvers.session.read_state import ReadState
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
+from store.metadata.tree_version import by_level
 from store.model.ranges import KeyRange, siblings
 from store.model.records import Record
 
@@ -61,7 +62,7 @@ async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
         version = (await state.versions_of([hierarchy]))[hierarchy]
         if isinstance(version, Exception):
             raise version
-        total = sum(count for level, count in version.levels().items() if window.has_level(level))
+        total = sum(count for level, count in by_level(version.shape).items() if window.has_level(level))
     if not relation.nodes:
         return Page([], total=total)
     records = state.records_read.in_ranges(spans, limit, reverse=reverse) or []

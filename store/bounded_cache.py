@@ -27,10 +27,6 @@ class CacheUsage(NamedTuple):
 _caches: "WeakSet[BoundedCache[Any, Any]]" = WeakSet()
 
 
-def _weight_of_one(key: object, value: object) -> int:
-    return 1
-
-
 class BoundedCache(Generic[K, V]):
     """Entries up to `max_weight` in all, and up to `max_entries` of them; where either is 0, nothing is cached.
 
@@ -44,7 +40,7 @@ class BoundedCache(Generic[K, V]):
         max_weight: int,
         *,
         max_entries: int | None = None,
-        weigh: Callable[[K, V], int] = _weight_of_one,
+        weigh: Callable[[K, V], int] = lambda key, value: 1,
         bytes_each: int = 1,
     ) -> None:
         self.name = name

@@ -13,9 +13,10 @@ async def download(url: str, *, seconds: float, max_bytes: int) -> bytes:
 
     Raises OSError for any other status, for a body of more than `max_bytes`, and where there is no response in time.
     """
-    body = bytearray()
+    body, timeout = bytearray(), aiohttp.ClientTimeout(total=seconds)
+    session = aiohttp.ClientSession(timeout=timeout, trust_env=True, auto_decompress=False, raise_for_status=True)
     try:
-        async with _session(seconds) as session, session.get(url, allow_redirects=False, headers=HEADERS) as response:
+        async with session, session.get(url, allow_redirects=False, headers=HEADERS) as response:
             if response.status != 200:
                 location = response.headers.get("location")
                 hint = f"; its location is {shown_address(location)}" if location else ""
@@ -31,9 +32,3 @@ async def download(url: str, *, seconds: float, max_bytes: int) -> bytes:
     except aiohttp.ClientError as error:
         raise OSError(str(error) or type(error).__name__) from error
     return bytes(body)
-
-
-def _session(seconds: float) -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(
-        timeout=aiohttp.ClientTimeout(total=seconds), trust_env=True, auto_decompress=False, raise_for_status=True
-    )

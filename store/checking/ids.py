@@ -4,21 +4,23 @@ and after the node was read.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeGuard, cast
 
 from store.checking.findings import Finding, Fix, mismatch, path_text, value_text
-from store.checking.missing_revisions import missing_revisions
+from store.concurrency import in_chunks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.history import id_record_key, revisions
 from store.model.hierarchy import Hierarchy
 from store.model.items import Check, Item
-from store.model.keys import Key, id_key
+from store.model.keys import Key, id_key, revision_key
 from store.model.records import MAX_REVISION, is_id, is_revision
+from store.reading.pages import PAGE_ITEMS
 from store.text import quantity
 
 ATTEMPTS = 10  # to read a record and its node while nobody writes to them
+MAX_READ_REVISIONS = 100  # of a node; more are counted in a request of their own
 
 
 class _Id(NamedTuple):
@@ -176,3 +178,18 @@ def _revision_problems(one: _Id) -> list[str]:
         elif int(digits) > last:
             problems.append(f"history of id {one.id} has revision {int(digits)}, but the node is at {revision}")
     return problems
+
+
+async def missing_revisions(store: Store, last: Mapping[str, int], reads: ReadUsage) -> Counter[str]:
+    """The number of missing revisions by id of node, for nodes that must have those from 1 to `last`."""
+    missing: Counter[str] = Counter()
+    node_ids: dict[Key, str] = {}
+    for node_id, number in last.items():
+        if number > MAX_READ_REVISIONS:
+            missing[node_id] = number - await store.count(revisions(node_id, number + 1), reads)
+        else:
+            node_ids.update({revision_key(node_id, revision): node_id for revision in range(1, number + 1)})
+    async for keys in in_chunks(list(node_ids), PAGE_ITEMS):
+        for key, item in zip(keys, await store.get(keys, reads, strong=True), strict=True):
+            missing[node_ids[key]] += item is None
+    return +missing

@@ -88,7 +88,9 @@ class NodeChecks:
         parent = self._parent(item, sk)
         level = self._level(item, parent)
         above = self._above(item, parent)
-        self._check_index_keys(item, level)
+        self._expect(item, "parent", parent_partition(self._pk, sk))
+        if level:
+            self._expect(item, "tier", level_partition(self._pk, level, depth_of(sk)))
         self._check_rank(item, level, self._root_ranks if sk == "#" else parent.ranks if parent else {})
         self._check_id(item, id_state)
         self._check_content(item, level)
@@ -171,12 +173,6 @@ class NodeChecks:
             return cast(list[str], found)
         self._report(item, mismatch("above", value_text(found), f"a list of {quantity(depth, 'level')}"))
         return [""] * depth
-
-    def _check_index_keys(self, item: Item, level: str) -> None:
-        sk = cast(str, item["sk"])
-        self._expect(item, "parent", parent_partition(self._pk, sk))
-        if level:
-            self._expect(item, "tier", level_partition(self._pk, level, depth_of(sk)))
 
     def _check_rank(self, item: Item, level: str, siblings: dict[str, str]) -> None:
         """`siblings` are the ranks of reordered siblings with their paths; all other ranks are unique by themselves."""

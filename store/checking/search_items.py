@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import NamedTuple, cast
 
 from store.checking.findings import Finding, Fix, path_text
-from store.checking.lineages import is_moved_node, is_only_outdated
 from store.checking.trees import number_of
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
@@ -27,8 +26,10 @@ from store.model.ranges import subtree
 from store.model.records import Record
 from store.reading.active_moves import active_moves
 from store.reading.pages import Pages
-from store.search.lineage import MovedNode, Moves, moved_nodes
+from store.search.cell_items import CellItem
+from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_nodes
 from store.search.node_items import Located, is_indexed, located, marker, marker_key, search_items
+from store.search.word_items import WordItem
 from store.text import quantity, shorten
 
 PAGE_NODES = 200  # some thousand items at most
@@ -118,7 +119,7 @@ class SearchCheck:
         nodes = [node for node in located(above, records) if _is_readable(node.record)]
         wanted = [key_of(item) for node in nodes for item in search_items(self.hierarchy, node)]
         stored = dict(zip(wanted, await self._get(wanted), strict=True))
-        lines = {_bare_id(node.record.id): node.line for node in nodes}
+        lines = {node.record.id.partition(":")[2]: node.line for node in nodes}
         is_present = all(
             item is not None and item.get("line") == lines[key.sk.rpartition("#")[2]] for key, item in stored.items()
         )
@@ -136,7 +137,7 @@ class SearchCheck:
         for item in search_items(self.hierarchy, node):
             found = page.stored[key_of(item)]
             missing += found is None
-            wrong += found is not None and found != item and not is_only_outdated(found, item, page.moves)
+            wrong += found is not None and found != item and not _is_only_outdated(found, item, page.moves)
         problems = [f"{quantity(missing, 'search item')} missing"] if missing else []
         problems += [f"{quantity(wrong, 'search item')} not as the node is"] if wrong else []
         return " and ".join(problems) or None
@@ -152,7 +153,9 @@ class SearchCheck:
                 bare_id = cast(str, item["sk"]).rpartition("#")[2]
                 of_node.setdefault(f"{self.hierarchy.name}:{bare_id}", []).append(key_of(item))
         if not self.is_indexed:
-            return [self._unwanted([key for keys in of_node.values() for key in keys])] if of_node else []
+            keys = [key for keys in of_node.values() for key in keys]
+            problem = f"{quantity(len(keys), 'search item')}, but its class has no search="
+            return [Strays(Finding(self.hierarchy.name, "", problem), keys)] if keys else []
         before = await self._nodes(list(of_node))
         suspects = {
             one: others
@@ -169,10 +172,6 @@ class SearchCheck:
             and not again[node_id].is_unclear
             and (rest := [key for key in keys if key in remaining])
         ]
-
-    def _unwanted(self, keys: Sequence[Key]) -> Strays:
-        text = quantity(len(keys), "search item")
-        return Strays(Finding(self.hierarchy.name, "", f"{text}, but its class has no search="), keys)
 
     def _stray(self, node_id: str, node: "_Node", keys: Sequence[Key]) -> Strays:
         text = quantity(len(keys), "search item")
@@ -212,7 +211,7 @@ class SearchCheck:
         """All moved nodes of the hierarchy whose items are not damaged."""
         moved: list[MovedNode] = []
         async for page in Pages(self.store, moved_nodes(self.hierarchy.name), self._reads):
-            moved += [MovedNode.of(item) for item in page if is_moved_node(item)]
+            moved += [MovedNode.of(item) for item in page if _is_moved_node(item)]
         return Moves(moved)
 
     async def moved(self) -> AsyncIterator[Finding]:
@@ -245,7 +244,7 @@ class SearchCheck:
         if len(above) != depth_of(place.sk) + 1 or above[-1].id != node_id:
             return None  # found by the check of nodes and ids
         line = Located.below(above[:-1], above[-1]).line
-        if is_moved_node(item) and moves.present(cast(str, item["line"])) == line:
+        if _is_moved_node(item) and moves.present(cast(str, item["line"])) == line:
             return None
         same = Check(id_key(node_id), {"tree": place.pk, "key": place.sk})
         fix = Fix.of(key_of(item), item, {"line": line, "deepest": MAX_SEGMENTS - 1}, same)
@@ -297,5 +296,37 @@ def _is_readable(record: Record) -> bool:
     return record.level != ""
 
 
-def _bare_id(node_id: str) -> str:
-    return node_id.partition(":")[2]
+def _is_only_outdated(found: Item, item: Item, moves: Moves | None) -> bool:
+    """Whether an item is right but for what moves of its node's ancestors leave as it was."""
+    if found.keys() != item.keys() or found.get("parent") != item.get("parent"):
+        return False
+    line, present = found["line"], item["line"]
+    if not (isinstance(line, str) and isinstance(present, str)):
+        return False
+    if not (_same_words(found, item) if "rank" in item else _same_place(found, item)):
+        return False
+    return line == present or (moves is not None and moves.present(line) == present)
+
+
+def _same_words(found: Item, item: Item) -> bool:
+    one, other = WordItem.of("", found), WordItem.of("", item)
+    if one is None or other is None:
+        return False
+    return one._replace(at=other.at, line=other.line, depth=other.depth, rank=other.rank) == other
+
+
+def _same_place(found: Item, item: Item) -> bool:
+    one, other = CellItem.of("", found), CellItem.of("", item)
+    return one is not None and other is not None and one._replace(key=other.key, line=other.line) == other
+
+
+def _is_moved_node(item: Item) -> bool:
+    """Whether the item of a moved node has valid attributes."""
+    line, deepest = item.get("line"), item.get("deepest")
+    return (
+        isinstance(line, str)
+        and line[-STEP:] == id_hash(cast(str, item["sk"]))
+        and len(line) % STEP == 0
+        and isinstance(deepest, int)
+        and 0 <= deepest < MAX_SEGMENTS
+    )

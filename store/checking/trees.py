@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from store.checking.findings import Finding, Findings, Fix, counts_text, mismatch, path_text, value_text
-from store.checking.missing_revisions import missing_revisions
+from store.checking.ids import missing_revisions
 from store.checking.nodes import IdState, NodeChecks
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
@@ -69,25 +69,26 @@ class TreeReader:
 
         `on_nodes` is not called where the check is `repeated`.
         """
-        on_nodes = _ignore if repeated else self._on_nodes
+        is_counted = not repeated
         for _ in range(ATTEMPTS):
             (version,) = await self._get([tree_version_key(pk)])
-            report = await self._read(pk, version, on_nodes)
+            report = await self._read(pk, version, is_counted=is_counted)
             if await self._get([tree_version_key(pk)]) == [version]:
                 return report
-            on_nodes = _ignore
+            is_counted = False
         report = TreeReport(pk, version, Undefined(self._hierarchy))
         self._report(report, "the tree was not checked, since other writes to it did not stop; check again later")
         return report
 
-    async def _read(self, pk: str, version: Item | None, on_nodes: Callable[[int], None]) -> TreeReport:
+    async def _read(self, pk: str, version: Item | None, *, is_counted: bool) -> TreeReport:
         checks = NodeChecks(self._hierarchy, pk, self._root_ranks)
         moves = await active_moves(self._store, decode_moves(version), self._reads)
         async for page in Pages(self._store, subtree(pk, "#"), self._reads):
             items = moves.visible(page)
             for item, id_state in zip(items, await self._id_states(items, moves), strict=True):
                 checks.check(item, id_state)
-            on_nodes(len(items))
+            if is_counted:
+                self._on_nodes(len(items))
         checks.finish()
         if moves.moves:  # until they have ended, nobody else writes to what may be theirs
             checks.findings.kept = [replace(finding, fix=None) for finding in checks.findings.kept]
@@ -117,19 +118,16 @@ class TreeReader:
         keys = [led.get(node_id) for node_id in ids]
         elsewhere = [key for key, item in zip(keys, items, strict=True) if key and key != key_of(item)]
         others = await self._get_by_key(elsewhere)
-        missing = await self._missing_revisions(items, ids)
-        return [
-            IdState(records.get(id_key(node_id)), others.get(key) if key else None, missing.get(node_id, 0))
-            for node_id, key in zip(ids, keys, strict=True)
-        ]
-
-    async def _missing_revisions(self, items: Sequence[Item], ids: Sequence[str]) -> dict[str, int]:
         last = {
             node_id: cast(int, item["revision"]) - 1
             for node_id, item in zip(ids, items, strict=True)
             if node_id and is_revision(item.get("revision"))
         }
-        return await missing_revisions(self._store, last, self._reads)
+        missing = await missing_revisions(self._store, last, self._reads)
+        return [
+            IdState(records.get(id_key(node_id)), others.get(key) if key else None, missing.get(node_id, 0))
+            for node_id, key in zip(ids, keys, strict=True)
+        ]
 
     # -- metadata of the tree ------------------------------------------------------------------------------------------
 
@@ -148,7 +146,8 @@ class TreeReader:
     def _check_gap(self, report: TreeReport, last: int, expires: object) -> None:
         """Report numbers that lack after the present end of the log up to `last`; `expires` is that of the end."""
         first = report.logged + 1
-        if report.logged and first <= last and not _may_be_expired(expires):
+        may_be_expired = isinstance(expires, int | float) and expires < time.time() + SKEW_SECONDS  # by another clock
+        if report.logged and first <= last and not may_be_expired:
             numbers = f"number {first}" if first == last else f"the numbers {first} to {last}"
             self._report(report, f"the change log lacks {numbers}")
 
@@ -183,8 +182,8 @@ class TreeReader:
         for ref in decode_moves(version):
             if ref not in report.moves.refs:
                 self._report(report, f"tree version: the move {ref.id} is not running", moves=None)
-        known = version.get("aliases")  # whether there was ever a redirect; earlier versions counted them
-        if not isinstance(known, int) or (report.has_redirects and not known):
+        known = version.get("aliases")  # whether there was ever a redirect
+        if not isinstance(known, bool) or (report.has_redirects and not known):
             problem = mismatch("aliases", value_text(known), value_text(report.has_redirects))
             self._report(report, f"tree version: {problem}", aliases=report.has_redirects)
 
@@ -210,12 +209,3 @@ def number_of(version: Item | None) -> int:
     """The number in the item of a tree version, 0 where it is not valid."""
     number = version.get("n") if version else None
     return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else 0
-
-
-def _may_be_expired(expires: object) -> bool:
-    """Whether the items after a log item may have expired before it, by another clock."""
-    return isinstance(expires, int | float) and expires < time.time() + SKEW_SECONDS
-
-
-def _ignore(nodes: int) -> None:
-    """The callback of a repeated attempt, whose nodes were counted before."""

@@ -107,7 +107,6 @@ class Delete:
             for subtree, target in moves
             for key in keys_of_move(self.hierarchy, transaction.read_set, subtree[0], node_key(name, target))
         ]
-        # At once what each move would else read by itself.
         await reader.read_into(transaction.read_set, touched(name, *[target for _, target in moves]), keys)
         for subtree, target in moves:
-            await move_subtree(transaction, reader, self.hierarchy, subtree, target, leaving=self.path)
+            await move_subtree(transaction, self.hierarchy, subtree, target, leaving=self.path)

@@ -59,9 +59,9 @@ class Move:
         search_changes = partial(changes_of_move, self.hierarchy, top.key, key)
         records = await reader.subtree(read_set, top, [*ancestor_keys(top.key), *ancestor_keys(key)], search_changes)
         if records is not None:
-            await move_subtree(transaction, reader, self.hierarchy, records, self.target)
+            await move_subtree(transaction, self.hierarchy, records, self.target)
             return transaction
-        rewrite = await _rewrite(transaction, reader, self.hierarchy, top, self.target)
+        rewrite = _rewrite(transaction, self.hierarchy, top, self.target)
         if not transaction.collisions:
             transaction.record = rewrite.moved(top)
             transaction.begin(new_move(top, rewrite.target, context.now, context.at, context.by))
@@ -78,37 +78,24 @@ def keys_of_move(hierarchy: Hierarchy, read_set: ReadSet, top: Record, target: K
 
 
 async def move_subtree(
-    transaction: TransactionBuilder,
-    reader: Reader,
-    hierarchy: Hierarchy,
-    records: Sequence[Record],
-    target: Path,
-    *,
-    leaving: Path = (),
+    transaction: TransactionBuilder, hierarchy: Hierarchy, records: Sequence[Record], target: Path, leaving: Path = ()
 ) -> None:
     """Add the move of a node and all below it, `records` in key order, to a transaction, as the node it is about.
 
-    The node at `leaving` is removed in the same transaction. Raises a CladeError where the move is not allowed.
+    Its `keys_of_move` are read. The node at `leaving` is removed in the same transaction. Raises a CladeError where the
+    move is not allowed.
     """
-    rewrite = await _rewrite(transaction, reader, hierarchy, records[0], target, leaving=leaving)
+    rewrite = _rewrite(transaction, hierarchy, records[0], target, leaving)
     if not transaction.collisions:
         await transaction.relocate(records, rewrite)
         transaction.record = rewrite.moved(records[0])
 
 
-async def _rewrite(
-    transaction: TransactionBuilder,
-    reader: Reader,
-    hierarchy: Hierarchy,
-    top: Record,
-    target: Path,
-    *,
-    leaving: Path = (),
+def _rewrite(
+    transaction: TransactionBuilder, hierarchy: Hierarchy, top: Record, target: Path, leaving: Path = ()
 ) -> SubtreeRewrite:
     """The rewrite of keys; adds a collision to the transaction where another node is at the target and not leaving."""
     key = node_key(hierarchy.name, target)
-    keys = keys_of_move(hierarchy, transaction.read_set, top, key)
-    await reader.read_into(transaction.read_set, touched(hierarchy.name, target), keys)
     above = levels_above(transaction.read_set, hierarchy, target, top.level)
     transaction.check_not_moving(key)
     if transaction.read_set.item(key) is not None and target != leaving:

@@ -73,7 +73,7 @@ class Reorder:
         if rank is None:
             await _make_room(transaction, reader, siblings, lower, upper)
         else:
-            transaction.record = transaction.reorder(record, rank)
+            transaction.reorder([record], [rank])
         return transaction
 
     def _check(self, record: Record, beside: Record) -> None:
@@ -137,4 +137,4 @@ async def _make_room(
             f"{shorten(format_path(record.path))} has no room there, since the keys or ranks of its siblings are too "
             "long and too close; make some of its neighbours the first or the last ones before."
         )
-    transaction.record = transaction.reorder_all(record, *chosen)
+    transaction.reorder(*chosen)

@@ -116,7 +116,7 @@ class SearchChanges:
         found = [self._read_set.record(key) for key in ancestor_keys(record.key)]
         return [one for one in found if one is not None]
 
-    def _add(self, old: Located | None, new: Located | None) -> None:
+    def _add(self, old: Located | None, new: Located) -> None:
         for change in search_changes(self._hierarchy, old, new):
             self.changes[change.key] = change
 

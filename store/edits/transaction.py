@@ -5,7 +5,7 @@ change, the versions of all trees that it touches and their change logs follow f
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from store.metadata.change_log import Event, LogEntry, log_item, root_log_key
 from store.metadata.history import id_item, revision_item, tombstone_item
 from store.metadata.move_record import Move
 from store.metadata.redirects import redirect_item, without_redirect
-from store.metadata.tree_version import ActiveMoveRef, by_level, level_at_depth
+from store.metadata.tree_version import ActiveMoveRef, by_level, changed_counts, level_at_depth
 from store.model.hierarchy import Hierarchy
 from store.model.items import (
     ABSENT,
@@ -110,15 +110,18 @@ class TransactionBuilder:
             self._search.update(old, new)
         self._log(Event.UPDATED, new)
 
-    def reorder(self, record: Record, rank: str) -> Record:
-        """Give a node another rank; returns it as it will be."""
-        return self.reorder_all(record, [record], [rank])
-
-    def reorder_all(self, record: Record, siblings: Sequence[Record], ranks: Sequence[str]) -> Record:
-        """Give siblings new ranks, `record` among them; only that is in the log's entries, and returned."""
-        new = {one.key: self._rank(one, rank) for one, rank in zip(siblings, ranks, strict=True)}
+    def reorder(self, siblings: Sequence[Record], ranks: Sequence[str]) -> None:
+        """Give siblings new ranks, `record` among them, which alone is in the log's entries."""
+        record = self.record
+        for one, rank in zip(siblings, ranks, strict=True):
+            new = replace(one, rank=rank)
+            self._put(new)
+            self._tree(one.pk)
+            log, name = (one.hierarchy, root_log_key(one.pk)) if one.is_root else (one.pk, one.sk)
+            self._tree(log).ranks[name] = rank
+            if one.key == record.key:
+                self.record = new
         self._log(Event.MOVED, record, record.path, record.path)
-        return new[record.key]
 
     async def remove(self, records: Sequence[Record], *, alone: bool = False) -> None:
         """Remove a node and all below it, its own record first; `alone` where the subtree goes elsewhere."""
@@ -211,7 +214,8 @@ class TransactionBuilder:
             old = self.read_set.record(key)
             if key in changes or old is None:
                 continue  # a node that is itself removed
-            new = replace(old, kids=_sum(old.kids, count.kids), below=_sum(old.descendant_counts, count.below))
+            kids, below = changed_counts(old.kids, count.kids), changed_counts(old.descendant_counts, count.below)
+            new = replace(old, kids=kids, below=below)
             if (new.kids, new.below) != (old.kids, old.below):
                 changes[key] = Put(new.item())
         for partition, tree in self._trees.items():
@@ -236,14 +240,6 @@ class TransactionBuilder:
         return puts
 
     # -- single changes ------------------------------------------------------------------------------------------------
-
-    def _rank(self, record: Record, rank: str) -> Record:
-        new = replace(record, rank=rank)
-        self._put(new)
-        self._tree(record.pk)
-        log, name = (record.hierarchy, root_log_key(record.pk)) if record.is_root else (record.pk, record.sk)
-        self._tree(log).ranks[name] = rank
-        return new
 
     def _put(self, record: Record, when: Condition = UNCONDITIONAL) -> None:
         self.check_not_moving(record.key)
@@ -305,9 +301,3 @@ def _deeper(shape: Counts, depths: int) -> Counts:
     """The same counts, each so many depths further down."""
     split = [(*tier.rpartition("@")[::2], number) for tier, number in shape.items()]
     return {level_at_depth(level, int(depth) + depths): number for level, depth, number in split}
-
-
-def _sum(counts: Counts, change: Mapping[str, int]) -> Counts:
-    """Counts with a change, without those that are zero."""
-    summed = {level: counts.get(level, 0) + change.get(level, 0) for level in {**counts, **change}}
-    return {level: count for level, count in summed.items() if count}

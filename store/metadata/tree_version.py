@@ -78,7 +78,7 @@ class TreeVersion:
             return cls(partition)
         found = cast(dict[str, Any], item)
         return cls(
-            partition, found["n"], found["shape"], bool(found["aliases"]), decode_moves(item),
+            partition, found["n"], found["shape"], found["aliases"], decode_moves(item),
             found.get("log_expires", 0),
         )  # fmt: skip
 
@@ -95,18 +95,10 @@ class TreeVersion:
         parts = (name.rpartition("@") for name, count in self.shape.items() if count)
         return [(level, int(depth)) for level, _, depth in parts]
 
-    def levels(self) -> Counter[str]:
-        """The number of nodes of each level."""
-        return by_level(self.shape)
-
     @cached_property
     def below_root(self) -> Counts:
         """The number of descendants of the root, by level."""
-        counts: Counter[str] = Counter()
-        for level, depth in self.tiers():
-            if depth:
-                counts[level] += self.shape[level_at_depth(level, depth)]
-        return dict(counts)
+        return dict(+by_level({tier: count for tier, count in self.shape.items() if not tier.endswith("@0")}))
 
     def with_counts(self, record: Record) -> Record:
         """A node of the tree with `below`, which of a root is here and not in its item."""
@@ -129,10 +121,9 @@ class TreeVersion:
         `moves` are those that run from then on, None: unchanged. `has_redirects` is whether a node leaves a path by a
         move; once it was, it stays so. The change requires that the version is still this one.
         """
-        shape = {name: self.shape.get(name, 0) + change.get(name, 0) for name in {**self.shape, **change}}
         item: Item = {
             "pk": self.key.pk, "sk": self.key.sk, "n": self.number + 1,
-            "shape": {name: count for name, count in shape.items() if count},
+            "shape": cast(Value, changed_counts(self.shape, change)),
             "aliases": self.has_redirects or has_redirects,
         }  # fmt: skip
         if expires := self.next_expires(now) if now else self.log_expires:
@@ -155,6 +146,12 @@ def encode_moves(moves: Iterable[ActiveMoveRef]) -> Value:
 def _decode_move(stored: Any) -> ActiveMoveRef:
     move_id, pk, sk, *target = stored
     return ActiveMoveRef(move_id, Key(pk, sk), Key(*target) if target else None)
+
+
+def changed_counts(counts: Counts, change: Counts) -> Counts:
+    """Counts with a change, without those that are zero."""
+    summed = {name: counts.get(name, 0) + change.get(name, 0) for name in {**counts, **change}}
+    return {name: count for name, count in summed.items() if count}
 
 
 def by_level(shape: Counts) -> Counter[str]:

@@ -13,13 +13,11 @@ import orjson
 from store.errors import BadInput
 from store.model.names import checked_names
 from store.model.values.kinds import COMPOUND as COMPOUND
-from store.model.values.kinds import IS_CANONICAL, PARSE, VALID
+from store.model.values.kinds import IS_CANONICAL, NO_RULES, PARSE, VALID, Rules, is_money, parse_money
 from store.model.values.kinds import MAX_TEXT_CHARACTERS as MAX_TEXT_CHARACTERS
 from store.model.values.kinds import NUMBERS as NUMBERS
 from store.model.values.kinds import Kind as Kind
 from store.model.values.kinds import Value as Value
-from store.model.values.money import is_money, parse_money
-from store.model.values.rules import NO_RULES, Rules
 from store.text import shorten, shown
 
 MAX_JSON_CHARACTERS = 400_000  # of an object or a list of objects in a cell; no item holds more
@@ -180,13 +178,11 @@ class Attribute:
             case Kind.LOCALIZED:
                 return isinstance(value, dict) and all(one is None or isinstance(one, str) for one in value.values())
             case Kind.NESTED:
-                return isinstance(value, dict) and all(self._is_valid_part(part, value) for part in self.parts)
+                return isinstance(value, dict) and all(
+                    value.get(part.name) is None or part.is_valid(value[part.name]) for part in self.parts
+                )
             case kind:
                 return VALID[kind](value)
-
-    def _is_valid_part(self, part: "Attribute", values: dict[str, Value]) -> bool:
-        value = values.get(part.name)
-        return value is None or part.is_valid(value)
 
     def type_text(self) -> str:
         """The type of one value, for messages."""

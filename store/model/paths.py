@@ -14,7 +14,7 @@ MAX_PATH_CHARACTERS = 8_000  # of a path as text: at most four make one byte of 
 MAX_SEGMENT_CHARACTERS = 4_100  # likewise of one segment
 MAX_COMBINING_MARKS = 30  # in a row, as in Unicode's Stream-Safe Text Format (UAX #15): normalizing n of them takes n²
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_TEXT_ESCAPE = re.compile("%(2F|25)?", re.IGNORECASE)
+_TEXT_ESCAPE = re.compile("%(2F|25)?", re.IGNORECASE)  # or a lone %
 
 
 def parse_path(text: str) -> Path:
@@ -65,11 +65,9 @@ def _check_depth(segments: int) -> None:
 
 def _unescape(segment: str, text: str) -> str:
     def unescaped(match: re.Match[str]) -> str:
-        match match[1]:
-            case None:
-                raise BadPath(f'"{shorten(text)}" has a lone %; inside a segment write %25 for % and %2F for /.')
-            case code:
-                return "/" if code.upper() == "2F" else "%"
+        if match[1] is None:
+            raise BadPath(f'"{shorten(text)}" has a lone %; inside a segment write %25 for % and %2F for /.')
+        return "%" if match[1] == "25" else "/"
 
     return _TEXT_ESCAPE.sub(unescaped, segment) if "%" in segment else segment
 

@@ -22,8 +22,9 @@ def union(*sets: Spans) -> Spans:
     for lo, hi in sorted([span for spans in sets for span in spans], key=_lo):
         if hi is not None and hi <= lo:
             continue
-        if found and (found[-1][1] is None or lo <= found[-1][1]):
-            found[-1] = (found[-1][0], _later(found[-1][1], hi))
+        start, end = found[-1] if found else (lo, "")
+        if found and (end is None or lo <= end):
+            found[-1] = (start, None if end is None or hi is None else max(end, hi))
         else:
             found.append((lo, hi))
     return tuple(found)
@@ -60,10 +61,6 @@ def prefix_span(prefix: str) -> Span:
         return (prefix, None)
     following = ord(kept[-1]) + 1
     return (prefix, kept[:-1] + chr(0xE000 if following == 0xD800 else following))  # no text has surrogates
-
-
-def _later(one: str | None, other: str | None) -> str | None:
-    return None if one is None or other is None else max(one, other)
 
 
 def _lo(span: Span) -> str:

@@ -6,19 +6,11 @@ Values under the former name of an attribute, and values that break a rule, are 
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from store.errors import BadInput
 from store.model.attributes import Value
 from store.model.hierarchy import RESERVED, Hierarchy, Level
 from store.text import quantity, shorten, shown
-
-
-class _Broken(NamedTuple):
-    """The number of nodes that break a rule, and the path of the first."""
-
-    nodes: int
-    path: str
 
 
 class Undefined:
@@ -29,7 +21,8 @@ class Undefined:
         self._levels: Counter[str] = Counter()
         self._attributes: Counter[tuple[str, str]] = Counter()
         self._former: Counter[tuple[str, str]] = Counter()
-        self._broken: dict[tuple[str, str], _Broken] = {}
+        self._broken: Counter[tuple[str, str]] = Counter()
+        self._breaking: dict[tuple[str, str], str] = {}  # the path of the first node that breaks a rule
 
     def see(self, level: str, values: Mapping[str, Value]) -> dict[str, Value]:
         """Count a node, given by its item or its attributes, and return its undefined attributes."""
@@ -52,21 +45,21 @@ class Undefined:
         for attribute in self._hierarchy.any_level(level).attributes.values():
             value = attribute.value_in(values)
             if value is None and attribute.rules.required:
-                self._add_broken((level, f"no {attribute.name}, which is required"), _Broken(1, path))
+                rule = f"no {attribute.name}, which is required"
             elif value is not None and attribute.is_valid(value) and (broken := attribute.broken_rule(value)):
-                self._add_broken((level, f"a value of {attribute.name} that {broken}"), _Broken(1, path))
-
-    def _add_broken(self, key: tuple[str, str], more: "_Broken") -> None:
-        found = self._broken.get(key)
-        self._broken[key] = more if found is None else found._replace(nodes=found.nodes + more.nodes)
+                rule = f"a value of {attribute.name} that {broken}"
+            else:
+                continue
+            self._broken[level, rule] += 1
+            self._breaking.setdefault((level, rule), path)
 
     def add(self, other: "Undefined") -> None:
         """Add the counts of other nodes."""
         self._levels += other._levels
         self._attributes += other._attributes
         self._former += other._former
-        for key, broken in other._broken.items():
-            self._add_broken(key, broken)
+        self._broken += other._broken
+        self._breaking = other._breaking | self._breaking
 
     def sentences(self) -> list[str]:
         """One message for each undefined level, undefined attribute, former name and broken rule of a level."""
@@ -85,9 +78,9 @@ class Undefined:
             nodes = f"{quantity(count, 'node')} of {label(level)} {'has' if count == 1 else 'have'}"
             present = self._hierarchy.any_level(level).attribute(name)
             found.append((level, f"{nodes} {present.name if present else name} under its former name {name}."))
-        for (level, rule), (count, path) in sorted(self._broken.items()):
+        for (level, rule), count in sorted(self._broken.items()):
             nodes = f"{quantity(count, 'node')} of {label(level)} {'has' if count == 1 else 'have'}"
-            found.append((level, f"{nodes} {rule}, such as {path}."))
+            found.append((level, f"{nodes} {rule}, such as {self._breaking[level, rule]}."))
         return [f"{self._hierarchy.name}: {sentence}" for _, sentence in sorted(found)]
 
 

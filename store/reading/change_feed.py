@@ -10,7 +10,6 @@ from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import CursorExpired
 from store.metadata.change_log import LogEntry, log_entries
-from store.model.items import Item
 from store.model.keys import Index, log_key
 from store.model.ranges import KeyRange
 from store.reading.tree_versions import tree_version
@@ -39,7 +38,9 @@ async def transactions(store: Store, tree: str, since: int | None, limit: int, r
     items = await store.range(key_range, reads, limit=limit + 1, strong=True)
     found: list[Transaction] = []
     async for some in in_chunks(items, 4):  # log items may be large
-        found += map(_transaction, some)
+        found += [
+            Transaction(int(cast(str, item["sk"])[1:]), cast(str, item["at"]), log_entries(item)) for item in some
+        ]
     if since is None:
         return _without_gap(found)[:limit]
     if found and found[0].number == start:
@@ -59,7 +60,3 @@ def _without_gap(found: list[Transaction]) -> list[Transaction]:
 def expired() -> CursorExpired:
     """The error for a cursor after which transactions may be missing."""
     return CursorExpired("The changes after this cursor have expired; read the tree again, then its changes.")
-
-
-def _transaction(item: Item) -> Transaction:
-    return Transaction(int(cast(str, item["sk"])[1:]), cast(str, item["at"]), log_entries(item))

@@ -6,7 +6,7 @@ Log items never change, so the end that was read is cached, and the next read co
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import cast
 
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
@@ -22,23 +22,17 @@ FIRST_PAGE_ITEMS = 25  # which is all of it in a tree that is written to now and
 _END = "!:"  # after all items of a log
 
 
-class ChangedPlace(NamedTuple):
-    """The key of a node that a transaction put there or removed; with its rank where the log has it."""
-
-    key: Key
-    rank: str | None
-
-
 @dataclass(frozen=True, slots=True)
 class RecentChange:
-    """The places that one transaction changed. `subtrees` are tops that moved or were deleted with all below them.
+    """What one transaction changed: `places` are the keys at which it put or removed nodes, with their ranks where the
+    log has them, `subtrees` the tops that moved or were deleted with all below them.
 
     `number` is that of the tree version after the transaction, `at` its time in seconds since 1970.
     """
 
     number: int
     at: float
-    places: list[ChangedPlace] = field(default_factory=list)
+    places: list[tuple[Key, str | None]] = field(default_factory=list)
     subtrees: list[Key] = field(default_factory=list)
 
     @classmethod
@@ -53,12 +47,12 @@ class RecentChange:
             keys = list(_keys(partition, entry))
             is_new = entry.event is Event.CREATED
             change.places.extend(
-                [ChangedPlace(key, first_rank(entry.level, last_segment(*key)) if is_new else None) for key in keys]
+                [(key, first_rank(entry.level, last_segment(*key)) if is_new else None) for key in keys]
             )
             if entry.event is Event.DELETED or entry.source != entry.target:
                 change.subtrees.extend(keys)
         ranks = cast(dict[str, str], item.get("ranks", {}))
-        change.places.extend([ChangedPlace(_key(partition, name), rank) for name, rank in ranks.items()])
+        change.places.extend([(_key(partition, name), rank) for name, rank in ranks.items()])
         return change
 
 

@@ -106,7 +106,7 @@ def cover(center: Point, kilometers: float, runs: int) -> list[Run]:
         place, first = found.index(largest), 4 * largest.number
         inner = _touching(vector, radius, largest.level + 1, range(first, first + 4))
         divided = [*found[:place], *inner, *found[place + 1 :]]
-        if _count(divided) <= max(runs, _count(found)):
+        if len(_runs(divided)) <= max(runs, len(_runs(found))):
             found = divided
         else:
             undivided.add(largest)
@@ -125,23 +125,16 @@ def _touching(center: Vector, radius: float, level: int, numbers: Sequence[int])
     return found
 
 
-def _count(cells: Sequence[Cell]) -> int:
-    """The number of runs of sorted cells."""
-    return sum([not _follows(before, one) for before, one in zip([None, *cells], cells, strict=False)])
-
-
 def _runs(cells: Sequence[Cell]) -> list[Run]:
+    """Sorted cells as runs."""
     found: list[Run] = []
     for one in cells:
-        if found and _follows(found[-1][-1], one):
+        before = found[-1][-1] if found else None
+        if before and before.end == one.first and first_cell(before.first) == first_cell(one.first):
             found[-1].append(one)
         else:
             found.append([one])
     return found
-
-
-def _follows(before: Cell | None, one: Cell) -> bool:
-    return before is not None and before.end == one.first and first_cell(before.first) == first_cell(one.first)
 
 
 @lru_cache(32_768)

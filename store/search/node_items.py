@@ -20,7 +20,7 @@ from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.cell_items import cell_items
 from store.search.lineage import STEP, Lineage, id_hash, lineage, moved_key, running_key
-from store.search.word_items import is_by_tree, word_items, word_keys
+from store.search.word_items import is_by_tree, word_items
 
 
 class Located(NamedTuple):
@@ -62,8 +62,8 @@ def search_items(hierarchy: Hierarchy, node: Located) -> list[Item]:
 
 def item_keys(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Key]:
     """The keys of all search items of a node in the tree of this root."""
-    root = id_hash(root_id)
-    return [*word_keys(hierarchy, record, root), *[key_of(item) for item in cell_items(hierarchy, record, root)]]
+    # The beginning of a lineage is enough for the keys.
+    return [key_of(item) for item in search_items(hierarchy, Located(record, id_hash(root_id)))]
 
 
 def removals(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Change]:
@@ -82,12 +82,12 @@ def takes_items(hierarchy: Hierarchy, source: Key, target: Key) -> bool:
     return is_by_tree(hierarchy) and source.pk != target.pk
 
 
-def search_changes(hierarchy: Hierarchy, old: Located | None, new: Located | None) -> list[Change]:
-    """The changes that make the search items of a node right; None for one that did not exist before, or not after."""
+def search_changes(hierarchy: Hierarchy, old: Located | None, new: Located) -> list[Change]:
+    """The changes that make the search items of a node right; None for one that did not exist before."""
     if old is None:
-        return [] if new is None else [Put(item) for item in search_items(hierarchy, new)]
+        return [Put(item) for item in search_items(hierarchy, new)]
     before = {key_of(item): item for item in search_items(hierarchy, old)}
-    after = {} if new is None else {key_of(item): item for item in search_items(hierarchy, new)}
+    after = {key_of(item): item for item in search_items(hierarchy, new)}
     changes: list[Change] = [Put(item) for key, item in after.items() if before.get(key) != item]
     return changes + [Delete(key) for key in before if key not in after]
 

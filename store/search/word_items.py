@@ -10,11 +10,12 @@ more name, and of its attributes with `search=True`. An item is in two orders, s
 
 The partition key has the first character of the word, or its first three (of Han its first one). Where each tree is
 searched by itself, the hash of its root's id stands before: `words/drive#Xy12aB#o`. The first digit of a sort key is 0
-where the text is a whole name (table) or the beginning of a name (`by_parent`), else 1. Weights are encoded by
-`weights.py`; items have no revision, since a search verifies what it finds by reading the nodes.
+where the text is a whole name (table) or the beginning of a name (`by_parent`), else 1. Items have no revision, since a
+search verifies what it finds by reading the nodes.
 """
 
 import re
+from decimal import Decimal, InvalidOperation
 from typing import NamedTuple, cast
 
 from store.model.attributes import Value
@@ -27,12 +28,15 @@ from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.folding import MAX_FOLDED_CHARACTERS, SearchText, beginnings, fold, group
 from store.search.lineage import STEP, Lineage
-from store.search.weights import WEIGHT, descending
 
 MAX_ITEMS = 40  # of one node; further words are not found
 KEY = "#"  # under which a node's key is among its names; no language tag
 _LAST = "\U0010ffff"  # sorts after all that a folded text can hold
+WEIGHT = r"(?:1|0\d{3}\d+:|2\d{3}\d+!)"
+"""The pattern of an encoded weight."""
 
+_NINES = str.maketrans("0123456789", "9876543210")
+_ZERO = "1"
 _RANK = re.compile(rf"([01])({WEIGHT})(\d\d)(.*)#(.*)", re.DOTALL)
 
 
@@ -173,21 +177,38 @@ def word_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item
     ]  # fmt: skip
 
 
-def word_keys(hierarchy: Hierarchy, record: Record, root: str) -> list[Key]:
-    """The keys of the word items of a node in the tree whose root's id has the hash `root`."""
-    if hierarchy.search is None:
-        return []
-    weight, bare_id, base = weight_of(hierarchy, record), record.id.partition(":")[2], partition(hierarchy, root)
-    found = Words.of(hierarchy, record).beginnings()
-    return [
-        Key(f"{base}{text[0]}", f"{text}#{int(not is_name)}{weight}#{bare_id}") for text, (is_name, _) in found.items()
-    ]
-
-
 def weight_of(hierarchy: Hierarchy, record: Record) -> str:
     """The weight of a node, encoded; its attribute may be stored under a former name."""
     name = hierarchy.search.weight if hierarchy.search else None
     return descending(hierarchy.any_level(record.level).current(record.attributes).get(name) if name else None)
+
+
+def descending(number: object) -> str:
+    """A stored number as text that sorts before that of any smaller number; what is no number counts as 0.
+
+    A positive number is `0`, its exponent and its digits, all subtracted from the greatest possible; the digits end in
+    `:`, which sorts after all of them. A negative one is `2`, its exponent and its digits, which end in `!`.
+    """
+    if type(number) is int and 0 < number < 10**18:  # as most are
+        digits = str(number)
+        return f"0{501 - len(digits):03d}{digits.rstrip('0').translate(_NINES)}:"
+    if isinstance(number, bool) or not isinstance(number, int | float | str):
+        return _ZERO
+    value = _decimal(str(number))
+    if not value:
+        return _ZERO
+    digits = "".join(map(str, value.as_tuple().digits)).rstrip("0")
+    if value > 0:
+        return f"0{500 - value.adjusted():03d}{digits.translate(_NINES)}:"
+    return f"2{500 + value.adjusted():03d}{digits}!"
+
+
+def _decimal(number: str) -> Decimal:
+    try:
+        value = Decimal(number)
+    except InvalidOperation:
+        return Decimal(0)
+    return value if value.is_finite() and -400 < value.adjusted() < 400 else Decimal(0)
 
 
 def is_by_tree(hierarchy: Hierarchy) -> bool:

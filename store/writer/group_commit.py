@@ -14,13 +14,13 @@ from store.edits.read_set import WriteContext
 from store.edits.reader import Reader
 from store.engine.protocol import Store
 from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
+from store.metadata.idempotency import stored_result
 from store.metadata.move_record import Move
 from store.model.keys import tree_version_key
 from store.reading.recent_changes import RecentChanges
 from store.retry import RetryPolicy
 from store.text import rfc3339
-from store.writer.dry_run import dry_run
-from store.writer.request import EditRequest, EditResult
+from store.writer.request import EditRequest, EditResult, dry_run
 
 RETRIES = RetryPolicy(0.01, 0.1, attempts=20)  # of one transaction while others write to the same tree
 
@@ -140,7 +140,7 @@ class GroupCommit:
         item = None if key is None else (await reader.read([], [key])).item(key)
         if item is None:
             return None
-        record, move_key = request.stored_result(item)
+        record, move_key = stored_result(item, request.fingerprint)
         move = None if move_key is None else (await reader.read([], [move_key])).item(move_key)
         return EditResult(await reader.content_of(record), move=None if move is None else Move.of(move))
 

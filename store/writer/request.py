@@ -1,21 +1,32 @@
-"""Edit request: an edit that a client waits for, its options and its result."""
+"""Edit request: an edit that a client waits for, its options and its result, and what a dry run says of it."""
 
 import asyncio
 from dataclasses import dataclass
 from functools import cached_property
 
+from store.concurrency import in_chunks
 from store.edits.create_update import Edit
 from store.edits.transaction import TransactionBuilder
+from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import AlreadyExists, TooLarge
-from store.metadata.idempotency import idempotency_key, idempotency_record, request_fingerprint, stored_result
+from store.metadata.idempotency import idempotency_key, idempotency_record, request_fingerprint
 from store.metadata.move_record import Move
-from store.model.items import Change, Item
-from store.model.keys import Key
+from store.model.items import Change, Delete, Put, canonical_item, size_of
+from store.model.keys import Path
 from store.model.paths import format_path
 from store.model.records import Record
 from store.text import shorten
-from store.writer.dry_run import DryRun
+
+WRITE_UNIT_BYTES = 1024
+INDEXES = 2  # besides the table, each of which a node's item is written to as well
+MOVED_CHANGES = (2, 2)  # per node of a background move: its copy and redirect; its old item and its id's record
+CASCADE_CHANGES = (3,)  # per node of a background deletion: its old item, its last state, its id's record
+REDIRECT_CHANGES = (1,)  # per node of a background deletion in a tree with redirects
+UNITS_A_NODE = 10  # of 1 KB, for one write to the table and two indexes, and its removal from them, or a deletion
+UNITS_A_REDIRECT = 2
+UNITS_A_TRANSACTION = 2
+SEARCH_UNITS_A_NODE = 8  # to remove the search items of a node with two words
 
 
 @dataclass(frozen=True)
@@ -26,6 +37,18 @@ class EditOptions:
     key: str | None = None
     by: str | None = None
     caller: str = ""
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """The number of nodes written, of transactions, of DynamoDB write units (approximate), and the paths at which
+    other nodes are in the way.
+    """
+
+    nodes: int
+    transactions: int
+    write_units: int
+    collisions: list[Path]
 
 
 @dataclass(frozen=True)
@@ -79,7 +102,7 @@ class EditRequest:
         if self.result_key is not None:
             now = transaction.context.now
             move_id = None if move is None else move.id
-            changes.append(idempotency_record(self.result_key, self._fingerprint, transaction.record, now, move_id))
+            changes.append(idempotency_record(self.result_key, self.fingerprint, transaction.record, now, move_id))
         if max_changes is not None and len(changes) > max_changes:
             raise TooLarge(
                 f"This changes {transaction.nodes} nodes by {len(changes)} writes; one transaction of DynamoDB holds "
@@ -87,10 +110,37 @@ class EditRequest:
             )
         return changes
 
-    def stored_result(self, item: Item) -> tuple[Record, Key | None]:
-        """The node and the key of the move in a stored result; raises BadInput for that of another edit."""
-        return stored_result(item, self._fingerprint)
-
     @cached_property
-    def _fingerprint(self) -> str:
+    def fingerprint(self) -> str:
         return request_fingerprint(type(self.edit).__name__, self.edit.arguments())
+
+
+async def dry_run(transaction: TransactionBuilder, store: Store) -> DryRun:
+    """The result of a dry run of a transaction."""
+    if transaction.collisions or transaction.is_empty:
+        return DryRun(0, 0, 0, transaction.collisions)
+    if transaction.move is not None:
+        has_redirects = transaction.read_set.version(transaction.move.source.pk).has_redirects
+        return _of_move(transaction.move, store.max_commit_changes or store.max_changes, has_redirects=has_redirects)
+    hierarchy, units = transaction.record.hierarchy, SEARCH_UNITS_A_NODE * transaction.nodes_left_out
+    async for some in in_chunks(transaction.changes()):
+        units += sum([_write_units(change, hierarchy) for change in some])
+    return DryRun(transaction.nodes, 1, units, [])
+
+
+def _write_units(change: Change, hierarchy: str) -> int:
+    """About the write units of a change: two for each KB of an item in a transaction, and its indexes'."""
+    size = size_of(canonical_item(change.item)) if isinstance(change, Put) else 1
+    is_node = isinstance(change, Put) and "tier" in change.item
+    is_node = is_node or (isinstance(change, Delete) and change.key.pk.startswith(f"{hierarchy}#"))
+    return -(-size // WRITE_UNIT_BYTES) * (2 + INDEXES * is_node)
+
+
+def _of_move(move: Move, max_changes: int, *, has_redirects: bool) -> DryRun:
+    """Each transaction also writes the record of the move; there are three more for its begin, flip and end."""
+    changes: tuple[int, ...] = MOVED_CHANGES
+    if move.target is None:
+        changes = CASCADE_CHANGES + REDIRECT_CHANGES * has_redirects
+    units_a_node = UNITS_A_NODE + UNITS_A_REDIRECT * (move.target is not None or has_redirects)
+    transactions = 3 + sum(-(-move.nodes // ((max_changes - 1) // number)) for number in changes)
+    return DryRun(move.nodes, transactions, units_a_node * move.nodes + UNITS_A_TRANSACTION * transactions, [])

@@ -10,7 +10,7 @@ from commands.demo import load_demo
 from store.connect import open_store
 from store.engine.usage import ReadUsage
 from store.errors import NoTable
-from store.metadata.tree_version import TreeVersion
+from store.metadata.tree_version import TreeVersion, by_level
 from store.model.keys import tree_version_key
 
 pytestmark = pytest.mark.both_stores
@@ -51,7 +51,7 @@ def test_an_empty_file_is_filled_once(run, store_url):
     assert first.exit_code == 0, first.output
     partitions = ("location", "category", "location#US", "category#Electronics")
     loaded = stamps(store_url, *partitions)
-    countries, categories, states, electronics = (stamp.levels() for stamp in loaded)
+    countries, categories, states, electronics = (by_level(stamp.shape) for stamp in loaded)
     assert (countries["COUNTRY"], categories["CATEGORY"]) == (249, 5)
     assert (states["STORE"], electronics["PRODUCT"]) == (3, 16)
 

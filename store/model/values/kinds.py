@@ -1,17 +1,21 @@
-"""Kinds of values: the stored form of each, its parser, and the check of what is stored.
+"""Kinds of values: the stored form of each, its parser, and the check of what is stored; rules of attributes.
 
 A stored value is JSON: text, an integer, a float, a boolean, an object, or a list of one of these. Dates, times,
 decimals, URLs and members of an enum are stored as text in one canonical form, which is also the one that clients see.
+An amount of money is stored as `{"amount": "12.50", "currency": "EUR"}`.
 """
 
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from typing import cast
 from urllib.parse import urlsplit
+
+from store.text import shorten
 
 Value = str | int | float | bool | list["Value"] | dict[str, "Value"] | None
 
@@ -207,3 +211,88 @@ VALID: dict[Kind, Callable[[Value], bool]] = {
     Kind.DATETIME: _is_canonical(_datetime),
     Kind.URL: _is_canonical(_url),
 }
+
+
+# -- money -------------------------------------------------------------------------------------------------------------
+
+_CODE = re.compile(r"[A-Z]{3}")
+
+CURRENCIES = frozenset(
+    (
+        "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE "
+        "CHF CHW CLF CLP CNY COP COU CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF "
+        "GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR "
+        "LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN "
+        "PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS "
+        "TMT TND TOP TRY TTD TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAD XAF XAG XAU XBA XBB XBC "
+        "XBD XCD XCG XDR XOF XPD XPF XPT XSU XTS XUA XXX YER ZAR ZMW ZWG"
+    ).split()
+)
+"""Codes of ISO 4217, of which XXX stands for no currency. A stored value may have another one, such as that of a
+currency that exists no more.
+"""
+
+
+def parse_money(value: object) -> Value:
+    """An object with amount and currency, or a text such as `12.50 EUR`; None for anything else.
+
+    The amount keeps its places; it is a decimal of up to 38 digits. Raises ValueError, TypeError or ArithmeticError
+    for an invalid amount.
+    """
+    if isinstance(value, str):
+        amount, _, currency = value.strip().rpartition(" ")
+        value = {"amount": amount, "currency": currency}
+    if not isinstance(value, dict) or value.keys() != {"amount", "currency"}:
+        return None
+    found = PARSE[Kind.DECIMAL](value["amount"])
+    return {"amount": found, "currency": value["currency"]} if found and value["currency"] in CURRENCIES else None
+
+
+def is_money(value: Value) -> bool:
+    """Whether a stored value is an amount of money."""
+    if not isinstance(value, dict) or value.keys() != {"amount", "currency"}:
+        return False
+    currency = value["currency"]
+    return VALID[Kind.DECIMAL](value["amount"]) and isinstance(currency, str) and bool(_CODE.fullmatch(currency))
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of an attribute, for each value of a list that is written; stored ones may break them. None and "" are
+    none.
+
+    `minimum` and `maximum` are inclusive and in canonical form. `pattern` is the text of a regular expression,
+    `matches` says whether a text matches it as a whole, in time linear in the text.
+    """
+
+    required: bool = False
+    minimum: Value = None
+    maximum: Value = None
+    pattern: str = ""
+    matches: Callable[[str], bool] | None = field(default=None, compare=False)
+
+    def broken(self, kind: Kind, value: Value) -> str | None:
+        """The rule that a valid value breaks, as the end of a sentence about the value; None where it breaks none."""
+        if self.minimum is not None and ordered(kind, value) < ordered(kind, self.minimum):  # type: ignore[operator]
+            return f"is less than the minimum {self.minimum}"
+        if self.maximum is not None and ordered(kind, value) > ordered(kind, self.maximum):  # type: ignore[operator]
+            return f"is more than the maximum {self.maximum}"
+        if self.matches is not None and isinstance(value, str) and not self.matches(value):
+            return f"does not match the pattern {shorten(self.pattern, 200)}"
+        return None
+
+    def words(self) -> str:
+        """The rules as sentences for a description, with a space before them; empty without rules."""
+        parts = [
+            " Required for a new node." if self.required else "",
+            f" Minimum {self.minimum}." if self.minimum is not None else "",
+            f" Maximum {self.maximum}." if self.maximum is not None else "",
+            f" Matches {self.pattern}" if self.pattern else "",
+        ]
+        return "".join(parts)
+
+
+NO_RULES = Rules()

@@ -44,7 +44,7 @@ def test_a_shape_has_levels_and_depths() -> None:
     assert sorted(stamp.tiers()) == [("CITY", 1), ("CITY", 2), ("POSTAL_CODE", 10)]
     assert stamp.depths("CITY") == [1, 2]
     assert stamp.depths("STATE") == []
-    assert {level: count for level, count in stamp.levels().items() if count} == {"CITY": 7, "POSTAL_CODE": 1}
+    assert stamp.below_root == {"CITY": 7, "POSTAL_CODE": 1}
 
 
 async def test_of_two_transactions_that_read_one_version_the_second_fails(store: Store) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from store.search.weights import WEIGHT, descending
+from store.search.word_items import WEIGHT, descending
 
 NUMBERS = st.one_of(
     st.integers(-(2**63), 2**63 - 1),
