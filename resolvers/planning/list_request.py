@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 from msgspec import Struct
 
 from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.cursors import CursorKind, ListCursors, decode_cursor
+from resolvers.planning.cursors import CursorKind, ListCursors, by_key_from, by_rank
 from resolvers.planning.read_cost import ReadOption
 from resolvers.planning.relations import Relation
 from resolvers.planning.tree_state import TreeState
@@ -68,7 +68,8 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def cursors(self) -> ListCursors:
-        return ListCursors(self.cursor_kind, self.owner.id, self.cursor_start)
+        start = self.cursor_start
+        return ListCursors(self.cursor_kind, self.owner.id, by_rank if start is None else by_key_from(start))
 
     # -- its place in the page cache -----------------------------------------------------------------------------------
 
@@ -166,7 +167,7 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     def _decode(self, cursor: str) -> str:
         prefix = "" if self.cursor_start is None else self.owner.sk[: self.cursor_start]
-        position = prefix + decode_cursor(cursor, self.cursor_kind, self.owner.id)
+        position = prefix + self.cursors.decode(cursor)
         if len(position.encode()) >= MAX_SORT_KEY_BYTES:  # a bound after it is one byte longer
             raise BadCursor("The position in the cursor is longer than any key; use a cursor of this list.")
         return position
