@@ -79,9 +79,7 @@ def _is_cached(request: Request, requested: ListRequest) -> bool:
 
 def _is_known(relation: Relation, owner: Record) -> bool:
     """Whether a relation is a list whose range is known: cursors are bound to the id of the owner."""
-    window = relation.window
-    has_cursor = window.after is not None or window.before is not None
-    return relation.kind in _LISTS and (bool(owner.id) or not has_cursor)
+    return relation.kind in _LISTS and (bool(owner.id) or not relation.window.is_paged)
 
 
 def _by_path(key: Key, version: TreeVersion | None, relations: Sequence[Relation], nodes_left: int) -> Read | None:
