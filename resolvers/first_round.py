@@ -39,7 +39,8 @@ def first_round(request: Request, key: Key, hierarchy: Hierarchy, selection: Sel
     state = request.state
     if state.store_version is not None or state.filter is not None:
         return []
-    version, owner = state.pages.last_version(key.pk), state.pages.last_node(key)
+    version, cached = state.pages.last_version(key.pk), state.pages.peek(key)
+    owner: Record | None = None if cached is None else cached[0]
     if owner is None and version is not None and key.sk == "#":
         owner = _root(version)
     try:
@@ -93,7 +94,7 @@ def _by_path(key: Key, version: TreeVersion | None, relations: Sequence[Relation
             continue
         span = _range_of(requested, version)
         if span is not None:
-            return Read(span, min(requested.limit or nodes_left + 2, nodes_left + 2), window.descending)
+            return Read(span, min(window.limit or nodes_left + 2, nodes_left + 2), window.descending)
     return None
 
 

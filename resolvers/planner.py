@@ -147,5 +147,5 @@ class Planner:
 
 def _breadth(group: Sequence[ListRequest]) -> tuple[object, ...]:
     """The sort key of groups: first those whose reads may contain other lists, as whole subtrees and long lists do."""
-    first = group[0]
-    return first.limit is not None, not first.is_whole_subtree, not first.relation.is_complete, -(first.limit or 0)
+    first, limit = group[0], group[0].window.limit
+    return limit is not None, not first.is_whole_subtree, not first.relation.is_complete, -(limit or 0)
