@@ -86,7 +86,7 @@ def _is_known(relation: Relation, owner: Record) -> bool:
 def _by_path(key: Key, version: TreeVersion | None, relations: Sequence[Relation], nodes_left: int) -> Read | None:
     """The read of the longest of these lists whose range follows from the path."""
     owner = _unknown(key)
-    for relation in sorted(relations, key=_shortness):
+    for relation in sorted(relations, key=lambda one: (one.window.size is not None, -(one.window.size or 0))):
         requested, window = list_request(owner, relation), relation.window
         if not _is_known(relation, owner) or not relation.nodes or window.size == 0:
             continue
@@ -96,10 +96,6 @@ def _by_path(key: Key, version: TreeVersion | None, relations: Sequence[Relation
         if span is not None:
             return Read(span, min(window.limit or nodes_left + 2, nodes_left + 2), window.descending)
     return None
-
-
-def _shortness(relation: Relation) -> tuple[bool, int]:
-    return relation.window.size is not None, -(relation.window.size or 0)
 
 
 def _range_of(requested: ListRequest, version: TreeVersion | None) -> KeyRange | None:
