@@ -73,7 +73,7 @@ async def _read_roots(request: Request, hierarchy: str, relation: Relation) -> P
 
 async def _read_page(families: "_Families", requested: ListRequest) -> Page:
     owner = requested.owner
-    if requested.relation.total and isinstance(owner, RedactedNode):
+    if requested.relation.total:
         raise total_withheld(owner)
     if isinstance(requested, DescendantsRequest):
         return await _descendants(families.request, families.grants, requested)
