@@ -18,10 +18,10 @@ Batched by the dataloader `Loaders.page`, for a whole response level.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Self
 
 from resolvers.planning.cursors import CursorKind
 from resolvers.planning.key_order_list import KeyOrderList
@@ -33,8 +33,6 @@ from resolvers.session.records_read import Read, RecordsRead
 from store.metadata.tree_version import TreeVersion
 from store.model.ranges import KeyRange, below, children, level_range
 from store.model.records import Record
-
-L = TypeVar("L", bound=ListRequest)
 
 
 class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
@@ -55,9 +53,11 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
         if len(lists) == 1:
             return separate
         options = [separate, one_query_per_level(lists, tree)]
-        families = _by_parent(lists)
+        families: dict[str, list[Self]] = defaultdict(list)
+        for requested in lists:
+            families[requested.owner.siblings].append(requested)
         if 1 < len(families) < len(lists):
-            options.append(ReadOption.all(cls.plan_reads(family, tree) for family in families))
+            options.append(ReadOption.all(cls.plan_reads(family, tree) for family in families.values()))
         return cheapest(*options)
 
     def separate_query(self, tree: TreeState) -> ReadOption:
@@ -124,10 +124,3 @@ def one_query_per_level(lists: Sequence[ChildrenRequest], tree: TreeState) -> Re
         items = sum([owner.kids[level] for owner in owners]) + max_extra_children(owners, level, tree)
         reads.append((Read(level_range(owners[0].pk, level, owners[0].depth + 1, *bounds(owners))), items))
     return ReadOption.of(reads)
-
-
-def _by_parent(lists: Iterable[L]) -> list[list[L]]:
-    families: dict[str, list[L]] = defaultdict(list)
-    for requested in lists:
-        families[requested.owner.siblings].append(requested)
-    return list(families.values())

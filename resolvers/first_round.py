@@ -39,7 +39,8 @@ def first_round(request: Request, key: Key, hierarchy: Hierarchy, selection: Sel
     state = request.state
     if state.store_version is not None or state.filter is not None:
         return []
-    version, owner = state.pages.last_version(key.pk), state.pages.last_node(key)
+    version, cached = state.pages.last_version(key.pk), state.pages.peek(key)
+    owner: Record | None = None if cached is None else cached[0]
     if owner is None and version is not None and key.sk == "#":
         owner = _root(version)
     try:
@@ -79,15 +80,13 @@ def _is_cached(request: Request, requested: ListRequest) -> bool:
 
 def _is_known(relation: Relation, owner: Record) -> bool:
     """Whether a relation is a list whose range is known: cursors are bound to the id of the owner."""
-    window = relation.window
-    has_cursor = window.after is not None or window.before is not None
-    return relation.kind in _LISTS and (bool(owner.id) or not has_cursor)
+    return relation.kind in _LISTS and (bool(owner.id) or not relation.window.is_paged)
 
 
 def _by_path(key: Key, version: TreeVersion | None, relations: Sequence[Relation], nodes_left: int) -> Read | None:
     """The read of the longest of these lists whose range follows from the path."""
     owner = _unknown(key)
-    for relation in sorted(relations, key=_shortness):
+    for relation in sorted(relations, key=lambda one: (one.window.size is not None, -(one.window.size or 0))):
         requested, window = list_request(owner, relation), relation.window
         if not _is_known(relation, owner) or not relation.nodes or window.size == 0:
             continue
@@ -95,12 +94,8 @@ def _by_path(key: Key, version: TreeVersion | None, relations: Sequence[Relation
             continue
         span = _range_of(requested, version)
         if span is not None:
-            return Read(span, min(requested.limit or nodes_left + 2, nodes_left + 2), window.descending)
+            return Read(span, min(window.limit or nodes_left + 2, nodes_left + 2), window.descending)
     return None
-
-
-def _shortness(relation: Relation) -> tuple[bool, int]:
-    return relation.window.size is not None, -(relation.window.size or 0)
 
 
 def _range_of(requested: ListRequest, version: TreeVersion | None) -> KeyRange | None:

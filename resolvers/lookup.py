@@ -4,16 +4,17 @@
 | --- | --- | --- | --- | --- |
 | `location(path: "US/NE")` | table | key `("location#US", "#NE#")` | 1 | 1 |
 | `location(id: …)`, `node`, `nodes` | table | key `("id#<id>", "v0")`, then that of the node | 2 | 2 |
-| by a former path | table | its redirect, see `redirects.py`, then as by id | 3 more | 3 more |
+| by a former path | table | key of the redirect of exactly this path, then as by id | 3 more | 3 more |
 
 Each request is a BatchGetItem of up to 100 keys; the ancestors that are selected are read by the request of the nodes.
+Redirects cost nothing in trees that never had one.
 A node that moves between the read of its id record and its own read is followed, by two more reads.
 
 Batched by the dataloader `Loaders.node`, for a whole response level.
 """
 
 import asyncio
-from collections.abc import Awaitable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
 from typing import cast
 
 from resolvers.access.grants import Visibility, visibility_at
@@ -21,11 +22,11 @@ from resolvers.access.redacted_node import RedactedNode
 from resolvers.ancestors import kinds_for_all_levels, selected_keys
 from resolvers.first_round import first_round
 from resolvers.planning.relations import NOTHING, Selection
-from resolvers.redirects import redirected_ids
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.read_state import Nodes
 from resolvers.session.request import Request
 from store.metadata.history import current_key
+from store.metadata.redirects import redirect_key, redirected_id
 from store.model.items import Item
 from store.model.keys import Key, Path, hierarchy_of, id_key, node_key
 from store.model.records import Record
@@ -72,7 +73,7 @@ async def _find(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
     missing = [
         key
         for (lookup, _), key in zip(lookups, keys, strict=True)
-        if isinstance(key, Key) and found[key] is None and _is_path(lookup)
+        if isinstance(key, Key) and found[key] is None and not isinstance(lookup[1], str)
     ]
     redirected = await _redirected(request, missing) if missing else {}
     results: list[Record | Exception | None] = []
@@ -92,7 +93,7 @@ async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
     A redirect to a hidden node takes the reads of a key without a redirect.
     """
     state, grants = request.state, request.grants
-    ids = await redirected_ids(request, missing)
+    ids = await _redirected_ids(request, missing)
     lookups: list[tuple[Lookup, Selection]] = [
         ((hierarchy_of(key.pk), node_id), NOTHING) for key, node_id in ids.items() if isinstance(node_id, str)
     ]
@@ -117,6 +118,26 @@ async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
         is_other = isinstance(outcome, Record) and not isinstance(outcome, RedactedNode) and outcome.id != node_id
         by_id[node_id] = None if is_other else outcome
     return {key: by_id[node_id] if isinstance(node_id, str) else node_id for key, node_id in ids.items()}
+
+
+async def _redirected_ids(request: Request, keys: Iterable[Key]) -> dict[Key, str | Exception | None]:
+    """The ids of the nodes that were last at these keys, which have no node now: None without a redirect, or the error
+    of a failed read. Keys of trees that never had a redirect are left out.
+    """
+    former = {key: redirect_key(key) for key in keys if _may_have_redirects(request, key)}
+    if not former:
+        return {}
+    request.state.read_again(former.values())
+    items = await request.state.items(former.values(), current=True)
+    outcomes = {key: items[redirect] for key, redirect in former.items()}
+    return {key: redirected_id(item) if isinstance(item, dict) else item for key, item in outcomes.items()}
+
+
+def _may_have_redirects(request: Request, key: Key) -> bool:
+    if visibility_at(request.grants, key) is Visibility.HIDDEN:
+        return True  # or the reads would disclose whether there is such a tree, and whether it has redirects
+    version = request.state.tree_versions.get(key.pk)
+    return version is not None and version.has_redirects
 
 
 def _cache_key(lookup: Lookup) -> Hashable:
@@ -208,10 +229,6 @@ async def _read_moved(
     await state.reread_nodes(new_keys.values())
     nodes = await state.current_nodes(new_keys.values())
     return [new_keys.get(index, key) for index, key in enumerate(keys)], found | nodes
-
-
-def _is_path(lookup: Lookup) -> bool:
-    return not isinstance(lookup[1], str)
 
 
 def _checked(lookup: Lookup, record: Record | Exception | None) -> Record | Exception | None:

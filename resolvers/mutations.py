@@ -69,9 +69,8 @@ async def reorder(
     check_change(request.caller, hierarchy.name, path)
     check_visible(request.caller, hierarchy.name, beside or path)
     check_reorder(request.caller, hierarchy.name, path)
-    settle = (
-        request.settle_seconds if request.state.store_version is None else 0.0
-    )  # a store that has a version has no lag
+    # A store that has a version has no lag.
+    settle = request.settle_seconds if request.state.store_version is None else 0.0
     return await _write(request, Reorder(hierarchy, path, Side(side), beside, expected, settle), options)
 
 

@@ -2,31 +2,42 @@
 
 Lists that are empty by the owner's counts, and pages in the page cache, need no read. The others are read together as
 `planner.py` decides, and their nodes are taken from the node budget. For callers with grants see `restricted_lists.py`.
+
+| `totalCount` of | source | requests |
+| --- | --- | --- |
+| children, descendants | the owner's counts | none |
+| the same with `maxDepth` or bounds | a Query with `Select: COUNT` of each range of the list | one for each range |
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Self, cast
+from dataclasses import replace
+from typing import cast
 
 from resolvers.planner import Planner
+from resolvers.planning.key_order_list import KeyOrderList
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.page import Page, page_of
 from resolvers.session.budget import too_many_nodes
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
+from resolvers.session.read_state import ReadState
 from resolvers.session.request import Request
-from resolvers.total_count import count_totals
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import CladeError
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.paths import format_path
+from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.text import shorten
+
+COUNTED_A_CHUNK = 50  # lists between two points at which the event loop may run others
 
 # Most nodes of most trees have no children.
 _EMPTY, _EMPTY_WITH_TOTAL = Page([]), Page([], total=0)
 
 Pages = dict[ListRequest, Page | Exception]
+Plan = tuple[Planner, dict[ListRequest, int]]  # of lists of one hierarchy, with the nodes that are spent already
 
 
 async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
@@ -86,12 +97,16 @@ async def _read_lists(
 ) -> Pages:
     """Plan all lists, make all reads together, then cut the pages."""
     state = request.state
-    pages, batches = await _plan(request, lists, versions)
-    reads = list(dict.fromkeys(read for batch in batches for read in batch.reads))
+    pages, plans = await _plan(request, lists, versions)
+    reads = list(dict.fromkeys(read for planner, _ in plans for read in planner.reads))
     outcomes = await gather_outcomes([state.range(read) for read in reads])
-    found = {requested: records for batch in batches for requested, records in (await batch.records(outcomes)).items()}
+    found: dict[ListRequest, list[Record] | Exception] = {}
+    for planner, expected in plans:
+        async for some in in_chunks(list(expected.items())):
+            for requested, spent in some:
+                found[requested] = _records(request, planner, requested, spent, outcomes)
     counted = [one for one, records in found.items() if one.relation.total and isinstance(records, list)]
-    totals = await count_totals(request, counted) if counted else {}
+    totals = await _count_totals(request, counted) if counted else {}
     async for chunk in in_chunks(list(found.items())):
         for requested, records in chunk:
             pages[requested] = _page(requested, records, totals.get(requested))
@@ -100,7 +115,7 @@ async def _read_lists(
 
 async def _plan(
     request: Request, lists: Sequence[ListRequest], versions: Mapping[str, TreeVersion | Exception]
-) -> tuple[Pages, "list[_Batch]"]:
+) -> tuple[Pages, list[Plan]]:
     """The lists planned by hierarchy, and the errors of those that cannot be: from tree versions or the budget."""
     failed: Pages = {}
     by_hierarchy: dict[str, list[ListRequest]] = defaultdict(list)
@@ -110,77 +125,56 @@ async def _plan(
             failed[requested] = version
         else:
             by_hierarchy[requested.owner.hierarchy].append(requested)
-    batches = []
+    plans = []
     for name, group in by_hierarchy.items():
         try:
-            batches.append(await _Batch.of(request, request.hierarchies[name], group))
+            plans.append(await _planned(request, request.hierarchies[name], group))
         except CladeError as error:
             failed.update(dict.fromkeys(group, error.bare()))
-    return failed, batches
+    return failed, plans
 
 
-class _Batch:
-    """Lists of one hierarchy: their reads, and their records after these."""
+async def _planned(request: Request, hierarchy: Hierarchy, lists: list[ListRequest]) -> Plan:
+    """Plan lists, and spend the nodes that they have at least.
 
-    def __init__(self, request: Request, planner: Planner, expected: dict[ListRequest, int]) -> None:
-        self.reads = planner.reads
-        self._request = request
-        self._planner = planner
-        self._expected = expected  # nodes that are spent already
+    Raises BudgetExceeded, spending nothing, where these or the prefetched nodes are more than are left.
+    """
+    state, budget = request.state, request.budget
+    expected = {requested: requested.min_size(state.tree_versions) for requested in lists}
+    total = sum(expected.values())
+    if total > budget.nodes_left:
+        raise too_many_nodes(_described(lists), total, budget.nodes_left)
+    planner = Planner(state.records_read, state.tree_versions, hierarchy, budget.nodes_left)
+    async for chunk in in_chunks(lists):
+        planner.add(chunk)
+    for group in planner.groups:
+        planner.plan(group)
+        request.reads.check(len(planner.reads))
+        if len(lists) > CHUNK_LENGTH:
+            await yield_to_loop()
+    budget.spend_nodes(total)
+    request.slot.expect(planner.max_nodes)
+    return planner, expected
 
-    @classmethod
-    async def of(cls, request: Request, hierarchy: Hierarchy, lists: list[ListRequest]) -> Self:
-        """Plan lists, and spend the nodes that they have at least.
 
-        Raises BudgetExceeded, spending nothing, where these or the prefetched nodes are more than are left.
-        """
-        state, budget = request.state, request.budget
-        expected = {requested: requested.min_size(state.tree_versions) for requested in lists}
-        total = sum(expected.values())
-        if total > budget.nodes_left:
-            raise too_many_nodes(_described(lists), total, budget.nodes_left)
-        planner = Planner(state.records_read, state.tree_versions, hierarchy, budget.nodes_left)
-        async for chunk in in_chunks(lists):
-            planner.add(chunk)
-        for group in planner.groups:
-            planner.plan(group)
-            request.reads.check(len(planner.reads))
-            if len(lists) > CHUNK_LENGTH:
-                await yield_to_loop()
-        budget.spend_nodes(total)
-        request.slot.expect(planner.max_nodes)
-        return cls(request, planner, expected)
-
-    async def records(self, outcomes: Sequence[object]) -> dict[ListRequest, list[Record] | Exception]:
-        """The records of each list, spent from the budget, or the error of a read (in `outcomes`) or its own."""
-        found: dict[ListRequest, list[Record] | Exception] = {}
-        async for chunk in in_chunks(list(self._expected.items())):
-            for requested, expected in chunk:
-                found[requested] = self._records(requested, expected, outcomes)
-        return found
-
-    def _records(self, requested: ListRequest, expected: int, outcomes: Sequence[object]) -> list[Record] | Exception:
-        try:
-            records = self._records_read(requested, outcomes)
-            more = max(0, len(records[: requested.window.size]) - expected)
-            self._request.budget.spend_nodes(more, _described([requested]))
-        except CladeError as error:
-            return error.bare()
-        except Exception as error:  # of a failed read
-            return error
-        return records
-
-    def _records_read(self, requested: ListRequest, outcomes: Sequence[object]) -> list[Record]:
-        """The records of a list, in reading order."""
-        state = self._request.state
-        records = self._planner.answered.get(requested)
+def _records(
+    request: Request, planner: Planner, requested: ListRequest, spent: int, outcomes: Sequence[object]
+) -> list[Record] | Exception:
+    """The records of a list in reading order, spent from the budget; or its error, or that of a read in `outcomes`."""
+    state, budget = request.state, request.budget
+    try:
+        records = planner.answered.get(requested)
         if records is None:
             records = requested.records(state.records_read, state.tree_versions[requested.owner.pk])
         if records is None:
             raise_first_error(outcomes)
-            nodes_left = self._request.budget.nodes_left
-            raise too_many_nodes(_described([requested]), nodes_left + 1, nodes_left)
-        return records
+            raise too_many_nodes(_described([requested]), budget.nodes_left + 1, budget.nodes_left)
+        budget.spend_nodes(max(0, len(records[: requested.window.size]) - spent), _described([requested]))
+    except CladeError as error:
+        return error.bare()
+    except Exception as error:  # of a failed read
+        return error
+    return records
 
 
 def _described(lists: Sequence[ListRequest]) -> str:
@@ -200,3 +194,35 @@ def _page(requested: ListRequest, records: list[Record] | Exception, total: int 
         is_first, more = window.last is None, requested.max_size > 0
         return Page([], is_first and more, not is_first and more, total, requested.cursors)
     return page_of(records, window, total, requested.cursors)
+
+
+async def _count_totals(request: Request, lists: Sequence[ListRequest]) -> dict[ListRequest, int | Exception]:
+    """`totalCount` of each list, or the error of a failed read; all reads are made side by side."""
+    state = request.state
+    totals: dict[ListRequest, int | Exception] = {one: one.max_size for one in lists if one.is_exact}
+    ranges: dict[ListRequest, list[KeyRange]] = {}
+    others = [requested for requested in lists if isinstance(requested, KeyOrderList) and requested not in totals]
+    async for chunk in in_chunks(others, COUNTED_A_CHUNK):
+        for one in chunk:
+            total = _total_or_ranges(state, one)
+            if isinstance(total, int):
+                totals[one] = total
+            else:
+                ranges[one] = total
+    spans = list(dict.fromkeys(span for spans in ranges.values() for span in spans))
+    request.reads.check(len(spans))
+    counts = dict(zip(spans, await gather_outcomes([state.count(span) for span in spans]), strict=True))
+    for counted, own in ranges.items():
+        outcomes = [counts[span] for span in own]
+        errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        totals[counted] = errors[0] if errors else sum([count for count in outcomes if isinstance(count, int)])
+    return totals
+
+
+def _total_or_ranges(state: ReadState, requested: KeyOrderList) -> int | list[KeyRange]:
+    """The length of a list if all of it was read, or else the ranges to count."""
+    unpaged = replace(requested.window, first=None, after=None, last=None, before=None)
+    whole = type(requested)(requested.owner, replace(requested.relation, window=unpaged))
+    version = state.tree_versions[requested.owner.pk]
+    records = whole.records(state.records_read, version)
+    return whole.count_ranges(version) if records is None else len(records)

@@ -135,10 +135,10 @@ class Planner:
         deep = [requested for requested in lists if self._has_complete_lists_below(requested)]
         if not deep or not is_gapless(sorted_owners(deep), tree):
             return None
-        found = prefetch(deep, tree.version, self._hierarchy)
-        if found is not None and found.nodes > self._nodes_left:
-            raise too_many_nodes("This list and the lists below it", found.nodes, self._nodes_left)
-        return None if found is None else found.option
+        option, nodes = prefetch(deep, tree.version, self._hierarchy) or (None, 0)
+        if nodes > self._nodes_left:
+            raise too_many_nodes("This list and the lists below it", nodes, self._nodes_left)
+        return option
 
     def _has_complete_lists_below(self, requested: ListRequest) -> bool:
         on, name = requested.relation.selection.on, self._hierarchy.name
@@ -147,5 +147,5 @@ class Planner:
 
 def _breadth(group: Sequence[ListRequest]) -> tuple[object, ...]:
     """The sort key of groups: first those whose reads may contain other lists, as whole subtrees and long lists do."""
-    first = group[0]
-    return first.limit is not None, not first.is_whole_subtree, not first.relation.is_complete, -(first.limit or 0)
+    first, limit = group[0], group[0].window.limit
+    return limit is not None, not first.is_whole_subtree, not first.relation.is_complete, -(limit or 0)

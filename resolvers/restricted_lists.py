@@ -21,7 +21,7 @@ from resolvers.access.redacted_node import RedactedNode, total_withheld
 from resolvers.descendants import DescendantsRequest
 from resolvers.planning.arranged_list import read_arranged, read_arranged_roots
 from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.cursors import CursorKind, ListCursors, decode_cursor, encode_cursor
+from resolvers.planning.cursors import CursorKind, ListCursors, by_key_from, encode_cursor
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.page import Page, page_of
 from resolvers.planning.relations import Relation, RelationKind
@@ -29,7 +29,7 @@ from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
 from store.model.keys import Path, first_rank, last_segment, node_key
 from store.model.paths import format_path
-from store.model.ranges import below, subtree
+from store.model.ranges import KeyRange, below, subtree
 from store.model.records import Record
 
 
@@ -68,52 +68,29 @@ async def _read_roots(request: Request, hierarchy: str, relation: Relation) -> P
     if request.grants is None or () in request.grants.tops(hierarchy):
         return await roots.read_roots(request, hierarchy, relation)
     family = await _Families(request, request.grants).of(hierarchy, ())
-    return _family_page(request, family, _FamilyList(relation.window, hierarchy))
+    return _family_page(request, family, relation.window, ListCursors(CursorKind.ROOTS, hierarchy, _first_rank))
 
 
 async def _read_page(families: "_Families", requested: ListRequest) -> Page:
     owner = requested.owner
-    if requested.relation.total and isinstance(owner, RedactedNode):
+    if requested.relation.total:
         raise total_withheld(owner)
     if isinstance(requested, DescendantsRequest):
         return await _descendants(families.request, families.grants, requested)
     family = await families.of(owner.hierarchy, owner.path)
-    listing = _FamilyList(requested.window, format_path(owner.path), requested.cursor_kind, owner.sk)
-    return _family_page(families.request, family, listing)
+    kind = requested.cursor_kind
+    position = by_key_from(len(owner.sk)) if kind is CursorKind.CHILDREN_BY_KEY else _first_rank
+    cursors = ListCursors(kind, format_path(owner.path), position)
+    return _family_page(families.request, family, requested.window, cursors)
 
 
 # -- the children of one node, or the roots ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _FamilyList:
-    """A list of siblings; the position in a cursor is by level and key, or by key alone."""
-
-    window: ConnectionArguments
-    owner: str
-    kind: CursorKind = CursorKind.ROOTS
-    sk: str = ""
-
-    def position(self, record: Record) -> str:
-        if self.kind is CursorKind.CHILDREN_BY_KEY:
-            return record.sk[len(self.sk) :]
-        return _first_rank(record)
-
-    def cursor(self, record: Record) -> str:
-        return encode_cursor(self.kind, self.owner, self.position(record))
-
-    def contains(self, record: Record) -> bool:
-        """Whether a record is in the list, on whatever page."""
-        return self.window.has_level(record.level) and _is_within(self.window, record)
-
-    def bounds(self) -> tuple[str | None, str | None]:
-        """The positions between which the page lies; raises BadCursor."""
-        return self.window.positions(lambda cursor: decode_cursor(cursor, self.kind, self.owner))
-
-
-def _is_within(window: ConnectionArguments, record: Record) -> bool:
-    """Whether a node is between the bounds; what these leave besides is tested for each node of the list."""
-    return window.bounds is None or not window.bounds.is_exact or window.bounds.where.test(record)
+def _contains(window: ConnectionArguments, record: Record) -> bool:
+    """Whether a node is of the list's levels and between its bounds; what these leave besides is tested later."""
+    bounds = window.bounds
+    return window.has_level(record.level) and (bounds is None or not bounds.is_exact or bounds.where.test(record))
 
 
 def _first_rank(record: Record) -> str:
@@ -149,19 +126,19 @@ async def _existing(request: Request, hierarchy: str, paths: Iterable[Path]) -> 
     return [record for record in found.values() if isinstance(record, Record)]
 
 
-def _family_page(request: Request, family: Iterable[Record], listing: _FamilyList) -> Page:
-    found = [record for record in family if listing.contains(record)]
-    if listing.kind is CursorKind.CHILDREN_BY_KEY:
-        found.sort(key=listing.position)
-    lo, hi = listing.bounds()
-    window = listing.window
+def _family_page(request: Request, family: Iterable[Record], window: ConnectionArguments, cursors: ListCursors) -> Page:
+    """A page of siblings; the position in a cursor is by level and key, or by key alone. Raises BadCursor."""
+    found, position = [record for record in family if _contains(window, record)], cursors.position
+    if cursors.order is CursorKind.CHILDREN_BY_KEY:
+        found.sort(key=position)
+    lo, hi = window.positions(cursors.decode)
     page = [
         record
         for record in (reversed(found) if window.descending else found)
-        if (lo is None or lo < listing.position(record)) and (hi is None or listing.position(record) < hi)
+        if (lo is None or lo < position(record)) and (hi is None or position(record) < hi)
     ][: window.limit]
     request.budget.spend_nodes(len(page[: window.size]))
-    return page_of(page, window, len(found), listing)
+    return page_of(page, window, len(found), cursors)
 
 
 # -- the descendants of a redacted node --------------------------------------------------------------------------------
@@ -169,14 +146,16 @@ def _family_page(request: Request, family: Iterable[Record], listing: _FamilyLis
 
 async def _descendants(request: Request, grants: Grants, requested: DescendantsRequest) -> Page:
     """The redacted nodes below a redacted node, and the granted subtrees, in path order."""
-    owner, window, listing = requested.owner, requested.window, _RedactedSubtree(requested)
+    owner, window = requested.owner, requested.window
+    cursors = ListCursors(CursorKind.DESCENDANTS, format_path(owner.path), by_key_from(len(owner.sk)))
+    span = window.between_cursors(below(owner.pk, owner.sk), lambda cursor: owner.sk + cursors.decode(cursor))
     depth = len(owner.path)
     tops = [top for top in highest(grants.tops(owner.hierarchy)) if top[:depth] == owner.path]
     paths = {top[:length] for top in tops for length in range(depth + 1, len(top) + 1)}
     visible = sorted(await _existing(request, owner.hierarchy, paths), key=lambda record: record.sk)
-    parts = [part for record in visible for part in listing.parts(record)]
+    parts = [part for record in visible for part in _parts(requested, span, record)]
     records = await _read_parts(request, parts[::-1] if window.descending else parts, window)
-    return page_of(records, window, None, ListCursors(CursorKind.DESCENDANTS, listing.name, len(owner.sk)))
+    return page_of(records, window, None, cursors)
 
 
 async def _read_parts(
@@ -219,47 +198,35 @@ def _records(page: Page | Exception, window: ConnectionArguments) -> list[Record
     return page.records[::-1] if window.descending else page.records
 
 
-class _RedactedSubtree:
-    """The list of a redacted node's descendants, between its bounds and cursors."""
+def _parts(requested: DescendantsRequest, span: KeyRange, record: Record) -> list[Record | DescendantsRequest]:
+    """The parts of a list in a range at a node below its owner: the node itself, and all below it if it is granted."""
+    window, depth = requested.window, record.depth - requested.owner.depth
+    parts: list[Record | DescendantsRequest] = []
+    is_in_range = span.lo <= record.sk < span.hi and _contains(window, record)
+    if is_in_range and (window.max_depth is None or depth <= window.max_depth):
+        parts.append(record)
+    deeper = None if window.max_depth is None else window.max_depth - depth
+    whole = subtree(record.pk, record.sk)
+    if (
+        not isinstance(record, RedactedNode)
+        and (deeper is None or deeper > 0)
+        and span.lo < whole.hi
+        and whole.lo < span.hi
+    ):
+        parts.append(DescendantsRequest(record, _relation(requested, span, record, deeper)))
+    return parts
 
-    def __init__(self, requested: DescendantsRequest) -> None:
-        owner, window = requested.owner, requested.window
-        self._requested = requested
-        self.name = format_path(owner.path)
-        self._span = window.between_cursors(
-            below(owner.pk, owner.sk),
-            lambda cursor: owner.sk + decode_cursor(cursor, CursorKind.DESCENDANTS, self.name),
-        )
 
-    def parts(self, record: Record) -> list[Record | DescendantsRequest]:
-        """The parts of the list at a node below the owner: the node itself, and all below it if it is granted."""
-        window, span = self._requested.window, self._span
-        depth = record.depth - self._requested.owner.depth
-        parts: list[Record | DescendantsRequest] = []
-        is_in_range = span.lo <= record.sk < span.hi and window.has_level(record.level) and _is_within(window, record)
-        if is_in_range and (window.max_depth is None or depth <= window.max_depth):
-            parts.append(record)
-        deeper = None if window.max_depth is None else window.max_depth - depth
-        whole = subtree(record.pk, record.sk)
-        if (
-            not isinstance(record, RedactedNode)
-            and (deeper is None or deeper > 0)
-            and span.lo < whole.hi
-            and whole.lo < span.hi
-        ):
-            parts.append(DescendantsRequest(record, self._relation(record, deeper)))
-        return parts
-
-    def _relation(self, top: Record, max_depth: int | None) -> Relation:
-        """The part of the list below a granted node, as a list of its own; a bound inside its subtree is a cursor."""
-        lo, hi, size = self._span.lo, self._span.hi, len(top.sk)
-        after = lo[size:-1] if lo.startswith(top.sk) else ""
-        before = hi[size:] if hi.startswith(top.sk) else ""
-        window = ConnectionArguments(
-            after=encode_cursor(CursorKind.DESCENDANTS, top.id, after) if after else None,
-            before=encode_cursor(CursorKind.DESCENDANTS, top.id, before) if before else None,
-            levels=self._requested.window.levels,
-            max_depth=max_depth,
-            bounds=self._requested.window.bounds,
-        )
-        return Relation(RelationKind.DESCENDANTS, window, self._requested.relation.selection)
+def _relation(requested: DescendantsRequest, span: KeyRange, top: Record, max_depth: int | None) -> Relation:
+    """The part of a list below a granted node, as a list of its own; a bound inside its subtree is a cursor."""
+    lo, hi, size = span.lo, span.hi, len(top.sk)
+    after = lo[size:-1] if lo.startswith(top.sk) else ""
+    before = hi[size:] if hi.startswith(top.sk) else ""
+    window = ConnectionArguments(
+        after=encode_cursor(CursorKind.DESCENDANTS, top.id, after) if after else None,
+        before=encode_cursor(CursorKind.DESCENDANTS, top.id, before) if before else None,
+        levels=requested.window.levels,
+        max_depth=max_depth,
+        bounds=requested.window.bounds,
+    )
+    return Relation(RelationKind.DESCENDANTS, window, requested.relation.selection)

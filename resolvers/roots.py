@@ -16,11 +16,9 @@ No dataloader batches it: a hierarchy has one list of roots. For callers with gr
 
 from collections.abc import Awaitable
 from dataclasses import replace
-from functools import partial
 
 from resolvers.access.redacted_node import RedactedNode
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.cursors import CursorKind, ListCursors, decode_cursor
+from resolvers.planning.cursors import CursorKind, ListCursors, by_rank
 from resolvers.planning.page import Page, page_of
 from resolvers.planning.relations import Relation
 from resolvers.session.outcomes import gather_all, raise_first_error
@@ -28,7 +26,7 @@ from resolvers.session.read_state import ReadState
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.metadata.tree_version import by_level
-from store.model.ranges import KeyRange, siblings
+from store.model.ranges import siblings
 from store.model.records import Record
 
 
@@ -50,7 +48,10 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
 async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
     state, window = request.state, relation.window
     limit = request.budget.nodes_left + 2  # the number of roots is not known before they are read
-    limit, spans, reverse = min(window.limit or limit, limit), _key_ranges(hierarchy, window), window.descending
+    cursors = ListCursors(CursorKind.ROOTS, hierarchy, by_rank)
+    # `parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor.
+    spans = [window.between_cursors(siblings(hierarchy, level), cursors.decode) for level in window.level_or_all]
+    limit, reverse = min(window.limit or limit, limit), window.descending
     request.slot.expect(window.limit or 0)
     state.partitions_read.add(hierarchy)
     calls: list[Awaitable[object]] = [state.versions_of([hierarchy])] if relation.total else []
@@ -68,17 +69,8 @@ async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
     records = state.records_read.in_ranges(spans, limit, reverse=reverse) or []
     state.partitions_read.update([record.pk for record in records])
     request.budget.spend_nodes(len(records[: window.size]), f"The roots of {hierarchy}")
-    page = page_of(records, window, total, ListCursors(CursorKind.ROOTS, hierarchy, None))
+    page = page_of(records, window, total, cursors)
     return replace(page, records=await with_counts(state, page.records)) if relation.counts else page
-
-
-def _key_ranges(hierarchy: str, window: ConnectionArguments) -> list[KeyRange]:
-    """`parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor.
-
-    Of several levels it is one range each.
-    """
-    decode = partial(decode_cursor, order=CursorKind.ROOTS, owner=hierarchy)
-    return [window.between_cursors(siblings(hierarchy, level), decode) for level in window.level_or_all]
 
 
 async def with_counts(state: ReadState, records: list[Record]) -> list[Record]:

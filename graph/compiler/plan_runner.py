@@ -24,7 +24,7 @@ from resolvers.planning.list_request import ListRequest
 from resolvers.planning.page import Page
 from resolvers.planning.relations import Relation
 from resolvers.restricted_lists import may_have_children, read_pages, read_roots
-from resolvers.search.hits import Selected
+from resolvers.search.finder import Selected
 from resolvers.session.budget import Budget
 from resolvers.session.outcomes import gather_all, raise_first_error
 from resolvers.session.request import Request

@@ -89,7 +89,8 @@ class Context:
         self.renew()
         self.begin_again()
         self.request.discard_reads()
-        await self.request.state.find_moves(() if moves is None else moves.trees)
+        if moves is not None:
+            await self.request.state.versions_of(moves.trees)
 
     async def is_steady(self) -> bool:
         """Whether no running move among the nodes read has flipped since."""

@@ -14,8 +14,7 @@ from graph.operation.list_arguments import plain
 from graph.types.field import Fields, argument, field, object_type, required
 from graph.types.hierarchy_types import HierarchyTypes
 from graph.types.scalars import Path
-from resolvers.search.finder import MAX_HITS, FoundPage
-from resolvers.search.hits import Selected
+from resolvers.search.finder import MAX_HITS, FoundPage, Selected
 from resolvers.search.near import MAX_KILOMETERS, NearArguments, near, point_at
 from resolvers.search.search import SearchArguments, search
 from resolvers.session.request import Request

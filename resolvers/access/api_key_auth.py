@@ -41,7 +41,10 @@ class ApiKeyAuthenticator:
                     key = await find_key(self._store, key_id, self.reads)
             except TimeoutError:
                 raise Unavailable(f"An API key could not be looked up within {LOOKUP_SECONDS:g} seconds.") from None
-            found = [] if key is None else [(key, caller_of(key))]
+            found = []
+            if key is not None:
+                grants = Grants.parse(key.grants)
+                found.append((key, Caller(f"key:{key.id}", key.name or key.id, grants, grants)))
             self._found.put(key_id, (store_version, found))
         for key, caller in found:
             if fault := key.fault(secret, time.time()):
@@ -53,9 +56,3 @@ class ApiKeyAuthenticator:
 def is_key(text: str) -> bool:
     """Whether a credential is an API key, by its prefix."""
     return text.startswith(PREFIX)
-
-
-def caller_of(key: ApiKey) -> Caller:
-    """The caller that a key authenticates."""
-    grants = Grants.parse(key.grants)
-    return Caller(f"key:{key.id}", key.name or key.id, grants, grants)

@@ -5,26 +5,13 @@ from typing import cast
 
 from resolvers.access.grants import Visibility, visibility_at
 from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.cursors import CursorKind, decode_number, encode_cursor
+from resolvers.planning.cursors import CursorKind, ListCursors, decode_number
 from resolvers.planning.page import Page, page_of
 from resolvers.session.request import Request
 from store.metadata.history import deleted_record, revisions, with_revision
 from store.model.items import Item
 from store.model.keys import Key, id_key, revision_key
 from store.model.records import Record
-
-
-@dataclass(frozen=True)
-class RevisionCursors:
-    """The cursors of a node's revisions."""
-
-    node_id: str
-
-    def cursor(self, record: Record) -> str:
-        return encode_cursor(CursorKind.HISTORY, self.node_id, self.position(record))
-
-    def position(self, record: Record) -> str:
-        return str(record.revision)
 
 
 @dataclass(frozen=True)
@@ -67,7 +54,7 @@ async def read_history(request: Request, record: Record, window: ConnectionArgum
         if is_wanted and not is_first and (window.limit is None or len(found) < window.limit):
             found.append(record)
     request.budget.spend_nodes(len(found[: window.size]))
-    return page_of(found, window, total, RevisionCursors(record.id))
+    return page_of(found, window, total, ListCursors(CursorKind.HISTORY, record.id, lambda one: str(one.revision)))
 
 
 async def read_revision(request: Request, record: Record, revision: int) -> Record | None:

@@ -6,7 +6,7 @@ the result is cached as well.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, cmp_to_key
 from typing import Any
@@ -142,9 +142,7 @@ async def read_arranged_roots(
     except TooManyNodes as error:
         raise whole_list_error(error) from None
     # Roots are of many trees, so they are cached where one version proves the whole store.
-    key = ("arranged", hierarchy, _arrangement(relation)) if request.grants is None else None
-    found = await _cached(request, None, key, relation, f"{CursorKind.ROOTS}{hierarchy}", whole)
-    return _page(found, relation)
+    return await _page(request, None, hierarchy, relation, f"{CursorKind.ROOTS}{hierarchy}", whole)
 
 
 async def _arranged(request: Request, requested: ListRequest, outcome: Outcome) -> Outcome:
@@ -156,37 +154,28 @@ async def _arranged(request: Request, requested: ListRequest, outcome: Outcome) 
     try:
         if relation.total and is_redacted:
             raise total_withheld(owner)
-        key = ("arranged", owner.pk, owner.sk, _arrangement(relation)) if request.grants is None else None
-        found = await _cached(request, owner.pk, key, relation, f"{requested.cursor_kind}{name}", outcome)
-        return _page(found, relation)
+        return await _page(request, owner.pk, owner.sk, relation, f"{requested.cursor_kind}{name}", outcome)
     except CladeError as error:
         return relation.shared_error(error)
 
 
-async def _cached(
-    request: Request, tree: str | None, key: Hashable | None, relation: Relation, owner: str, whole: Page
-) -> ArrangedList:
-    """An arranged list from the page cache, or arranged and cached; with None for `key` it may not be cached."""
-    pages = request.state.pages
-    found: ArrangedList | None = None if key is None else pages.get(tree, key)
+async def _page(request: Request, tree: str | None, place: str, relation: Relation, owner: str, whole: Page) -> Page:
+    """A page of an arranged list, which is taken from the page cache, or arranged and cached where nothing is hidden.
+
+    `place` is that of the list in the tree, `owner` names the list in cursors.
+    """
+    pages, is_cacheable = request.state.pages, request.grants is None
+    key = "arranged", tree, place, relation.whole.page_key, relation.arrangement
+    found: ArrangedList | None = pages.get(tree, key) if is_cacheable else None
     if found is None:
-        found = await arrange(relation, owner, whole)
-        if key is not None:
+        found = await _arrange(relation, owner, whole)
+        if is_cacheable:
             pages.put(tree, key, found, len(found.records) + len(found.cursors.owner) // RECORD_BYTES)
-    return found
-
-
-def _page(found: ArrangedList, relation: Relation) -> Page:
     page = found.page(relation.window, total=relation.total)
     return page if relation.nodes else Page([], total=page.total)
 
 
-def _arrangement(relation: Relation) -> object:
-    """The part of a cache key that says which list it is, in which order and under which conditions."""
-    return relation.whole.page_key, relation.arrangement
-
-
-async def arrange(relation: Relation, owner: str, whole: Page) -> ArrangedList:
+async def _arrange(relation: Relation, owner: str, whole: Page) -> ArrangedList:
     """A whole list in the order and under the conditions of a relation; `owner` names the list."""
     window, records = relation.window, whole.records
     if window.where is not None:

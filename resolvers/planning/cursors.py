@@ -7,9 +7,11 @@ contain the owner's path, so it stays valid when the owner moves.
 import binascii
 import re
 from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
+from operator import attrgetter
 
 from resolvers.sorting.ordering import MAX_ORDER_FIELDS, MAX_SORTED_CHARACTERS
 from store.errors import BadCursor
@@ -43,21 +45,29 @@ def encode_cursor(order: CursorKind, owner: str, position: str) -> str:
 
 @dataclass(frozen=True)
 class ListCursors:
-    """The cursors of the records of one list. A record's position is its sort key from `start` on, or its rank where
-    `start` is None.
+    """The cursors of the records of one list, with the position of a record: a text that sorts as the list does.
 
     A cached page holds this, and no reference to the request that read it.
     """
 
     order: CursorKind
     owner: str
-    start: int | None
+    position: Callable[[Record], str]
 
     def cursor(self, record: Record) -> str:
         return encode_cursor(self.order, self.owner, self.position(record))
 
-    def position(self, record: Record) -> str:
-        return record.rank if self.start is None else record.sk[self.start :]
+    def decode(self, cursor: str) -> str:
+        """The position of a cursor; raises BadCursor for one of another list."""
+        return decode_cursor(cursor, self.order, self.owner)
+
+
+by_rank: Callable[[Record], str] = attrgetter("rank")
+
+
+def by_key_from(start: int) -> Callable[[Record], str]:
+    """The positions of a list in key order: the sort keys from `start` on."""
+    return lambda record: record.sk[start:]
 
 
 def cursor_too_long(cursor: str) -> BadCursor:

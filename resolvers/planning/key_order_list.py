@@ -76,7 +76,7 @@ class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
             return self.cut([record for record in below if (record.level, record.depth) in parts])
         records: list[Record] = []
         for part in parts:
-            found = records_read.in_ranges(self.level_ranges(*part), self.limit, reverse=self.window.descending)
+            found = records_read.in_ranges(self.level_ranges(*part), self.window.limit, reverse=self.window.descending)
             if found is None:
                 return None
             records += found

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 from msgspec import Struct
 
 from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.cursors import CursorKind, ListCursors, decode_cursor
+from resolvers.planning.cursors import CursorKind, ListCursors, by_key_from, by_rank
 from resolvers.planning.read_cost import ReadOption
 from resolvers.planning.relations import Relation
 from resolvers.planning.tree_state import TreeState
@@ -68,7 +68,8 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def cursors(self) -> ListCursors:
-        return ListCursors(self.cursor_kind, self.owner.id, self.cursor_start)
+        start = self.cursor_start
+        return ListCursors(self.cursor_kind, self.owner.id, by_rank if start is None else by_key_from(start))
 
     # -- its place in the page cache -----------------------------------------------------------------------------------
 
@@ -101,10 +102,7 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     @property
     def is_empty(self) -> bool:
         """Whether the owner's counts show that the list is empty."""
-        window, counts = self.relation.window, self.counts
-        if window.levels:
-            return not any(counts.get(level) for level in window.levels)
-        return not any(counts.values())
+        return not self.levels
 
     @property
     def needs_nodes(self) -> bool:
@@ -125,17 +123,13 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     # -- its reads -----------------------------------------------------------------------------------------------------
 
-    @property
-    def limit(self) -> int | None:
-        """The maximum number of records to read."""
-        return self.window.limit
-
     def query(self, span: KeyRange, items: int, tree: TreeState) -> tuple[Read, int]:
         """One Query of a range of `items` items, and the number of items that it returns.
 
         Where the counts give no maximum, its Limit is no more than the node budget allows.
         """
-        limit, items = self.limit, items if self.limit is None else min(items, self.limit)
+        limit = self.window.limit
+        items = items if limit is None else min(items, limit)
         if not self.is_exact:
             limit = min(limit or tree.nodes_left + 2, tree.nodes_left + 2)
         return Read(span, limit, self.window.descending), items
@@ -143,11 +137,11 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     def is_planned(self, tree: TreeState) -> bool:
         """Whether the planned reads return the list."""
         reverse = self.window.descending
-        return all(tree.planned.contain(span, self.limit, reverse=reverse) for span in self.key_ranges)
+        return all(tree.planned.contain(span, self.window.limit, reverse=reverse) for span in self.key_ranges)
 
     def records(self, records_read: RecordsRead, version: TreeVersion) -> list[Record] | None:
-        """The list out of what was read, in reading order and up to `limit`; None if some of it was not read."""
-        return records_read.in_ranges(self.key_ranges, self.limit, reverse=self.window.descending)
+        """The list out of what was read, in reading order and up to its limit; None if some of it was not read."""
+        return records_read.in_ranges(self.key_ranges, self.window.limit, reverse=self.window.descending)
 
     def level_depths(self, version: TreeVersion) -> list[tuple[str, int]]:
         """Level and depth of all nodes that can be in the list: one partition of `by_level` each."""
@@ -156,7 +150,7 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     def cut(self, records: list[Record]) -> list[Record]:
         """Records in key order or sibling order as a Query of the list would return them."""
-        return (records[::-1] if self.window.descending else records)[: self.limit]
+        return (records[::-1] if self.window.descending else records)[: self.window.limit]
 
     # -- its cursors ---------------------------------------------------------------------------------------------------
 
@@ -166,7 +160,7 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     def _decode(self, cursor: str) -> str:
         prefix = "" if self.cursor_start is None else self.owner.sk[: self.cursor_start]
-        position = prefix + decode_cursor(cursor, self.cursor_kind, self.owner.id)
+        position = prefix + self.cursors.decode(cursor)
         if len(position.encode()) >= MAX_SORT_KEY_BYTES:  # a bound after it is one byte longer
             raise BadCursor("The position in the cursor is longer than any key; use a cursor of this list.")
         return position

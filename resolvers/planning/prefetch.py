@@ -7,7 +7,6 @@ before anything is read.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from resolvers.planning.list_request import ListRequest
 from resolvers.planning.read_cost import ReadOption, cheapest
@@ -23,16 +22,10 @@ from store.model.records import Record
 LevelDepth = tuple[str, int]  # a level and a depth: one partition of `by_level`
 
 
-@dataclass(frozen=True)
-class Prefetch:
-    """The reads of several levels, and the number of their nodes that the client requests."""
-
-    option: ReadOption
-    nodes: int
-
-
-def prefetch(lists: Sequence[ListRequest], version: TreeVersion, hierarchy: Hierarchy) -> Prefetch | None:
-    """The reads of everything below a gapless run of complete lists; None if only one level is requested."""
+def prefetch(lists: Sequence[ListRequest], version: TreeVersion, hierarchy: Hierarchy) -> tuple[ReadOption, int] | None:
+    """The reads of everything below a gapless run of complete lists, and the number of their nodes that the client
+    requests; None if only one level is requested.
+    """
     owners = sorted_owners(lists)
     below: Counter[str] = Counter()
     for owner in owners:
@@ -48,7 +41,7 @@ def prefetch(lists: Sequence[ListRequest], version: TreeVersion, hierarchy: Hier
     if max((depth for _, depth in requested), default=0) <= owners[0].depth + 1:
         return None
     by_level = _level_ranges(owners, below, requested, counts, version)
-    return Prefetch(cheapest(_table_range(owners, below), by_level), nodes)
+    return cheapest(_table_range(owners, below), by_level), nodes
 
 
 def _requested(lists: Sequence[ListRequest], existing: list[LevelDepth], hierarchy: Hierarchy) -> list[LevelDepth]:

@@ -71,7 +71,7 @@ class Relation:
         if not self.is_arranged:
             return self
         is_shown = window.where is None and window.size is None and not window.is_paged
-        selection = self.selection if is_shown else NoSelection()
+        selection = self.selection if is_shown else NOTHING
         return Relation(self.kind, window.whole(), selection, counts=self.counts)
 
     @property

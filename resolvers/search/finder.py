@@ -1,31 +1,70 @@
 """Finder: the common parts of all searches by items: their scope, the partitions of their items, and the reads of
-hits."""
+hits.
+
+Search items of nodes below a renamed or moved ancestor have an old key. Where such nodes are now is learned from nodes
+that were not found at the key in their item. These keys are hints: the node that is read there has to have the expected
+id.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
+from resolvers.access.redacted_node import RedactedNode
+from resolvers.ancestors import kinds_for_all_levels, selected_keys
+from resolvers.lookup import find_nodes
 from resolvers.planning.page import Page
-from resolvers.search.hits import Hit, HitReader, Place, Pointer, Selected
+from resolvers.planning.relations import NOTHING, Selection
+from resolvers.roots import with_counts
 from resolvers.search.index import MAX_UNITS as INDEX_UNITS
 from resolvers.search.index import SearchIndex, read_index
 from resolvers.search.scope import Scope, Top, grants_of, read_tops
-from resolvers.session.outcomes import gather_all
+from resolvers.session.outcomes import gather_all, raise_first_error
+from resolvers.session.records_read import Read
 from resolvers.session.request import Request
+from store.concurrency import in_chunks
 from store.engine.usage import ReadUsage
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
 from store.model.items import Item
-from store.model.keys import Key, Path, node_key
-from store.model.ranges import KeyRange
+from store.model.keys import Key, Path, ancestor_keys, last_segment, node_key, parent_sort_key
+from store.model.ranges import KeyRange, subtree
 from store.model.records import Record
 from store.search.lineage import id_hash
 from store.search.word_items import is_by_tree, partition
 
 MAX_HITS = 100
 MAX_SEARCHED_NODES = 2_000  # below a node that are read themselves where the items prove nothing
+ATTEMPTS = 3  # to read candidates, since some do not match any more
+
+Place = tuple[Any, ...]
+"""The place of a node in the result, by which nodes are sorted; its last part is the id of the node."""
+
+
+class Pointer(Protocol):
+    """A search item, as far as it leads to its node."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def key(self) -> Key: ...
+
+
+class Hit(NamedTuple):
+    place: Place
+    record: Record
+
+
+class Selected(NamedTuple):
+    """What is selected of the hits: `below` are their relations, None if that is not known; `counts` is whether
+    `descendantCount` is, which roots have in the versions of their trees.
+    """
+
+    below: Selection | None = None
+    counts: bool = True
 
 
 class Reading(Enum):
@@ -83,8 +122,8 @@ class Finder(ABC, Generic[A]):
     kind: ClassVar[str]
     items_a_unit: ClassVar[int]
 
-    def __init__(self, request: Request, hierarchy: Hierarchy, asked: A) -> None:
-        self._request, self._hierarchy, self._asked = request, hierarchy, asked
+    def __init__(self, request: Request, hierarchy: Hierarchy, asked: A, selected: Selected) -> None:
+        self._request, self._hierarchy, self._asked, self._selected = request, hierarchy, asked, selected
         self._is_by_tree = is_by_tree(hierarchy)
 
     @abstractmethod
@@ -102,7 +141,7 @@ class Finder(ABC, Generic[A]):
         `read` are the items of the last `ranges`. More are read only after those of `Reading.FIRST`.
         """
 
-    async def find(self, selected: Selected) -> tuple[list[Hit], bool]:
+    async def find(self) -> tuple[list[Hit], bool]:
         """The hits with what is selected of them, and whether it is proven that no other node belongs among them.
 
         Raises BadInput where the hierarchy is searched tree by tree and no tree is given, Unavailable where its search
@@ -116,12 +155,11 @@ class Finder(ABC, Generic[A]):
             raise BadInput(f"Each tree of {name} is searched separately; give the path of a node as under.")
         if asked.first == 0 or granted == []:
             return [], True
-        find = self._find_in_all(selected) if granted is None else self._find_in_part(selected, granted)
-        hits, complete = await find
+        hits, complete = await (self._find_in_all() if granted is None else self._find_in_part(granted))
         request.budget.spend_nodes(len(hits), "The nodes that are found")
         return hits, complete
 
-    async def _find_in_all(self, selected: Selected) -> tuple[list[Hit], bool]:
+    async def _find_in_all(self) -> tuple[list[Hit], bool]:
         """The hits of a caller who may see the whole hierarchy."""
         asked = self._asked
         index = read_index(self._request, self._hierarchy, current=asked.under is not None)
@@ -136,24 +174,23 @@ class Finder(ABC, Generic[A]):
             tops = read.pop(0) if below else None
         if tops == []:
             return [], True
-        scope, reader = self._scope(tops, found, base), self._reader(selected, is_strong=found.is_moving)
+        scope = self._scope(tops, found, base)
         pointers, complete = await self.candidates(scope, read)
         complete = complete and (tops is None or scope.moves is not None)
         if not complete and are_small(tops):
-            return await reader.all_below(scope, asked.first), True
-        hits, are_all = await reader.first_of(pointers, scope, asked.first)
+            return await self._all_below(scope), True
+        hits, are_all = await self._first_of(pointers, scope, is_strong=found.is_moving)
         return hits, complete and are_all
 
-    async def _find_in_part(self, selected: Selected, granted: Sequence[Path]) -> tuple[list[Hit], bool]:
+    async def _find_in_part(self, granted: Sequence[Path]) -> tuple[list[Hit], bool]:
         """The hits of a caller who may see a part; which reads there are does not depend on anything else."""
-        asked = self._asked
-        tops, base = await self._tops_and_base(granted, asked.under)
+        tops, base = await self._tops_and_base(granted, self._asked.under)
         if are_small(tops):
-            return await self._reader(selected).all_below(Scope(tops, None), asked.first), True
+            return await self._all_below(Scope(tops, None)), True
         found, *read = await self._fixed_reads(base)
-        scope, reader = self._scope(tops, found, base), self._reader(selected, is_strong=True)
+        scope = self._scope(tops, found, base)
         pointers, _ = await self.candidates(scope, read)
-        hits, _ = await reader.first_of(pointers, scope, asked.first, attempts=1)
+        hits, _ = await self._first_of(pointers, scope, is_strong=True, attempts=1)
         return hits, False  # it could only be proven by items of hidden nodes
 
     async def _fixed_reads(self, base: str) -> list[Any]:
@@ -194,9 +231,6 @@ class Finder(ABC, Generic[A]):
             moves = moves.in_tree(base.split("#")[1])
         return Scope(tops, moves)
 
-    def _reader(self, selected: Selected, *, is_strong: bool = False) -> HitReader:
-        return HitReader(self._request, self._hierarchy, selected, self.place, is_strong=is_strong)
-
     async def items(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[list[Item]]:
         """The items in these ranges, each up to a limit, eventually consistent."""
         return await gather_all(self._reads(ranges))
@@ -206,6 +240,92 @@ class Finder(ABC, Generic[A]):
     ) -> list[Awaitable[list[Item]]]:
         state = self._request.state
         return [state.items_in(span, limit=limit, current=False, usage=usage) for span, limit in ranges]
+
+    # -- hits ----------------------------------------------------------------------------------------------------------
+
+    async def _first_of(
+        self, found: Sequence[Pointer], scope: Scope, *, is_strong: bool, attempts: int = ATTEMPTS
+    ) -> tuple[list[Hit], bool]:
+        """The nodes of the first candidates, in order: one BatchGetItem with the ancestors that are selected.
+
+        Nodes that do not match any more are replaced by the next candidates, in so many `attempts` in all; the second
+        value is False where that did not end. A node that is not at the key in its item is looked up by its id.
+        """
+        hits: list[Hit] = []
+        ahead, size = list(found), self._asked.first
+        for _ in range(attempts):
+            some, ahead = ahead[: size - len(hits)], ahead[size - len(hits) :]
+            if not some:
+                break
+            for record in await self._nodes(some, is_strong=is_strong):
+                hits += self._hit(record, scope)
+        return await self._counted(sorted(hits)), len(hits) == size or not ahead
+
+    async def _all_below(self, scope: Scope) -> list[Hit]:
+        """The first matching nodes of a small scope, all of whose nodes are read: one Query for each top."""
+        state = self._request.state
+        reads = [Read(subtree(*top.record.key)) for top in scope.tops or ()]
+        await gather_all([state.range(read) for read in reads])
+        hits: list[Hit] = []
+        for read in reads:
+            async for chunk in in_chunks(state.records_read.in_range(read.span) or []):
+                for record in chunk:
+                    hits += self._hit(record, scope)
+        return await self._counted(sorted(hits)[: self._asked.first])
+
+    def _hit(self, record: Record | None, scope: Scope) -> list[Hit]:
+        if record is None or isinstance(record, RedactedNode) or not scope.holds(record):
+            return []
+        place = self.place(record)
+        return [] if place is None else [Hit(place, record)]
+
+    async def _nodes(self, some: Sequence[Pointer], *, is_strong: bool) -> list[Record | None]:
+        """The nodes of these candidates, None for those that are gone or hidden: eventually consistent, as the items,
+        unless a background move is running.
+        """
+        request, state, below = self._request, self._request.state, self._selected.below
+        keys = [self._present_key(one.key) for one in some]
+        kinds = set() if below is None else kinds_for_all_levels(below, self._hierarchy)
+        above = [above for key in keys for above in selected_keys(key, kinds)]
+        nodes = await (state.current_nodes if is_strong else state.weak_nodes)([*keys, *above])
+        raise_first_error([nodes[key] for key in keys])
+        found: list[Record | None] = []
+        for key, one in zip(keys, some, strict=True):
+            record = nodes[key]
+            if isinstance(record, RedactedNode) or not isinstance(record, Record) or record.id != one.id:
+                record = None
+            found.append(record)
+        missing = [index for index, record in enumerate(found) if record is None]
+        if missing:
+            ids = [(self._hierarchy.name, some[index].id) for index in missing]
+            elsewhere = await find_nodes(request, [(node_id, NOTHING) for node_id in ids])
+            raise_first_error(elsewhere)
+            for index, record in zip(missing, elsewhere, strict=True):
+                if isinstance(record, Record):
+                    found[index] = record
+                    self._learn(some[index].key, record.key)
+        return found
+
+    def _present_key(self, key: Key) -> Key:
+        """The key at which a node probably is, by the key in its search item."""
+        for former in (key, *reversed(ancestor_keys(key))):
+            if (found := self._request.state.pages.peek(("former", former))) is not None:
+                return key.moved(former, found[0])
+        return key
+
+    def _learn(self, former: Key, present: Key) -> None:
+        """Remember that a node is at another key than its search item says, and so are all below the same ancestor."""
+        while former.sk != "#" and present.sk != "#" and last_segment(*former) == last_segment(*present):
+            former, present = [Key(key.pk, parent_sort_key(key.sk)) for key in (former, present)]
+        if former != present:
+            self._request.state.pages.put_hint(("former", former), present)
+
+    async def _counted(self, hits: list[Hit]) -> list[Hit]:
+        """The same hits, with their counts where these are selected."""
+        if not self._selected.counts:
+            return hits
+        records = await with_counts(self._request.state, [hit.record for hit in hits])
+        return [hit._replace(record=record) for hit, record in zip(hits, records, strict=True)]
 
 
 def are_small(tops: Sequence[Top] | None) -> bool:

@@ -14,8 +14,7 @@ for one page of DynamoDB is cut; then the hits are proven as far as they are nea
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from resolvers.search.finder import Arguments, Finder, FoundPage, Reading
-from resolvers.search.hits import Place, Selected
+from resolvers.search.finder import Arguments, Finder, FoundPage, Place, Reading, Selected
 from resolvers.search.scope import Scope
 from resolvers.session.request import Request
 from store.concurrency import in_chunks
@@ -25,7 +24,7 @@ from store.model.items import Item
 from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.search.cell_items import CellItem, nearest_after, point_of, run_range
-from store.search.geometry import Point, Run, cover
+from store.search.geometry import Point, cover
 
 MAX_KILOMETERS = 2_000
 MAX_RUNS = 7  # Queries of one search; the index and the hits are the other two of nine requests
@@ -62,7 +61,7 @@ async def near(
 
     Raises as `Finder.find`.
     """
-    hits, complete = await _Near(request, hierarchy, asked).find(selected)
+    hits, complete = await _Near(request, hierarchy, asked, selected).find()
     kilometers = {hit.record.id: hit.place[0] for hit in hits}
     return FoundPage([hit.record for hit in hits], complete=complete, kilometers=kilometers)
 
@@ -91,7 +90,8 @@ class _Near(Finder[NearArguments]):
             async for chunk in in_chunks(items):
                 found |= self._places(scope, chunk)
             if len(items) == MAX_ITEMS:
-                unread.append(_nearest_unread(run, CellItem.of(self._hierarchy.name, items[-1])))
+                last_item = CellItem.of(self._hierarchy.name, items[-1])
+                unread.append(0.0 if last_item is None else nearest_after(run, last_item))
         ahead = sorted(found.values())
         last = ahead[: self._asked.first][-1:] if len(ahead) >= self._asked.first else []
         is_proven = len(unread) == 1 or any(kilometers < min(unread) for (kilometers, _), _ in last)
@@ -108,7 +108,3 @@ class _Near(Finder[NearArguments]):
             if kilometers <= asked.kilometers and scope.may_hold(one.line):
                 found[one.id] = (kilometers, one.id), one
         return found
-
-
-def _nearest_unread(run: Run, last: CellItem | None) -> float:
-    return 0.0 if last is None else nearest_after(run, last)

@@ -10,16 +10,18 @@
 
 So a text of one word takes three requests in two rounds, each further word one request more, and where more items are
 needed it is one more request in a third round. All is read eventually consistent, the hits strongly while a move is
-running; what does not match any more is left out. A result is `complete` where it is proven (`candidates.py`) that no
-other node belongs among its hits.
+running; what does not match any more is left out.
+
+A result is `complete` where it is proven that no other node belongs among its hits. A node that a search should return
+has an item in each range that is read for the text. If a range was read to its end, nothing of it is missing. If it was
+read up to a limit, all further items come later in its order, which bounds the rank of missing nodes.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from resolvers.search.candidates import Candidate, ItemRange, Matching, candidates, is_proven
-from resolvers.search.finder import Arguments, Finder, FoundPage, Reading, are_small
-from resolvers.search.hits import Place, Selected
+from resolvers.search.finder import Arguments, Finder, FoundPage, Reading, Selected, are_small
 from resolvers.search.scope import Scope
 from resolvers.session.request import Request
 from store.model.hierarchy import Hierarchy
@@ -35,6 +37,35 @@ MAX_UNITS = 50.0  # for items, beside the units of hits
 ITEMS_A_UNIT = 35  # of some 220 bytes, read eventually consistent
 MAX_ITEMS = 1_750  # where no more are read afterwards
 
+_LAST = "\U0010ffff"
+
+
+class Place(NamedTuple):
+    """The place of a node in the result: by match (0 to 2), weight (encoded), depth, folded name and id."""
+
+    match: int
+    weight: str
+    depth: int
+    name: str = ""
+    id: str = ""
+
+
+class Candidate(NamedTuple):
+    place: Place
+    item: WordItem
+
+
+@dataclass
+class ItemRange:
+    """The items that were read of a range: those in the scope, and the last one wherever it is.
+
+    `is_whole` where it was read to its end.
+    """
+
+    items: Sequence[WordItem]
+    last: WordItem | None
+    is_whole: bool
+
 
 @dataclass(frozen=True)
 class SearchArguments(Arguments):
@@ -47,9 +78,10 @@ class SearchArguments(Arguments):
         super().__post_init__()
         lookup((), self.languages or ())  # here, since whether names are compared depends on what is found
 
-    @property
-    def matching(self) -> Matching:
-        return Matching(self.text, self.levels, self.languages)
+    def match(self, level: str, words: Words) -> int | None:
+        if self.levels is not None and level not in self.levels:
+            return None
+        return words.match(self.text, None if self.languages is None else list(self.languages))
 
 
 async def search(
@@ -61,7 +93,7 @@ async def search(
     """
     if not asked.text.words:
         return FoundPage([])
-    hits, complete = await _Search(request, hierarchy, asked).find(selected)
+    hits, complete = await _Search(request, hierarchy, asked, selected).find()
     return FoundPage([hit.record for hit in hits], complete=complete)
 
 
@@ -72,7 +104,11 @@ class _Search(Finder[SearchArguments]):
     items_a_unit = ITEMS_A_UNIT
 
     def place(self, record: Record) -> Place | None:
-        return self._asked.matching.place(record, Words.of(self._hierarchy, record), weight_of(self._hierarchy, record))
+        words = Words.of(self._hierarchy, record)
+        match = self._asked.match(record.level, words)
+        if match is None:
+            return None
+        return Place(match, weight_of(self._hierarchy, record), record.depth, words.names.get("", ""), record.id)
 
     def ranges(self, base: str, reading: Reading) -> Sequence[tuple[KeyRange, int]]:
         asked, text = self._asked, self._asked.text
@@ -80,32 +116,50 @@ class _Search(Finder[SearchArguments]):
         words = [word for word in text.words if is_group(word)] or [max(text.words, key=len)]
         texts = words if text.is_word else [text.folded, *words]
         is_narrow = asked.under is not None or asked.levels is not None
-        limits = Limits.of(texts, asked.first, is_narrow=is_narrow, reading=reading)
-        ranges = [(by_text(base, one), limits.by_text) for one in texts]
+        of_text, of_weight = _limits(texts, asked.first, is_narrow=is_narrow, reading=reading)
+        ranges = [(by_text(base, one), of_text) for one in texts]
         self._longest = max(range(len(texts)), key=lambda n: (len(texts) == 1 or n > 0, len(texts[n])))
         if text.is_word and is_group(text.folded):
-            ranges.append((by_weight(base, text.folded), limits.by_weight))
+            ranges.append((by_weight(base, text.folded), of_weight))
         self._ranges = ranges
         return ranges
 
     async def candidates(self, scope: Scope, read: Sequence[Sequence[Item]]) -> tuple[Sequence[WordItem], bool]:
         ranges = [self._range(scope, items, limit) for items, (_, limit) in zip(read, self._ranges, strict=True)]
-        found = candidates(self._asked.matching, scope, ranges)
+        found = self._matching(scope, ranges)
         complete = self._is_proven(scope, found, ranges)
         if not complete and (more := self._items_left(scope)):
             after = str(read[self._longest][-1]["sk"])
             (items,) = await self.items([(self._ranges[self._longest][0].after(after), more)])
             ranges.append(self._range(scope, items, more))
-            found, complete = candidates(self._asked.matching, scope, ranges), ranges[-1].is_whole
+            found, complete = self._matching(scope, ranges), ranges[-1].is_whole
         return [one.item for one in found], complete
+
+    def _matching(self, scope: Scope, ranges: Sequence[ItemRange]) -> list[Candidate]:
+        """The matching items of these ranges in the order of the result, one for each node."""
+        found: dict[str, Candidate] = {}
+        for item in (item for one in ranges for item in one.items):
+            if item.id in found:
+                continue
+            match = self._asked.match(item.level, item.words)
+            if match is not None:
+                depth = item.depth if scope.moves is None else scope.moves.depth(item.line)
+                found[item.id] = Candidate(Place(match, item.weight, depth, item.name, item.id), item)
+        return sorted(found.values(), key=lambda one: one.place)
 
     def _is_proven(self, scope: Scope, found: Sequence[Candidate], read: Sequence[ItemRange]) -> bool:
         """Whether no node is missing among the first candidates."""
         asked = self._asked
         if not asked.text.is_word:  # each word leads to all nodes that match
             return any(one.is_whole for one in read[1:])
+        if any(one.is_whole for one in read):
+            return True
+        lasts = [one.last for one in read if one.last is not None]
+        if len(lasts) != 2 or len(found) < asked.first:
+            return False
         rise = scope.moves.rise if scope.moves is not None else MAX_SEGMENTS - 1
-        return is_proven(found, asked.first, asked.text, read[0], read[1] if len(read) > 1 else None, rise)
+        last = found[asked.first - 1].place
+        return all(last <= bound for bound in _bounds(asked.text, lasts[0], lasts[1], rise))
 
     def _range(self, scope: Scope, items: Sequence[Item], limit: int) -> ItemRange:
         """Items that were read up to a limit."""
@@ -121,30 +175,38 @@ class _Search(Finder[SearchArguments]):
         return max(0, int((MAX_UNITS - (self._request.reads.units - self._units)) * ITEMS_A_UNIT))
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The numbers of items that are read first: enough for most texts, and few units."""
+def _bounds(text: SearchText, by_text: WordItem, last: WordItem, rise: int) -> list[Place]:
+    """The least places of nodes that were not read: with the text as their name, with a name that begins so, others.
 
-    by_text: int
-    by_weight: int = 0
+    `by_text` is the last item that was read in the order of the texts, `last` that in the order of weights. Nodes may
+    be less deep than their items say by `rise`.
+    """
+    # Without a change of depths, the order of the range is that of the result.
+    rest = (last.name, last.id) if rise == 0 else ("", "")
+    after = Place(0, last.weight, last.depth - rise, *rest)
+    if not last.begins:  # all nodes are read whose names begin with the text
+        return [after._replace(match=2)]
+    bounds = [after._replace(match=1), Place(2, "", 0)]
+    if by_text.sort < f"{text.folded}#0{_LAST}":
+        bounds.append(max(after, Place(0, by_text.weight, -1)))
+    return bounds
 
-    @classmethod
-    def of(cls, texts: Sequence[str], first: int, *, is_narrow: bool, reading: Reading) -> "Limits":
-        """For the ranges of these texts, one for a text of one word."""
-        if len(texts) > 1:
-            return cls(200 if reading is Reading.FIRST else MAX_ITEMS // len(texts))
-        if not is_group(texts[0]):
-            return cls(MAX_ITEMS if reading is Reading.FIXED else 600)
-        if reading is Reading.FIXED:
-            return cls(MAX_ITEMS // 2, MAX_ITEMS // 2)
-        if reading is Reading.ONLY:
-            return cls(300, 300)
-        if is_narrow:
-            return cls(200, 150)
-        match len(texts[0]):
-            case 1 | 2 | 3:  # the items by weight are all of this word
-                return cls(first + 2, 2 * first + 5)
-            case 4:
-                return cls(40 + first, 6 * first)
-            case _:
-                return cls(90 + first, 3 * first)
+
+def _limits(texts: Sequence[str], first: int, *, is_narrow: bool, reading: Reading) -> tuple[int, int]:
+    """The numbers of items that are read first, by text and by weight: enough for most texts, and few units."""
+    if len(texts) > 1:
+        return (200 if reading is Reading.FIRST else MAX_ITEMS // len(texts)), 0
+    if not is_group(texts[0]):
+        return (MAX_ITEMS if reading is Reading.FIXED else 600), 0
+    if reading is Reading.FIXED:
+        return MAX_ITEMS // 2, MAX_ITEMS // 2
+    if reading is Reading.ONLY:
+        return 300, 300
+    if is_narrow:
+        return 200, 150
+    match len(texts[0]):
+        case 1 | 2 | 3:  # the items by weight are all of this word
+            return first + 2, 2 * first + 5
+        case 4:
+            return 40 + first, 6 * first
+    return 90 + first, 3 * first

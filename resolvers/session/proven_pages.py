@@ -10,8 +10,6 @@ from typing import Any, cast
 from resolvers.session.page_cache import PageCache
 from store.engine.usage import ReadUsage
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import Key
-from store.model.records import Record
 
 Proofs = dict[str | None, object]  # by partition: a tree or the roots of a hierarchy; that of the whole store by None
 
@@ -98,11 +96,6 @@ class ProvenPages:
     def peek(self, key: Hashable) -> tuple[Any, object] | None:
         """The page that was cached last at a key, and its proof, which may not hold any more."""
         return self._cache.peek(key)
-
-    def last_node(self, key: Key) -> Record | None:
-        """The node at a key as it was cached last, perhaps long ago."""
-        found = self._cache.peek(key)
-        return None if found is None else cast(Record, found[0])
 
     def last_version(self, tree: str) -> TreeVersion | None:
         """The version of a tree that this process has read last, perhaps long ago."""

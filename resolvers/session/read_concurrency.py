@@ -29,7 +29,7 @@ class ReadScheduler:
         self._is_stopped = False
         self._semaphore = asyncio.Semaphore(MAX_PARALLEL_READS)
         self._expected_units = 0.0
-        self._read_ended: asyncio.Event | None = None
+        self._read_ended = asyncio.Event()
 
     async def run(self, read: Callable[[], Awaitable[T]], units: float = LEAST_UNITS) -> T:
         """The result of a read, which may consume up to `units` before it checks the limit again.
@@ -47,21 +47,16 @@ class ReadScheduler:
                 if self._is_stopped:
                     raise asyncio.CancelledError
                 while self._expected_units and self._usage.counted + self._expected_units + units > self._usage.limit:
-                    await self._until_read_ends()
+                    self._read_ended.clear()
+                    await self._read_ended.wait()
                 self._expected_units += units
                 try:
                     return await read()
                 finally:
                     self._expected_units -= units
-                    if self._read_ended is not None:
-                        self._read_ended.set()
+                    self._read_ended.set()
         finally:
             self._running -= 1
-
-    async def _until_read_ends(self) -> None:
-        if self._read_ended is None or self._read_ended.is_set():
-            self._read_ended = asyncio.Event()
-        await self._read_ended.wait()
 
     def stop(self) -> None:
         """Let no other read begin."""

@@ -15,7 +15,7 @@ from store.model.ranges import KeyRange, just_after, level_range, prefix_end, su
 from store.model.records import Record
 
 _SORT = {Index.TABLE: attrgetter("sk"), Index.BY_PARENT: attrgetter("rank"), Index.BY_LEVEL: attrgetter("sk")}
-_RANK, _LO = attrgetter("rank"), attrgetter("lo")
+_RANK, _LO, _HI = attrgetter("rank"), attrgetter("lo"), attrgetter("hi")
 
 
 @dataclass(frozen=True)
@@ -91,22 +91,12 @@ class RecordsRead:
             records, keys = records[::-1], keys[::-1]
         if read.limit is not None and len(records) >= read.limit:
             lo, hi = (keys[0], hi) if read.reverse else (lo, just_after(keys[-1]))
-        self._add_run(self._runs.setdefault((span.index, span.partition), []), _Run(lo, hi, keys, records))
+        run, runs = _Run(lo, hi, keys, records), self._runs.setdefault((span.index, span.partition), [])
+        begin, end = bisect_left(runs, lo, key=_HI), bisect_right(runs, hi, key=_LO)
+        runs[begin:end] = [run.over(runs[begin:end]) if begin < end else run]
         self._unkeyed.append(records)
         if span.index is Index.TABLE:
             self._ungrouped.append(records)
-
-    def _add_run(self, runs: list[_Run], run: _Run) -> None:
-        begin = bisect_left(runs, run.lo, key=attrgetter("hi"))
-        end = bisect_right(runs, run.hi, key=_LO)
-        runs[begin:end] = [run.over(runs[begin:end]) if begin < end else run]
-
-    def covers(self, span: KeyRange) -> bool:
-        """Whether all of a range was read."""
-        if span.lo >= span.hi:
-            return True
-        run = self._run_at(span, at_end=False)
-        return run is not None and run.lo <= span.lo and span.hi <= run.hi
 
     def in_range(self, span: KeyRange, limit: int | None = None, *, reverse: bool = False) -> list[Record] | None:
         """The records of a range, or the first (or last) `limit`, in reading order; None if some were not read."""
@@ -164,7 +154,9 @@ class RecordsRead:
         return found
 
     def _in_subtree(self, owner: Record, level: str) -> list[Record] | None:
-        if not self.covers(subtree(owner.pk, owner.sk).after(owner.sk)):
+        span = subtree(owner.pk, owner.sk).after(owner.sk)
+        run = self._run_at(span, at_end=False)
+        if run is None or span.lo < run.lo or run.hi < span.hi:
             return None
         for records in self._ungrouped:
             for record in records:

@@ -48,7 +48,8 @@ class Request:
         self.slot = Slot(large_reads)
         self.scheduler = ReadScheduler(self.slot, self.reads)
         self._page_cache = PageCache(0) if page_cache is None else page_cache
-        self.state = self._new_state(accepts_stale=True)
+        self.state = self._new_state()
+        self.state.accepts_stale = True
 
     def act_for(self, caller: Caller) -> None:
         """Show and change only what this caller may; to be called before anything is read."""
@@ -67,12 +68,9 @@ class Request:
         self.state.end()
         self.state = self._new_state()
 
-    def _new_state(self, *, accepts_stale: bool = False) -> ReadState:
+    def _new_state(self) -> ReadState:
         self.reads.renew(self.budget.limits.read_units)
-        return ReadState(
-            self.store, self.reads, self.scheduler, self.slot, self._page_cache, self.grants,
-            accepts_stale=accepts_stale,
-        )  # fmt: skip
+        return ReadState(self.store, self.reads, self.scheduler, self.slot, self._page_cache, self.grants)
 
     def read_from(self, store: Store) -> None:
         """Discard what was read, and read from this store instead, without the page cache."""

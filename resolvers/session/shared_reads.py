@@ -101,20 +101,15 @@ class SharedReads:
         versions = [key for key in keys if strong and key == tree_version_key(key.pk)]
         begun = [key for key in versions if self._coalesced.begin(key)]
         try:
-            if len(begun) == len(versions):
-                return dict(zip(keys, await self._store.get(keys, self._usage, strong=strong), strict=True))
-            return await self._get_apart(keys, [key for key in versions if key not in begun], strong=strong)
+            shared = [key for key in versions if key not in begun]
+            own = [key for key in keys if key not in shared]
+            calls: list[Awaitable[list[Item | None]]] = [
+                self._coalesced.next(key, partial(self._store.get, [key], strong=True), self._usage) for key in shared
+            ]
+            if own:
+                calls.append(self._store.get(own, self._usage, strong=strong))
+            items = [item for some in await gather_all(calls) for item in some]
+            return dict(zip([*shared, *own], items, strict=True))
         finally:
             for key in begun:
                 self._coalesced.end(key)
-
-    async def _get_apart(self, keys: list[Key], shared: list[Key], *, strong: bool) -> Items:
-        """The items at these keys, of which some are read by requests that are shared."""
-        own = [key for key in keys if key not in shared]
-        calls: list[Awaitable[list[Item | None]]] = [
-            self._coalesced.next(key, partial(self._store.get, [key], strong=True), self._usage) for key in shared
-        ]
-        if own:
-            calls.append(self._store.get(own, self._usage, strong=strong))
-        items = [item for some in await gather_all(calls) for item in some]
-        return dict(zip([*shared, *own], items, strict=True))

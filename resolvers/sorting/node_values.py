@@ -22,15 +22,6 @@ MAX_CACHED_CHARACTERS = 100  # of a text whose folded form is cached: names, not
 
 Comparable = str | int | float | bool | Decimal
 
-_NUMBERS = (int, float)
-_PYTHON_TYPES: dict[Kind, tuple[type, ...]] = {
-    Kind.INT: _NUMBERS,
-    Kind.LONG: _NUMBERS,
-    Kind.FLOAT: _NUMBERS,
-    Kind.BOOLEAN: (bool,),
-}
-"""The Python types of stored values; those of all other kinds are texts."""
-
 
 @dataclass(frozen=True)
 class NodeValue:
@@ -58,11 +49,14 @@ class NodeValue:
     def of(self) -> Callable[[Record], Any]:
         """The stored value of a node, a list where the attribute is one."""
         read = _READ.get(self.name) or (self._renamed_attribute if self.renamed else self._attribute)
+        may_withhold = self.name not in ("name", "level")
         if self.name == "name" and self.languages:
             read = self._localized_name
-        types = (list,) if self.many else _PYTHON_TYPES.get(self.kind, (str,))
+        types = (list,) if self.many else python_types(self.kind)
 
         def checked(record: Record) -> Any:
+            if may_withhold and isinstance(record, RedactedNode):
+                return None
             value = read(record)
             return value if type(value) in types else None
 
@@ -96,7 +90,7 @@ class NodeValue:
         return _unchanged
 
     def _attribute(self, record: Record) -> Value:
-        return None if isinstance(record, RedactedNode) else record.attributes.get(self.name)
+        return record.attributes.get(self.name)
 
     @cached_property
     def _renamed_attribute(self) -> Callable[[Record], Value]:
@@ -106,9 +100,7 @@ class NodeValue:
         def read(record: Record) -> Value:
             attribute = renamed.get(record.level)
             found = self._attribute(record)
-            if found is not None or attribute is None or isinstance(record, RedactedNode):
-                return found
-            return attribute.value_in(record.attributes)
+            return found if found is not None or attribute is None else attribute.value_in(record.attributes)
 
         return read
 
@@ -116,6 +108,13 @@ class NodeValue:
         names = record.names
         language = lookup(names, self.languages)
         return record.name if language is None else names[language]
+
+
+def python_types(kind: Kind) -> tuple[type, ...]:
+    """The Python types of stored values."""
+    if kind in (Kind.INT, Kind.LONG, Kind.FLOAT):
+        return (int, float)
+    return (bool,) if kind is Kind.BOOLEAN else (str,)
 
 
 def folded(text: str) -> str:
@@ -142,19 +141,11 @@ def _folded_long(text: str) -> str:
     return _fold(_unmarked(text))
 
 
-def _child_count(record: Record) -> Value:
-    return None if isinstance(record, RedactedNode) else sum(record.kids.values())
-
-
-def _updated_at(record: Record) -> Value:
-    return None if isinstance(record, RedactedNode) else record.updated_at
-
-
 _READ: dict[str, Callable[[Record], Value]] = {
     "name": lambda record: record.name,
     "level": lambda record: record.level,
-    "child_count": _child_count,
-    "updated_at": _updated_at,
+    "child_count": lambda record: sum(record.kids.values()),
+    "updated_at": lambda record: record.updated_at,
 }
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from resolvers.sorting.node_values import Comparable, NodeValue, folded
+from resolvers.sorting.node_values import Comparable, NodeValue, folded, python_types
 from store.concurrency import in_chunks
 from store.errors import BadInput
 from store.model.attributes import Kind
@@ -60,16 +60,9 @@ class OrderField:
 
     def checked(self, value: object) -> SortValue:
         """A value out of a cursor; raises ValueError for one that no node can have."""
-        expected: tuple[type, ...] = (str,)
-        match self.value.kind:
-            case Kind.INT | Kind.LONG | Kind.FLOAT:
-                expected = (int, float)
-            case Kind.ENUM:
-                expected = (int,)
-            case Kind.BOOLEAN:
-                expected = (bool,)
         if value is None:
             return None
+        expected = (int,) if self.value.kind is Kind.ENUM else python_types(self.value.kind)
         found: Any = value if type(value) in expected else None
         if self.value.kind is Kind.DECIMAL and found is not None:
             found = self.value.comparable(found)

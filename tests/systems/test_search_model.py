@@ -142,7 +142,7 @@ def test_on_dynamodb_searches_find_what_was_written(engine, sequence):
 
 def test_a_search_of_few_items_says_so_or_finds_the_same(monkeypatch):
     """With low limits most results have to be proven from a part of the items."""
-    monkeypatch.setattr(search.Limits, "of", lambda texts, first, **_: search.Limits(4, 4))
+    monkeypatch.setattr(search, "_limits", lambda texts, first, **_: (4, 4))
     monkeypatch.setattr(search, "MAX_UNITS", 0.0)
     monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", 0)
     seen: Counter[bool] = Counter()
@@ -164,7 +164,7 @@ def test_callers_with_grants_on_large_parts_get_the_same_hits_and_complete_false
 @pytest.mark.parametrize("text", ["o o", "oma oma"])
 async def test_a_word_that_is_written_twice_is_not_proven_by_the_items_of_another_text(store, monkeypatch, text):
     """The folded text begins other words than its only word does."""
-    monkeypatch.setattr(search.Limits, "of", lambda texts, first, **_: search.Limits(4, 4))
+    monkeypatch.setattr(search, "_limits", lambda texts, first, **_: (4, 4))
     monkeypatch.setattr(search, "MAX_UNITS", 0.0)
     names = ["o", *[f"oma {n}" for n in range(12)], "oma oma", "o o"]
     rows = [((f"{n}",), "ZONE", name, {"size": n}) for n, name in enumerate(names)]

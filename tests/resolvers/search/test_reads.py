@@ -8,7 +8,7 @@ from graph.hierarchies.locations import Location
 from resolvers.access.grants import Grants
 from resolvers.search import finder
 from resolvers.search import search as search_module
-from resolvers.search.hits import Selected
+from resolvers.search.finder import Selected
 from resolvers.search.search import SearchArguments, search
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
@@ -91,7 +91,7 @@ async def test_a_search_takes_three_requests_in_two_rounds(planted):
 
 async def test_every_search_takes_three_rounds_at_most(planted, monkeypatch):
     """Also where more items are read, in one tree, below a node, and for a caller who sees a part."""
-    monkeypatch.setattr(search_module.Limits, "of", lambda texts, first, **_: search_module.Limits(1, 1))
+    monkeypatch.setattr(search_module, "_limits", lambda texts, first, **_: (1, 1))
     cache, text, below = PageCache(0), "o", ("US", "NE")
     assert (await cost(planted, cache, "om", first=1))[:2] == (3, 4)
     monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", 0)
