@@ -12,3 +12,7 @@ def run() -> None:
     except KeyboardInterrupt:  # while the modules were imported, before commands.interrupt catches it
         print("clade: Stopped.", file=sys.stderr)
         sys.exit(130)
+
+
+if __name__ == "__main__":
+    run()

@@ -57,6 +57,7 @@ class Handler(QueueHandler):
     def flush(self) -> None:
         """Wait until all lines are written, at most FLUSH_SECONDS."""
         end = time.monotonic() + FLUSH_SECONDS
+        self._writer.is_due.set()
         while self._writer.written_bytes < self._passed_bytes and time.monotonic() < end:
             time.sleep(0.005)
 

@@ -1,6 +1,7 @@
 """Security headers of all responses, and errors for requests that the application does not see."""
 
 from collections.abc import Awaitable
+from typing import cast
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,12 +25,11 @@ HEADERS_AND_POLICY = [*HEADERS, (POLICY, b"default-src 'none'; frame-ancestors '
 
 MAX_CONNECTIONS = 4_096  # of one process, far above the requests that it can answer at a time; each takes a descriptor
 MAX_HEAD_BYTES = 65_536
-MAX_PIPELINED = (
-    32  # requests of one connection that wait for earlier ones: each takes some 3 KB, for 20 bytes that are sent
-)
+MAX_PIPELINED = 32  # requests of one connection that wait for earlier ones: each takes 3 KB, for 20 bytes that are sent
+MAX_IGNORED_BYTES = 1_000_000  # of bodies that go on after their responses, such as one of 413
 
 REJECTED = "clade.rejected"
-"""The key in the ASGI scope of the status of a request that the server could not read; None for all others."""
+"""The key in the ASGI scope of the rejection of a request that the server could not read; None for all others."""
 
 SINGLE = ("Authorization", "Content-Type", "Host", "Origin")
 """Headers that a request may have once: of two, a proxy might read one and Clade the other."""
@@ -40,15 +40,20 @@ WRONG_HOST = (
 )
 
 
-_HEAD_TOO_LARGE = f"The request head is larger than {MAX_HEAD_BYTES:,} bytes; send the query in the body of a POST."
-_TOO_MANY = f"The server has its maximum of {MAX_CONNECTIONS:,} connections; retry later."
-_PIPELINED = f"More than {MAX_PIPELINED} requests wait on this connection; wait for responses first."
-_UNREADABLE = {
-    400: RequestRejected(400, "The request is not valid HTTP/1.1.", CLOSE),
-    429: RequestRejected(429, _PIPELINED, CLOSE),
-    431: RequestRejected(431, _HEAD_TOO_LARGE, CLOSE),
-    503: RequestRejected(503, _TOO_MANY, CLOSE, RETRY_AFTER, code=OVERLOADED),
-}
+NOT_HTTP = RequestRejected(400, "The request is not valid HTTP/1.1.", CLOSE)
+PIPELINED = RequestRejected(
+    400, f"More than {MAX_PIPELINED} requests wait on this connection; wait for responses first.", CLOSE
+)
+HEAD_TOO_LARGE = RequestRejected(
+    431, f"The request head is larger than {MAX_HEAD_BYTES:,} bytes; send the query in the body of a POST.", CLOSE
+)
+TOO_MANY = RequestRejected(
+    503,
+    f"The server has its maximum of {MAX_CONNECTIONS:,} connections; retry later.",
+    CLOSE,
+    RETRY_AFTER,
+    code=OVERLOADED,
+)
 
 
 class SecurityHeaders:
@@ -84,8 +89,8 @@ class SecurityHeaders:
         return self._app(scope, receive, send_with_headers)
 
     def _rejection(self, scope: Scope, info: RequestInfo) -> RequestRejected | None:
-        if (status := scope.get(REJECTED)) is not None:
-            return _UNREADABLE[status]
+        if (rejected := scope.get(REJECTED)) is not None:
+            return cast(RequestRejected, rejected)
         if len(info.headers) < len(scope["headers"]):
             names = [name for name, _ in scope["headers"]]
             for single in SINGLE:
