@@ -31,8 +31,8 @@ PATH = '{ area(path: "a") { id } }'
 BY_ID = '{ area(id: "%s") { key children { nodes { key } } } }'  # the node is read after its id
 
 
-class Watched(Context):
-    """A context that tells when it was stopped."""
+class Watched(Request):
+    """A request that tells when it was stopped."""
 
     stopped = 0
 
@@ -56,10 +56,10 @@ async def slow_engine(engine) -> AsyncIterator[SimpleNamespace]:
 
 def execution(store, *, seconds=10.0, planned=True, requests=None) -> Execution:
     def context() -> Context:
-        request = Request(store, {"ground": GROUND})
+        request = Watched(store, {"ground": GROUND})
         if requests is not None:
             requests.append(request)
-        return Watched(request, TYPES)
+        return Context(request, TYPES)
 
     plans = PlanCache(core_schema(SCHEMA), TYPES, keep=10) if planned else None
     return Execution(SCHEMA, context, plans=plans, limits=DocumentLimits(request_seconds=seconds))
