@@ -51,10 +51,9 @@ def _sdl(federation: bool) -> str:
     """The schema of the served hierarchies, or the part of it that is a subgraph."""
     # Strawberry and pydantic take longer to import than the help takes to be shown.
     from graph.federation.subgraph_sdl import subgraph_sdl
-    from graph.federation_exposure import exposed
     from graph.hierarchies.registry import served
     from graph.schema import build_schema
-    from graph.settings import Settings
+    from graph.settings import Settings, exposed
 
     settings = Settings()
     expose = exposed(settings.federation_expose)

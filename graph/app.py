@@ -11,7 +11,6 @@ from graph.auth.authentication import Authenticator, tokens_of
 from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache
-from graph.federation_exposure import exposed
 from graph.hierarchies.example_queries import Example, example_queries, read_samples
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
@@ -25,7 +24,7 @@ from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.event_stream import EventStreams
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.request_observer import Observer
-from graph.settings import Settings
+from graph.settings import Settings, exposed
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from resolvers.past.change_follower import ChangeFollower
 from resolvers.session.budget import BudgetLimits

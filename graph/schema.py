@@ -31,7 +31,7 @@ def build_schema(
 ) -> tuple[strawberry.Schema, Types]:
     """The schema of these hierarchies, and the names of their levels' types.
 
-    `expose` names further parts of the subgraph's schema, as `federation_exposure.exposed` returns them.
+    `expose` names further parts of the subgraph's schema, as `settings.exposed` returns them.
     """
     published = [HierarchyTypes(cls) for cls in hierarchies]
     names = [types.name for types in published]

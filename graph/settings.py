@@ -16,7 +16,6 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from graph.cors_origins import cors_origins
-from graph.federation_exposure import exposed
 from graph.operation.limit_values import LimitValues
 from resolvers.session.budget import BudgetLimits
 from store.background_moves.timing import MoveTiming
@@ -26,6 +25,9 @@ from store.text import shorten
 PREFIX = "CLADE_"
 TESTS = "TEST_"  # variables of the tests and the benchmark
 MIN_SIMILARITY = 0.8  # one wrong letter of five
+
+EXPOSABLE = ("node", "nodes", "changes", "history", "moves", "mutations")
+"""The optional parts of the subgraph's schema."""
 
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most"}
 
@@ -40,6 +42,15 @@ def host_and_port(address: str) -> tuple[str, int]:
     if not (colon and host and port.isdigit() and int(port) < 65_536):
         raise ValueError("it must be HOST:PORT")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def exposed(words: str) -> frozenset[str]:
+    """The words of CLADE_FEDERATION_EXPOSE. Raises BadInput for a word that is not in EXPOSABLE."""
+    found = frozenset(word.strip() for word in words.split(",")) - {""}
+    if unknown := found - set(EXPOSABLE):
+        wrong, right = ", ".join(sorted(unknown)), ", ".join(EXPOSABLE)
+        raise BadInput(f"CLADE_FEDERATION_EXPOSE has unknown words: {wrong}; use {right}.")
+    return found
 
 
 def _check_traces(traces: str) -> None:

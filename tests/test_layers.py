@@ -23,7 +23,7 @@ ORDER = {
     "sqlite dynamodb reading api_keys connect edits background_moves writer checking transfer",
     "resolvers": "access sorting session planning children descendants roots ancestors planner first_round "
     "lookup search pages restricted_lists past mutations dataloaders",
-    "graph": "errors error_codes cors_origins federation_exposure asset_files operation settings hierarchies types "
+    "graph": "errors error_codes cors_origins asset_files operation settings hierarchies types "
     "federation schema schema_changes observability auth compiler execution explorer server app",
     "commands": "interrupt options progress table importing check backup copy demo export key schema tree serving main",
     "clade": "demo",

@@ -64,11 +64,11 @@ class LeafField:
 
 
 @dataclass(frozen=True)
-class TypeName:
-    """A `__typename` under some response key."""
+class Constant:
+    """A field with the same value in every object: its response key, and the value as JSON."""
 
     key: str
-    name: str
+    json: bytes
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ValueField(LeafField):
     `fields` are those of each object; their arguments are among its own by response key.
     """
 
-    fields: Sequence["LeafField | TypeName"] = ()
+    fields: Sequence[LeafField | Constant] = ()
 
     def resolved(self, record: Any, arguments: Mapping[str, Any]) -> Any:
         found = self.resolve(record, None)
@@ -88,7 +88,7 @@ class ValueField(LeafField):
 
     def _object(self, value: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            one.key: one.name if isinstance(one, TypeName) else one.resolved(value, arguments[one.key])
+            one.key: orjson.Fragment(one.json) if isinstance(one, Constant) else one.resolved(value, arguments[one.key])
             for one in self.fields
         }
 
@@ -100,14 +100,6 @@ class ValueField(LeafField):
         return len(self.fields) * len(objects) + sum([field.count(one) for field in inner for one in objects])
 
 
-@dataclass(frozen=True)
-class Constant:
-    """A field with the same value in every node: its response key, and the value as JSON."""
-
-    key: str
-    json: bytes
-
-
 class LeafWriter:
     """Writer of some leaf fields of one object type: called with a record, it returns their JSON, without the braces
     unless `whole`.
@@ -116,7 +108,7 @@ class LeafWriter:
     what `bound` returns is called instead, and nothing is cached.
     """
 
-    def __init__(self, fields: Sequence[LeafField | TypeName | Constant], *, whole: bool) -> None:
+    def __init__(self, fields: Sequence[LeafField | Constant], *, whole: bool) -> None:
         self._number = next(_numbers)
         leaves = {n: leaf for n, leaf in enumerate(fields) if isinstance(leaf, LeafField)}
         self._arguments = {n: leaf.arguments for n, leaf in leaves.items()}
@@ -146,17 +138,14 @@ class LeafWriter:
         return found
 
 
-def _generate(fields: Sequence[LeafField | TypeName | Constant], whole: bool) -> Callable[..., bytes]:
+def _generate(fields: Sequence[LeafField | Constant], whole: bool) -> Callable[..., bytes]:
     """A function of the record and of the fields' arguments by their numbers, as `def write(record, arguments): v0 =
     record.name; if not …: v0 = resolve0(record, arguments[0]); return …`.
     """
     scope: dict[str, Any] = {"dumps": orjson.dumps}
     lines, members = [], []
     for n, leaf in enumerate(fields):
-        # Response keys and types' names are GraphQL names: only letters, digits and _ come into the code.
-        if isinstance(leaf, TypeName):
-            members.append(f'"{leaf.key}": "{leaf.name}"')
-            continue
+        # Response keys are GraphQL names: only letters, digits and _ come into the code.
         members.append(f'"{leaf.key}": v{n}')
         if isinstance(leaf, Constant):
             scope[f"v{n}"] = orjson.Fragment(leaf.json)

@@ -17,6 +17,7 @@ from typing import Any
 from graphql import GraphQLObjectType, get_named_type
 from graphql.execution.collect_fields import FieldDetails
 from graphql.execution.values import VariableValues
+from orjson import dumps
 
 from graph.compiler.json_writers import (
     EMPTY,
@@ -24,7 +25,6 @@ from graph.compiler.json_writers import (
     Constant,
     LeafField,
     LeafWriter,
-    TypeName,
     ValueField,
     compiled_resolver,
     objects,
@@ -90,7 +90,7 @@ class OperationPlan:
 
     def _root(self, query: GraphQLObjectType, key: str, details: list[FieldDetails]) -> "RootField":
         if name_of(details) == "__typename":
-            return TypeName(key, query.name)
+            return Constant(key, dumps(query.name))
         node, definition = details[0].node, query.fields.get(name_of(details))
         resolve = compiled_resolver(definition)
         if isinstance(resolve, RootsField):
@@ -140,7 +140,7 @@ class SearchedRoot:
     counts: bool
 
 
-RootField = TypeName | FoundRoot | ListedRoots | SearchedRoot
+RootField = Constant | FoundRoot | ListedRoots | SearchedRoot
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +200,8 @@ class CompiledType:
         for are_leaves, run in groupby(fields, _is_leaf):
             parts: list[Any] = list(run)
             self.parts += [LeafWriter(parts, whole=self.is_leaf)] if are_leaves else parts
+        if not fields:  # all were skipped
+            self.parts.append(LeafWriter([], whole=True))
         self.leaves = [part for part in self.parts if isinstance(part, LeafWriter)]
         self.lists = [part for part in self.parts if isinstance(part, ListField)]
         self.above = [part for part in self.parts if isinstance(part, AboveField)]
@@ -215,14 +217,14 @@ class CompiledType:
 
 
 def _is_leaf(field: object) -> bool:
-    return isinstance(field, LeafField | TypeName)
+    return isinstance(field, LeafField | Constant)
 
 
-def _childless(fields: Sequence[TypeName | LeafField | ListField | AboveField]) -> LeafWriter | None:
+def _childless(fields: Sequence[LeafField | Constant | ListField | AboveField]) -> LeafWriter | None:
     """The writer of these fields for a node that has nothing below it; None where they select what is not below."""
-    leaves: list[TypeName | LeafField | Constant] = []
+    leaves: list[LeafField | Constant] = []
     for field in fields:
-        if isinstance(field, TypeName | LeafField):
+        if isinstance(field, LeafField | Constant):
             leaves.append(field)
         elif isinstance(field, ListField):
             leaves.append(Constant(field.key, field.connection.empty))
@@ -233,12 +235,9 @@ def _childless(fields: Sequence[TypeName | LeafField | ListField | AboveField]) 
 
 def _compiled_field(
     plan: OperationPlan, kind: GraphQLObjectType, key: str, details: list[FieldDetails]
-) -> TypeName | LeafField | ListField | AboveField:
+) -> LeafField | Constant | ListField | AboveField:
     """A merged field of an object: its type's name, a leaf, or a relation."""
-    name = name_of(details)
-    relation = RELATION_KINDS.get(name)
-    if name == "__typename":
-        return TypeName(key, kind.name)
+    relation = RELATION_KINDS.get(name_of(details))
     if relation in LISTS:
         return plan.list_field(key, kind, details)
     if relation is not None:
@@ -249,10 +248,10 @@ def _compiled_field(
 
 def _leaf_field(
     plan: OperationPlan, kind: GraphQLObjectType, key: str, details: list[FieldDetails]
-) -> TypeName | LeafField:
+) -> LeafField | Constant:
     """A merged field that needs no read: a leaf, or an object out of the record."""
     if name_of(details) == "__typename":
-        return TypeName(key, kind.name)
+        return Constant(key, dumps(kind.name))
     node, definition = details[0].node, kind.fields[name_of(details)]
     resolve, bind = compiled_resolver(definition), partial(resolver_arguments, definition, node)
     inner = get_named_type(definition.type)
@@ -264,7 +263,7 @@ def _leaf_field(
     return LeafField(key, definition.type, resolve, bind(plan.variables))
 
 
-def _value_field(key: str, definition: Any, resolve: Any, fields: Sequence[TypeName | LeafField]) -> ValueField:
+def _value_field(key: str, definition: Any, resolve: Any, fields: Sequence[LeafField | Constant]) -> ValueField:
     leaves = [field for field in fields if isinstance(field, LeafField)]
     arguments = {field.key: field.arguments for field in leaves}
     binds = {field.key: field.bind for field in leaves if field.bind is not None}

@@ -82,18 +82,15 @@ class PlanCache:
         self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest
     ) -> BoundPlan | None:
         """The plan of an operation with its coerced variables; None where the operation has to be interpreted."""
-        found = document.bound.get(request)
-        if found is None:
-            found = self._bind(document, operation, request)
-            if found is not None and self._may_keep(found, document, request):
-                document.bound[request] = found
+        found: BoundPlan | None = document.bound.get(request)
+        if found is not None:
+            return found
+        found = self._bind(document, operation, request)
+        if found is None or document.deciding:  # with deciding variables more than `keep` plans would be held
+            return found
+        if found.plan.look_ahead is not None or len(request.query) <= MAX_BOUND_CHARACTERS:
+            document.bound[request] = found
         return found
-
-    @staticmethod
-    def _may_keep(bound: BoundPlan, document: ParsedDocument, request: GraphQLRequest) -> bool:
-        if document.deciding:  # more than `keep` plans would be held
-            return False
-        return bound.plan.look_ahead is not None or len(request.query) <= MAX_BOUND_CHARACTERS
 
     def _bind(
         self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest

@@ -10,9 +10,7 @@ from itertools import chain, compress, islice
 from operator import attrgetter
 from typing import Any, cast
 
-import orjson
-
-from graph.compiler.json_writers import ConnectionField, LeafWriter, TypeName, key_of, objects
+from graph.compiler.json_writers import ConnectionField, Constant, LeafWriter, key_of, objects
 from graph.compiler.operation_plan import AboveField, CompiledType, Connection, ListField, ResponsePosition, RootField
 from graph.compiler.plan_cache import BoundPlan
 from graph.operation.context import Context
@@ -67,8 +65,7 @@ class TypeGroup:
     async def write(self, look_ahead: LookAhead) -> list[bytes]:
         """Each node as a JSON object."""
         if self.compiled.is_leaf:
-            leaves = self.compiled.leaves
-            write = leaves[0].bound(look_ahead.variables) if leaves else _empty
+            write = self.compiled.leaves[0].bound(look_ahead.variables)
             few = len(self._records) <= FEW
             return self._at_once(write, self._records) if few else await self._in_chunks(write, self._records)
         if self._owns is None or self.compiled.childless is None:
@@ -234,11 +231,6 @@ def _field(
     return field
 
 
-def _empty(record: Record) -> bytes:
-    """A node of which every field was skipped."""
-    return b"{}"
-
-
 async def run(bound: BoundPlan, context: Context) -> bytes:
     """The response as JSON. Raises UnsupportedByPlan, ResponseTooLarge, and the errors of the batch functions."""
     budget = context.budget
@@ -247,8 +239,8 @@ async def run(bound: BoundPlan, context: Context) -> bytes:
     await _fetch(context.request, bound.look_ahead, [position for one in found.values() for position in one.positions])
     written: list[bytes] = []  # joined once, since it may be long
     for root in bound.plan.roots:
-        if isinstance(root, TypeName):
-            value = orjson.dumps(root.name)
+        if isinstance(root, Constant):
+            value = root.json
         else:
             (value,) = await found[root].write(bound.look_ahead)
         written += (b"," if written else b"", key_of(root.key), value)

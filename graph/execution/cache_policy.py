@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from graphql import FieldNode, OperationDefinitionNode, VariableNode
 
+from graph.errors import Header
 from graph.execution.response import OperationResponse
 from graph.execution.response_cache import etag_of
 from resolvers.access.caller import Caller
@@ -28,8 +29,6 @@ MAX_TAG_BYTES = 4_000  # of all tags of a response, in each of the two headers; 
 FIELD_TAGS, ENTITY_TAGS = "apolloCacheTags", "apolloEntityCacheTags"
 TAGS = {FIELD_TAGS, ENTITY_TAGS}
 UNQUOTED = "!'()*"  # by encodeURIComponent, beside letters, digits and `_.-~`
-
-Header = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from graph.compiler.json_writers import LeafField
 from graph.errors import MAX_ERRORS_PER_CODE, cause_of, code_of, without_frames
-from graph.operation.lookahead import resolver_arguments
+from graph.operation.lookahead import Grouped, resolver_arguments
 from graph.types.field import Resolver, resolver_of
 from graph.types.search_fields import FoundField
 from resolvers.planning.relations import RelationKind
@@ -29,7 +29,6 @@ from store.concurrency import is_slice_over, yield_to_loop
 ABOVE = frozenset((RelationKind.PARENT.value, RelationKind.ANCESTORS.value))
 OBJECTS = 16  # completed between two looks at the clock
 
-Grouped = Mapping[str, list[FieldDetails]]
 Leaf = Callable[[Any], Any]
 
 
@@ -40,12 +39,6 @@ class Resolution:
     definition: Any
     resolve: Resolver
     arguments: Mapping[str, Any] | GraphQLError
-
-    def call(self, source: Any, info: Any) -> Any:
-        """The resolver's result. Raises the error of the arguments."""
-        if isinstance(self.arguments, GraphQLError):
-            raise self.arguments
-        return self.resolve(source, info, **self.arguments)
 
 
 @dataclass(frozen=True)
@@ -149,7 +142,9 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         kind = found.definition.type
         info = self.build_resolve_info(found.definition, [one.node for one in details], parent_type, path)
         try:
-            result = found.call(source, info)
+            if isinstance(found.arguments, GraphQLError):
+                raise found.arguments
+            result = found.resolve(source, info, **found.arguments)
             if self.is_awaitable(result):
                 return self.complete_awaitable_value(kind, details, info, path, result, position_context)
             value = self.complete_value(kind, details, info, path, result, position_context)

@@ -98,19 +98,6 @@ class Execution:
         in a plan, and after an internal error in a plan.
         """
 
-    async def execute(
-        self,
-        query: str,
-        variables: dict[str, Any] | None = None,
-        *,
-        caller: Caller = ANYONE,
-        allow_mutations: bool,
-        report_reads: int = 0,
-    ) -> OperationResponse:
-        """The response to a request of this query."""
-        request = GraphQLRequest(query, variables)
-        return await self.answer(request, caller=caller, allow_mutations=allow_mutations, report_reads=report_reads)
-
     def is_subscription(self, request: GraphQLRequest) -> bool:
         """Whether the operation of a request is a valid subscription."""
         try:
@@ -145,7 +132,10 @@ class Execution:
         if operation is None:
             return no_operation(request.operation_name)
         _check(operation, caller, allow_mutations=allow_mutations, allow_subscriptions=listener is not None)
-        if (error := self._input_error(document, operation, request)) is not None:
+        inputs = document.inputs[operation.name.value if operation.name else ""]
+        try:  # they are counted before any is coerced
+            self._limits.check_inputs(self._schema, operation, inputs, request.variables or {})
+        except GraphQLError as error:
             return rejected([error])
         # To callers with grants the reads would reveal hidden nodes.
         reads_all = caller.reads is None
@@ -158,26 +148,15 @@ class Execution:
         except TimeoutError:
             return timed_out(operation, self._limits.request_seconds)
         finally:  # also if the client has disconnected
-            context.stop()
-
-    def _input_error(
-        self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest
-    ) -> GraphQLError | None:
-        """The error for more input values than the limit allows; they are counted before any is coerced."""
-        try:
-            inputs = document.inputs_of(operation)
-            self._limits.check_inputs(self._schema, operation, inputs, request.variables or {})
-        except GraphQLError as error:
-            return error
-        return None
+            context.request.stop()
 
     def _context(self, call: Call, caller: Caller, observed: RequestInfo | None) -> Any:
         context = self._make_context()
         context.listener = call.listener
         if caller is not ANYONE:
-            context.act_for(caller)
+            context.request.act_for(caller)
         if call.report_reads == TRACED:
-            context.trace_reads()
+            context.request.trace_reads()
         if observed is not None:
             observed.kind, observed.operation = call.operation.operation.value, call.name
             observed.document, observed.context = call.request.query, context
@@ -229,7 +208,7 @@ class Execution:
             result = await result
         if context.budget.refusal is not None:
             return too_large(context.budget.refusal, call.operation, _extensions(call, context))
-        if call.is_query and not await context.is_steady():
+        if call.is_query and not await context.request.state.are_moves_unchanged():
             raise MoveCommitted
         response = interpreted(result, context, _extensions(call, context))
         try:
@@ -258,7 +237,7 @@ class Execution:
             self._fall_back(error, context)
             without_frames(error, unexpected=True)  # the plan may be cached with it
             return None
-        if not await context.is_steady():
+        if not await context.request.state.are_moves_unchanged():
             raise MoveCommitted
         self.compiled += 1
         context.how = "compiled"

@@ -5,7 +5,7 @@ SQLite, on DynamoDB the versions of all trees and hierarchies that the response 
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 
 from resolvers.access.grants import Grants
@@ -23,19 +23,18 @@ class Entry:
 
     body: bytes
     proofs: Proofs
-    etag: str = field(default="")
-    partitions: frozenset[str] = frozenset()
+    etag: str
+    partitions: frozenset[str]
 
 
 class ResponseCache:
     """The most recently used responses, up to `max_bytes`; 0 disables the cache."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
         self._entries: BoundedCache[Hashable, Entry] = BoundedCache("responses", max_bytes, weigh=_size)
 
     def __bool__(self) -> bool:
-        return self._max_bytes > 0
+        return self._entries.max_weight > 0
 
     def proven(self, key: Hashable, state: ReadState) -> Entry | None:
         """The entry if it is proven to be current without any read."""
@@ -53,9 +52,7 @@ class ResponseCache:
 
     def put(self, key: Hashable, body: bytes, state: ReadState) -> None:
         """Cache a response without errors, which was made of what `state` has read, if that can be proven."""
-        if len(body) + ENTRY_BYTES > self._max_bytes or not state.is_cacheable:
-            return
-        if (proofs := state.proofs()) is not None:
+        if state.is_cacheable and (proofs := state.proofs()) is not None:
             self._entries.put(key, Entry(body, proofs, etag_of(body), frozenset(state.partitions_read)))
 
 
@@ -65,9 +62,4 @@ def _size(key: Hashable, entry: Entry) -> int:
 
 def etag_of(body: bytes, grants: Grants | None = None) -> str:
     """The entity tag of a response; it differs for callers who may see other nodes."""
-    return '"' + blake2b(body, digest_size=16, key=visibility_key(grants)).hexdigest() + '"'
-
-
-def visibility_key(grants: Grants | None) -> bytes:
-    """Bytes that differ for callers who may see other nodes; empty for all nodes."""
-    return b"" if grants is None else grants.digest
+    return '"' + blake2b(body, digest_size=16, key=b"" if grants is None else grants.digest).hexdigest() + '"'

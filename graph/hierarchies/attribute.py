@@ -6,7 +6,7 @@ import inspect
 import types
 import typing
 from collections.abc import Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, NewType, get_args, get_origin
@@ -47,14 +47,6 @@ Declared = dict[str, tuple[Any, Attribute]]
 """By name: the type of an attribute in GraphQL, and the attribute in the store."""
 
 
-@dataclass(frozen=True)
-class Described:
-    """The value that `attribute()` leaves in a class body until the class is registered."""
-
-    description: str
-    options: Options
-
-
 def attribute(
     description: str,
     *,
@@ -87,11 +79,10 @@ def attribute(
     """
     former = (was,) if isinstance(was, str) else tuple(was)
     words = (tags,) if isinstance(tags, str) else tuple(tags)
-    options = Options(
-        required, default, minimum, maximum, max_length, pattern, search, sortable, deprecated, former, words,
-        shareable, inaccessible,
+    return Options(
+        description, required, default, minimum, maximum, max_length, pattern, search, sortable, deprecated, former,
+        words, shareable, inaccessible,
     )  # fmt: skip
-    return Described(description, options)
 
 
 def own_attributes(cls: type, within: tuple[type, ...] = ()) -> Declared:
@@ -108,10 +99,10 @@ def own_attributes(cls: type, within: tuple[type, ...] = ()) -> Declared:
     for name in annotated:
         described = cls.__dict__.get(name)
         where = f"{cls.__name__}.{name}"
-        if not isinstance(described, Described) or not str(described.description).strip():
+        if not isinstance(described, Options) or not str(described.description).strip():
             raise WrongClass(f'{where} has no description; write {name}: … = attribute("…").')
         hint, plain = typed(where, hints[name], described.description, within)
-        found[name] = hint, with_options(where, plain, described.options, nested=bool(within))
+        found[name] = hint, with_options(where, plain, described, nested=bool(within))
     return found
 
 
@@ -134,7 +125,7 @@ def _check_body(cls: type, annotated: typing.Container[str]) -> None:
         where = f"{cls.__name__}.{name}"
         if name in annotated or (name.startswith("__") and name.endswith("__")):
             continue
-        if isinstance(value, Described):
+        if isinstance(value, Options):
             raise WrongClass(f"{where} has no type; write {name}: str | None = attribute(…).")
         kind = "a method or a resolver" if hasattr(value, "__get__") or callable(value) else "no attribute"
         example = f'{name}: str | None = attribute("…")'

@@ -22,8 +22,9 @@ class WrongClass(TypeError):
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `attribute()`, as they were given."""
+    """What `attribute()` was given, which it leaves in a class body until the class is registered."""
 
+    description: str
     required: bool
     default: Any
     minimum: Any

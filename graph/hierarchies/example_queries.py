@@ -101,7 +101,7 @@ def _roots(cls: type[Node]) -> Example:
     name = list_field_of(cls)
     comment = f"# Roots of {cls.name}, each with its children.\n# Ctrl-Enter runs it, Ctrl-Space completes a word."
     nodes = "nodes { path name level children(first: 5) { nodes { name level } } }"
-    return _example(comment, _title(name), "", f"{name}(first: 10) {{ {nodes} }}")
+    return _example(comment, name[:1].upper() + name[1:], "", f"{name}(first: 10) {{ {nodes} }}")
 
 
 def _breadcrumb(cls: type[Node], sample: Sample) -> Example:
@@ -196,10 +196,6 @@ def _example_value(attribute: Attribute) -> Any:
 
 def _node_field(cls: type[Node]) -> str:
     return field_of(cls.prefix + cls.title)
-
-
-def _title(name: str) -> str:
-    return name[:1].upper() + name[1:]
 
 
 async def read_samples(store: Store, classes: Sequence[type[Node]]) -> dict[str, Sample]:

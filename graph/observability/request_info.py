@@ -74,8 +74,7 @@ class RequestInfo:
     @property
     def name(self) -> str | None:
         """The operation's name, shortened for logs and spans."""
-        name = self.operation
-        return name if name is None or len(name) <= MAX_NAME_CHARACTERS else cut(name)
+        return None if self.operation is None else cut(self.operation)
 
     @property
     def how(self) -> str | None:

@@ -9,7 +9,6 @@ from graphql import GraphQLResolveInfo
 from graphql.execution.values import VariableValues
 
 from graph.operation.lookahead import LookAhead, SelectedFields, Types
-from resolvers.access.caller import Caller
 from resolvers.dataloaders import Loaders
 from resolvers.past.change_follower import ChangeListener
 from resolvers.session.budget import Budget
@@ -40,10 +39,6 @@ class Context:
     def unfinished(self) -> WeakSet[object]:
         """Parts of the interpreter's work that wait for the event loop."""
         return WeakSet()
-
-    def act_for(self, caller: Caller) -> None:
-        """Restrict reads and writes to what this caller may see and change."""
-        self.request.act_for(caller)
 
     @cached_property
     def loaders(self) -> Loaders:
@@ -92,20 +87,8 @@ class Context:
         if moves is not None:
             await self.request.state.versions_of(moves.trees)
 
-    async def is_steady(self) -> bool:
-        """Whether no running move among the nodes read has flipped since."""
-        return await self.request.state.are_moves_unchanged()
-
-    def stop(self) -> None:
-        """Cancel the operation's reads: nobody waits for its answer."""
-        self.request.stop()
-
-    def trace_reads(self) -> None:
-        """List the calls of the store for `calls_report`; to be called before anything is read."""
-        self.request.trace_reads()
-
     def calls_report(self) -> dict[str, Any]:
-        """The members of `extensions.reads` that `trace_reads` adds: `calls`, and what caches answered."""
+        """The members of `extensions.reads` that `Request.trace_reads` adds: `calls`, and what caches answered."""
         trace = self.request.reads.trace
         return {} if trace is None else trace.report()
 

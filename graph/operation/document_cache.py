@@ -23,7 +23,6 @@ from graph.operation.document_limits import DocumentLimits, Inputs, Measured
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 from graph.operation.hints import FieldsOnCorrectType, KnownArgumentNames
-from graph.operation.input_values import InputValues
 from store.bounded_cache import BoundedCache
 
 HINTING = {FieldsOnCorrectTypeRule: FieldsOnCorrectType, KnownArgumentNamesRule: KnownArgumentNames}
@@ -56,10 +55,6 @@ class ParsedDocument:
     deciding: list[str] | None = None
     """The variables in directives; None until the first plan is compiled."""
     _operations: dict[str | None, OperationDefinitionNode] = field(default_factory=dict)
-
-    def inputs_of(self, operation: OperationDefinitionNode) -> InputValues:
-        """The input values of one of its operations."""
-        return self.inputs[operation.name.value if operation.name else ""]
 
     def operation(self, name: str | None) -> OperationDefinitionNode | None:
         """The operation of this name, or the only one without a name; None where there is none."""

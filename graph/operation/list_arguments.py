@@ -46,7 +46,7 @@ def levels(given: Given) -> tuple[str, ...]:
 
 
 def plain(member: Any) -> str:
-    """A member of an enum as it is stored."""
+    """A member of an enum as it is stored: Strawberry passes the member, a plan its value."""
     return str(member.value) if isinstance(member, Enum) else str(member)
 
 

@@ -33,7 +33,7 @@ from graph.operation.graphql_request import GraphQLRequest, PersistedDocuments, 
 from graph.server.client_disconnect import ClientDisconnected, DisconnectWatcher
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.content_negotiation import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_json
-from graph.server.event_stream import Connection, EventStreams, send_single
+from graph.server.event_stream import EventStreams, send_single
 from graph.server.request_parser import read_json, read_query_string
 from graph.server.response_sender import CLOSE, NO_STORE, ResponseSender
 from graph.settings import Settings
@@ -150,7 +150,7 @@ class GraphQLEndpoint:
             response = await self._execute(request, scope["method"], receive, info)
             return await send_single(send, self._sender, info, response)
         authenticate = partial(self._caller, scope, info.headers)
-        await self._streams.follow(Connection(request, receive, send, info, authenticate), self._sender)
+        await self._streams.follow(request, receive, send, info, authenticate, self._sender)
 
     async def _respond(self, scope: Scope, receive: Receive, info: RequestInfo) -> OperationResponse:
         """The response to an operation. Raises RequestRejected and ClientDisconnected."""

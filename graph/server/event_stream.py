@@ -9,6 +9,7 @@ stream that cannot continue on this server, because the server stops or the clie
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -63,17 +64,6 @@ Authenticate = Callable[[], Awaitable[Caller]]
 """Finds the caller of a request by its credential, as it is now. Raises RequestRejected."""
 
 
-@dataclass
-class Connection:
-    """A request whose response is an event stream."""
-
-    request: GraphQLRequest
-    receive: Receive
-    send: Send
-    info: RequestInfo
-    authenticate: Authenticate
-
-
 class EventStreams:
     """The event streams of one process. `open` is their number, `sent` that of all events of subscriptions so far."""
 
@@ -103,17 +93,25 @@ class EventStreams:
             if not end.expired():
                 end.reschedule(0)  # in the past
 
-    async def follow(self, connection: Connection, sender: ResponseSender) -> None:
+    async def follow(
+        self,
+        request: GraphQLRequest,
+        receive: Receive,
+        send: Send,
+        info: RequestInfo,
+        authenticate: Authenticate,
+        sender: ResponseSender,
+    ) -> None:
         """Send the events of a subscription until it ends. Raises RequestRejected before the response begins.
 
         Raises ClientDisconnected, also for a client that does not read.
         """
-        if connection.info.method == "HEAD":
+        if info.method == "HEAD":
             raise RequestRejected(405, "HEAD opens no event stream; send POST or GET.")
-        resume = connection.info.headers.get(LAST_EVENT_ID, b"").decode("latin-1")
+        resume = info.headers.get(LAST_EVENT_ID, b"").decode("latin-1")
         with self._place(), self.follower.listening(resume or None) as listener:
-            stream = _Stream(self, connection, listener, sender)
-            async with DisconnectWatcher(connection.receive):
+            stream = _Stream(self, request, send, info, authenticate, listener, sender)
+            async with DisconnectWatcher(receive):
                 try:
                     async with asyncio.timeout(None) as end:
                         self._ends.add(end)
@@ -142,34 +140,20 @@ class EventStreams:
 
 
 @dataclass
-class StreamReads:
-    """The reads of all pages of a stream, as a Context reports those of one operation."""
+class _Stream:
+    """One subscription and its connection; it reports the reads of all pages, as a Context those of one operation."""
 
     how = "streamed"
-    totals: dict[str, Any] = field(default_factory=dict)
-
-    def add(self, context: Any) -> None:
-        for name, value in context.reads_report().items():
-            self.totals[name] = self.totals.get(name, 0) + value
-
-    def reads_report(self) -> dict[str, Any]:
-        return self.totals
-
-
-class _Stream:
-    """One subscription and its connection."""
-
-    def __init__(
-        self, streams: EventStreams, connection: Connection, listener: ChangeListener, sender: ResponseSender
-    ) -> None:
-        self._streams = streams
-        self._connection = connection
-        self._info = connection.info
-        self._listener = listener
-        self._sender = sender
-        self._reads = StreamReads()
-        self._has_begun = False
-        self._beat_at = 0.0  # by the loop's clock
+    _streams: EventStreams
+    _request: GraphQLRequest
+    _client: Send
+    _info: RequestInfo
+    _authenticate: Authenticate
+    _listener: ChangeListener
+    _sender: ResponseSender
+    _reads: Counter[str] = field(default_factory=Counter)
+    _has_begun: bool = False
+    _beat_at: float = 0.0  # by the loop's clock
 
     async def run(self) -> None:
         """Send pages until the client disconnects or an error ends the stream."""
@@ -201,7 +185,7 @@ class _Stream:
             raise _stopping()
         try:
             async with asyncio.timeout(LAST_SECONDS):
-                await self._connection.send({"type": "http.response.body", "body": b""})
+                await self._client({"type": "http.response.body", "body": b""})
         except TimeoutError:
             return  # the client does not read
 
@@ -210,15 +194,19 @@ class _Stream:
     async def _page(self, caller: Caller) -> OperationResponse:
         """The response with the next page. Raises RequestRejected."""
         response = await self._streams.execution.answer(
-            self._connection.request,
+            self._request,
             caller=caller,
             allow_mutations=False,
             observed=self._info,
             listener=self._listener,
         )
-        self._reads.add(self._info.context)
-        self._info.context = self._reads
+        for name, value in self._info.context.reads_report().items():
+            self._reads[name] += value
+        self._info.context = self
         return response
+
+    def reads_report(self) -> dict[str, Any]:
+        return self._reads
 
     async def _next(self) -> OperationResponse:
         """The response with a page of new changes or with an error. Raises RequestRejected for the credential."""
@@ -233,7 +221,7 @@ class _Stream:
             await self._beating(is_due)
             try:
                 async with self._streams.page_turns:
-                    response = await self._page(await self._connection.authenticate())
+                    response = await self._page(await self._authenticate())
                 if RETRIED.isdisjoint(codes_of(response.body.get("errors", ()))):
                     return response
             except RequestRejected as error:
@@ -256,7 +244,7 @@ class _Stream:
 
     async def _check_credential(self) -> None:
         try:
-            await self._connection.authenticate()
+            await self._authenticate()
         except RequestRejected as error:
             if error.status != 503:
                 raise
@@ -267,7 +255,7 @@ class _Stream:
         self._has_begun = True
         self._info.events = 0
         self._delay_heartbeat()
-        await self._connection.send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        await self._client({"type": "http.response.start", "status": 200, "headers": HEADERS})
 
     async def _send_page(self, response: OperationResponse, page: ChangePage) -> None:
         """Send a page, unless it is empty for the caller; an empty page only once, if there are no more."""
@@ -287,7 +275,7 @@ class _Stream:
         """Send a part of the body. Raises ClientDisconnected if the client does not read it."""
         try:
             async with asyncio.timeout(UNREAD_SECONDS):
-                if not await self._sender.send(self._connection.send, content, more=more):
+                if not await self._sender.send(self._client, content, more=more):
                     raise ClientDisconnected
             self._delay_heartbeat()
         except TimeoutError:

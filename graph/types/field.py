@@ -3,7 +3,7 @@
 A field's resolver is registered with it, so that plans and the executor can call it without Strawberry.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
 from operator import attrgetter
 from typing import Annotated, Any
@@ -39,7 +39,7 @@ def field(
     *arguments: Parameter,
     name: str | None = None,
     compiled: bool = True,
-    deprecated: str | None = None,
+    deprecated: str = "",
 ) -> StrawberryField:
     """A field with the resolver `resolve(root, info, **arguments)`, whose argument names end in `_`.
 
@@ -55,7 +55,7 @@ def field(
     answer.__signature__ = Signature([*taken, *arguments], return_annotation=returns)  # type: ignore[attr-defined]
     metadata = {RESOLVER: resolve} if compiled else {}
     made: StrawberryField = strawberry.field(
-        resolver=answer, description=description, name=name, metadata=metadata, deprecation_reason=deprecated
+        resolver=answer, description=description, name=name, metadata=metadata, deprecation_reason=deprecated or None
     )
     return made
 
@@ -88,6 +88,20 @@ def class_of(name: str, fields: Fields, *bases: type) -> type:
 def object_type(name: str, description: str, fields: Fields) -> Any:
     """An object type with these fields."""
     return strawberry.type(class_of(name, fields), name=name, description=description)
+
+
+def input_class(
+    name: str, description: str, fields: Mapping[str, tuple[Any, Any]], cls: type | None = None, *, one_of: bool = False
+) -> Any:
+    """An input with these fields by their names in Python, each a type and Strawberry's field.
+
+    `cls` is its class, where types refer to it already. With `one_of` it takes exactly one of its fields.
+    """
+    made = cls or type(name, (), {})
+    made.__annotations__ = {part: kind for part, (kind, _) in fields.items()}
+    for part, (_, declared) in fields.items():
+        setattr(made, part, declared)
+    return strawberry.input(made, name=name, description=description, one_of=one_of)
 
 
 FIRST = argument("first", int | None, "At most so many, from the start; by default all.")

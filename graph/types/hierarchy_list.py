@@ -2,7 +2,7 @@
 hierarchies and of all their levels.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -23,17 +23,6 @@ _make: Any = Enum  # mypy follows only enums that are written out
 _SELECTIONS = {Kind.MONEY: "{ amount currency }", Kind.LOCALIZED: "{ texts { language text } }"}
 
 
-@dataclass(frozen=True)
-class LevelNames:
-    """The present names of levels by hierarchy and name in the table."""
-
-    names: Mapping[tuple[str, str], str]
-
-    def present(self, hierarchy: str, level: str | None) -> str | None:
-        """The present name of a level; None for one that no class defines."""
-        return None if level is None else self.names.get((hierarchy, level))
-
-
 class HierarchyEnums:
     """`hierarchy` has the names of the served hierarchies, in capitals, `level` those of all their levels."""
 
@@ -43,8 +32,11 @@ class HierarchyEnums:
         labels = {level.label: level for cls in classes for level in cls.levels.values()}
         values = {label: strawberry.enum_value(label, description=description(one)) for label, one in labels.items()}
         self.level = strawberry.enum(_make("NodeLevel", values), description="The levels of all served hierarchies.")
-        found = {(cls.name, name): level.label for cls in classes for name, level in cls.levels.items()}
-        self.names = LevelNames(found)
+        self._labels = {(cls.name, name): level.label for cls in classes for name, level in cls.levels.items()}
+
+    def label(self, hierarchy: str, level: str | None) -> str | None:
+        """The present name of a level by its name in the table; None for one that no class defines."""
+        return None if level is None else self._labels.get((hierarchy, level))
 
 
 def hierarchies_field(classes: Sequence[type[Node]], enums: HierarchyEnums) -> StrawberryField:

@@ -11,7 +11,7 @@ from graph.hierarchies.node import Node
 from graph.types.connection_types import ConnectionTypes, set_fields
 from graph.types.field import Fields, Resolver, class_of, field
 from graph.types.node_fields import AttributeField, ComputedField, level_of
-from graph.types.value_types import deprecation, output_type
+from graph.types.value_types import output_type
 from store.model.attributes import Attribute
 from store.model.records import Record
 
@@ -65,6 +65,6 @@ def _attribute_fields(cls: type[Node]) -> Fields:
         *[(ComputedField(one, stored), one.hint, one.attribute) for one in cls.computed.values()],
     ]
     return {
-        attribute.name: field(resolve, output_type(hint), attribute.description, deprecated=deprecation(attribute))
+        attribute.name: field(resolve, output_type(hint), attribute.description, deprecated=attribute.deprecated)
         for resolve, hint, attribute in fields
     }

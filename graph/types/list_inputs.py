@@ -13,7 +13,7 @@ from graph.hierarchies.list_values import enum_of, list_values
 from graph.hierarchies.names import camel
 from graph.hierarchies.node import Node
 from graph.operation.list_arguments import CONDITION_VALUES, ORDER_VALUES
-from graph.types.field import argument
+from graph.types.field import argument, input_class
 from graph.types.scalars import Path
 from graph.types.value_types import enum_type
 from resolvers.sorting.node_values import NodeValue
@@ -166,11 +166,12 @@ def _input(
     name: str, description: str, parts: Mapping[str, tuple[Any, str, Mapping[str, Any]]], cls: type | None = None
 ) -> type:
     """An input with these fields: type, description and default of each by its name in the schema."""
-    made = type(name, (), {}) if cls is None else cls
-    made.__annotations__ = {f"part{number}": kind for number, (kind, _, _) in enumerate(parts.values())}
-    for number, (part, (_, text, default)) in enumerate(parts.items()):
-        setattr(made, f"part{number}", strawberry.field(name=part, description=text, **default))
-    return strawberry.input(made, name=name, description=description)
+    fields = {  # numbered, since names such as `in` and `not` are keywords of Python
+        f"part{number}": (kind, strawberry.field(name=part, description=text, **default))
+        for number, (part, (kind, text, default)) in enumerate(parts.items())
+    }
+    made: type = input_class(name, description, fields, cls)
+    return made
 
 
 def _of_key(title: str, kind: Any, starts_with: str) -> type:

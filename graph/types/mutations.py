@@ -10,12 +10,12 @@ import strawberry
 
 from graph.hierarchies.names import input_field_of
 from graph.hierarchies.node import Node
-from graph.types.field import Fields, argument, attribute_of, field, object_type, required
+from graph.types.field import Fields, argument, attribute_of, field, input_class, object_type, required
 from graph.types.hierarchy_types import HierarchyTypes
 from graph.types.name_fields import LocalizedNameInput, given_names
 from graph.types.root_fields import load
 from graph.types.scalars import Path
-from graph.types.value_types import input_object, input_type, plain_input
+from graph.types.value_types import input_object, plain_input
 from resolvers import mutations
 from store.errors import BadInput
 from store.model import keys
@@ -223,10 +223,13 @@ class Inputs:
         self._levels = {input_field_of(level.__name__): level for level in cls.levels.values()}
         text = "Attributes of exactly one level, which is also the level of a new node."
         parts = {
-            member: (_level_input(cls, level) | None, f"Attributes of {level.label}.")
+            member: (
+                _level_input(cls, level) | None,
+                strawberry.field(default=strawberry.UNSET, description=f"Attributes of {level.label}."),
+            )
             for member, level in self._levels.items()
         }
-        self.attributes = _one_of(f"{cls.prefix}{cls.__name__}Attributes", text, parts)
+        self.attributes = input_class(f"{cls.prefix}{cls.__name__}Attributes", text, parts, one_of=True)
 
     def read(self, given: Any) -> tuple[str | None, Values]:
         """The level of an input, and its values as they are stored. Raises BadInput for an input without a level."""
@@ -252,16 +255,6 @@ def _level_input(cls: type[Node], level: type[Node]) -> Any:
     """The input of one level; `true` for a level without attributes."""
     if not level.attributes:
         return bool
-    parts = {name: (input_type(hint), attribute) for name, (hint, attribute) in level.attributes.items()}
     title = f"{cls.prefix}{level.__name__}Attributes"
     text = f"Attributes of {level.label}; null clears an attribute, an omitted one is unchanged."
-    return input_object(title, text, parts)
-
-
-def _one_of(name: str, description: str, parts: Mapping[str, tuple[Any, str]]) -> type:
-    """An input that takes exactly one of its fields."""
-    namespace: dict[str, Any] = {"__annotations__": {part: kind for part, (kind, _) in parts.items()}}
-    for part, (_, text) in parts.items():
-        namespace[part] = strawberry.field(default=strawberry.UNSET, description=text)
-    made: type = strawberry.input(type(name, (), namespace), name=name, description=description, one_of=True)
-    return made
+    return input_object(title, text, level.attributes)

@@ -40,14 +40,6 @@ class LocalizedName(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True)
-class NamesList:
-    """All names in other languages, ordered by tag."""
-
-    def __call__(self, record: Record, info: Any) -> list[LocalizedName]:
-        return [LocalizedName(*one) for one in sorted(record.names.items())]
-
-
 _LOCALIZED_NAME: Any = object_type(
     "LocalizedName",
     "A name of a node in another language than that of its default name.",
@@ -72,7 +64,7 @@ def name_fields() -> Fields:
     return {
         "name": field(DisplayName(), str, _NAME, languages),
         "name_language": field(_language, str | None, _NAME_LANGUAGE, required("languages", list[str], _LANGUAGES)),
-        "names": field(NamesList(), list[_LOCALIZED_NAME], "Names in other languages, ordered by language tag."),
+        "names": field(_names, list[_LOCALIZED_NAME], "Names in other languages, ordered by language tag."),
     }
 
 
@@ -98,3 +90,7 @@ def by_language(what: str, texts: Iterable[Any]) -> dict[str, str | None]:
 
 def _language(record: Record, info: Any, languages_: Sequence[str]) -> str | None:
     return lookup(record.names, languages_)
+
+
+def _names(record: Record, info: Any) -> list[LocalizedName]:
+    return [LocalizedName(*one) for one in sorted(record.names.items())]

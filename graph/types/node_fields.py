@@ -7,6 +7,7 @@ from typing import Any
 
 from graph.hierarchies.computed import Computed
 from graph.hierarchies.node import Node
+from graph.operation.list_arguments import plain
 from store.errors import BadData
 from store.model.attributes import Attribute, Value
 from store.model.keys import decode_segment, last_segment
@@ -59,7 +60,7 @@ class Count:
 
     def __call__(self, record: Record, info: Any, level_: Enum | str | None = None) -> int:
         counts: dict[str, int] = getattr(record, self.counts)
-        return sum(counts.values()) if level_ is None else counts.get(_name(level_), 0)
+        return sum(counts.values()) if level_ is None else counts.get(plain(level_), 0)
 
 
 def path(record: Record, info: Any) -> str:
@@ -68,11 +69,6 @@ def path(record: Record, info: Any) -> str:
 
 def key(record: Record, info: Any) -> str:
     return decode_segment(last_segment(record.pk, record.sk))
-
-
-def _name(level: Enum | str) -> str:
-    """A level as it is stored: Strawberry passes a member of the enum, a plan its value."""
-    return level if isinstance(level, str) else str(level.value)
 
 
 def level_of(record: Record, levels: Mapping[str, type[Node]]) -> type[Node]:

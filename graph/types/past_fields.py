@@ -114,7 +114,7 @@ def past_fields(hierarchies: Collection[str], enums: HierarchyEnums) -> tuple[Fi
 
 def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> StrawberryField:
     def level(found: states.DeletedNode, info: Any) -> str | None:
-        return enums.names.present(found.record.hierarchy, found.record.level)
+        return enums.label(found.record.hierarchy, found.record.level)
 
     fields = {
         "node_id": field(attribute_of("record.id"), strawberry.ID, "ID of the node."),
@@ -178,9 +178,7 @@ def _place(tree: str, cursor: str | None, under: str | None) -> tuple[KeyPath, s
 
 def _with_levels(page: feeds.ChangePage, hierarchy: str, enums: HierarchyEnums) -> feeds.ChangePage:
     """The page with the levels as the schema names them."""
-    return replace(
-        page, changes=[replace(one, level=enums.names.present(hierarchy, one.level)) for one in page.changes]
-    )
+    return replace(page, changes=[replace(one, level=enums.label(hierarchy, one.level)) for one in page.changes])
 
 
 _EVENTS = {

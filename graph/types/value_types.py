@@ -10,9 +10,9 @@ from typing import Any, get_args, get_origin
 
 import strawberry
 
-from graph.hierarchies.attribute import Decimal, Localized, Money, value_attributes
+from graph.hierarchies.attribute import Decimal, Declared, Localized, Money, value_attributes
 from graph.hierarchies.node import description
-from graph.types.field import attribute_of, field, object_type, required
+from graph.types.field import attribute_of, field, input_class, object_type, required
 from graph.types.name_fields import LocalizedName, by_language
 from store.model.attributes import Attribute, Value
 from store.model.languages import lookup
@@ -91,11 +91,6 @@ def output_type(hint: Any) -> Any:
     return _mapped(hint, _output) | None
 
 
-def input_type(hint: Any) -> Any:
-    """The type of an input's field for the type of an attribute."""
-    return _mapped(hint, _input) | None
-
-
 @cache
 def enum_type(cls: type[Enum]) -> Any:
     """The GraphQL enum of an attribute's enum. Its values are the names of the members, as they are stored: with those
@@ -107,11 +102,6 @@ def enum_type(cls: type[Enum]) -> Any:
         for name, member in cls.__members__.items()
     }
     return strawberry.enum(make(cls.__name__, members))
-
-
-def deprecation(attribute: Attribute) -> str | None:
-    """The reason of `@deprecated` of an attribute's fields, if any."""
-    return attribute.deprecated or None
 
 
 def input_description(attribute: Attribute) -> str:
@@ -163,7 +153,7 @@ def _input(kind: Any) -> Any:
 @cache
 def _nested_output(cls: type) -> Any:
     fields = {
-        name: field(Part(name), output_type(hint), attribute.description, deprecated=deprecation(attribute))
+        name: field(Part(name), output_type(hint), attribute.description, deprecated=attribute.deprecated)
         for name, (hint, attribute) in value_attributes(cls).items()
     }
     return object_type(cls.__name__, description(cls), fields)
@@ -171,17 +161,15 @@ def _nested_output(cls: type) -> Any:
 
 @cache
 def _nested_input(cls: type) -> Any:
-    parts = {name: (input_type(hint), attribute) for name, (hint, attribute) in value_attributes(cls).items()}
-    return input_object(f"{cls.__name__}Input", description(cls), parts)
+    return input_object(f"{cls.__name__}Input", description(cls), value_attributes(cls))
 
 
-def input_object(name: str, text: str, parts: Mapping[str, tuple[Any, Attribute]]) -> type:
+def input_object(name: str, text: str, attributes: Declared) -> Any:
     """An input with a field of each attribute, which may be left out."""
-    namespace: dict[str, Any] = {"__annotations__": {part: kind for part, (kind, _) in parts.items()}}
-    for part, (_, attribute) in parts.items():
-        namespace[part] = strawberry.field(
+    fields = {}
+    for part, (hint, attribute) in attributes.items():
+        fields[part] = _mapped(hint, _input) | None, strawberry.field(
             default=strawberry.UNSET, description=input_description(attribute),
-            deprecation_reason=deprecation(attribute),
+            deprecation_reason=attribute.deprecated or None,
         )  # fmt: skip
-    made: type = strawberry.input(type(name, (), namespace), name=name, description=text)
-    return made
+    return input_class(name, text, fields)

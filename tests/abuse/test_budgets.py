@@ -13,6 +13,7 @@ from graph.errors import MAX_ERRORS_PER_CODE
 from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from graph.schema import build_schema
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
 from resolvers.session.request import Request
@@ -100,7 +101,7 @@ async def answer(store: Store, query: str, limits: BudgetLimits, *, planned: boo
         plans=plans,
         limits=WIDE,
     )
-    found = await execution.execute(query, variables, allow_mutations=False)
+    found = await execution.answer(GraphQLRequest(query, variables), allow_mutations=False)
     assert found.executed, found.body
     content = found.content()
     return {**found.body, "size": len(content)}
@@ -250,7 +251,7 @@ async def test_long_computation_without_waits_is_timed_out(tmp_path):
             SCHEMA, lambda: Context(Request(store, {"ground": Ground.definition()}, BOUNDLESS), TYPES), limits=limits
         )
         aliases = " ".join(f"a{n}: {LARGE[1:-1]}" for n in range(10))
-        found = await execution.execute(f"{{ {aliases} }}", allow_mutations=False)
+        found = await execution.answer(GraphQLRequest(f"{{ {aliases} }}"), allow_mutations=False)
         assert [error["extensions"]["code"] for error in found.body["errors"]] == ["TIMEOUT"]
 
 

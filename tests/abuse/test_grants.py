@@ -9,6 +9,7 @@ import pytest
 
 from graph.app import create_app
 from graph.hierarchies.locations import Location
+from graph.operation.graphql_request import GraphQLRequest
 from resolvers.session.read_state import ReadState
 from store.api_keys import add_key, new_key
 from store.connect import open_store
@@ -142,7 +143,7 @@ async def test_partly_visible_siblings_are_read_once_for_many_lists(server, monk
     monkeypatch.setattr(ReadState, "nodes", nodes)
     query = '{ location(path: "US/NE") { descendants { nodes { path parent { children { nodes { path } } } } } } }'
     some = caller("read:location/US/NE/Omaha", "read:location/US/NE/Kearney", "read:location/US/NE/Lincoln")
-    answer = await server.planned.execute(query, caller=some, allow_mutations=False)
+    answer = await server.planned.answer(GraphQLRequest(query), caller=some, allow_mutations=False)
     found = json.loads(answer.content())["data"]["location"]["descendants"]["nodes"]
     assert [len(one["parent"]["children"]["nodes"]) for one in found] == [3, 3, 3]
     family = ["#NE#Kearney#", "#NE#Lincoln#", "#NE#Omaha#"]

@@ -9,6 +9,7 @@ from graph.execution.operation import Execution
 from graph.hierarchies.registry import served
 from graph.operation import document_cache
 from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_request import GraphQLRequest
 from graph.schema import build_schema
 from graph.settings import Settings
 
@@ -27,7 +28,7 @@ def run_now():
 async def refusal(query, limits=DEFAULTS):
     """The first error for a query that is refused, None for one that would be run."""
     try:
-        answer = await Execution(SCHEMA, run_now, limits=limits).execute(query, allow_mutations=True)
+        answer = await Execution(SCHEMA, run_now, limits=limits).answer(GraphQLRequest(query), allow_mutations=True)
     except Passed:
         return None
     assert not answer.executed
@@ -177,10 +178,10 @@ async def test_cyclic_unknown_and_long_fragment_chains_are_validation_errors(que
 async def test_a_cached_document_is_not_measured_again(monkeypatch):
     execution = Execution(SCHEMA, run_now)
     with pytest.raises(Passed):
-        await execution.execute("{ __typename }", allow_mutations=False)
+        await execution.answer(GraphQLRequest("{ __typename }"), allow_mutations=False)
     monkeypatch.setattr(DocumentLimits, "parse", None)
     with pytest.raises(Passed):
-        await execution.execute("{ __typename }", allow_mutations=False)
+        await execution.answer(GraphQLRequest("{ __typename }"), allow_mutations=False)
 
 
 async def test_without_introspection_no_field_returns_the_schema():

@@ -41,8 +41,10 @@ async def test_long_variables_are_not_kept_in_plans_or_caches():
             SCHEMA, lambda: Context(Request(store, {"ground": GROUND}), TYPES), plans=plans, cache=cache
         )
         for number in range(5):
-            await execution.execute(QUERY, {"path": f"a/{number}", "x": "y" * SIZE}, allow_mutations=False)
-            await execution.execute(QUERY, {"path": f"{number}" * SIZE}, allow_mutations=False)
+            await execution.answer(
+                GraphQLRequest(QUERY, {"path": f"a/{number}", "x": "y" * SIZE}), allow_mutations=False
+            )
+            await execution.answer(GraphQLRequest(QUERY, {"path": f"{number}" * SIZE}), allow_mutations=False)
         assert execution.compiled == 10
         assert 0 < len(str(list(execution._documents.get(QUERY).plans._entries))) < SIZE
         assert 0 < len(str(list(cache._entries._entries))) < SIZE
@@ -63,7 +65,7 @@ async def test_plans_of_many_documents_with_many_values_each_are_bounded_togethe
         rest = "#" * 9_000
         queries = [f'query({declared}) {{ a{n}: area(path: "a") {{ {included} id }} }} {rest}' for n in range(5)]
         for query, values in product(queries, product((True, False), repeat=4)):
-            await execution.execute(query, dict(zip(names, values, strict=True)), allow_mutations=False)
+            await execution.answer(GraphQLRequest(query, dict(zip(names, values, strict=True))), allow_mutations=False)
         left = [len(query) * len(execution._documents.get(query).plans) for query in queries]
         assert 0 < sum(left) <= MAX_SEVERAL_CHARACTERS
 
@@ -97,13 +99,13 @@ async def test_long_cursors_are_not_kept_in_caches_of_lists():
         await plant(store, "a", "a/b")
         kept = PageCache(10_000_000)
         execution = Execution(SCHEMA, lambda: Context(Request(store, {"ground": GROUND}, page_cache=kept), TYPES))
-        found = await execution.execute('{ area(path: "a") { id } }', allow_mutations=False)
+        found = await execution.answer(GraphQLRequest('{ area(path: "a") { id } }'), allow_mutations=False)
         children = 'query($after: String) { area(path: "a") { children(after: $after) { nodes { id } } } }'
         roots = "query($after: String) { grounds(after: $after) { nodes { id } } }"
         lists = [(children, CursorKind.CHILDREN, found.body["data"]["area"]["id"]), (roots, CursorKind.ROOTS, "ground")]
         for (query, order, owner), length in product(lists, (0, SIZE)):
             after = encode_cursor(order, owner, "A" + "x" * length)
-            found = await execution.execute(query, {"after": after}, allow_mutations=False)
+            found = await execution.answer(GraphQLRequest(query, {"after": after}), allow_mutations=False)
             assert ("errors" in found.body) == (length > 0), found.body
         assert 0 < len(str(list(kept._entries))) < SIZE
 
@@ -173,7 +175,7 @@ def execution(crowd: Crowd, *, planned: bool = True, seconds: float = 60.0) -> E
 
 async def ask(execution: Execution, query: str) -> OperationResponse:
     ids = [f"ground:{derived_id('ground', ('a', str(number)))}" for number in range(NODES)]
-    return await execution.execute(query, {"ids": ids}, allow_mutations=False)
+    return await execution.answer(GraphQLRequest(query, {"ids": ids}), allow_mutations=False)
 
 
 def codes(answer: OperationResponse) -> set[str]:

@@ -17,6 +17,7 @@ from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.model.keys import node_key
@@ -30,8 +31,8 @@ PATH = '{ area(path: "a") { id } }'
 BY_ID = '{ area(id: "%s") { key children { nodes { key } } } }'  # the node is read after its id
 
 
-class Watched(Context):
-    """A context that tells when it was stopped."""
+class Watched(Request):
+    """A request that tells when it was stopped."""
 
     stopped = 0
 
@@ -48,17 +49,17 @@ async def slow_engine(engine) -> AsyncIterator[SimpleNamespace]:
         async with open_store(address) as store:
             await store.create()
             await plant(store, "a", "a/b")
-            answer = await execution(store).execute(PATH, allow_mutations=False)
+            answer = await execution(store).answer(GraphQLRequest(PATH), allow_mutations=False)
             node_id = orjson.loads(answer.content())["data"]["area"]["id"]
             yield SimpleNamespace(proxy=proxy, address=address, store=store, query=BY_ID % node_id)
 
 
 def execution(store, *, seconds=10.0, planned=True, requests=None) -> Execution:
     def context() -> Context:
-        request = Request(store, {"ground": GROUND})
+        request = Watched(store, {"ground": GROUND})
         if requests is not None:
             requests.append(request)
-        return Watched(request, TYPES)
+        return Context(request, TYPES)
 
     plans = PlanCache(core_schema(SCHEMA), TYPES, keep=10) if planned else None
     return Execution(SCHEMA, context, plans=plans, limits=DocumentLimits(request_seconds=seconds))
@@ -72,7 +73,7 @@ async def test_a_timeout_cancels_the_reads(engine, monkeypatch, planned):
         slow.proxy.calls.clear()
         requests = []
         execution_ = execution(slow.store, seconds=0.2, planned=planned, requests=requests)
-        asked = asyncio.create_task(execution_.execute(slow.query, allow_mutations=False))
+        asked = asyncio.create_task(execution_.answer(GraphQLRequest(slow.query), allow_mutations=False))
         await held.arrived()
         await limits.run_out()
         answer = await asked
@@ -89,7 +90,7 @@ async def test_a_timeout_cancels_the_reads(engine, monkeypatch, planned):
         (request,) = requests
         with pytest.raises(asyncio.CancelledError):
             await request.state.node(node_key("ground", ("a",)))
-        again = await execution(slow.store, planned=planned).execute(slow.query, allow_mutations=False)
+        again = await execution(slow.store, planned=planned).answer(GraphQLRequest(slow.query), allow_mutations=False)
         assert "errors" not in again.body
 
 

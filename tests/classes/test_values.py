@@ -9,6 +9,7 @@ import pytest
 
 from graph.hierarchies import computed
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from store.checking.check import Check
 from store.engine.usage import ReadUsage
 from store.model.items import Put
@@ -173,7 +174,7 @@ BROKEN = [
 
 async def refusal(server, mutation, **variables):
     """The sentence of the only error of a mutation, which may be one of its variables."""
-    answer = await server.planned.execute(mutation, variables, caller=ALL, allow_mutations=True)
+    answer = await server.planned.answer(GraphQLRequest(mutation, variables), caller=ALL, allow_mutations=True)
     (error,) = answer.body["errors"]
     assert error["extensions"]["code"] == "BAD_USER_INPUT"
     return error["message"]

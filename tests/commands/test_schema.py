@@ -9,11 +9,10 @@ import typer
 from typer.testing import CliRunner
 
 from commands.schema import schema
-from graph.federation_exposure import exposed
 from graph.hierarchies.registry import served
 from graph.schema import build_schema
 from graph.schema_changes import schema_changes
-from graph.settings import Settings
+from graph.settings import Settings, exposed
 from store.errors import BadInput
 from tests.conftest import CLADE
 

@@ -7,8 +7,8 @@ import pytest
 from graphql import parse, print_ast
 
 from graph.federation.subgraph_sdl import subgraph_sdl
-from graph.federation_exposure import EXPOSABLE
 from graph.schema import build_schema
+from graph.settings import EXPOSABLE
 from tests.classes.shops import Place
 from tests.federation.conftest import HERE, needs_npm
 

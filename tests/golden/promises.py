@@ -17,13 +17,12 @@ import clade
 from commands.main import app_of
 from graph.error_codes import ERROR_CODES
 from graph.federation.subgraph_sdl import subgraph_sdl
-from graph.federation_exposure import exposed
 from graph.hierarchies.computed import NodeValues
 from graph.hierarchies.registry import served
 from graph.schema import build_schema
 from graph.schema_changes import schema_changes
 from graph.server import metrics
-from graph.settings import Settings
+from graph.settings import Settings, exposed
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent

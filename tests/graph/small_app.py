@@ -75,26 +75,32 @@ class Mutation:
         return 1
 
 
+class Reads:
+    """The part of a request that an execution calls: there is nothing that reads, or is hidden from anybody."""
+
+    def act_for(self, caller: Caller) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def trace_reads(self) -> None: ...
+
+    @property
+    def state(self) -> Self:
+        return self
+
+    async def are_moves_unchanged(self) -> bool:
+        return True
+
+
 class Context:
     def __init__(self) -> None:
+        self.request = Reads()
         self.budget = Budget()
         self.errors_left_out: Counter[str] = Counter()
         self.unfinished: WeakSet[object] = WeakSet()
 
-    def act_for(self, caller: Caller) -> None:
-        """There is nothing that is hidden from anybody."""
-
-    def stop(self) -> None:
-        """There is nothing that reads."""
-
     def snapshot_if_torn(self) -> None:
         """There is nothing that anybody writes."""
-
-    async def is_steady(self) -> bool:
-        return True
-
-    def trace_reads(self) -> None:
-        """There is nothing that reads."""
 
     def calls_report(self) -> dict[str, object]:
         calls = [

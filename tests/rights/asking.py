@@ -12,6 +12,7 @@ from graph.hierarchies.node import Node
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.caller import Caller, InvalidCredential
 from resolvers.access.grants import Grants
 from resolvers.session.budget import BudgetLimits
@@ -52,7 +53,7 @@ class Server:
     async def ask(self, who: Caller, query: str, **variables: Any) -> dict[str, Any]:
         """The whole answer, `data` and `errors`, of a query; both ways must give the same."""
         answers = [
-            whole(await one.execute(query, variables, caller=who, allow_mutations=False))
+            whole(await one.answer(GraphQLRequest(query, variables), caller=who, allow_mutations=False))
             for one in (self.planned, self.plain)
         ]
         assert answers[0] == answers[1], "a plan answers otherwise than Strawberry's resolvers do"
@@ -64,7 +65,7 @@ class Server:
         return answer["data"]
 
     async def write(self, who: Caller, mutation: str, **variables: Any) -> dict[str, Any]:
-        return whole(await self.planned.execute(mutation, variables, caller=who, allow_mutations=True))
+        return whole(await self.planned.answer(GraphQLRequest(mutation, variables), caller=who, allow_mutations=True))
 
     async def refusal(self, who: Caller, mutation: str, **variables: Any) -> tuple[str, str]:
         """The code and the sentence of a mutation's only error."""

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.caller import Caller
 from resolvers.access.grants import Grants, Visibility
 from store.connect import open_store
@@ -116,8 +117,8 @@ async def ask_all(store: Store, seed: int, size: int, granted: int, asked: list[
     everybody = Caller("sub:all", "all", Grants.parse(["read:ground"]), Grants.parse([]))
     seen = 0
     for text, variables in [*texts_for(model), *written(model, asked)]:
-        await server.planned.execute(
-            text, variables, caller=everybody, allow_mutations=False
+        await server.planned.answer(
+            GraphQLRequest(text, variables), caller=everybody, allow_mutations=False
         )  # and what it read is kept
         answer = await server.ask(who, text, **variables)
         check(grants, model, answer, f"{text} {json.dumps(variables)}")

@@ -16,6 +16,7 @@ from graph.execution.operation import Execution
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from graph.schema import build_schema
 from resolvers.search import finder
 from resolvers.session.budget import BudgetLimits
@@ -89,7 +90,7 @@ class Asker:
         """The whole answer, and what it took."""
         request = Request(self._store, {"location": LOCATION}, self._budget, page_cache=self._cache)
         execution = Execution(SCHEMA, lambda: Context(request, TYPES), plans=self._plans if planned else None)
-        answer = await execution.execute(query, variables, caller=who, allow_mutations=False)
+        answer = await execution.answer(GraphQLRequest(query, variables), caller=who, allow_mutations=False)
         assert answer.executed, answer.body
         errors, reads = answer.body.get("errors"), request.reads
         cost = (reads.requests, request.scheduler.rounds)

@@ -13,6 +13,7 @@ from graph.hierarchies.node import Node
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
@@ -98,7 +99,7 @@ class Client:
         witness = ReadRecorder(self._store)
         request = Request(witness, self._definitions, self._budget, page_cache=self._page_caches[plans is None])
         execution = Execution(self._schema, lambda: Context(request, self._types), plans=plans, limits=self._limits)
-        answer = await execution.execute(query, variables, allow_mutations=False, report_reads=True)
+        answer = await execution.answer(GraphQLRequest(query, variables), allow_mutations=False, report_reads=True)
         assert answer.executed, answer.body
         reads = answer.body["extensions"]["reads"]
         data = orjson.loads(answer.content())["data"]

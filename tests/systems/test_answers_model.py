@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from graph.execution.operation import Execution
 from graph.operation.context import Context
+from graph.operation.graphql_request import GraphQLRequest
 from graph.schema import build_schema
 from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.page_cache import PageCache
@@ -302,7 +303,7 @@ async def ask(
     request = Request(witness, DEFINITIONS, BOUNDLESS, page_cache=page_cache)
     text = GraphText(fields)
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), limits=WIDE)
-    answer = await execution.execute(text.text, text.variables, allow_mutations=False)
+    answer = await execution.answer(GraphQLRequest(text.text, text.variables), allow_mutations=False)
     assert answer.executed, (answer.body, text.text)
     errors = {(tuple(error["path"]), error["extensions"]["code"]) for error in answer.body.get("errors", ())}
     return answer.body["data"], errors, witness

@@ -15,6 +15,7 @@ from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.grants import Grants
 from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.request import Request
@@ -78,7 +79,7 @@ def some_tops(model: Model, random: Random) -> list[Path]:
 async def ask(store: Store, query: str, variables: dict[str, Any], grants: Grants, plans: PlanCache | None) -> Any:
     request = Request(store, DEFINITIONS, BOUNDLESS, grants=grants)
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=plans, limits=WIDE)
-    return wire(await execution.execute(query, variables, allow_mutations=False))
+    return wire(await execution.answer(GraphQLRequest(query, variables), allow_mutations=False))
 
 
 async def check(url: str, tree: tuple[int, int, bool, bool], seed: int, asked: list[tuple[int, int]]) -> None:

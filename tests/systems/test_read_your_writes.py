@@ -13,6 +13,7 @@ from graph.execution.response_cache import ResponseCache
 from graph.hierarchies.categories import CategoryNode
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from resolvers.past.history import find_deleted, read_history, read_revision
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.session.page_cache import PageCache
@@ -60,7 +61,7 @@ class Server:
 
     async def told(self, query: str, **variables: Any) -> tuple[Any, dict[str, Any]]:
         """The data of an answer without errors, and what it has read."""
-        answer = await self._execution.execute(query, variables, allow_mutations=True, report_reads=True)
+        answer = await self._execution.answer(GraphQLRequest(query, variables), allow_mutations=True, report_reads=True)
         assert "errors" not in answer.body, answer.body["errors"]
         body = orjson.loads(answer.content())
         return body["data"], body["extensions"]["reads"]

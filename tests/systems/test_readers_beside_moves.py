@@ -18,6 +18,7 @@ from graph.execution.operation import Execution
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from graph.schema import build_schema
 from resolvers.access.grants import Grants
 from resolvers.session.request import Request
@@ -54,7 +55,7 @@ async def ask(store: Store, fields: list[Field], plans: PlanCache | None) -> tup
     text = GraphText(fields)
     request = Request(store, DEFINITIONS, BOUNDLESS)
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=plans, limits=WIDE)
-    answer = await execution.execute(text.text, text.variables, allow_mutations=False)
+    answer = await execution.answer(GraphQLRequest(text.text, text.variables), allow_mutations=False)
     body = wire(answer)
     return body["data"], {(tuple(error["path"]), error["extensions"]["code"]) for error in body.get("errors", ())}
 
@@ -154,7 +155,7 @@ async def test_a_move_is_told_to_those_who_may_read_both_ends(store, tops, is_se
     grants = None if tops is None else Grants.of([("ground", parse_path(top)) for top in tops], [])
     request = Request(store, DEFINITIONS, grants=grants)
     execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES))
-    answer = await execution.execute(MOVES, {"id": MOVE}, allow_mutations=False)
+    answer = await execution.answer(GraphQLRequest(MOVES, {"id": MOVE}), allow_mutations=False)
     told = {
         "id": MOVE, "hierarchy": "GROUND", "from": "A/x", "to": "B/x", "state": "COPYING", "reason": None, "nodes": 1,
         "written": 1, "startedAt": AT, "endedAt": None,
@@ -188,7 +189,7 @@ async def test_the_state_of_a_move_is_of_the_same_side_as_what_is_beside_it(engi
             execution = Execution(SCHEMA, partial(asked_of, flipping), limits=WIDE)
             variables = {"id": MOVE} if "$id" in field else {}
             text = query if variables else query.removeprefix("query($id: ID!) ")
-            data = (await execution.execute(text, variables, allow_mutations=False)).body["data"]
+            data = (await execution.answer(GraphQLRequest(text, variables), allow_mutations=False)).body["data"]
             (move,) = data["move"] if isinstance(data["move"], list) else [data["move"]]
             seen.add((move["state"], data["node"]["path"]))
             if not flipping.has_flipped:
@@ -221,7 +222,7 @@ async def test_the_counts_of_listed_roots_are_of_the_same_side_as_what_is_beside
             flipping: Any = kind(store, moving, reads)
             flipping.before = await store.nodes(siblings("ground"), ReadUsage())
             execution = Execution(SCHEMA, partial(asked_of, flipping), limits=WIDE)
-            data = (await execution.execute(query, {}, allow_mutations=False)).body["data"]
+            data = (await execution.answer(GraphQLRequest(query, {}), allow_mutations=False)).body["data"]
             counts = [node["childCount"] for node in data["roots"]["nodes"]]
             seen.add((*counts, data["node"]["path"]))
             if not flipping.has_flipped:
@@ -235,7 +236,7 @@ async def test_a_move_of_a_hierarchy_that_is_not_served_is_none(store):
     definitions = {Location.name: Location.definition()}
     execution = Execution(schema, lambda: Context(Request(store, definitions), types))
     query = "query($id: ID!) { move(id: $id) { id hierarchy } }"
-    answer = await execution.execute(query, {"id": MOVE}, allow_mutations=False)
+    answer = await execution.answer(GraphQLRequest(query, {"id": MOVE}), allow_mutations=False)
     assert answer.body == {"data": {"move": None}}
 
 
@@ -244,9 +245,11 @@ async def test_moves_come_as_a_window_says(store):
     execution = Execution(SCHEMA, lambda: Context(Request(store, DEFINITIONS), SCHEMA_TYPES))
     for arguments, expected in (("", 1), (", first: null", 1), (", first: 1", 1), (", first: 0", 0)):
         query = f"{{ moves(hierarchy: GROUND{arguments}) {{ id }} }}"
-        answer = await execution.execute(query, {}, allow_mutations=False)
+        answer = await execution.answer(GraphQLRequest(query, {}), allow_mutations=False)
         assert len(answer.body["data"]["moves"]) == expected
-    answer = await execution.execute("{ moves(hierarchy: GROUND, first: -1) { id } }", {}, allow_mutations=False)
+    answer = await execution.answer(
+        GraphQLRequest("{ moves(hierarchy: GROUND, first: -1) { id } }", {}), allow_mutations=False
+    )
     assert [error["extensions"]["code"] for error in answer.body["errors"]] == ["BAD_USER_INPUT"]
 
 

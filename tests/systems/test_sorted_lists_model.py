@@ -17,6 +17,7 @@ from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from graph.schema import build_schema
 from resolvers.access.grants import Visibility
 from resolvers.session.page_cache import PageCache
@@ -109,7 +110,7 @@ class Asked:
         grants = self.model.grants if isinstance(self.model, GrantedModel) else None
         request = Request(self._store, DEFINITIONS, BOUNDLESS, grants=grants, page_cache=self._cache)
         execution = Execution(SCHEMA, lambda: Context(request, TYPES), plans=plans, limits=WIDE)
-        body = wire(await execution.execute(head + query, variables, allow_mutations=False))
+        body = wire(await execution.answer(GraphQLRequest(head + query, variables), allow_mutations=False))
         data = body["data"]
         found = data["it"] if self.owner is None else data["thing"]["it"]
         return [error["extensions"]["code"] for error in body["errors"]] if "errors" in body else found

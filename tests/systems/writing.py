@@ -10,6 +10,7 @@ from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from graph.schema import build_schema
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
@@ -39,14 +40,14 @@ class Clients:
 
     async def ask(self, query: str, **variables: Any) -> dict[str, Any]:
         """The data of an answer without errors."""
-        answer = await self._execution.execute(query, variables, allow_mutations=True)
+        answer = await self._execution.answer(GraphQLRequest(query, variables), allow_mutations=True)
         assert "errors" not in answer.body, answer.body["errors"]
         data: dict[str, Any] = json.loads(answer.content())["data"]
         return data
 
     async def refusal(self, query: str, **variables: Any) -> tuple[str, str]:
         """The code and the sentence of an answer's only error."""
-        answer = await self._execution.execute(query, variables, allow_mutations=True)
+        answer = await self._execution.answer(GraphQLRequest(query, variables), allow_mutations=True)
         (error,) = answer.body["errors"]
         return error["extensions"]["code"], error["message"]
 

@@ -11,6 +11,7 @@ from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from resolvers.session.request import Request
 from store.background_moves.timing import MoveTiming
 from store.edits.delete import Delete, Policy
@@ -43,7 +44,7 @@ async def read(store: Store, plans: PlanCache | None) -> dict[str, Any] | None:
         plans=plans,
         limits=DocumentLimits(request_seconds=REQUEST),
     )
-    answer = await execution.execute(QUERY, allow_mutations=False)
+    answer = await execution.answer(GraphQLRequest(QUERY), allow_mutations=False)
     return None if "errors" in answer.body else orjson.loads(answer.content())["data"]
 
 

@@ -25,6 +25,7 @@ from graph.execution.response_cache import ResponseCache
 from graph.operation import document_cache
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from graph.operation.lookahead import SelectedFields
 from graph.schema import build_schema
 from resolvers.session.budget import BudgetLimits
@@ -85,8 +86,8 @@ def wire(answer: OperationResponse) -> dict[str, Any]:
 
 async def compare(planning: Execution, plain: Execution, text: str, variables: dict[str, Any] | None = None) -> Any:
     """Both answers of an operation are the same, to the order of the fields; what it is."""
-    one = await planning.execute(text, variables, allow_mutations=False)
-    other = await plain.execute(text, variables, allow_mutations=False)
+    one = await planning.answer(GraphQLRequest(text, variables), allow_mutations=False)
+    other = await plain.answer(GraphQLRequest(text, variables), allow_mutations=False)
     assert one.executed == other.executed
     assert wire(one) == wire(other), (text, variables)
     assert list(_keys(wire(one).get("data"))) == list(_keys(wire(other).get("data"))), text
@@ -431,5 +432,5 @@ async def test_cached_pages_keep_no_plan_alive(planted, monkeypatch):
     )
     for number in range(30):
         query = f'{{ area(path: "a") {{ a{number}: children {{ nodes {{ b{number}: key }} }} }} }}'
-        await execution.execute(query, allow_mutations=False)
+        await execution.answer(GraphQLRequest(query), allow_mutations=False)
     assert plans_alive() <= before + 3 + 1

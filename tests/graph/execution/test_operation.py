@@ -9,6 +9,7 @@ from graph.errors import format_error, format_errors
 from graph.execution.operation import Execution, MutationNotAllowed
 from graph.operation import document_cache
 from graph.operation.document_cache import DocumentCache, InvalidDocument
+from graph.operation.graphql_request import GraphQLRequest
 from store.errors import BudgetExceeded
 from tests.graph.small_app import Context, schema
 
@@ -50,8 +51,8 @@ def test_an_invalid_document_is_not_cached():
 async def test_a_request_that_may_only_read_runs_no_mutation():
     execution = Execution(schema, Context)
     with pytest.raises(MutationNotAllowed):
-        await execution.execute("mutation { change }", allow_mutations=False)
-    answer = await execution.execute("mutation { change }", allow_mutations=True)
+        await execution.answer(GraphQLRequest("mutation { change }"), allow_mutations=False)
+    answer = await execution.answer(GraphQLRequest("mutation { change }"), allow_mutations=True)
     assert (answer.body, answer.executed) == ({"data": {"change": 1}}, True)
 
 
@@ -63,9 +64,9 @@ async def test_each_operation_has_a_context_of_its_own():
         return made[-1]
 
     execution = Execution(schema, make_context)
-    await execution.execute("{ hello }", allow_mutations=False)
-    await execution.execute("{ hello }", allow_mutations=False)
-    await execution.execute("{", allow_mutations=False)
+    await execution.answer(GraphQLRequest("{ hello }"), allow_mutations=False)
+    await execution.answer(GraphQLRequest("{ hello }"), allow_mutations=False)
+    await execution.answer(GraphQLRequest("{"), allow_mutations=False)
     assert len(made) == 2
 
 

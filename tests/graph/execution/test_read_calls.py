@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from graph.execution.operation import TRACED
+from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.caller import ANYONE
 from store.engine.protocol import Store
 from tests.model import Ground, Model
@@ -30,7 +31,7 @@ async def server(store: Store) -> Server:
 async def reads_of(server: Server, query: str, who: Any = ANYONE, *, plain: bool = False) -> dict[str, Any]:
     """`extensions.reads` of a query, compiled or interpreted."""
     execution = server.plain if plain else server.planned
-    answer = await execution.execute(query, caller=who, allow_mutations=True, report_reads=TRACED)
+    answer = await execution.answer(GraphQLRequest(query), caller=who, allow_mutations=True, report_reads=TRACED)
     body = orjson.loads(answer.content())
     assert "errors" not in body
     reads: dict[str, Any] = body.get("extensions", {}).get("reads", {})
@@ -96,6 +97,6 @@ async def test_callers_with_grants_get_no_reads(server):
 
 async def test_calls_are_listed_only_on_request(server):
     for asked, has_calls in ((1, False), (TRACED, True), (0, None)):
-        answer = await server.plain.execute(NESTED, allow_mutations=False, report_reads=asked)
+        answer = await server.plain.answer(GraphQLRequest(NESTED), allow_mutations=False, report_reads=asked)
         reads = orjson.loads(answer.content()).get("extensions", {}).get("reads")
         assert (None if reads is None else "calls" in reads) is has_calls

@@ -16,6 +16,7 @@ from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache, etag_of
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
+from graph.operation.graphql_request import GraphQLRequest
 from graph.schema import build_schema
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
@@ -44,7 +45,7 @@ def server(store: Store, settle: float = 0.3, clock: Callable[[], float] = time.
 
 async def ask(execution: Execution, query: str = LIST) -> tuple[Any, dict[str, Any]]:
     """The data of an answer, and what it cost."""
-    answer = await execution.execute(query, allow_mutations=False, report_reads=True)
+    answer = await execution.answer(GraphQLRequest(query), allow_mutations=False, report_reads=True)
     body = orjson.loads(answer.content())
     return body["data"], body["extensions"]["reads"]
 
@@ -92,9 +93,11 @@ async def test_a_hit_reads_nothing_on_sqlite_and_tree_versions_on_dynamodb(store
 async def test_a_hit_on_sqlite_is_the_same_bytes_without_waiting(tmp_path):
     async with two(f"sqlite:///{tmp_path}/clade.db") as (one, _):
         execution = server(one)
-        told = (await execution.execute(LIST, allow_mutations=False)).content()
+        told = (await execution.answer(GraphQLRequest(LIST), allow_mutations=False)).content()
         for report_reads in (False, True):
-            started = EagerCoroutine(execution.execute(LIST, allow_mutations=False, report_reads=report_reads))
+            started = EagerCoroutine(
+                execution.answer(GraphQLRequest(LIST), allow_mutations=False, report_reads=report_reads)
+            )
             assert started.is_done
             content = started.result.content()
             assert (content is started.result.json) is not report_reads

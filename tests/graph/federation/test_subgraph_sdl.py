@@ -16,10 +16,10 @@ from graphql import (
 
 from graph.federation.demand_control import ARGUMENTS, NEAR, SEARCH
 from graph.federation.subgraph_sdl import subgraph_sdl
-from graph.federation_exposure import EXPOSABLE, exposed
 from graph.hierarchies.registry import served
 from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
+from graph.settings import EXPOSABLE, exposed
 from store.errors import BadInput
 from tests.classes.shops import Place
 

@@ -6,6 +6,7 @@ import pytest
 
 from graph.execution.operation import Execution
 from graph.operation.context import Context
+from graph.operation.graphql_request import GraphQLRequest
 from resolvers.past import change_feed
 from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.budget import BudgetLimits
@@ -156,10 +157,10 @@ async def test_revisions_are_spent_from_the_budget_of_nodes(audits):
 
     asked = " ".join(f"r{n}: atRevision(n: {n}) {{ revision }}" for n in range(1, 6))
     text = f'{{ audit(path: "Equipment_1/2026-10") {{ {asked} }} }}'
-    answer = await Execution(SCHEMA, context).execute(text, allow_mutations=False)
+    answer = await Execution(SCHEMA, context).answer(GraphQLRequest(text), allow_mutations=False)
     assert {error["extensions"]["code"] for error in answer.body["errors"]} == {"BUDGET_EXCEEDED"}
     four = text.replace("r5: atRevision(n: 5) { revision }", "")
-    assert "errors" not in (await Execution(SCHEMA, context).execute(four, allow_mutations=False)).body
+    assert "errors" not in (await Execution(SCHEMA, context).answer(GraphQLRequest(four), allow_mutations=False)).body
 
 
 async def test_history_stays_through_moves_and_deletion(audits):

@@ -10,6 +10,7 @@ from graph.hierarchies.attribute import attribute
 from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
+from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.grants import Grants
 from resolvers.search import near as near_module
 from resolvers.session.page_cache import PageCache
@@ -175,7 +176,7 @@ async def ask_with(store: Store, classes: list[type[Node]], query: str, grants: 
     recorder = ReadRecorder(store)
     request = Request(recorder, {cls.name: cls.definition() for cls in classes}, grants=grants)
     execution = Execution(schema, lambda: Context(request, types))
-    answer = await execution.execute(query, variables, allow_mutations=False, report_reads=True)
+    answer = await execution.answer(GraphQLRequest(query, variables), allow_mutations=False, report_reads=True)
     return answer.body
 
 
