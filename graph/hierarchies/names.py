@@ -27,22 +27,28 @@ OWN_TYPES = frozenset(
 )
 """The types that a schema has, or may have, whatever hierarchies are served."""
 
+LATER_TYPES = frozenset("UserError UserErrorCode ListFacet ListFacetValue TreeRelease TreeDifference".split())
+"""The types that schemas will have: a class that has such a name today would have to be renamed then."""
+
 OWN_FIELDS = frozenset("node nodes move moves deletedNode changes hierarchies _entities _service".split())
 """The fields of Query that every schema has."""
 
 TYPE, FIELD = "type", "field of Query"
+LATER = "keeps for later"
 
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
 _OF_LISTS = "Level Connection Edge OrderBy OrderField Condition".split()
 _OF_TITLE = ("", *_OF_LISTS, *"Payload Attributes Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes", "Revision")
+_LATER_OF_TITLE = "By Edit Position Destination Facets FacetField".split()
+_LATER_VERBS = "Create Update Move Delete Edit Copy Merge Release".split()
 
 
 @dataclass(frozen=True)
 class Use:
     """A name that a class makes in the schema, of a type or of a field of Query.
 
-    `made_by` and `way_out` are parts of the sentence that refuses it, or another use of its name.
+    `made_by`, `way_out` and `takes` are parts of the sentence that refuses it, or another use of its name.
     """
 
     kind: str
@@ -50,6 +56,7 @@ class Use:
     source: object
     made_by: str
     way_out: str
+    takes: str = "makes already"
 
 
 def field_of(title: str) -> str:
@@ -86,6 +93,7 @@ def near_field_of(cls: type[Node]) -> str:
 def check_names(classes: Sequence[type[Node]]) -> None:
     """Raise BadInput for a name that GraphQL cannot have, or that two of the classes or Clade itself make."""
     own = [Use(TYPE, name, None, "Clade itself", "") for name in OWN_TYPES]
+    own += [Use(TYPE, name, None, "Clade itself", "", LATER) for name in LATER_TYPES]
     own += [Use(FIELD, name, None, "Clade itself", "") for name in OWN_FIELDS]
     taken = {(use.kind, use.name): use for use in own}
     for cls in classes:
@@ -99,6 +107,11 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
     """The types of a hierarchy, and its fields of Query."""
     classes = (cls, *cls.levels.values())
     rename = f'rename the class, or give {cls.title} {"another" if cls.prefix else "a"} prefix=, as in prefix="My"'
+    title = cls.prefix + cls.title
+    later = [f"{title}{ending}" for ending in _LATER_OF_TITLE]
+    later += [f"{verb}{title}{ending}" for verb in _LATER_VERBS for ending in ("Input", "Payload")]
+    for name in later:
+        yield Use(TYPE, name, cls, _described(cls, cls), rename, LATER)
     for one in classes:
         for ending in _OF_TITLE if one is cls else _OF_LEVEL:
             yield Use(TYPE, f"{cls.prefix}{one.title}{ending}", one, _described(cls, one), rename)
@@ -145,7 +158,7 @@ def _take(cls: type[Node], taken: dict[tuple[str, str], Use], use: Use) -> None:
         raise BadInput(f'{where} "{use.name}", which is not a valid GraphQL name; {use.way_out}.')
     other = taken.setdefault((use.kind, use.name), use)
     if other is not use and (use.source is None or other.source is not use.source):
-        raise BadInput(f"{where} {use.name}, which {other.made_by} makes already; {use.way_out}.")
+        raise BadInput(f"{where} {use.name}, which {other.made_by} {other.takes}; {use.way_out}.")
 
 
 def _check_attributes(cls: type[Node], level: type[Node]) -> None:
@@ -156,6 +169,8 @@ def _check_attributes(cls: type[Node], level: type[Node]) -> None:
         where = f"{location(level)}: the attribute {name} of {_described(cls, level)} makes the field"
         if not _NAME.fullmatch(field):
             raise BadInput(f'{where} "{field}", which is not a valid GraphQL name; rename the attribute.')
+        if field.endswith("InheritedFrom"):
+            raise BadInput(f"{where} {field}; names with this ending are kept for later; rename the attribute.")
         if field in taken:
             raise BadInput(f"{where} {field}, which {taken[field]} has already; rename the attribute.")
         taken[field] = f"the attribute {name}"
