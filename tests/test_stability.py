@@ -67,14 +67,6 @@ def test_options_keep_their_names_defaults_and_positions(function: Any, paramete
     assert str(signature.replace(parameters=bare, return_annotation=signature.empty)) == parameters
 
 
-def test_the_options_of_classes_keep_their_names_and_defaults():
-    options = inspect.signature(clade.Node.__init_subclass__).parameters.values()
-    assert {one.name: one.default for one in options if one.name not in ("under", "rest")} == {
-        "hierarchy": None, "many": "", "prefix": "", "search": None, "search_weight": None, "location": None,
-        "was": None,
-    }  # fmt: skip
-
-
 def test_methods_of_classes_see_the_key_and_the_name():
     assert {name for name in vars(NodeValues) if not name.startswith("_")} == {"key", "name"}
 
