@@ -8,6 +8,8 @@ import httpx
 import pytest
 
 from graph.auth.loopback import has_loopback_host
+from graph.execution.operation import Execution
+from graph.operation.document_cache import CHARACTER_BYTES, KEPT_CHARACTERS
 from graph.server.content_negotiation import JSON, choose, is_json
 from graph.server.graceful_shutdown import GracefulShutdown
 from resolvers.sorting.node_values import folded
@@ -16,7 +18,7 @@ from store.model.languages import lookup
 from store.model.paths import parse_path
 from store.search.folding import fold
 from store.search.lineage import id_hash
-from tests.graph.small_app import SmallStore, small_app
+from tests.graph.small_app import Context, SmallStore, schema, small_app
 
 WIDE = "\U0001f600"  # takes four bytes
 TIMES = 1_200
@@ -63,6 +65,15 @@ async def test_parsed_requests_are_bounded_and_counted() -> None:
                 answer = await client.post("/graphql", content=body, headers={"content-type": JSON})
                 assert answer.status_code == 200
     assert 5_000_000 < usage_of("requests") - before <= 8_000_000
+
+
+async def test_parsed_documents_are_bounded_by_their_length() -> None:
+    gc.collect()
+    execution, before = Execution(schema, Context), usage_of("documents")
+    for number in range(30):
+        await execution.execute(f'{{ hello(name: "{number}{"a" * 20_000}") }}', allow_mutations=False)
+    most = KEPT_CHARACTERS * CHARACTER_BYTES
+    assert most / 2 < usage_of("documents") - before <= most
 
 
 def usage_of(name: str) -> int:

@@ -1,70 +1,72 @@
-"""Look-ahead: relations by type, with the arguments of one request; what is selected of a connection."""
+"""Look-ahead: a query reads the same in every way of writing it, and no more than it selects."""
+
+import uuid
+from collections.abc import AsyncIterator
 
 import pytest
-from graphql import parse
-from graphql.execution.values import VariableValues
 
-from graph.operation.graphql_core import core_schema
-from graph.operation.lookahead import LookAhead, SelectedFields
-from graph.schema import build_schema
-from graph.types.field import resolver_of
-from resolvers.planning.relations import RelationKind
-from store.errors import BadInput
-from tests.model import Ground
+from resolvers.session.page_cache import PageCache
+from store.connect import open_store
+from tests.engines import Engine
+from tests.model import Ground, Model
+from tests.systems.asking import Client
 
-SCHEMA, TYPES = build_schema([Ground])
-CORE = core_schema(SCHEMA)
+NODES = {("r",): "AREA", ("r", "a"): "AREA", ("r", "b"): "AREA", ("r", "a", "p"): "PLOT", ("r", "b", "p"): "PLOT"}
+NODES |= {("q",): "AREA", ("q", "x"): "RIVER"}
 
 
-def look_ahead(query, **variables):
-    """The look-ahead of a query, and what it selects of the nodes of its first root field."""
-    document = parse(query)
-    coerced = VariableValues({}, variables)
-    fields = SelectedFields(CORE, TYPES, document.definitions, document.definitions[0], coerced)
-    found = LookAhead(fields, coerced)
-    return found, found.selection(fields.position(next(iter(fields.at_root().values()))))
+@pytest.fixture
+async def client(engine: Engine) -> AsyncIterator[Client]:
+    """A client whose server has read the version of the tree, and caches nothing else."""
+    async with open_store(engine.address(f"clade-{uuid.uuid4().hex}")) as store:
+        await store.create()
+        await Model("ground", NODES).plant(store)
+        asked = Client(store, Ground, page_cache=lambda: PageCache(0))
+        await asked.ask('{ area(path: "r") { path } }')
+        yield asked
 
 
-def test_relations_differ_by_level_and_merge_fragments():
-    _, selection = look_ahead(
-        '{ ground(path: "a") { ...more ... on Area { children(first: 2) { nodes { parent { id } } } } } }'
-        "fragment more on Ground { key ... on Area { children(first: 2) { totalCount } } descendants { totalCount } }"
+@pytest.mark.parametrize(
+    ("query", "requests"),
+    [
+        ('{ area(path: "r") { children { nodes { children { nodes { path } } } } } }', 2),
+        ('{ area(path: "r") { children { edges { node { children { edges { node { path } } } } } } } }', 2),
+        ('{ ground(path: "r") { ... on Area { children { nodes { ... on Area { children { nodes { key } } } } } } } '
+         "}", 2),
+        ('{ area(path: "r") { ...A } } fragment A on Ground { children { nodes { ...B } } } '
+         "fragment B on Area { children { nodes { path } } }", 2),
+        ('{ ground(path: "r") { ... on Plot { children { nodes { path } } } } }', 1),
+        ('{ area(path: "r/a") { children { totalCount } } }', 1),
+        ('{ area(path: "r") { descendants(where: {path: {gte: "r/b"}}, first: 1) { nodes { path } } } }', 2),
+        ('{ area(path: "r") { descendants(where: {path: {gte: "r/b"}}, first: 1) { totalCount nodes { path } } } }', 3),
+    ],
+)  # fmt: skip
+async def test_everything_that_is_selected_and_nothing_else_is_read_in_one_round(client, query, requests):
+    reply = await client.ask(query)
+    assert not reply.errors
+    assert reply.requests == requests
+    assert reply.rounds == (2 if requests == 3 else 1)
+
+
+async def test_below_a_field_of_one_level_a_plan_reads_fragments_on_that_level_ahead(client):
+    query = '{ area(path: "r/a") { ... on Area { children { nodes { path } } } } }'
+    reply = await client.ask_once(query, {}, client.plans)
+    assert (reply.requests, reply.rounds) == (2, 1)
+
+
+async def test_an_invalid_argument_is_an_error_of_each_field_that_has_it_and_of_no_other(client):
+    reply = await client.ask(
+        'query($n: Int = -1) { area(path: "r") { a: children(first: $n) { totalCount } b: children { nodes { '
+        "... on Area { c: children(first: $n) { nodes { path } } d: children { nodes { path } } } } } } }"
     )
-    children, descendants = selection.on("ground", "AREA")
-    assert (children.kind, children.window.first) == (RelationKind.CHILDREN, 2)
-    assert (children.nodes, children.total) == (True, True)
-    assert (descendants.kind, descendants.nodes, descendants.total) == (RelationKind.DESCENDANTS, False, True)
-    assert [relation.kind for relation in selection.on("ground", "PLOT")] == [RelationKind.DESCENDANTS]
-    assert [relation.kind for relation in children.selection.on("ground", "PLOT")] == [RelationKind.PARENT]
+    assert [error["path"] for error in reply.errors] == [
+        ["area", "a"],
+        *[["area", "b", "nodes", n, "c"] for n in (0, 1)],
+    ]
+    assert {error["message"].partition(" is ")[0] for error in reply.errors} == {"first"}
+    assert reply.data["area"]["b"]["nodes"] == [{"c": None, "d": {"nodes": [{"path": f"r/{key}/p"}]}} for key in "ab"]
 
 
-def test_a_relation_is_the_same_object_wherever_it_is_selected():
-    _, selection = look_ahead('{ ground(path: "a") { children { nodes { id } } } }')
-    assert selection.on("ground", "AREA") is selection.on("ground", "AREA")
-
-
-def test_a_level_that_is_unknown_or_expected_otherwise_selects_nothing_of_its_own():
-    _, selection = look_ahead('{ ground(path: "a") { ... on Area { children { nodes { id } } } } }')
-    assert selection.on("ground", "RIVER") == ()
-    assert selection.expecting("AREA").on("ground", "PLOT") == selection.on("ground", "AREA")
-
-
-@pytest.mark.parametrize(("first", "count"), [(1, 1), (-1, 0)])
-def test_invalid_arguments_leave_the_relation_out_and_are_an_error_of_its_own_field(first, count):
-    found, selection = look_ahead(
-        'query($n: Int) { ground(path: "a") { children(first: $n) { totalCount } } }', n=first
-    )
-    assert len(selection.on("ground", "AREA")) == count
-    (field,) = selection._position.relations("ground", "AREA")
-    if count:
-        assert found.relation(field).window.first == first
-    else:
-        for _ in range(2):
-            with pytest.raises(BadInput, match="first is -1"):
-                found.relation(field)
-
-
-def test_every_field_of_a_node_but_its_revisions_has_a_registered_resolver():
-    for name in TYPES.values():
-        fields = CORE.get_type(name).fields
-        assert {field for field, one in fields.items() if resolver_of(one) is None} == {"history", "atRevision"}
+async def test_a_node_of_a_level_that_no_class_defines_is_bad_data(client):
+    reply = await client.ask('{ ground(path: "q") { children { nodes { path children { totalCount } } } } }')
+    assert [error["extensions"]["code"] for error in reply.errors] == ["BAD_DATA"]

@@ -1,8 +1,8 @@
-"""Tree version cache: a proof only for a settled version, for a minute, and none while a move runs."""
+"""Tree version cache: which version is the latest, for how long it is fresh, and that moves leave it unproven."""
 
 import pytest
 
-from resolvers.session.tree_version_cache import PROOF_SECONDS, TreeVersionCache
+from resolvers.session.tree_version_cache import TreeVersionCache
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.keys import Key
 
@@ -24,31 +24,6 @@ def clock() -> Clock:
 
 def version(number: int, *moves: ActiveMoveRef) -> TreeVersion:
     return TreeVersion(TREE, number, moves=moves)
-
-
-def test_a_version_proves_what_was_read_a_settle_time_after_it_was_first_seen(clock):
-    versions = TreeVersionCache(2.0, clock=clock)
-    assert versions.proof(version(7), clock.now) is None
-    versions.see(version(7), clock.now)
-    assert versions.proof(version(7), 101.9) is None
-    proof = versions.proof(version(7), 102.0)
-    assert proof is not None
-    versions.see(version(7), 103.0)
-    assert versions.proof(version(7), 104.0) is proof is versions.last_proof(TREE)
-    assert versions.proof(version(6), 104.0) is None
-    clock.now = 105.0
-    versions.see(version(8), 105.0)
-    assert versions.proof(version(7), 110.0) is None
-    assert versions.proof(version(8), 106.9) is None
-    assert versions.proof(version(8), 107.0) not in (None, proof)
-
-
-def test_a_proof_is_renewed_after_a_minute(clock):
-    versions = TreeVersionCache(2.0, clock=clock)
-    versions.see(version(7), clock.now)
-    proof = versions.proof(version(7), 102.0)
-    assert versions.proof(version(7), 100.0 + PROOF_SECONDS - 0.1) is proof
-    assert versions.proof(version(7), 100.0 + PROOF_SECONDS) not in (None, proof)
 
 
 def test_nothing_is_proven_while_a_move_runs(clock):

@@ -1,17 +1,26 @@
-"""DynamoDB JSON: every item is decoded as it was encoded, and no expression contains a value."""
+"""DynamoDB JSON: every item and node is decoded as it was encoded, and no expression contains a value."""
 
 import json
+from random import Random
+from typing import Any, cast
 
+import msgspec
+import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from store.dynamodb.codec import condition, counted, decode, encode, key_condition, may_be_key, parse_answer
-from store.errors import BadInput
+from store.dynamodb.node_codec import NodeAnswer, NodeParser
+from store.engine.record_cache import RecordCache
+from store.errors import BadInput, Damaged
 from store.model.attributes import Value
 from store.model.items import ABSENT, MAX_ITEM_BYTES, UNCONDITIONAL, Item, canonical_item, checked_item_size, size_of
 from store.model.keys import Index
 from store.model.ranges import KeyRange, below, subtree
+from store.model.records import Record
+from tests.selection import examples
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False).filter(
@@ -43,33 +52,17 @@ def types_in(value: Value) -> object:
 
 
 @given(items)
-def test_a_settled_item_comes_back_as_it_was(item: Item) -> None:
+def test_a_canonical_item_has_all_values_but_none_and_comes_back_as_it_was(item: Item) -> None:
     kept = canonical_item(item)
+    assert kept == canonical_item(kept) == {name: value for name, value in item.items() if value is not None}
     assert sent_and_answered(kept) == kept
     assert types_in(sent_and_answered(kept)) == types_in(kept)  # type: ignore[arg-type]
 
 
-@given(items)
-def test_settling_changes_no_value_but_leaves_out_none(item: Item) -> None:
-    assert canonical_item(item) == {name: value for name, value in item.items() if value is not None}
-    assert canonical_item(canonical_item(item)) == canonical_item(item)
-
-
-@given(items)
-def test_no_whole_number_of_64_bits_is_settled_as_a_float(item: Item) -> None:
-    def floats(value: Value) -> list[float]:
-        match value:
-            case float():
-                return [value]
-            case list():
-                return [found for one in value for found in floats(one)]
-            case dict():
-                return [found for one in value.values() for found in floats(one)]
-            case _:
-                return []
-
-    for number in floats(canonical_item(item)):  # type: ignore[arg-type]
-        assert not number.is_integer() or abs(number) >= 2**63
+@given(numbers)
+def test_a_whole_number_of_64_bits_is_stored_as_one(number: float) -> None:
+    kept = canonical_item({"a": [number]})["a"][0]  # type: ignore[index]
+    assert isinstance(kept, int) == (float(number).is_integer() and -(2**63) <= number < 2**63)
 
 
 @pytest.mark.parametrize(
@@ -192,3 +185,88 @@ def test_the_ends_of_subtrees_are_no_keys_and_those_of_pages_may_be() -> None:
     assert may_be_key("#NE#")
     assert may_be_key("!")
     assert may_be_key("STATE#a0")
+
+
+# -- nodes, from the bytes of a response -------------------------------------------------------------------------------
+
+short_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+names = st.sampled_from(["population", "own0", "Nodes", "größe", "S"]) | st.text("aö_", min_size=1, max_size=3)
+counts = st.dictionaries(st.sampled_from(["CITY", "STATE"]), st.integers(0, 10**6), max_size=2)
+records = st.builds(
+    Record,
+    pk=st.just("location#US"), sk=st.just("#") | short_texts.map(lambda text: f"#{text}#"), rank=short_texts,
+    id=short_texts, level=short_texts, name=short_texts, updated_at=short_texts,
+    above=st.lists(short_texts, max_size=3), kids=counts, below=counts, revision=st.integers(1, 10**6),
+    changed_by=st.none() | short_texts, attributes=st.dictionaries(names, values, max_size=4),
+)  # fmt: skip
+PARSERS = [NodeParser(RecordCache(keep_bytes)) for keep_bytes in (0, 20_000, 10_000_000)]
+NODE = Record(
+    pk="location#US", sk="#a#", rank="CITY#a#", id="location:a", level="CITY", name="a", above=["COUNTRY"],
+    kids={}, below={}, revision=1, updated_at="2026-11-20T21:00:00Z", attributes={},
+)  # fmt: skip
+
+
+def response(*items: Item, **more: object) -> bytes:
+    """A response's body, as DynamoDB writes it."""
+    return orjson.dumps({"Items": [encode(canonical_item(item)) for item in items], "Count": len(items), **more})
+
+
+def shuffled(value: Any, random: Random) -> Any:
+    """The same JSON with the members of its objects in another order."""
+    if isinstance(value, list):
+        return [shuffled(one, random) for one in value]
+    if isinstance(value, dict):
+        return {name: shuffled(value[name], random) for name in random.sample(list(value), len(value))}
+    return value
+
+
+@settings(max_examples=examples(20, 60))
+@given(st.lists(records, max_size=4), st.randoms(use_true_random=False))
+def test_nodes_from_bytes_equal_those_decoded_value_by_value(made: list[Record], random: Random) -> None:
+    """In any order of attributes, cached or not, although equal keys and revisions come with other content."""
+    body = response(*[one.item() for one in made])
+    anew = [Record.of(decode(item)) for item in parse_answer(body)["Items"]]
+    for parser in PARSERS:
+        parser.parse(body)  # from which it learns names
+        for _ in range(2):
+            sent = orjson.dumps(shuffled(orjson.loads(body), random))
+            nodes = cast(NodeAnswer, parser.parse(sent))["Nodes"]
+            assert nodes == anew
+            assert [types_in(one.attributes) for one in nodes] == [types_in(one.attributes) for one in anew]
+
+
+def test_what_stands_beside_the_nodes_is_kept() -> None:
+    key, capacity = {"pk": {"S": "location#US"}, "sk": {"S": "#a#"}}, {"CapacityUnits": 0.5}
+    found = PARSERS[0].parse(response(NODE.item(), LastEvaluatedKey=key, ConsumedCapacity=capacity))
+    assert found == {"Nodes": [NODE], "LastEvaluatedKey": key, "ConsumedCapacity": capacity}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"pk": "location#US", "sk": "!", "n": 4}, {**NODE.item(), "expires": 7}, {**NODE.item(), "revision": 1.5},
+        {**NODE.item(), "name": 7}, {**NODE.item(), "kids": {"CITY": "many"}}, {**NODE.item(), 'a "name"\n': 1},
+        {**NODE.item(), **{f"many{number}": number for number in range(101)}},
+    ],
+    ids=["no node", "expires", "a broken number", "a number for a text", "texts for counts", "odd", "many names"],
+)  # fmt: skip
+def test_what_is_no_ordinary_node_is_an_item(item: Item) -> None:
+    parser = NodeParser(RecordCache(0))
+    for _ in range(2):
+        assert [decode(one) for one in parser.parse(response(item))["Items"]] == [canonical_item(item)]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"Items": [', b'{"Items": 7}'])
+def test_what_is_no_response_is_refused(body: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        PARSERS[0].parse(body)
+
+
+def test_roots_alone_may_have_no_counts() -> None:
+    root = replace(NODE, sk="#", kids={"STATE": 1}, below=None)
+    body = response(root.item(), {**root.item(), "below": {"STATE": 1, "CITY": 2}})  # the second is of layout 1
+    assert cast(NodeAnswer, PARSERS[0].parse(body))["Nodes"] == [root, root]
+    item = {name: value for name, value in NODE.item().items() if name != "below"}
+    assert "Nodes" not in PARSERS[0].parse(response(item))
+    with pytest.raises(Damaged, match="lacks 'below'"):
+        Record.of(item)

@@ -42,19 +42,15 @@ async def as_in_aws(url: str, table: str, monkeypatch: pytest.MonkeyPatch) -> As
         yield store
 
 
-async def test_in_aws_a_new_table_can_be_recovered_and_not_be_deleted(
+async def test_in_aws_a_new_table_can_be_recovered_and_not_be_deleted_unless_neither_is_wanted(
     moto: engines.Engine, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with as_in_aws(moto.url, table, monkeypatch) as store:
         assert await store.create()
         found = await store.describe()
-    assert found["recovery"] == "to any second of the last 35 days"
-    assert found["deletion protection"] == "on"
-    assert found["ttl"] == "expires"
-
-
-async def test_who_wants_neither_gets_none(moto: engines.Engine, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with as_in_aws(moto.url, table, monkeypatch) as store:
+        assert found["recovery"] == "to any second of the last 35 days"
+        assert (found["deletion protection"], found["ttl"]) == ("on", "expires")
+    async with as_in_aws(moto.url, f"{table}-2", monkeypatch) as store:
         assert await store.create(TableOptions(recovery=False, protection=False))
         assert not await store.create()  # which leaves alone what is there
         found = await store.describe()
@@ -87,7 +83,7 @@ async def test_everything_that_was_asked_for_is_described(engine: engines.Engine
         assert str(found["encryption"]).endswith("alias/maps")
 
 
-async def test_an_engine_without_recovery_serves_all_the_same(
+async def test_an_engine_without_recovery_serves_where_recovery_was_not_asked_for(
     engine: engines.Engine, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Proxy(engine.url) as proxy, as_in_aws(proxy.url, table, monkeypatch) as store:
@@ -96,10 +92,6 @@ async def test_an_engine_without_recovery_serves_all_the_same(
         assert proxy.count("UpdateContinuousBackups") == 1
         proxy.spoil("DescribeContinuousBackups", refused("UnknownOperationException"))
         assert (await store.describe())["recovery"] == "unknown"
-
-
-async def test_where_recovery_was_asked_for_its_absence_is_told(engine: engines.Engine, table: str) -> None:
-    async with Proxy(engine.url) as proxy, DynamoDBStore(table, region="eu-west-1", endpoint=proxy.url) as store:
         proxy.spoil("UpdateContinuousBackups", refused("UnknownOperationException"))
         with pytest.raises(Unavailable, match="UnknownOperation"):
             await store.create(TableOptions(recovery=True))

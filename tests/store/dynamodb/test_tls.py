@@ -108,6 +108,7 @@ async def test_any_other_certificate_is_refused_by_direct_calls(
 async def test_a_proxy_changes_nothing_for_the_right_name(engine: Engine, authority: Authority, tunnel: Tunnel) -> None:
     async with Proxy(engine.url, authority.server("127.0.0.1")) as proxy, store_at(proxy.url) as store:
         await fill(store)
+        assert await store.range(EVERYTHING, ReadUsage()) == [ITEM]
         assert all(map(by_the_library, proxy.calls))
         assert set(tunnel.opened) == {proxy.url.removeprefix("https://")}
 
@@ -143,7 +144,9 @@ async def test_a_token_is_never_shown_to_an_sts_of_another_name(
         shown += 1
         return web.Response(status=403)
 
-    runner = web.AppRunner(_application(answer))
+    application = web.Application()
+    application.add_routes([web.post("/", answer)])
+    runner = web.AppRunner(application)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=authority.server(name)).start()
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
@@ -159,9 +162,3 @@ async def test_a_token_is_never_shown_to_an_sts_of_another_name(
             await store.health()
     await runner.cleanup()
     assert (shown > 0) == is_shown
-
-
-def _application(handler: object) -> web.Application:
-    application = web.Application()
-    application.router.add_post("/", handler)  # type: ignore[arg-type]
-    return application
