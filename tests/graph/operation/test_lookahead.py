@@ -12,7 +12,6 @@ from tests.model import Ground, Model
 from tests.systems.asking import Client
 
 NODES = {("r",): "AREA", ("r", "a"): "AREA", ("r", "b"): "AREA", ("r", "a", "p"): "PLOT", ("r", "b", "p"): "PLOT"}
-NODES |= {("q",): "AREA", ("q", "x"): "RIVER"}
 
 
 @pytest.fixture
@@ -65,8 +64,3 @@ async def test_an_invalid_argument_is_an_error_of_each_field_that_has_it_and_of_
     ]
     assert {error["message"].partition(" is ")[0] for error in reply.errors} == {"first"}
     assert reply.data["area"]["b"]["nodes"] == [{"c": None, "d": {"nodes": [{"path": f"r/{key}/p"}]}} for key in "ab"]
-
-
-async def test_a_node_of_a_level_that_no_class_defines_is_bad_data(client):
-    reply = await client.ask('{ ground(path: "q") { children { nodes { path children { totalCount } } } } }')
-    assert [error["extensions"]["code"] for error in reply.errors] == ["BAD_DATA"]
