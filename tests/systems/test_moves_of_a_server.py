@@ -95,7 +95,7 @@ async def test_a_move_that_came_to_nothing_after_its_answer_says_why(
     async with open_store(store_url) as store:
         await store.create()
         await journaled.plant(
-            store, f"o/{long}", f"r/a/{long}", f"r/a/{long}/{'n' * 20}", *[f"r/a/m{n}" for n in range(40)]
+            store, f"o/{long}", f"r/a/{long}", f"r/a/{long}/{'n' * 20}", *[f"r/a/m{n}" for n in range(60)]
         )
         before = await journaled.paths(store)
         with serving(create_app()) as url:

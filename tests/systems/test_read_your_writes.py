@@ -29,6 +29,7 @@ from tests.systems.asking import plant
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES
 
 LAG = 0.3
+SETTLE = 2 * LAG
 TIMES = 3 if thorough() else 2
 
 _ATTRIBUTES = "attributes: { category: true }"
@@ -44,13 +45,13 @@ BY_ID = "query($id: ID!) { categoryNode(id: $id) { name path parent { name } } }
 class Server:
     """One server process: plans and a cache of its own."""
 
-    def __init__(self, store: Store, *, planned: bool = True, settle: float = 2 * LAG, stale: float = 0.0) -> None:
+    def __init__(self, store: Store, *, planned: bool) -> None:
         self.store = store
-        kept, writer = PageCache(1_000_000, TreeVersionCache(settle, stale)), Writer(store)
+        kept, writer = PageCache(1_000_000, TreeVersionCache(SETTLE)), Writer(store)
         plans = PlanCache(core_schema(SCHEMA), TYPES) if planned else None
         self._execution = Execution(
             SCHEMA,
-            lambda: Context(Request(store, DEFINITIONS, page_cache=kept, writer=writer, settle_seconds=settle), TYPES),
+            lambda: Context(Request(store, DEFINITIONS, page_cache=kept, writer=writer, settle_seconds=SETTLE), TYPES),
             plans=plans,
             cache=ResponseCache(1_000_000),
         )

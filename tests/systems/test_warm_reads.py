@@ -101,14 +101,18 @@ async def test_an_uncached_list_is_read_in_parallel_with_the_version_of_its_cach
         assert (reply.requests, reply.rounds) == (2, 1)
 
 
-async def test_within_the_stale_time_a_warm_query_reads_nothing(table):
+async def test_within_the_stale_time_a_warm_query_reads_nothing_and_after_it_sees_every_write(table):
     async with table() as store:
         await store.create()
         await plant(store, Ground, rows(NODES))
-        asked = client(store, stale=60.0)
+        asked = client(store, stale=30.0)
         await warm(asked, *QUERIES.values())
         for query in QUERIES.values():
             assert (await asked.ask(query)).requests == 0
+        await plant(store, Ground, rows(NODES | {("r", "a3", "new"): "PLOT"}))
+        CLOCK.now += 30.1
+        for query in QUERIES.values():
+            assert (await asked.ask(query)).data == (await client(store).ask(query)).data
 
 
 async def test_a_write_of_another_process_is_in_the_next_response(table):

@@ -13,12 +13,11 @@ from store.edits.delete import Delete, Policy
 from store.edits.move import Move
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.metadata.history import current_key
 from store.metadata.move_record import PARTITION, MoveState
 from store.metadata.move_record import Move as Journaled
 from store.model.hierarchy import Hierarchy
 from store.model.items import Change, Item, Put
-from store.model.keys import Key, Path, id_key
+from store.model.keys import Key
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
 from store.reading.active_moves import recent_moves
@@ -76,13 +75,6 @@ def at(prefix: str, target: str, paths: list[str] = SUBTREE) -> set[str]:
 async def paths(store: Store) -> set[str]:
     """Where nodes lie, hidden ones included."""
     return {format_path(Record.of(item).path) for item in (await invariants.nodes(store, "category")).values()}
-
-
-async def led(store: Store, node_id: str) -> Path | None:
-    """Where the record of an id leads."""
-    (item,) = await store.get([id_key(node_id)], ReadUsage(), strong=True)
-    key = current_key(item)
-    return None if key is None else Record.of(await there(store, key)).path
 
 
 async def there(store: Store, key: Key) -> Item:

@@ -1,13 +1,14 @@
 """Other writes during a background move, and those that are rejected until it has ended."""
 
-import asyncio
 from typing import Any
 
 import pytest
 
+from store.background_moves.timing import MoveTiming
 from store.edits.create_update import Update
 from store.edits.delete import Delete, Policy
 from store.edits.reorder import Reorder, Side
+from store.edits.transaction import MAX_MOVES
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
@@ -134,30 +135,31 @@ async def test_an_id_that_goes_with_a_cascade_is_not_given_to_another_node_befor
     await journaled.has_ended(store)
 
 
-async def test_of_two_large_moves_of_one_subtree_one_wins(store: Store) -> None:
-    await journaled.plant(store)
-    writers = [Writer(store, journaled.SOON) for _ in range(2)]
-    edits = [writer.write(move("r/a", to), ReadUsage()) for writer, to in zip(writers, ("o/p/a", "r/b/a"), strict=True)]
-    outcomes = await asyncio.gather(*edits, return_exceptions=True)
-    for writer in writers:
-        await writer.move_worker.finished()
-    (refused,) = [one for one in outcomes if isinstance(one, BaseException)]
-    assert getattr(refused, "code", "") in ("CONFLICT", "NOT_FOUND")
-    await journaled.has_ended(store)
+async def test_the_number_of_running_moves_in_a_tree_is_limited(store: Store) -> None:
+    tops = [f"r/t{number}" for number in range(MAX_MOVES + 1)]
+    await journaled.plant(store, *tops, *[f"{top}/n{number}" for top in tops for number in range(9)])
+    writer = Writer(store, MoveTiming(60.0, 0.0, 0.0, 60.0))
+    for top in tops[1:]:
+        await writer.write(move(top, f"{top}-moved"), ReadUsage())
+    with pytest.raises(Conflict, match=f"{MAX_MOVES} large moves are running in this tree"):
+        await writer.write(move(tops[0], f"{tops[0]}-moved"), ReadUsage())
+    await writer.move_worker.stop()
 
 
-async def test_the_number_of_running_moves_in_a_tree_is_limited(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.edits.transaction.MAX_MOVES", 1)
-    await journaled.plant(store, *[f"r/big/n{n}" for n in range(9)], "r/big")
-    await journaled.halted(store, move("r/a", "r/z"), MoveState.COPYING)
-    with pytest.raises(Conflict, match="1 large moves are running in this tree"):
-        await journaled.write(store, cascade("r/big"))
+async def test_an_import_waits_for_the_moves_in_its_trees_for_a_while(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.reading.active_moves.MOVE_POLLS", RetryPolicy(0.001, 0.001, attempts=3))
+    await journaled.plant(store, "other")
+    await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
+    await load(store, wanted("other/x"), LoadResult())
+    with pytest.raises(Conflict, match=r"r/a is being moved .* clade repair finishes an abandoned move"):
+        await load(store, wanted("r/new"), LoadResult())
     await journaled.lapse(store)
     await journaled.resume(store)
-    await journaled.write(store, cascade("r/big"))
-
-
-# -- imports -----------------------------------------------------------------------------------------------------------
+    await load(store, wanted("o/p/a/n0", "o/p/a/mine"), outcome := LoadResult())
+    assert (outcome.unchanged, outcome.added.total()) == (1, 1)
+    await journaled.has_ended(store)
 
 
 def wanted(*paths: str) -> ImportPlan:
@@ -165,26 +167,3 @@ def wanted(*paths: str) -> ImportPlan:
     for number, path in enumerate(paths):
         rows.take(Row(number, parse_path(path), [Part("CATEGORY")]))
     return rows
-
-
-async def test_an_import_waits_for_the_moves_in_its_trees(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.reading.active_moves.MOVE_POLLS", RetryPolicy(0.01, 0.01))
-    await journaled.plant(store, "other")
-    await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
-    await load(store, wanted("other/x"), LoadResult())
-    task = asyncio.create_task(load(store, wanted("o/p/a/n0", "o/p/a/mine"), outcome := LoadResult()))
-    await asyncio.sleep(0.05)
-    assert not task.done()
-    await journaled.lapse(store)
-    await journaled.resume(store)
-    await task
-    assert (outcome.unchanged, outcome.added.total()) == (1, 1)
-    await journaled.has_ended(store)
-
-
-async def test_an_import_fails_when_a_move_does_not_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.reading.active_moves.MOVE_POLLS", RetryPolicy(0.001, 0.001, attempts=3))
-    await journaled.plant(store)
-    await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
-    with pytest.raises(Conflict, match=r"r/a is being moved .* clade repair finishes an abandoned move"):
-        await load(store, wanted("r/new"), LoadResult())

@@ -14,11 +14,10 @@ from store.background_moves.worker import MoveWorker
 from store.checking.check import Check
 from store.checking.repair import Repair
 from store.connect import open_store
-from store.edits import move as moves
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.errors import BadPath, Unavailable
-from store.metadata.move_record import LEASE_SECONDS, Move, MoveState
+from store.errors import Unavailable
+from store.metadata.move_record import MoveState
 from store.model.items import Change, Put
 from store.model.keys import tree_version_key
 from store.writer.writer import Writer
@@ -83,66 +82,13 @@ async def test_a_worker_that_slept_past_its_lease_writes_nothing_more(store: Sto
     await journaled.has_ended(store)
 
 
-async def test_of_two_workers_that_take_over_one_gets_the_lease(store: Store, store_url: str) -> None:
+async def test_a_lease_is_renewed_during_long_waits(store: Store) -> None:
     await journaled.plant(store)
     assert await journaled.died(store, move("r/a", "o/p/a"), 2)
     await journaled.lapse(store)
-    async with open_store(store_url) as other:
-        other.max_commit_changes = store.max_commit_changes
-        workers = [MoveWorker(one, journaled.SOON) for one in (store, other)]
-        taken = await asyncio.gather(*[worker.resume() for worker in workers])
-        assert sum(map(len, taken)) == 1
-        await asyncio.gather(*[worker.finished() for worker in workers])
-    await journaled.has_ended(store)
-
-
-async def test_a_worker_that_stops_releases_its_lease(store: Store) -> None:
-    await journaled.plant(store)
-    writer = Writer(store, MoveTiming(60.0, 0.0, 0.0, 60.0))
-    async with writer.move_worker.watching():
-        written = await writer.write(move("r/a", "o/p/a"), ReadUsage())
-        assert written.move is not None
-        assert written.move.state is MoveState.COPYING
-        assert await MoveWorker(store, journaled.SOON).resume() == [], "it is held"
-        await asyncio.sleep(0.01)
-    assert (await journaled.only_move(store)).lease == 0
-    async with (worker := MoveWorker(store, journaled.SOON)).watching():
-        while not worker._tasks:  # noqa: ASYNC110 - it looks at once
-            await asyncio.sleep(0.001)
-        await worker.finished()
-    await journaled.has_ended(store)
-
-
-class Clock:
-    """The time of a lease and of another worker, which only waits move on; the other one looks at the end of each."""
-
-    def __init__(self, store: Store, timing: MoveTiming) -> None:
-        self.now = self.began = time.time()
-        self.taken: list[Move] = []
-        self._other = MoveWorker(store, timing)
-
-    def time(self) -> float:
-        return self.now
-
-    monotonic = time
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        self.taken += await self._other.resume()
-
-
-async def test_a_lease_is_renewed_during_long_waits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    await journaled.plant(store)
-    timing = MoveTiming(grace_seconds=3 * LEASE_SECONDS, settle_seconds=0.0, wait_seconds=60.0)
-    clock = Clock(store, timing)
-    for name in ("lease.time", "lease.asyncio", "worker.time"):
-        monkeypatch.setattr(f"store.background_moves.{name}", clock)
-    writer = Writer(store, timing)
-    await writer.write(move("r/a", "o/p/a"), ReadUsage())
-    await writer.move_worker.finished()
-    assert clock.now >= clock.began + timing.grace_seconds
-    assert clock.taken == []
-    await journaled.has_ended(store)
+    lease = MoveLease(store, await journaled.only_move(store), 60.0)
+    await lease.wait(0.01)
+    assert (await journaled.only_move(store)).lease > time.time()
 
 
 async def test_a_worker_continues_after_an_outage_or_a_lost_answer(store: Store) -> None:
@@ -172,36 +118,6 @@ async def test_a_worker_continues_after_an_outage_or_a_lost_answer(store: Store)
     await journaled.has_ended(store)
 
 
-async def test_a_key_that_became_too_long_meanwhile_undoes_the_move(store: Store) -> None:
-    long = "m" * 500
-    await journaled.plant(store, f"o/{long}", f"r/a/{long}")
-
-    edited: Any = journaled.EditedMeanwhile(store, journaled.create(f"r/a/{long}/{'n' * 20}"))
-    before = await journaled.paths(store)
-    writer = Writer(edited, journaled.SOON)
-    with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are allowed"):
-        await writer.write(move("r/a", f"o/{long}/a"), ReadUsage())
-    await writer.move_worker.finished()
-    assert await journaled.paths(store) == before | {f"r/a/{long}/{'n' * 20}"}
-    await journaled.has_ended(store, MoveState.UNDONE)
-
-
-async def test_keys_of_a_very_large_subtree_are_checked_only_while_it_is_copied(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    long = "m" * 500
-    await journaled.plant(store, f"o/{long}", f"r/a/{long}", f"r/a/{long}/{'n' * 20}")
-    monkeypatch.setattr(moves, "MAX_CHECKED_NODES", 10)
-    before = await journaled.paths(store)
-    writer = Writer(store, journaled.SOON)
-    with pytest.raises(BadPath, match="bytes; at most 32 and 1024 are allowed"):
-        await writer.write(move("r/a", f"o/{long}/a"), ReadUsage())
-    await writer.move_worker.finished()
-    assert await journaled.paths(store) == before
-    await journaled.has_ended(store, MoveState.UNDONE)
-    assert "at most 32 and 1024 are allowed" in ((await journaled.only_move(store)).reason or "")
-
-
 async def test_a_worker_reads_ended_moves_once(store: Store) -> None:
     await journaled.plant(store)
     await journaled.write(store, move("r/a", "o/p/a"))
@@ -227,19 +143,6 @@ async def test_a_repair_waits_for_the_lease_and_finishes_the_move(store: Store) 
     assert [(str(one.finding), one.is_fixed) for one in results] == [
         (f"category r/a: the move {found.id} was interrupted", True)
     ]
-    await journaled.has_ended(store)
-
-
-async def test_a_lease_from_a_clock_a_day_ahead_ends_after_its_duration(store: Store) -> None:
-    await journaled.plant(store)
-    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
-    found = await journaled.only_move(store)
-    await store.commit([Put(replace(found, lease=time.time() + 24 * 3600).item(), {"epoch": found.epoch})])
-    timing = MoveTiming(0.0, 0.0, 5.0, 0.3)
-    assert await MoveWorker(store, timing).resume() == [], "it may be that somebody works on it"
-    async with asyncio.timeout(60):
-        results = [one async for one in Repair(Check(store, {"category": CATEGORY}, journaled.AT), timing).run()]
-    assert [one.is_fixed for one in results] == [True]
     await journaled.has_ended(store)
 
 
@@ -280,11 +183,3 @@ async def test_versions_and_records_that_do_not_refer_to_each_other_are_found_an
     results = [one async for one in Repair(Check(store, {"category": CATEGORY}, journaled.AT), journaled.SOON).run()]
     assert all(one.is_fixed for one in results)
     assert await journaled.findings(store) == []
-
-
-async def test_copies_that_no_move_hides_are_found(store: Store) -> None:
-    await journaled.plant(store)
-    assert await journaled.died(store, move("r/a", "r/z"), 3)
-    assert await journaled.findings(store) == []
-    await store.commit([Put({**await journaled.there(store, tree_version_key("category#r")), "moves": None})])
-    assert any("is also the id of r/a" in one for one in await journaled.findings(store))

@@ -1,84 +1,21 @@
-"""Moves and cascades that take more than one transaction: where all lies afterwards, and what others may do meanwhile.
+"""Moves and cascades that take more than one transaction: their dry runs, keys, and waiting requests."""
 
-They run on both stores, in which transactions are made small; SQLite else takes any size in one.
-"""
-
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from store.background_moves.timing import MoveTiming
-from store.connect import open_store
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.metadata.move_record import MoveState
-from store.model.items import Change
-from store.model.paths import parse_path
 from store.writer.request import EditOptions
 from store.writer.writer import Writer
 from tests import invariants
+from tests.counting_store import CountingStore
 from tests.store.background_moves import journaled
-from tests.store.background_moves.journaled import OTHERS, SUBTREE, cascade, move
+from tests.store.background_moves.journaled import SUBTREE, cascade, move
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
-
-PLACES = {
-    "a rename": ("r/a", "r/z"),
-    "another parent": ("r/a", "r/b/c/a"),
-    "a place above": ("r/a/n0", "r/n0"),
-    "another tree": ("r/a", "o/p/q"),
-    "a root": ("r/a", "a"),
-    "from a root": ("r", "o/r"),
-    "a root's new key": ("r", "s"),
-}
-
-
-@pytest.mark.parametrize("what", PLACES)
-async def test_a_large_subtree_is_at_its_new_place_with_its_ids_and_counts(store: Store, what: str) -> None:
-    source, target = PLACES[what]
-    await journaled.plant(store, *[f"r/a/n0/m{n}" for n in range(9)])
-    before = await journaled.paths(store)
-    written = await journaled.write(store, move(source, target))
-    assert written.record.path == parse_path(target)
-    assert written.move is not None
-    assert written.move.has_flipped
-    gone = {path for path in before if f"{path}/".startswith(f"{source}/")}
-    assert await journaled.paths(store) == before - gone | journaled.at(source, target, list(gone))
-    assert await journaled.led(store, written.record.id) == parse_path(target)
-    await journaled.has_ended(store)
-
-
-async def test_a_large_cascade_leaves_histories_alone(store: Store) -> None:
-    await journaled.plant(store)
-    written = await journaled.write(store, cascade("r/a"))
-    assert (written.record.kids, written.record.below) == ({}, {})
-    assert await journaled.paths(store) == set(OTHERS)
-    assert await journaled.led(store, written.record.id) is None
-    await journaled.has_ended(store)
-    node_id = written.record.id.removeprefix("category:")
-    again = await journaled.write(store, journaled.create("r/a", node_id=node_id))
-    assert (again.record.id, again.record.revision) == (written.record.id, 2)
-
-
-async def test_a_tree_is_deleted_with_its_root(store: Store) -> None:
-    await journaled.plant(store)
-    await journaled.write(store, cascade("r"))
-    assert await journaled.paths(store) == {"o", "o/p"}
-    await journaled.has_ended(store)
-
-
-@pytest.mark.thorough
-async def test_a_move_of_5_000_nodes_on_dynamodb(engine, tmp_path) -> None:
-    async with open_store(engine.address("large")) as store:
-        await store.create()
-        many = [f"r/a/n{n % 50}/m{n}" for n in range(10, 4_950)]
-        await journaled.plant(store, *[f"r/a/n{n}" for n in range(9, 50)], *many)
-        store.max_commit_changes = 100
-        written = await journaled.write(store, move("r/a", "o/p/a"))
-        assert written.move is not None
-        assert written.move.nodes == sum(path.startswith("o/p/a") for path in await journaled.paths(store))
-        await journaled.has_ended(store)
 
 
 async def foretold(store: Store, edit: Any, transactions: int) -> None:
@@ -100,21 +37,13 @@ async def test_a_dry_run_of_a_large_move_writes_nothing(store: Store) -> None:
     assert await invariants.all_items(store) == before
 
 
-async def test_a_dry_run_of_a_cascade_tells_the_transactions_that_end_redirects(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_dry_run_of_a_cascade_tells_the_transactions_that_end_redirects(store: Store) -> None:
     await journaled.plant(store)
     await journaled.write(store, move("r/b", "r/c"))
     await foretold(store, cascade("r/a"), 3 + 3 + 1)
-    commit, commits = store.commit, list[Sequence[Change]]()
-
-    async def counted(changes: Sequence[Change]) -> None:
-        await commit(changes)
-        commits.append(changes)
-
-    monkeypatch.setattr(store, "commit", counted)
-    await journaled.write(store, cascade("r/a"))
-    assert len(commits) == 3 + 3 + 1
+    counted: Any = CountingStore(store)
+    await journaled.write(counted, cascade("r/a"))
+    assert len(counted.commits) == 3 + 3 + 1
 
 
 async def test_a_repeated_large_move_with_one_key_is_one_move(store: Store) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import uuid
 from collections.abc import Sequence
 from dataclasses import replace as edited
 from random import Random
@@ -25,45 +24,11 @@ from store.model.ranges import KeyRange
 from store.model.records import Record
 from store.writer.writer import Writer
 from tests import invariants
-from tests.counting_store import CountingStore
-from tests.engines import Engine
 from tests.hierarchies import CATEGORY
 from tests.model_writes import KEYS, Model, RandomEdits, Refused
 from tests.selection import examples
 
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(20, 60))  # a seed, and how many edits
-SETTLE = 3600.0  # seconds: who waited for an index would not come to an end
-CREATIONS = 8
-
-
-async def test_creations_and_reorders_that_wait_for_a_reorder_are_all_in_the_next_commit(engine: Engine) -> None:
-    async with open_store(engine.address(f"clade-{uuid.uuid4().hex}")) as store, asyncio.timeout(60):
-        await store.create()
-        counting = CountingStore(store)
-        writer = Writer(cast(Store, counting))
-
-        def write(edit: Edit) -> asyncio.Task[Any]:
-            return asyncio.create_task(writer.write(edit, ReadUsage()))
-
-        def create(*path: str) -> asyncio.Task[Any]:
-            return write(Create(CATEGORY, path, "CATEGORY", "x", {}))
-
-        def reorder(side: Side) -> asyncio.Task[Any]:
-            return write(Reorder(CATEGORY, ("r", "a"), side, settle_seconds=SETTLE))
-
-        for path in [("r",), ("r", "a"), ("r", "b")]:
-            await create(*path)
-        counting.commits.clear()
-        counting.begun.clear()
-        counting.open.clear()
-        tasks = [reorder(Side.LAST)]
-        await counting.begun.wait()
-        for number in range(CREATIONS):
-            tasks += [create("r", str(number)), reorder(Side.LAST if number % 2 else Side.FIRST)]
-        await asyncio.sleep(0)  # all of them are in the queue
-        counting.open.set()
-        await asyncio.gather(*tasks)
-    assert len(counting.commits) == 2
 
 
 class Late:

@@ -70,20 +70,6 @@ def test_two_ranks_at_one_place_differ() -> None:
     assert len({rank_between("CITY", "CITY#a#", "CITY#b#") for _ in range(100)}) > 90
 
 
-async def test_siblings_get_new_ranks_where_no_rank_fits_between_two(store: Store) -> None:
-    await plant(store, [("r",), ("r", "a"), ("r", "b"), ("r", "c")])
-    nodes = await invariants.nodes(store, "category")
-    for key, last in (("a", "V"), ("b", "W")):
-        rank = "CATEGORY##" + "V" * 1013 + last
-        await store.commit([Put({**nodes[f"category#r#{key}#"], "rank": rank})])
-    await write(store, Reorder(CATEGORY, ("r", "c"), Side.AFTER, ("r", "a")))
-    nodes = await invariants.nodes(store, "category")
-    ranked = sorted((item["rank"], item["sk"]) for item in nodes.values() if item["sk"] != "#")
-    assert [sk for _, sk in ranked] == ["#a#", "#c#", "#b#"]
-    assert max(len(rank) for rank, _ in ranked) < 20
-    await invariants.check(store)
-
-
 async def test_a_reorder_writes_the_moved_node_alone(store: Store) -> None:
     await plant(store, [("r",), *[("r", f"n{n}") for n in range(9)]])
     plan = (
@@ -98,20 +84,6 @@ async def in_order(store: Store, count: int) -> list[str]:
     found = await store.nodes(children("category#r", "#"), ReadUsage())
     assert len(found) == count
     return [one.path[-1] for one in found]
-
-
-@pytest.mark.both_stores
-async def test_the_first_of_many_makes_room_where_its_rank_is_full(store: Store) -> None:
-    """As many reorders left it, when each made the rank of the first node longer."""
-    keys = ["A", *[f"B{n:03}" for n in range(119)]]
-    await plant(store, [("r",), *[("r", key) for key in keys]])
-    nodes = await invariants.nodes(store, "category")
-    await store.commit([Put({**nodes["category#r#A#"], "rank": "CATEGORY##" + "0" * 1013 + "1"})])
-    for key in ("B118", "B000", "B050"):
-        await write(store, Reorder(CATEGORY, ("r", key), Side.FIRST))
-        keys = [key, *[one for one in keys if one != key]]
-        assert await in_order(store, 120) == keys
-    await invariants.check(store)
 
 
 @pytest.mark.both_stores
@@ -160,16 +132,3 @@ async def test_neighbours_with_keys_as_long_as_they_may_be_are_ranked_or_it_is_s
     else:
         with pytest.raises(TooLarge, match="the keys or ranks of its siblings are too long and too close"):
             await write(store, edit)
-
-
-@pytest.mark.thorough
-@pytest.mark.both_stores
-async def test_thousands_of_nodes_are_made_the_first_one_after_another(store: Store) -> None:
-    keys = [f"n{n:03}" for n in range(120)]
-    await plant(store, [("r",), *[("r", key) for key in keys]])
-    for number in range(5_200):
-        key = keys[-1 - number % 7]
-        await write(store, Reorder(CATEGORY, ("r", key), Side.FIRST))
-        keys = [key, *[one for one in keys if one != key]]
-    assert await in_order(store, 120) == keys
-    await invariants.check(store)

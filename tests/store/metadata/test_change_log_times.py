@@ -46,40 +46,27 @@ async def imported(store: Store, told: Sequence[Told], *, prune: bool = False) -
     await invariants.check(store)
 
 
-async def test_each_transaction_of_an_import_has_its_own_time(store: Store) -> None:
+async def test_each_transaction_of_an_import_and_of_a_repair_has_its_own_time(store: Store) -> None:
+    renamed = [(path, level, {"name": "another"}) for path, level, *_ in CITIES]
+    known = 0
+    for rows, prune in ((CITIES, False), (renamed, False), (CITIES[:1], True)):
+        await imported(store, rows, prune=prune)
+        found = (await times(store))[known:]
+        known += len(found)
+        assert len(found) > 3
+        assert found == sorted(set(found))
+        nodes = await invariants.nodes(store, "location")
+        tombs = [item["deleted"] for item in await invariants.all_items(store) if "deleted" in item]
+        assert set(tombs if prune else [node["updated_at"] for node in nodes.values()]) == set(found)
+
     await imported(store, CITIES)
-    found = await times(store)
-    assert len(found) > 3
-    assert found == sorted(set(found))
-    nodes = await invariants.nodes(store, "location")
-    assert {node["updated_at"] for node in nodes.values()} == set(found)
-
-    await imported(store, [(path, level, {"name": "another"}) for path, level, *_ in CITIES])
-    changed = (await times(store))[len(found) :]
-    assert len(changed) > 3
-    assert changed == sorted(set(changed))
-    nodes = await invariants.nodes(store, "location")
-    assert {node["updated_at"] for node in nodes.values()} == set(changed)
-
-    await imported(store, CITIES[:1], prune=True)
-    removed = (await times(store))[len(found) + len(changed) :]
-    assert len(removed) > 3
-    assert removed == sorted(set(removed))
-    tombs = [item for item in await invariants.all_items(store) if "deleted" in item]
-    assert {item["deleted"] for item in tombs} == set(removed)
-
-
-async def test_each_transaction_of_a_repair_has_its_own_time(store: Store) -> None:
-    await imported(store, CITIES)
-    before = len(await times(store))
-    ids = [node["id"] for node in (await invariants.nodes(store, "location")).values()]
-    for node_id in ids:
-        await store.commit([Delete(id_key(node_id))])
-    slow = cast(Store, Slow(store))
-    told = [one async for one in Repair(Check(slow, {"location": LOCATION}, rfc3339(0.0))).run()]
-    assert all(one.is_fixed for one in told)
+    known = len(await times(store))
+    for node in (await invariants.nodes(store, "location")).values():
+        await store.commit([Delete(id_key(node["id"]))])
+    repair = Repair(Check(cast(Store, Slow(store)), {"location": LOCATION}, rfc3339(0.0)))
+    assert all([one.is_fixed async for one in repair.run()])
     await invariants.check(store)
-    found = (await times(store))[before:]
+    found = (await times(store))[known:]
     assert len(found) > 1
     assert found == sorted(set(found))
     assert found[0] > rfc3339(1.0)
