@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from store.dynamodb.circuit_breaker import CircuitBreaker
+from store.dynamodb.circuit_breaker import FAILURES, CircuitBreaker
 from store.dynamodb.client import CONNECTIONS
 from store.dynamodb.store import DynamoDBStore
 from store.engine.patience import REQUEST_PATIENCE
@@ -118,8 +118,8 @@ async def test_reads_get_their_own_responses_beside_others_and_after_one_that_wa
 
 def test_the_circuit_opens_after_failures_in_a_row_lets_a_probe_through_and_is_closed_by_a_response() -> None:
     now = [0.0]
-    circuit = CircuitBreaker(failures=3, rest_seconds=1.0, clock=lambda: now[0])
-    for failures, allowed in ((2, [True] * 3), (3, [False] * 3)):
+    circuit = CircuitBreaker(lambda: now[0])
+    for failures, allowed in ((FAILURES - 1, [True] * 3), (FAILURES, [False] * 3)):
         circuit.record_response()
         for _ in range(failures):
             circuit.record_timeout()
