@@ -46,6 +46,11 @@ variable "kms_key_arn" {
   type        = string
   default     = null
   description = "ARN of the KMS key that encrypts the table; a key of DynamoDB by default"
+
+  validation {
+    condition     = var.kms_key_arn == null || can(regex("^arn:", var.kms_key_arn))
+    error_message = "Terraform needs the ARN of the key, not its alias or id."
+  }
 }
 
 variable "alarm_topic" {

@@ -83,6 +83,10 @@ class Server:
         os.kill(self.pid, signal.SIGTERM)
         assert await self.died()
 
+    async def disconnect(self) -> None:
+        """Close the connections of its client, which asks nothing afterwards."""
+        await self._client.aclose()
+
     async def close(self) -> None:
         """Kill it, and close its client."""
         self.kill()

@@ -285,7 +285,7 @@ async def test_a_body_that_goes_on_after_its_response_ends_the_connection(start)
 
 async def test_where_no_connection_is_idle_a_new_one_is_503(start):
     server = await start(limits={"MAX_CONNECTIONS": 1})
-    await server._client.aclose()  # its connection
+    await server.disconnect()
     with connected(server) as upload:
         upload.sendall(post(b"", len(BODY), "expect: 100-continue\r\n"))
         assert upload.recv(100).startswith(b"HTTP/1.1 100 ")

@@ -191,6 +191,29 @@ def test_the_policies_of_terraform_have_the_actions_of_clade_table_policy() -> N
     assert terraform("locals")["policies"] == {use.value: wanted_policy(use)["Statement"][0]["Action"] for use in Use}
 
 
+def test_terraform_allows_them_on_the_table_and_queries_on_its_indexes() -> None:
+    text = terraform("resource")["aws_iam_policy"]["clade"]["policy"]
+    table = "aws_dynamodb_table.clade.arn"
+    assert re.findall(r"Effect\W+(\w+)", text) == ["Allow", "Allow"]
+    assert re.findall(r"Action\W+([\w.:]+)", text) == ["each.value", "dynamodb:Query"]
+    assert re.findall(r'"(by_\w+)"', text) == [
+        one["IndexName"] for one in table_definition("")["GlobalSecondaryIndexes"]
+    ]
+    assert text.count(table) == 2
+
+
+def test_terraform_has_the_units_and_the_key_of_its_variables() -> None:
+    found = terraform("resource")["aws_dynamodb_table"]["clade"]
+    for block, units in (
+        (found, "var.units"),
+        *((one, "local.index_units") for one in found["global_secondary_index"]),
+    ):
+        for name in ("read", "write"):
+            assert block[f"{name}_capacity"] == f"${{try({units}.{name}, null)}}"
+    assert "var.units" in found["billing_mode"]
+    assert "var.kms_key_arn" in json.dumps(found["dynamic"])
+
+
 def test_both_files_have_alarms_of_the_indexes_and_of_every_call_that_reads_or_writes_items() -> None:
     text = "".join(file.read_text() for file in (ROOT / "store" / "dynamodb").glob("*.py"))
     called = {name.title().replace("_", "") for name in re.findall(r'\.call\(\s*"(\w+)"', text)}

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import re
+import select
 import subprocess
 import sys
 import time
@@ -183,6 +184,18 @@ def test_a_blocked_reader_delays_nothing_and_what_waits_is_bounded_in_bytes(size
     sink.handle(record("last"))
     sink.flush()
     assert os.read(reading, 100) == b"last\n"
+
+
+def test_a_warning_is_written_at_once_with_the_lines_before_it(monkeypatch):
+    monkeypatch.setattr("graph.observability.log_handler.WRITE_AFTER_SECONDS", 10 * WAIT_SECONDS)
+    reading, writing = os.pipe()
+    sink = Handler(writing, logging.Formatter())
+    sink.handle(record("one"))
+    sink.handle(logging.makeLogRecord({"msg": "two", "levelno": logging.WARNING}))
+    text = b""
+    while text != b"one\ntwo\n" and select.select([reading], [], [], WAIT_SECONDS)[0]:
+        text += os.read(reading, 100)
+    assert text == b"one\ntwo\n"
 
 
 LOG = """
