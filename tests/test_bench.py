@@ -16,7 +16,6 @@ from bench import (
     clients,
     importing,
     measurement,
-    peer_servers,
     places,
     processes,
     search,
@@ -25,10 +24,9 @@ from bench import (
 )
 from bench.dynamodb import reads
 from bench.measurement import ExpectedData, Figures, Schedule, Workload, WrongResponse
-from bench.peer_servers import PEERS
 from bench.places import COUNTRY_NODES
 from bench.processes import CHECKOUT, Process, Silent
-from bench.queries import CHILDREN, PLACES
+from bench.queries import CHILDREN
 from bench.tree import Tree
 from tests.readme import DOCS
 
@@ -166,31 +164,9 @@ def test_wrong_responses_and_failed_requests_end_a_measurement(store, monkeypatc
     assert subprocess.run(["ps", "-p", str(pid)], capture_output=True, check=False).returncode == 1
 
 
-@pytest.mark.thorough
-def test_installed_peers_return_the_expected_data(request, tmp_path):
-    """Nothing is checked where none is installed: they are no part of the tests' packages."""
-    if peers := [peer for peer in PEERS if not peer.missing()]:
-        lines, engine = tmp_path / "places.jsonl", request.getfixturevalue("engine")
-        places.write_for_peers(TREE, lines)
-        peer_servers.fill_dynamodb(engine.url, lines)
-        for server in [*(peer.in_memory(lines) for peer in peers), *(peer.on_dynamodb(engine.url) for peer in peers)]:
-            with server.process:
-                for query in PLACES:
-                    EXPECTED.check(EXPECTED.workload(server, query))
-
-
 def test_the_error_of_a_process_that_ends_has_its_output():
     with pytest.raises(Silent, match="no such thing"), Process(("sh", "-c", "echo no such thing"), "tcp://127.0.0.1:1"):
         pass
-
-
-@pytest.mark.thorough
-def test_real_places_are_in_the_order_of_a_tree_with_unique_ids():
-    tree = places.real(places.POPULATIONS[-1])
-    assert len(tree) > 20_000
-    assert len({place.id for place in tree}) == len({place.path for place in tree}) == len(tree)
-    assert [place.path for place in tree] == sorted(place.path for place in tree)
-    assert {place.path[:-1] for place in tree} - {()} <= {place.path for place in tree}
 
 
 def test_a_folder_without_code_is_rejected(tmp_path, capsys):
