@@ -141,11 +141,11 @@ def find(db_path: Path | None = None) -> Engine:
 
 def dynoxide(db_path: Path | None = None) -> Engine | None:
     """dynoxide, in memory or with its tables in a file; None if it is not installed."""
-    if (binary := _binary("dynoxide")) is None:
+    if (found := binary("dynoxide")) is None:
         return None
     port = free_port()
     keep = ("--db-path", str(db_path)) if db_path else ()
-    command = (str(binary), "serve", "--host", "127.0.0.1", "--port", str(port), *keep)
+    command = (str(found), "serve", "--host", "127.0.0.1", "--port", str(port), *keep)
     return Engine("dynoxide", f"http://127.0.0.1:{port}", exact=True, command=command)
 
 
@@ -154,14 +154,14 @@ def extenddb(db_path: Path | None = None, index_delay_ms: int = 0) -> Engine:
 
     Raises NoEngine if it is not installed.
     """
-    if (binary := _binary("extenddb")) is None:
+    if (found := binary("extenddb")) is None:
         raise NoEngine("ExtendDB is not installed: npm's @extenddb/linux-x64")
     folder = db_path.parent if db_path else Path(tempfile.mkdtemp(prefix="clade-extenddb-"))
     config = folder / "extenddb.toml"
     file = db_path or folder / "extenddb.db"
     config.write_text(f'[storage]\nbackend = "sqlite"\n[storage.sqlite]\npath = "{file}"\n')
     port = free_port()
-    command = (str(binary), "serve", "--foreground", "--config", str(config), "--port", str(port))
+    command = (str(found), "serve", "--foreground", "--config", str(config), "--port", str(port))
     url = f"http://127.0.0.1:{port}"
     return ExtendDB("extenddb", url, exact=True, command=command, config=config, index_delay_ms=index_delay_ms)
 
@@ -180,7 +180,7 @@ def moto() -> Engine:
     return Engine("moto", f"http://127.0.0.1:{port}", exact=False, command=command)
 
 
-def _binary(name: str) -> Path | None:
+def binary(name: str) -> Path | None:
     """The program of npm's package, or the one that CLADE_TEST_DYNOXIDE or CLADE_TEST_EXTENDDB names."""
     if named := os.environ.get(f"CLADE_TEST_{name.upper()}"):
         return Path(named)

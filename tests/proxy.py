@@ -168,6 +168,16 @@ async def garbled(call: Call, forward: Forward) -> web.Response:
     return _response(answer.status, answer.body[: len(answer.body) // 2])
 
 
+async def cut(call: Call, forward: Forward) -> web.Response:
+    """Return half of the response, and close the connection where the other half is expected."""
+    answer = await forward(call.body)
+    assert isinstance(answer.body, bytes)
+    half = answer.body[: len(answer.body) // 2]
+    response = web.Response(status=answer.status, body=half, headers={"Content-Length": str(len(answer.body))})
+    response.force_close()
+    return response
+
+
 async def scrambled(call: Call, forward: Forward) -> web.Response:
     """Return the response with a byte in a text that is not UTF-8."""
     answer = await forward(call.body)

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,15 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests import engines
+from tests.engines import KEY_PAIR
 from tests.ports import free_port
 
 HERE = Path(__file__).parent
 EXTREMES = HERE / "classes" / "extremes.py"
-# AWS's documented example, which ExtendDB knows as its only key pair.
-KEY_PAIR = {
-    "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
-    "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-}
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
@@ -86,65 +82,6 @@ class Process:
 
     def said(self) -> str:
         return self.output.read_text(errors="replace")
-
-
-class Engine(Process):
-    """dynoxide, a DynamoDB engine, in memory or in a file.
-
-    CLADE_TEST_ENGINE=extenddb takes ExtendDB, which checks signatures; CLADE_TEST_DYNAMODB names another endpoint.
-    """
-
-    def __init__(self, folder: Path, file: Path | None = None) -> None:
-        super().__init__(folder, "engine")
-        self.folder, self.file = folder, file
-        self.named = os.environ.get("CLADE_TEST_DYNAMODB")
-        self.port = free_port()
-
-    @staticmethod
-    def binary(name: str = "dynoxide") -> Path | None:
-        named = os.environ.get(f"CLADE_TEST_{name.upper()}")
-        found = Path(named or HERE.parent / f"node_modules/@{name}/linux-x64/{name}")
-        return found if found.exists() else None
-
-    @property
-    def url(self) -> str:
-        return self.named or f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        if self.named:
-            return
-        name = os.environ.get("CLADE_TEST_ENGINE", "dynoxide")
-        binary = self.binary(name)
-        assert binary, f"npm's @{name}/linux-x64 is missing: scripts/test installs it"
-        self.launch(str(binary), "serve", *(self._extenddb() if name == "extenddb" else self._dynoxide()))
-        end = time.monotonic() + START_SECONDS
-        while time.monotonic() < end:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
-                break
-            assert self.is_alive, self.said()
-            time.sleep(0.02)
-        else:
-            raise AssertionError("the engine did not start")
-        if name == "extenddb":
-            self._make_indexes_current(str(binary))
-
-    def _dynoxide(self) -> list[str]:
-        keep = ["--db-path", str(self.file)] if self.file else []
-        return ["--host", "127.0.0.1", "--port", str(self.port), *keep]
-
-    def _extenddb(self) -> list[str]:
-        config, file = self.folder / "extenddb.toml", self.file or self.folder / "extenddb.db"
-        config.write_text(f'[storage]\nbackend = "sqlite"\n[storage.sqlite]\npath = "{file}"\n')
-        return ["--foreground", "--config", str(config), "--port", str(self.port)]
-
-    def _make_indexes_current(self, binary: str) -> None:
-        """ExtendDB's indexes are 10 ms late by default, and the docs let a list be as late; other parts test that."""
-        config = str(self.folder / "extenddb.toml")
-        command = [binary, "settings", "--config", config, "set", "index_propagation_delay_ms", "0"]
-        end = time.monotonic() + START_SECONDS
-        while (done := subprocess.run(command, capture_output=True, timeout=START_SECONDS)).returncode:
-            assert time.monotonic() < end, done.stderr
-            time.sleep(0.1)  # its database is locked
 
 
 class Answer:
@@ -268,9 +205,9 @@ class Place:
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind, self.folder = kind, folder
-        self._processes: list[Process] = []
+        self._processes: list[Process | engines.Engine] = []
         self._tables = itertools.count(1)
-        self.engine: Engine | None = None
+        self.engine: engines.Engine | None = None
         self.store = self.new_store()
 
     def new_store(self, *, created: bool = True) -> str:
@@ -279,7 +216,7 @@ class Place:
             url = f"sqlite:///{self.folder}/store-{next(self._tables)}.db"
         else:
             if self.engine is None:
-                self.engine = Engine(self.folder)
+                self.engine = _engine()
                 self.engine.start()
                 self._processes.append(self.engine)
             url = f"dynamodb://outside-{os.getpid()}-{next(self._tables)}?region=eu-west-1&endpoint={self.engine.url}"
@@ -296,6 +233,18 @@ class Place:
     def close(self) -> None:
         for process in reversed(self._processes):
             process.stop()
+
+
+def _engine() -> engines.Engine:
+    """ExtendDB, if CLADE_TEST_ENGINE names it, with indexes that are current, or another engine."""
+    is_extenddb = os.environ.get("CLADE_TEST_ENGINE") == "extenddb"
+    return engines.extenddb(index_delay_ms=0) if is_extenddb else engines.find()
+
+
+def missing(kind: str) -> str:
+    """Why a store of this kind cannot be tried here; empty if it can be."""
+    is_there = kind == "sqlite" or os.environ.get("CLADE_TEST_DYNAMODB") or engines.dynoxide()
+    return "" if is_there else "npm's @dynoxide/linux-x64 is missing: scripts/test installs it"
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.outside.faults import PARTS
-from tests.outside.processes import Engine, place
+from tests.outside.processes import missing, place
 
 SEEDS = {"faults/large-move": 3, "faults/kills": 3, "faults/full-disk": 2, "faults/engine": 3}
 ONE_KIND = {"faults/full-disk": "sqlite", "faults/files": "sqlite", "faults/engine": "dynamodb"}
@@ -20,7 +20,7 @@ TRIED = [
 @pytest.mark.thorough
 @pytest.mark.parametrize(("part", "kind"), TRIED)
 def test_what_the_docs_say_of_faults_holds(part, kind):
-    if kind == "dynamodb" and Engine.binary() is None:
-        pytest.skip("npm's @dynoxide/linux-x64 is missing")
+    if reason := missing(kind):
+        pytest.skip(reason)
     with place(kind) as found:
         assert part.run(found, SEEDS.get(part.name, 1), time.monotonic() + 10)

@@ -4,7 +4,7 @@ import pytest
 
 from tests.outside.fuzzer.fuzzing import run
 from tests.outside.fuzzer.oracle import node_command
-from tests.outside.processes import Engine, place
+from tests.outside.processes import missing, place
 from tests.selection import until
 
 pytestmark = pytest.mark.skipif(node_command() is None, reason="needs Node.js and tests/node_modules")
@@ -18,8 +18,8 @@ LONG = [
 
 @pytest.mark.parametrize(("kind", "seed"), [("sqlite", 0), *LONG])
 def test_random_documents_get_the_answers_of_graphql_js(kind: str, seed: int) -> None:
-    if kind == "dynamodb" and not Engine.binary():
-        pytest.skip("needs npm's @dynoxide/linux-x64")
+    if reason := missing(kind):
+        pytest.skip(reason)
     with place(kind) as found:
         counts = run(found, seed, until(0, 30))
     assert counts["documents"] >= 50

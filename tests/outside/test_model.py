@@ -4,22 +4,21 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.engines import binary
 from tests.outside.model.large import large_move
 from tests.outside.model.races import race
 from tests.outside.model.run import run
-from tests.outside.processes import Engine, Place, place
+from tests.outside.processes import Place, missing, place
 from tests.selection import until
 
 STEPS = 40
 RACE_SECONDS = 4.0
-STORES = [
-    "sqlite",
-    pytest.param("dynamodb", marks=pytest.mark.skipif(not Engine.binary(), reason="dynoxide is missing")),
-]
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=["sqlite", "dynamodb"])
 def store(request: pytest.FixtureRequest) -> Iterator[Place]:
+    if reason := missing(request.param):
+        pytest.skip(reason)
     with place(request.param) as found:
         yield found
 
@@ -41,7 +40,7 @@ def test_a_large_move_is_seen_at_one_moment(store: Place) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(not Engine.binary("extenddb"), reason="ExtendDB is missing")
+@pytest.mark.skipif(not binary("extenddb"), reason="ExtendDB is missing")
 def test_the_model_holds_on_an_engine_that_checks_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLADE_TEST_ENGINE", "extenddb")
     with place("dynamodb") as found:

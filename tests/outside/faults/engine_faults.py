@@ -3,12 +3,14 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+
+from aiohttp import web
 
 from tests.outside.failures import Wrong
-from tests.outside.faults.engine_proxy import FAULTS, Call, EngineProxy, Reply, fault
+from tests.outside.faults.engine_proxy import EngineProxy, faults
 from tests.outside.faults.writers import Writer, prepare, settle
 from tests.outside.processes import EXTREMES, Place, command
+from tests.proxy import Call, Forward
 
 PROMISES = (
     ("writing.md", "`uncertain` is set when DynamoDB did not report the result of a transaction"),
@@ -25,28 +27,28 @@ class Weather:
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
         self.share = 0.0
-        self.kinds: tuple[str, ...] = FAULTS
+        self.kinds = [*faults(0)]
         self.made: Counter[str] = Counter()
 
     def change(self) -> None:
         self.share = self._chance.choice((0.0, 0.05, 0.2, 0.5, 1.0))
-        self.kinds = tuple(self._chance.sample(FAULTS, self._chance.choice((1, 1, 3, len(FAULTS)))))
+        self.kinds = self._chance.sample([*faults(0)], self._chance.choice((1, 1, 3, len(faults(0)))))
 
-    async def handle(self, call: Call, forward: Callable[[], Awaitable[Reply]]) -> Reply | bytes | None:
+    async def handle(self, call: Call, forward: Forward) -> web.Response:
         if self._chance.random() >= self.share:
-            return await forward()
+            return await forward(call.body)
         kind = self._chance.choice(self.kinds)
         self.made[f"faults: {kind}"] += 1
-        return await fault(kind, call, forward, self._chance.choice((0.2, 1.0, 3.0, 5.0)))
+        return await faults(self._chance.choice((0.2, 1.0, 3.0, 5.0)))[kind](call, forward)
 
 
 def run(place: Place, seed: int, until: float) -> Counter[str]:
     """Writers on two servers whose engine fails in changing ways."""
-    if place.engine is None or place.engine.named:
+    if place.engine is None or not place.engine.command:
         return Counter()
     chance = random.Random(seed)
     weather = Weather(chance.randrange(2**31))
-    with EngineProxy(place.engine.port, weather.handle) as proxy:
+    with EngineProxy(place.engine.url, weather.handle) as proxy:
         direct = place.new_store()
         store = direct.replace(place.engine.url, proxy.url)
         servers = [place.server(store, request_seconds="3") for _ in range(2)]

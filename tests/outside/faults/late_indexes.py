@@ -6,13 +6,15 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from typing import Any
 
+from aiohttp import web
+
 from tests.outside.failures import Wrong
-from tests.outside.faults.engine_proxy import Call, EngineProxy, Reply
+from tests.outside.faults.engine_proxy import EngineProxy
 from tests.outside.faults.tree import Item, Path, Tree, text
 from tests.outside.processes import Place, Server
+from tests.proxy import Call, Forward
 
 AT_ONCE = (
     "The guarantees apply to every client, not only to the writer (read-your-writes), to every server of the table"
@@ -33,36 +35,41 @@ class Lag:
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
-        self._known: dict[bytes, tuple[float, Reply]] = {}
+        self._known: dict[str, tuple[float, web.Response]] = {}
         self.late = 0
 
-    async def handle(self, call: Call, forward: Callable[[], Awaitable[Reply]]) -> Reply | bytes | None:
+    async def handle(self, call: Call, forward: Forward) -> web.Response:
         if not _is_eventual(call):
-            return await forward()
-        asked, reply = self._known.get(call.body, (0.0, None))
+            return await forward(call.body)
+        question = json.dumps(call.body)
+        asked, reply = self._known.get(question, (0.0, None))
         if reply and time.monotonic() - asked < LAG_SECONDS and self._chance.random() < 0.7:
             self.late += 1
-            return reply
+            return _again(reply)
         asked = time.monotonic()
-        reply = await forward()
-        self._known[call.body] = (asked, reply)
+        reply = await forward(call.body)
+        self._known[question] = (asked, _again(reply))
         return reply
+
+
+def _again(answer: web.Response) -> web.Response:
+    """The same answer, since one object is sent only once."""
+    return web.Response(status=answer.status, body=answer.body, content_type=answer.content_type)
 
 
 def _is_eventual(call: Call) -> bool:
     if call.operation not in ("Query", "GetItem", "BatchGetItem"):
         return False
-    asked = json.loads(call.body)
-    tables = asked.get("RequestItems", {"": asked}).values()
+    tables = call.body.get("RequestItems", {"": call.body}).values()
     return not any(table.get("ConsistentRead") for table in tables)
 
 
 def run(place: Place, seed: int, until: float) -> Counter[str]:
     """Write on one server, read at once on both, and read lists when the indexes have settled."""
-    if place.engine is None or place.engine.named:
+    if place.engine is None or not place.engine.command:
         return _compared(place, [place.server() for _ in range(2)], seed, until)
     lag = Lag(seed)
-    with EngineProxy(place.engine.port, lag.handle) as proxy:
+    with EngineProxy(place.engine.url, lag.handle) as proxy:
         store = place.new_store().replace(place.engine.url, proxy.url)
         servers = [place.server(store, settle_seconds=str(SETTLE_SECONDS)) for _ in range(2)]
         counts = _compared(place, servers, seed, until)
