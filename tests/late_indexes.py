@@ -5,15 +5,16 @@ import contextlib
 import random
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from aiohttp import web
 
-from store.connect import open_store
-from store.engine.protocol import Store
 from tests.engines import NoEngine, find
 from tests.proxy import Call, Proxy
+
+if TYPE_CHECKING:
+    from store.engine.protocol import Store
 
 _CHANGES = {"CreateTable", "UpdateTimeToLive", "TransactWriteItems", "BatchWriteItem", "PutItem", "DeleteItem"}
 
@@ -21,7 +22,8 @@ _CHANGES = {"CreateTable", "UpdateTimeToLive", "TransactWriteItems", "BatchWrite
 class LateIndexes(Proxy):
     """Proxy that answers index queries from a second table, which gets every change `lag` seconds after the first.
 
-    So many of a hundred weak reads of the table are answered from there as well, and of index queries from the first.
+    So many of a hundred weak reads of the table are answered from there as well, and of index queries from the first;
+    `late` is how many reads were answered from there.
     Where the second table falls behind, as on a busy machine, its reads wait: none is later than `lag`.
     """
 
@@ -30,6 +32,7 @@ class LateIndexes(Proxy):
         self._indexes = indexes
         self.lag = lag
         self._weak, self._fresh = weak, fresh
+        self.late = 0
         self._random = random.Random(0)  # noqa: S311 - no secret
         self._changes: asyncio.Queue[tuple[float, dict[str, Any], dict[str, str]]] = asyncio.Queue()
         self._pending: deque[tuple[float, asyncio.Future[None]]] = deque()  # the changes with the times they are due
@@ -47,7 +50,9 @@ class LateIndexes(Proxy):
 
     def target_of(self, call: Call) -> str:
         late = 0 if _is_strong(call) else 100 - self._fresh if "IndexName" in call.body else self._weak
-        return self._indexes if self._random.randrange(100) < late else self.target
+        is_late = self._random.randrange(100) < late
+        self.late += is_late
+        return self._indexes if is_late else self.target
 
     def sent(self, call: Call, body: dict[str, Any], headers: dict[str, str], answer: web.Response) -> None:
         if call.operation in _CHANGES and answer.status == 200:
@@ -79,8 +84,10 @@ def _is_strong(call: Call) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def late_stores(count: int, lag: float, *, weak: int = 0, fresh: int = 0) -> AsyncIterator[list[Store]]:
+async def late_stores(count: int, lag: float, *, weak: int = 0, fresh: int = 0) -> AsyncIterator[list["Store"]]:
     """Stores on one new table whose indexes, and some weak reads, trail `lag` seconds behind."""
+    from store.connect import open_store  # tests/outside imports this module, and nothing of Clade
+
     async with contextlib.AsyncExitStack() as stack:
         try:
             table, indexes = stack.enter_context(find()), stack.enter_context(find())

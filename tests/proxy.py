@@ -7,12 +7,14 @@ async with Proxy(engine.url) as proxy:
 """
 
 import asyncio
+import contextlib
 import json
 import ssl
+import threading
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import aiohttp
 from aiohttp import web
@@ -21,6 +23,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from tests.engines import KEY_PAIR
+
+THREAD_SECONDS = 60.0  # at most until a proxy is open, or closed, on a busy machine
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,9 @@ Fault = Callable[[Call, Forward], Awaitable[web.Response]]
 
 
 class Proxy:
-    """Listens on the loopback, on a free port unless one is given, for as long as it is open; `calls` are all that came
-    so far.
+    """Listens on the loopback, on a free port unless one is given, for as long as it is open.
+
+    `calls` are all that came so far, `running` is the number of those that are being answered.
     """
 
     def __init__(self, target: str, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
@@ -47,6 +52,7 @@ class Proxy:
         self._port = port
         self.url = ""
         self.calls: list[Call] = []
+        self.running = 0
         self._faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
 
     def spoil(self, operation: str, *faults: Fault) -> None:
@@ -107,12 +113,38 @@ class Proxy:
             self.sent(call, body, headers, answer)
             return answer
 
+        self.running += 1
         try:
             return await self.fault_for(call)(call, forward)
         except ConnectionAbortedError:
             assert request.transport is not None
             request.transport.close()
             return web.Response(status=500)
+        finally:
+            self.running -= 1
+
+
+P = TypeVar("P", bound=Proxy)
+
+
+@contextlib.contextmanager
+def in_thread(proxy: P) -> Iterator[P]:
+    """The proxy, open in a thread of its own until the block ends, for tests that are not asynchronous."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    def run(work: Coroutine[Any, Any, Any]) -> None:
+        asyncio.run_coroutine_threadsafe(work, loop).result(THREAD_SECONDS)
+
+    run(proxy.__aenter__())
+    try:
+        yield proxy
+    finally:
+        run(proxy.__aexit__())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 def _signed(target: str, body: bytes, headers: dict[str, str]) -> dict[str, str]:

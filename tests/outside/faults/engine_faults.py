@@ -1,5 +1,6 @@
 """Faults of a DynamoDB engine in the middle of mutations: each has the outcome that its response says."""
 
+import asyncio
 import random
 import time
 from collections import Counter
@@ -7,10 +8,25 @@ from collections import Counter
 from aiohttp import web
 
 from tests.outside.failures import Wrong
-from tests.outside.faults.engine_proxy import EngineProxy, faults
 from tests.outside.faults.writers import Writer, prepare, settle
 from tests.outside.processes import EXTREMES, Place, command
-from tests.proxy import Call, Forward
+from tests.proxy import (
+    Call,
+    Fault,
+    Forward,
+    Proxy,
+    answer_dropped,
+    cancelled,
+    cut,
+    delayed,
+    dropped,
+    garbled,
+    in_thread,
+    passed,
+    refused,
+    status,
+    throttled,
+)
 
 PROMISES = (
     ("writing.md", "`uncertain` is set when DynamoDB did not report the result of a transaction"),
@@ -21,10 +37,11 @@ PROMISES = (
 SETTLE_SECONDS = 3.0
 
 
-class Weather:
-    """What happens to calls: nothing, one in some of them has a fault, or all have."""
+class Weather(Proxy):
+    """Injects nothing, a fault into one in some calls, or into all."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, target: str, seed: int) -> None:
+        super().__init__(target)
         self._chance = random.Random(seed)
         self.share = 0.0
         self.kinds = [*faults(0)]
@@ -34,12 +51,52 @@ class Weather:
         self.share = self._chance.choice((0.0, 0.05, 0.2, 0.5, 1.0))
         self.kinds = self._chance.sample([*faults(0)], self._chance.choice((1, 1, 3, len(faults(0)))))
 
-    async def handle(self, call: Call, forward: Forward) -> web.Response:
+    def fault_for(self, call: Call) -> Fault:
         if self._chance.random() >= self.share:
-            return await forward(call.body)
+            return passed
         kind = self._chance.choice(self.kinds)
         self.made[f"faults: {kind}"] += 1
-        return await faults(self._chance.choice((0.2, 1.0, 3.0, 5.0)))[kind](call, forward)
+        return faults(self._chance.choice((0.2, 1.0, 3.0, 5.0)))[kind]
+
+
+async def _throttle(call: Call, forward: Forward) -> web.Response:
+    """Throttle the call, a transaction by its first change."""
+    if call.operation != "TransactWriteItems":
+        return await throttled(call, forward)
+    others = len(call.body["TransactItems"]) - 1
+    return await cancelled("ThrottlingError", *["None"] * others)(call, forward)
+
+
+def _after(fault: Fault) -> Fault:
+    """The fault, but the engine has got the call."""
+
+    async def after(call: Call, forward: Forward) -> web.Response:
+        await forward(call.body)
+        return await fault(call, forward)
+
+    return after
+
+
+def faults(seconds: float) -> dict[str, Fault]:
+    """The faults by their names; those that delay a call or its response do so for as long."""
+
+    async def late(call: Call, forward: Forward) -> web.Response:
+        answer = await forward(call.body)
+        await asyncio.sleep(seconds)
+        return answer
+
+    return {
+        "throttle": _throttle,
+        "drop before": dropped,
+        "drop after": answer_dropped,
+        "cut": cut,
+        "late": late,
+        "slow": delayed(seconds),
+        "garble": garbled,
+        "error before": refused("InternalServerError", 500),
+        "error after": _after(refused("ServiceUnavailable", 503)),
+        "page of a load balancer": _after(status(502)),
+    }
 
 
 def run(place: Place, seed: int, until: float) -> Counter[str]:
@@ -47,10 +104,9 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
     if place.engine is None or not place.engine.command:
         return Counter()
     chance = random.Random(seed)
-    weather = Weather(chance.randrange(2**31))
-    with EngineProxy(place.engine.url, weather.handle) as proxy:
+    with in_thread(Weather(place.engine.url, chance.randrange(2**31))) as weather:
         direct = place.new_store()
-        store = direct.replace(place.engine.url, proxy.url)
+        store = direct.replace(place.engine.url, weather.url)
         servers = [place.server(store, request_seconds="3") for _ in range(2)]
         names = [f"w{number}" for number in range(4)]
         prepare(servers[0], names)
@@ -67,7 +123,7 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
                 writer.end()
             for writer in writers:
                 writer.join()
-        _wait_until_quiet(proxy)
+        _wait_until_quiet(weather)
         _expect_recovery(writers[0])
         counts = settle(writers, servers[0], ["an engine that fails"], SETTLE_SECONDS) + weather.made
         checked = command("check", store=direct, status=None, hierarchies=str(EXTREMES))
@@ -76,7 +132,7 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
         return counts
 
 
-def _wait_until_quiet(proxy: EngineProxy) -> None:
+def _wait_until_quiet(proxy: Proxy) -> None:
     """Until no delayed call is on its way, so that what is unknown will not be made later."""
     quiet = 0
     while quiet < 10:

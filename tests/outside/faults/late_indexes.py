@@ -1,20 +1,17 @@
-"""Late indexes: the engine answers eventually consistent reads with what it said some time ago, within the setting."""
+"""Late indexes: the engine answers eventually consistent reads as of some time ago, within the setting."""
 
 import itertools
-import json
 import random
-import threading
 import time
 from collections import Counter
 from typing import Any
 
-from aiohttp import web
-
+from tests import engines
+from tests.late_indexes import LateIndexes
 from tests.outside.failures import Wrong
-from tests.outside.faults.engine_proxy import EngineProxy
 from tests.outside.faults.tree import Item, Path, Tree, text
-from tests.outside.processes import Place, Server
-from tests.proxy import Call, Forward
+from tests.outside.processes import Place, Server, command
+from tests.proxy import in_thread
 
 AT_ONCE = (
     "The guarantees apply to every client, not only to the writer (read-your-writes), to every server of the table"
@@ -30,77 +27,31 @@ LAG_SECONDS = 1.5
 SETTLE_SECONDS = 2.0
 
 
-class Lag:
-    """Remembers replies to eventually consistent reads, and gives them again for as long as indexes may lag."""
-
-    def __init__(self, seed: int) -> None:
-        self._chance = random.Random(seed)
-        self._known: dict[str, tuple[float, web.Response]] = {}
-        self.late = 0
-
-    async def handle(self, call: Call, forward: Forward) -> web.Response:
-        if not _is_eventual(call):
-            return await forward(call.body)
-        question = json.dumps(call.body)
-        asked, reply = self._known.get(question, (0.0, None))
-        if reply and time.monotonic() - asked < LAG_SECONDS and self._chance.random() < 0.7:
-            self.late += 1
-            return _again(reply)
-        asked = time.monotonic()
-        reply = await forward(call.body)
-        self._known[question] = (asked, _again(reply))
-        return reply
-
-
-def _again(answer: web.Response) -> web.Response:
-    """The same answer, since one object is sent only once."""
-    return web.Response(status=answer.status, body=answer.body, content_type=answer.content_type)
-
-
-def _is_eventual(call: Call) -> bool:
-    if call.operation not in ("Query", "GetItem", "BatchGetItem"):
-        return False
-    tables = call.body.get("RequestItems", {"": call.body}).values()
-    return not any(table.get("ConsistentRead") for table in tables)
-
-
 def run(place: Place, seed: int, until: float) -> Counter[str]:
     """Write on one server, read at once on both, and read lists when the indexes have settled."""
     if place.engine is None or not place.engine.command:
         return _compared(place, [place.server() for _ in range(2)], seed, until)
-    lag = Lag(seed)
-    with EngineProxy(place.engine.url, lag.handle) as proxy:
-        store = place.new_store().replace(place.engine.url, proxy.url)
+    with (
+        engines.find() as indexes,
+        in_thread(LateIndexes(place.engine.url, indexes.url, LAG_SECONDS, weak=70)) as proxy,
+    ):
+        store = place.new_store(created=False).replace(place.engine.url, proxy.url)
+        command("table", "create", store=store)
         servers = [place.server(store, settle_seconds=str(SETTLE_SECONDS)) for _ in range(2)]
         counts = _compared(place, servers, seed, until)
-    return counts + Counter({"late replies of the engine": lag.late})
+    return counts + Counter({"late replies of the engine": proxy.late})
 
 
 def _compared(place: Place, servers: list[Server], seed: int, until: float) -> Counter[str]:
     chance = random.Random(seed)
     world = World(servers, chance)
-    over = threading.Event()
-    reader = threading.Thread(target=_read_lists, args=(servers, over))
-    reader.start()
-    try:
-        while world.counts["writes"] < 12 or time.monotonic() < until - 5:
-            world.write()
-            world.read_at_once()
-            if chance.random() < (1 if place.kind == "sqlite" else 0.1):
-                time.sleep(0 if place.kind == "sqlite" else SETTLE_SECONDS + LAG_SECONDS)
-                world.read_lists()
-    finally:
-        over.set()
-        reader.join()
+    while world.counts["writes"] < 12 or time.monotonic() < until - 5:
+        world.write()
+        world.read_at_once()
+        if chance.random() < (1 if place.kind == "sqlite" else 0.1):
+            time.sleep(0 if place.kind == "sqlite" else SETTLE_SECONDS + LAG_SECONDS)
+            world.read_lists()
     return world.counts
-
-
-def _read_lists(servers: list[Server], over: threading.Event) -> None:
-    """Read lists all the time, so that there are old replies."""
-    for server in itertools.cycle(servers):
-        if over.wait(0.1):
-            return
-        server.ask('{ thing(path: "L") { children { nodes { path } } descendants { nodes { id path } } } }')
 
 
 PAGE = 100  # of changes; those of a longer log come by pages
