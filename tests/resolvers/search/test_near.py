@@ -17,6 +17,7 @@ from store.edits.move import Move
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.keys import Path
+from store.model.paths import format_path, parse_path
 from store.model.records import Record
 from store.search.geometry import Point
 from store.writer.writer import Writer
@@ -86,32 +87,20 @@ def world(seed: int, cities: int = 60) -> list[tuple[Any, ...]]:
     return rows
 
 
-def brute(
-    records: list[Record],
-    center: Point,
-    kilometers: float,
-    *,
-    first: int = 10,
-    levels: list[str] | None = None,
-    under: Path = (),
-    granted: list[Path] | None = None,
-) -> list[dict[str, Any]]:
+def brute(records: list[Record], center: Point, kilometers: float, first: int) -> list[dict[str, Any]]:
     """The edges of the right answer, each with `kilometers` and the `id` of the node."""
     found = []
     for record in records:
         latitude, longitude = record.attributes.get("latitude"), record.attributes.get("longitude")
-        if not isinstance(latitude, int | float) or not isinstance(longitude, int | float):
-            continue
-        point = Point.of(latitude, longitude)
-        if point is None or (levels is not None and record.level not in levels):
-            continue
-        if under and (record.path[: len(under)] != under or record.path == under):
-            continue
-        if granted is not None and not any(record.path[: len(top)] == top for top in granted):
-            continue
-        if (distance := center.kilometers(point)) <= kilometers:
+        is_placed = isinstance(latitude, int | float) and isinstance(longitude, int | float)
+        point = Point.of(latitude, longitude) if is_placed else None
+        if point is not None and (distance := center.kilometers(point)) <= kilometers:
             found.append((distance, record.id))
     return [{"kilometers": distance, "node": {"id": node_id}} for distance, node_id in sorted(found)[:first]]
+
+
+def is_below(record: Record, top: Path) -> bool:
+    return len(record.path) > len(top) and record.path[: len(top)] == top
 
 
 async def check(store: Store, client: Client, random: Random, *, times: int = 8) -> None:
@@ -129,7 +118,8 @@ async def check(store: Store, client: Client, random: Random, *, times: int = 8)
         )  # fmt: skip
         assert not reply.errors
         found = reply.data["locationsNear"]
-        expected = brute(records, center, kilometers, first=first, levels=levels, under=under)
+        searched = [one for one in records if is_below(one, under) and one.level in (levels or [one.level])]
+        expected = brute(searched, center, kilometers, first)
         assert found["edges"] == expected
         assert found["nodes"] == [edge["node"] for edge in expected]
         assert found["complete"]
@@ -182,8 +172,7 @@ async def test_a_caller_finds_what_is_near_in_her_part(store):
         for under in (None, "US", "US/A", "US/B", "FJ", "nowhere"):
             values = {"a": center.latitude, "b": center.longitude, "k": 400.0, "first": 5, "under": under}
             found = (await server.data(who, NEAR, **values))["locationsNear"]
-            top = ("US", "A") if under == "US/A" else ()
-            expected = brute(records, center, 400.0, first=5, under=top, granted=[("US", "A")])
+            expected = brute([one for one in records if is_below(one, ("US", "A"))], center, 400.0, 5)
             assert found["edges"] == (expected if under in (None, "US", "US/A") else [])
             assert found["complete"]
 
@@ -200,7 +189,7 @@ async def test_of_more_nodes_than_are_read_the_nearest_are_complete_only_where_t
             for first in (1, 10, 100):
                 reply = await client.ask(NEAR, a=latitude, b=20.0, k=kilometers, first=first)
                 found = reply.data["locationsNear"]
-                right = found["edges"] == brute(records, Point(latitude, 20.0), kilometers, first=first)
+                right = found["edges"] == brute(records, Point(latitude, 20.0), kilometers, first)
                 assert right or not found["complete"]
                 seen.add((found["complete"], right))
     assert {(True, True), (False, False)} <= seen, seen
@@ -225,17 +214,14 @@ async def test_each_tree_is_searched_by_itself_where_its_class_says_so(store):
       { complete edges { kilometers node { path } } } }"""
     records = await all_records(store, "yard")
     for under in ("a", "b", "c", "a/z", "a/x"):
-        reply = await client.ask(query, u=under)
-        found = reply.data["yardsNear"]
+        found = (await client.ask(query, u=under)).data["yardsNear"]
         expected = []
         for record in records:
-            if "/".join(record.path).startswith(f"{under}/") and "north" in record.attributes:
-                values = record.attributes
-                distance = CENTERS[0].kilometers(Point(values["north"], values["east"]))
-                expected += [(distance, record.id, "/".join(record.path))] if distance <= 40 else []
+            if is_below(record, parse_path(under)) and "north" in record.attributes:
+                distance = CENTERS[0].kilometers(Point(record.attributes["north"], record.attributes["east"]))
+                expected += [(distance, record.id, format_path(record.path))] if distance <= 40 else []
         edges = [{"kilometers": one, "node": {"path": path}} for one, _, path in sorted(expected)]
-        assert found["edges"] == edges
-        assert found["complete"]
+        assert found == {"complete": True, "edges": edges}
     reply = await Client(store, Yard, planned=False).ask(query, u=None)
     assert "is searched separately" in reply.errors[0]["message"]
 
