@@ -145,7 +145,8 @@ async def test_as_much_as_is_taken_is_answered():
         most = ", ".join('{name: {ne: "x"}}' for _ in range(MAX_CONDITIONS))
         deepest = "{not: " * (MAX_DEPTH - 1) + '{key: {eq: "r"}}' + "}" * (MAX_DEPTH - 1)
         operands = ", ".join(['"r"'] * 600)
-        for where in (f"{{and: [{most}]}}", deepest, f"{{key: {{in: [{operands}]}}}}"):
+        longest = f'{{name: {{ne: "{"x" * MAX_CHARACTERS}"}}}}'
+        for where in (f"{{and: [{most}]}}", deepest, f"{{key: {{in: [{operands}]}}}}", longest):
             reply = await Client(store, Ground).ask(f"{{ grounds(where: {where}) {{ nodes {{ key }} }} }}")
             assert {"key": "r"} in reply.data["grounds"]["nodes"]
 
