@@ -4,7 +4,6 @@ It is written here as the records tell it, so that a test can put the flip betwe
 """
 
 from collections.abc import Sequence
-from random import Random
 from typing import Any
 
 from store.engine.protocol import Store
@@ -74,16 +73,6 @@ def moved(model: Model, source: Path, target: Path | None) -> Model:
         ids={place: model.nodes[path].id for path, place in places.items()},
         redirect=None if target is None else (source, target),
     )
-
-
-def any_move(model: Model, random: Random) -> MoveInProgress:
-    """A random move: below another node, to a root's place, or a cascade."""
-    source = random.choice(list(model.nodes))
-    others = [path for path in model.nodes if path[: len(source)] != source]
-    target = (*random.choice([(), *others]), source[-1])
-    if target in model.nodes or random.random() < 0.2:
-        return MoveInProgress(model, source, None)
-    return MoveInProgress(model, source, target)
 
 
 class FlippingStore:

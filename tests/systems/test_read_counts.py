@@ -13,17 +13,13 @@ from commands.importing.columns import columns
 from examples.drive import DriveNode
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
-from resolvers.children import ChildrenRequest, one_query_per_level
-from resolvers.planning.read_cost import ReadOption
-from resolvers.planning.sibling_runs import sorted_owners
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.transfer.formats.columns import read_csv
-from store.transfer.formats.lines import read_taxonomy, taxonomy_level
 from store.transfer.formats.matching import ColumnOptions
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Rejection
-from tests.real_files import STARBUCKS, TAXONOMY, real_file
+from tests.real_files import STARBUCKS, real_file
 from tests.selection import thorough
 from tests.systems.asking import BOUNDLESS, Client, count_nodes, plant, write
 
@@ -33,7 +29,7 @@ STATES_TO_STORES = """{ country(path: "US") { id children { nodes { id children 
   children { nodes { id } } } } } } } } } }"""
 
 
-def stores_of_the_chain() -> list[ImportPlan]:
+def stores_of_the_chain() -> ImportPlan:
     wanted = ImportPlan(Location.definition())
     form = columns(
         wanted.hierarchy, ColumnOptions(LEVELS, ["store=Store Name"], [], ["store.street=Street Address"], ["city"])
@@ -41,27 +37,18 @@ def stores_of_the_chain() -> list[ImportPlan]:
     for _, row in read_csv(form, real_file(STARBUCKS)):
         if not isinstance(row, Rejection) and row.path[0] == "US" and (thorough() or row.path[1] in STATES):
             wanted.take(row)
-    return [wanted]
-
-
-def taxonomy() -> list[ImportPlan]:
-    wanted = ImportPlan(CategoryNode.definition())
-    for _, row in read_taxonomy(taxonomy_level(wanted.hierarchy), real_file(TAXONOMY)):
-        wanted.take(row)
-    return [wanted]
-
-
-SOURCES = {"chain": stores_of_the_chain, "taxonomy": taxonomy}
+    return wanted
 
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory, demo_file: Path) -> dict[str, str]:
-    """The addresses of SQLite files that hold each source and the demo data, imported once for all tests."""
+    """The addresses of SQLite files that hold the chain and the demo data, imported once for all tests."""
     place = tmp_path_factory.mktemp("real")
-    urls = {name: f"sqlite:///{place / name}.db" for name in SOURCES}
-    for name, source in SOURCES.items():
-        asyncio.run(_import(urls[name], source()))
-    urls["demo"] = f"sqlite:///{shutil.copy(demo_file, place / 'demo.db')}"
+    urls = {
+        "chain": f"sqlite:///{place / 'chain.db'}",
+        "demo": f"sqlite:///{shutil.copy(demo_file, place / 'demo.db')}",
+    }
+    asyncio.run(_import(urls["chain"], stores_of_the_chain()))
     return urls
 
 
@@ -76,11 +63,10 @@ def tables(request: pytest.FixtureRequest, files: dict[str, str]) -> dict[str, s
     return urls
 
 
-async def _import(url: str, wanted: list[ImportPlan]) -> None:
+async def _import(url: str, wanted: ImportPlan) -> None:
     async with open_store(url) as store:
         await store.create()
-        for one in wanted:
-            await load(store, one, LoadResult())
+        await load(store, wanted, LoadResult())
 
 
 async def _copy(source: str, target: str) -> None:
@@ -98,12 +84,6 @@ async def _copy(source: str, target: str) -> None:
 async def chain(tables: dict[str, str]) -> AsyncIterator[Store]:
     async with open_store(tables["chain"]) as store:
         yield store
-
-
-@pytest.fixture
-async def google(tables: dict[str, str]) -> AsyncIterator[Client]:
-    async with open_store(tables["taxonomy"]) as store:
-        yield Client(store, CategoryNode)
 
 
 @pytest.fixture
@@ -136,64 +116,12 @@ async def test_all_stores_of_a_country_nested_are_one_read_for_each_tier_or_for_
     assert reply.items <= nodes + 1
 
 
-async def test_one_state_of_the_same_costs_what_it_holds(chain):
-    reply = await Client(chain, Location).ask(
-        '{ state(path: "US/NE") { id children { nodes { id children { nodes { id children { nodes { id } } } } } } } }'
-    )
-    assert reply.rounds == 2
-    assert reply.items <= count_nodes(reply.data) + 1
-
-
-async def test_pages_at_each_level_cost_at_most_twice_the_cheaper_way(chain, monkeypatch):
+async def test_pages_at_each_level_are_one_round_for_each(chain):
     query = """{ country(path: "US") { id children(first: 20) { nodes { id children(first: 20) { nodes { id
       children(first: 20) { nodes { id children(first: 20) { nodes { id } } } } } } } } } }"""
-    client = Client(chain, Location)
-    reply = await client.ask(query)
+    reply = await Client(chain, Location).ask(query)
     assert reply.rounds <= 5
-    costs = {}
-    for way in ("singles", "slices"):
-        with monkeypatch.context() as patch:
-            patch.setattr(ChildrenRequest, "plan_reads", _forced(way))
-            costs[way] = (await client.ask(query)).units
-    print(
-        f"first: 20 at each level: {reply.units} units; "
-        f"by single queries {costs['singles']}, by slices {costs['slices']}"
-    )
-    assert reply.units <= 2 * min(costs.values())
-
-
-def _forced(way: str):
-    """The planner's choice for children, taken from it."""
-
-    def plan_reads(lists, tree):
-        if way == "slices" and len(sorted_owners(lists)) > 1:
-            return one_query_per_level(lists, tree)
-        return ReadOption.all(requested.separate_query(tree) for requested in lists)
-
-    return staticmethod(plan_reads)
-
-
-async def test_states_with_their_first_three_cities_are_one_read_each_or_a_slice(shown):
-    reply = await shown.ask(
-        '{ country(path: "US") { id children { nodes { id children(first: 3) { nodes { id } } } } } }'
-    )
-    states = reply.data["country"]["children"]["nodes"]
-    assert len(states) >= 50
-    assert all(len(state["children"]["nodes"]) <= 3 for state in states)
-    assert reply.requests <= len(states) + 2
-    assert reply.rounds <= 3
-
-
-async def test_the_whole_taxonomy_nested_is_one_read_for_each_root(google):
-    nested = "{ id }"
-    for _ in range(7):
-        nested = f"{{ id children {{ nodes {nested} }} }}"
-    reply = await google.ask(f"{{ categories {{ nodes {nested} }} }}")
-    roots = len(reply.data["categories"]["nodes"])
-    assert count_nodes(reply.data) == 5_595
-    assert reply.requests <= roots + 3
-    assert reply.rounds == (3 if reply.witness.version() is None else 4), "SQLite reads the version of the roots first"
-    assert reply.items == 5_595 + roots + 1, "each node once, and a stamp for each tree and for the hierarchy"
+    assert reply.units <= 250
 
 
 @pytest.mark.parametrize(("field", "path"), [("country", "US"), ("state", "US/CA"), ("city", "US/CA/San Diego")])
@@ -207,15 +135,6 @@ async def test_all_stores_below_a_place_are_one_read_for_each_tier_that_holds_st
     assert all(span.index.name in ("BY_LEVEL", "TABLE") for span, _, _ in reply.witness.spans)
     assert reply.rounds == 2
     assert reply.items <= 2 * len(stores) + 2
-
-
-async def test_a_catalogue_nested_is_three_requests(shown):
-    reply = await shown.ask(
-        '{ category(path: "Electronics") { id children(level: PRODUCT) { nodes { id children { nodes { id } } } } '
-        "children2: children { nodes { id children { nodes { id children { nodes { id } } } } } } } }"
-    )
-    assert count_nodes(reply.data) > 20
-    assert reply.requests <= 3
 
 
 async def test_many_nodes_by_id_from_three_hierarchies_are_read_in_hundreds(tables):
@@ -251,18 +170,6 @@ async def test_counts_of_a_thousand_siblings_cost_nothing_beyond_them(chain):
     assert (counted.requests, counted.items, counted.units) == (plain.requests, plain.items, plain.units)
 
 
-async def test_places_without_children_cost_nothing(chain):
-    client = Client(chain, Location)
-    plain, nested = [
-        await client.ask(f'{{ city(path: "US/NE/OMAHA") {{ descendants(level: STORE) {{ nodes {{ id {more} }} }} }} }}')
-        for more in (
-            "",
-            "children { nodes { id } } descendants { nodes { id } } few: children(first: 2) { edges { cursor } }",
-        )
-    ]
-    assert nested.requests == plain.requests
-
-
 async def test_two_hierarchies_in_one_request_share_its_rounds(shown):
     reply = await shown.ask(
         '{ country(path: "US") { children { nodes { id children { nodes { id } } } } } '
@@ -281,3 +188,99 @@ async def test_the_same_list_under_aliases_is_read_once(chain):
     short, long, whole = (reply.data["state"][alias]["nodes"] for alias in "abc")
     assert (short, long) == (whole[:3], whole[:5])
     assert reply.data["state"]["d"]["nodes"] == whole[-2:]
+
+
+# -- counts of roots: they are in the versions of their trees, which one BatchGetItem reads ----------------------------
+
+TREES = 130
+BELOW = {f"r{number:03}": 1 + number % 3 for number in range(TREES)}
+
+
+@pytest.fixture
+async def roots(store: Store) -> Client:
+    rows = [((root,), "CATEGORY") for root in BELOW]
+    rows += [((root, f"c{number}"), "CATEGORY") for root, count in BELOW.items() for number in range(count)]
+    await plant(store, CategoryNode, rows)
+    return Client(store, CategoryNode)
+
+
+VERSIONS_OF_HIERARCHY = 1  # a list of roots reads it too, since moves may run from and to roots
+
+
+def rounds_before(store: Store) -> int:
+    """SQLite reads that version first, DynamoDB in the same round as the roots."""
+    return 0 if store.version() is None else 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "more"),
+    [
+        ("key childCount", 0),
+        ("descendantCount", 1),
+        ("descendantCount(level: CATEGORY)", 1),
+        ("key children(first: 1) { totalCount } few: descendantCount", 1),
+        ("descendants(first: 0) { totalCount }", 1),
+    ],
+)
+async def test_a_page_of_roots_reads_the_versions_of_its_trees_only_for_counts(
+    roots: Client, store: Store, fields: str, more: int
+) -> None:
+    reply = await roots.ask(f"{{ categories(first: 50) {{ nodes {{ {fields} }} }} }}")
+    assert len(reply.data["categories"]["nodes"]) == 50
+    assert reply.requests == 1 + VERSIONS_OF_HIERARCHY + more
+    assert reply.items == 51 + VERSIONS_OF_HIERARCHY + 50 * more
+    assert reply.rounds == 1 + rounds_before(store) + more
+
+
+@pytest.mark.both_stores
+async def test_the_counts_of_all_roots_are_read_in_hundreds(roots: Client, store: Store) -> None:
+    reply = await roots.ask("{ categories { edges { node { key descendantCount } } } }")
+    found = {edge["node"]["key"]: edge["node"]["descendantCount"] for edge in reply.data["categories"]["edges"]}
+    assert found == BELOW
+    assert reply.requests == 1 + VERSIONS_OF_HIERARCHY + 2
+    assert reply.rounds == 2 + rounds_before(store)
+
+
+async def test_lists_below_roots_and_their_counts_share_the_versions(roots: Client) -> None:
+    lists = "children { nodes { key } }"
+    plain, counted = [
+        await roots.ask(f"{{ categories(first: 20) {{ nodes {{ {more} {lists} }} }} }}")
+        for more in ("", "descendantCount d: descendants { totalCount }")
+    ]
+    assert (counted.requests, counted.rounds, counted.units) == (plain.requests, plain.rounds, plain.units)
+
+
+@pytest.mark.parametrize("way", ["", "... on CategoryNode {", "... on Category {"], ids=["plain", "interface", "level"])
+async def test_counts_are_read_wherever_a_fragment_selects_them(roots: Client, way: str) -> None:
+    close = "}" if way else ""
+    reply = await roots.ask(f"{{ categories(first: 3) {{ nodes {{ key {way} descendantCount {close} }} }} }}")
+    assert [node["descendantCount"] for node in reply.data["categories"]["nodes"]] == [1, 2, 3]
+
+
+@pytest.mark.both_stores
+async def test_a_root_by_path_costs_the_same_with_its_counts(roots: Client) -> None:
+    plain, counted = [
+        await roots.ask(f'{{ category(path: "r002") {{ key {more} }} }}') for more in ("", "childCount descendantCount")
+    ]
+    assert counted.data["category"]["descendantCount"] == 3
+    assert counted.requests == plain.requests == 1
+    assert (counted.rounds, counted.items) == (plain.rounds, plain.items)
+
+
+async def test_the_root_of_a_deeper_node_has_its_counts_in_the_same_request(roots: Client) -> None:
+    reply = await roots.ask(
+        '{ category(path: "r002/c0") { ancestors { descendantCount } parent { descendantCount } } }'
+    )
+    assert reply.data["category"] == {"ancestors": [{"descendantCount": 3}], "parent": {"descendantCount": 3}}
+    assert (reply.requests, reply.rounds) == (1, 1)
+
+
+async def test_a_root_without_children_takes_no_read_of_lists_below_it(store: Store) -> None:
+    await plant(store, CategoryNode, [(("a",), "CATEGORY"), (("b",), "CATEGORY")])
+    plain, nested = [
+        await Client(store, CategoryNode).ask(f"{{ categories {{ nodes {{ key {more} }} }} }}")
+        for more in ("", "descendants { nodes { key } } children { nodes { key } }")
+    ]
+    if store.version() is not None:
+        assert nested.requests == plain.requests
+    assert [node["descendants"]["nodes"] for node in nested.data["categories"]["nodes"]] == [[], []]

@@ -2,30 +2,28 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import httpx
 import orjson
+import pytest
 
 from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.execution.response_cache import ResponseCache
-from graph.hierarchies.categories import CategoryNode
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
-from resolvers.past.history import find_deleted, read_history, read_revision
-from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
+from store.connect import open_store
 from store.engine.protocol import Store
-from store.model.keys import node_key
-from store.model.records import derived_id
 from store.writer.writer import Writer
 from tests.late_indexes import late_stores
 from tests.selection import thorough
-from tests.systems.asking import plant
+from tests.servers import Server as Process
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES
 
 LAG = 0.3
@@ -57,8 +55,7 @@ class Server:
         )
 
     async def ask(self, query: str, **variables: Any) -> Any:
-        data, _ = await self.told(query, **variables)
-        return data
+        return (await self.told(query, **variables))[0]
 
     async def told(self, query: str, **variables: Any) -> tuple[Any, dict[str, Any]]:
         """The data of an answer without errors, and what it has read."""
@@ -118,28 +115,16 @@ async def test_an_id_finds_its_node_from_its_creation_on():
 
 
 async def test_former_states_are_there_as_soon_as_the_newest_is_seen():
+    query = """query($path: Path!, $id: ID!) {
+      node: categoryNode(path: $path) { revision history { nodes { revision } } } deletedNode(id: $id) { path } }"""
     async with servers() as (one, *_):
         node_id = (await one.ask(BY_PATH, path="A/B"))["categoryNode"]["id"]
         for number in range(2, TIMES + 2):
             await one.ask(UPDATE, path="A/B", name=str(number))
-            request, key = Request(one.store, DEFINITIONS), node_key("category", ("A", "B"))
-            record = await request.state.node(key)
-            assert record is not None
-            page = await read_history(request, record, ConnectionArguments(), nodes=True)
-            revisions = [state.revision for state in page.records]
-            assert revisions == list(range(number, 0, -1))
-            assert [(await read_revision(request, record, one)) is not None for one in revisions] == [True] * number
+            node = (await one.ask(query, path="A/B", id=node_id))["node"]
+            assert [state["revision"] for state in node["history"]["nodes"]] == list(range(number, 0, -1))
         await one.ask(DELETE, path="A/B")
-        assert await find_deleted(Request(one.store, DEFINITIONS), node_id) is not None
-
-
-async def test_more_nodes_than_one_read_takes_are_all_as_they_were_written():
-    async with servers() as (one, *_):
-        paths = [("A", f"N{number:03}") for number in range(130)]
-        await plant(one.store, CategoryNode, [(path, "CATEGORY") for path in paths])
-        ids = [f"category:{derived_id('category', path)}" for path in paths]
-        found = await one.ask("query($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=ids)
-        assert [node and node["id"] for node in found["nodes"]] == ids
+        assert await one.ask(query, path="A/B", id=node_id) == {"node": None, "deletedNode": {"path": "A/B"}}
 
 
 async def test_ids_that_nobody_has_cost_one_more_read_for_all_of_them():
@@ -147,3 +132,45 @@ async def test_ids_that_nobody_has_cost_one_more_read_for_all_of_them():
         query = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
         _, reads = await one.told(query, ids=[f"category:none-{number}" for number in range(50)])
         assert (reads["requests"], reads["rounds"]) == (2, 2)
+
+
+LIST = '{ category(path: "A") { children { nodes { name } } } }'
+
+
+async def listed(server: Process) -> tuple[list[str], bool]:
+    """The names that a process lists, and whether its response was a cached one."""
+    async with httpx.AsyncClient() as client:
+        answer = await client.post(f"{server.url}/graphql", json={"query": LIST}, headers={"clade-reads": "1"})
+    body = answer.json()
+    names = [node["name"] for node in body["data"]["category"]["children"]["nodes"]]
+    return names, body["extensions"]["reads"]["cached"]
+
+
+async def create(server: Process, key: str, parent: str | None) -> None:
+    answer = await server.ask(CREATE, key=key, parent=parent)
+    assert "errors" not in answer, answer
+
+
+@pytest.mark.extenddb
+async def test_what_one_process_writes_is_in_the_next_response_of_each(store_url, tmp_path):
+    async with open_store(store_url) as store:
+        await store.create()
+    async with AsyncExitStack() as stack:
+        processes = [Process(tmp_path, name, store=store_url, writes="on", settle_seconds="0.1") for name in "ab"]
+        for process in processes:
+            stack.push_async_callback(process.close)
+            await process.start()
+        await create(processes[0], "A", None)
+        for number in range(3):
+            expected = ["0"] * number
+            for process in processes:
+                for _ in range(600):
+                    names, cached = await listed(process)
+                    assert names == expected
+                    if cached:
+                        break
+                    await asyncio.sleep(0.02)
+                assert cached
+            await create(processes[number % 2], f"B{number}", "A")
+            for process in processes[::-1]:
+                assert await listed(process) == ([*expected, "0"], False)

@@ -1,19 +1,13 @@
-"""Root fields stand apart: the error of one changes no other field of the same operation, over HTTP."""
+"""Root fields stand apart: the error of one changes no other field of the same operation."""
 
-import asyncio
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
-import httpx
 import pytest
 from graphql import build_schema as parse_schema
 
-from graph.app import create_app
 from graph.hierarchies.registry import served
 from graph.schema import build_schema
-from store.connect import open_store
-from tests.serving import serving
+from resolvers.access.caller import ANYONE
+from store.engine.protocol import Store
+from tests.rights.asking import Server
 from tests.systems.asking import plant
 
 CLASSES = served("graph.hierarchies.locations,graph.hierarchies.categories")
@@ -70,31 +64,12 @@ found: searchLocations(text: "omaha") { nodes { path } complete }
 none: searchLocations(text: "") { nodes { path } complete }
 """
 
-Ask = Callable[[str], dict[str, Any]]
 
-
-@pytest.fixture(scope="module")
-def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
-    folder: Path = tmp_path_factory.mktemp("apart")
-    url = f"sqlite:///{folder / 'clade.db'}"
-
-    async def fill() -> None:
-        async with open_store(url) as store:
-            await store.create()
-            for cls, rows in zip(CLASSES, (LOCATIONS, CATEGORIES), strict=True):
-                await plant(store, cls, rows)
-
-    asyncio.run(fill())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CLADE_STORE", url)
-        app = create_app()
-    with serving(app) as served_at, httpx.Client(base_url=served_at, timeout=60) as client:
-
-        def ask(query: str) -> dict[str, Any]:
-            body: dict[str, Any] = client.post("/graphql", json={"query": query}).json()
-            return body
-
-        yield ask
+@pytest.fixture
+async def server(store: Store) -> Server:
+    for cls, rows in zip(CLASSES, (LOCATIONS, CATEGORIES), strict=True):
+        await plant(store, cls, rows)
+    return Server(store, *CLASSES)
 
 
 def test_every_root_field_is_asked() -> None:
@@ -104,18 +79,11 @@ def test_every_root_field_is_asked() -> None:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_an_error_of_a_root_field_changes_no_other(ask: Ask, name: str) -> None:
-    alone = ask("{" + BESIDE % "" + "}")
-    assert "errors" not in alone
-    country = ask('{ location(path: "US") { id } }')["data"]["location"]["id"]
+async def test_an_error_of_a_root_field_changes_no_other(server: Server, name: str) -> None:
+    alone = await server.data(ANYONE, "{" + BESIDE % "" + "}")
+    country = (await server.data(ANYONE, '{ location(path: "US") { id } }'))["location"]["id"]
     for wrong in WRONG[name]:
-        body = ask("{" + BESIDE % f"wrong: {name}{wrong}".replace("ID", country) + "}")
+        body = await server.ask(ANYONE, "{" + BESIDE % f"wrong: {name}{wrong}".replace("ID", country) + "}")
         assert {error["path"][0] for error in body["errors"]} == {"wrong"}, wrong
         assert "INTERNAL_SERVER_ERROR" not in {error["extensions"]["code"] for error in body["errors"]}
-        assert {key: value for key, value in body["data"].items() if key != "wrong"} == alone["data"], wrong
-
-
-@pytest.mark.parametrize("text", ["", " ", "–", "!!"])
-def test_a_text_without_a_word_finds_nothing(ask: Ask, text: str) -> None:
-    body = ask(f'{{ searchLocations(text: "{text}") {{ nodes {{ id }} complete }} }}')
-    assert body == {"data": {"searchLocations": {"nodes": [], "complete": True}}}
+        assert {key: value for key, value in body["data"].items() if key != "wrong"} == alone, wrong

@@ -1,26 +1,17 @@
 """Sorted and filtered lists: what they read, what they spend, and which arguments are refused."""
 
-import uuid
-from hashlib import blake2b
+from decimal import Decimal
 from typing import Any
 
-import orjson
 import pytest
 
-from resolvers.planning.cursors import CursorKind, encode_cursor
-from resolvers.session.page_cache import PageCache
-from resolvers.session.tree_version_cache import TreeVersionCache
 from resolvers.sorting.conditions import MAX_CHARACTERS, MAX_CONDITIONS, MAX_DEPTH
-from resolvers.sorting.ordering import MAX_ORDER_FIELDS, Ordering
+from resolvers.sorting.node_values import NodeValue
+from resolvers.sorting.ordering import MAX_ORDER_FIELDS, OrderField, Ordering
 from store.connect import open_store
-from store.edits.create_update import Update
-from store.edits.delete import Delete
-from store.engine.usage import ReadUsage
+from store.model.attributes import Kind
 from store.sqlite.store import SQLiteStore
-from store.writer.request import EditOptions
-from store.writer.writer import Writer
 from tests.model import Ground
-from tests.sorted_model import Thing
 from tests.systems.asking import Client, plant
 
 NODES = [(("r",), "AREA")] + [(("r", f"a{area}"), "AREA") for area in range(10)]
@@ -75,46 +66,6 @@ async def test_below_a_filtered_list_only_the_lists_of_its_nodes_are_read(store)
     assert reply.nodes == 1 + 10 + 10
 
 
-async def test_a_warm_list_reads_the_version_of_its_tree_and_nothing_else(engine):
-    async with open_store(engine.address(f"clade-{uuid.uuid4().hex}")) as store:
-        await store.create()
-        await plant(store, Ground, NODES)
-        asked = Client(store, Ground, page_cache=lambda: PageCache(10_000_000, TreeVersionCache(0.0)))
-        for arguments in ARRANGED:
-            query = LISTS[0] % arguments
-            cold, _, warm = [await asked.ask(query) for _ in range(3)]  # settled from the second on
-            assert warm.data == cold.data
-            assert (warm.requests, warm.rounds, warm.items, warm.units) == (1, 1, 1, 1.0)
-            assert (warm.nodes, warm.fields) == (cold.nodes, cold.fields)
-        other_page = await asked.ask(LISTS[0] % "(last: 2, orderBy: [{field: NAME}])")
-        assert (other_page.requests, other_page.items) == (1, 1), "another order of a list that was read"
-
-
-@pytest.mark.parametrize("query", [LISTS[0], LISTS[3]], ids=["children", "roots"])
-async def test_a_list_is_sorted_once_while_nothing_is_written(tmp_path, monkeypatch, query):
-    """On SQLite, where one version proves all trees; on DynamoDB roots are sorted for each request."""
-    orders = []
-    plain = Ordering.sorted
-    monkeypatch.setattr(Ordering, "sorted", lambda ordering, *given: orders.append(ordering) or plain(ordering, *given))
-    url = f"sqlite:///{tmp_path / 'clade.db'}"
-    async with open_store(url) as store:
-        await store.create()
-        await plant(store, Ground, NODES)
-        asked = Client(store, Ground, page_cache=lambda: PageCache(10_000_000), planned=False)
-        by_name, by_level = [query % f"(orderBy: [{{field: {field}, direction: DESC}}])" for field in ("NAME", "LEVEL")]
-        first = await asked.ask(by_name)
-        assert [(await asked.ask(by_name)).data for _ in range(3)] == [first.data] * 3
-        assert len(orders) == 1
-        await asked.ask(by_level)
-        await asked.ask(query % '(orderBy: [{field: NAME, direction: DESC}], where: {name: {ne: "s"}})')
-        assert len(orders) == 3, "another order, and another condition"
-        await Writer(store).write(
-            Update(Ground.definition(), ("r",), "Renamed", None, {}, None), ReadUsage(), EditOptions()
-        )
-        await asked.ask(by_name)
-        assert len(orders) == 4
-
-
 async def test_a_list_longer_than_the_budget_is_refused_before_it_is_read(store):
     await plant(store, Ground, NODES)
     asked = Client(store, Ground, max_nodes=50)
@@ -132,54 +83,23 @@ async def test_a_list_longer_than_the_budget_is_refused_before_it_is_read(store)
     assert roots.data == {"grounds": {"nodes": [{"path": "s"}]}}
 
 
-async def test_a_cursor_stays_valid_when_its_node_changes_or_is_deleted(store):
-    rows = [(("box", f"k{n}"), "ITEM", f"N{n}", {"pieces": n // 2}) for n in range(8)]
-    await plant(store, Thing, [(("box",), "BOX", "Box"), *rows])
-    asked = Client(store, Thing)
-
-    async def keys(**paging: Any) -> list[tuple[str, str]]:
-        given = ", ".join(f"{name}: {orjson.dumps(value).decode()}" for name, value in paging.items())
-        order = "orderBy: [{field: PIECES, direction: DESC}]"
-        reply = await asked.ask(
-            f'{{ box(path: "box") {{ children({order}, {given}) {{ edges {{ cursor node {{ key }} }} }} }} }}'
-        )
-        return [(edge["node"]["key"], edge["cursor"]) for edge in reply.data["box"]["children"]["edges"]]
-
-    before = await keys(first=8)
-    assert [key for key, _ in before] == ["k6", "k7", "k4", "k5", "k2", "k3", "k0", "k1"]
-    cursors, definition, usage = dict(before), Thing.definition(), ReadUsage()
-    writer = Writer(store)
-    await writer.write(Delete(definition, ("box", "k4"), "refuse", None), usage, EditOptions())
-    await writer.write(Update(definition, ("box", "k2"), None, None, {"pieces": 9}, None), usage, EditOptions())
-    assert [key for key, _ in await keys(after=cursors["k4"])] == ["k5", "k3", "k0", "k1"]
-    assert [key for key, _ in await keys(after=cursors["k2"])] == ["k3", "k0", "k1"]
-    assert [key for key, _ in await keys(before=cursors["k4"])] == ["k2", "k6", "k7"]
+PRICE, PIECES, SIZE = (
+    OrderField(NodeValue(name, kind, members=("S", "M")))
+    for name, kind in (("price", Kind.DECIMAL), ("pieces", Kind.INT), ("size", Kind.ENUM))
+)
 
 
-async def test_cursors_that_no_list_has_made_are_refused(store):
-    await plant(store, Thing, [(("box",), "BOX", "Box", {"price": "1.5"}), (("box", "a"), "ITEM", "A", {"price": "2"})])
-    asked = Client(store, Thing)
-    listing = '{ thing(path: "box") { children(orderBy: [{field: PRICE}, {field: PIECES}], %s) { nodes { key } } } }'
-    made = await asked.ask(listing.replace("nodes { key }", "edges { cursor }") % "first: 1")
-    cursor = made.data["thing"]["children"]["edges"][0]["cursor"]
-    assert not (await asked.ask(listing % f'after: "{cursor}"')).errors
-    record = (await asked.ask('{ thing(path: "box") { id } }')).data["thing"]["id"]
-    forged = [
-        ("", "ITEM#a#"), ("[]", "x"), ("{}", "x"), ('["2"]', "x"), ('["2", 1, 1]', "x"), ("[2, 1]", "x"),
-        ('["NaN", 1]', "x"), ('["two", 1]', "x"), ('["2", "1"]', "x"), ('["2", true]', "x"), ('["2", [1]]', "x"),
-    ]  # fmt: skip
-    owner = f"c{record}\n{digest_of(cursor, record)}"
-    for values, place in forged:
-        other = encode_cursor(CursorKind.ARRANGED, owner, f"{values}\n{place}")
-        assert other[:9] == cursor[:9], "it is of the same list"
-        (error,) = (await asked.ask(listing % f'after: "{other}"')).errors
-        assert (values, error["extensions"]["code"]) == (values, "BAD_CURSOR")
-
-
-def digest_of(cursor: str, record: str) -> str:
-    """The digest of the order of the test above, by which its cursors name their list."""
-    identity = ([("price", (), False), ("pieces", (), False)], None, False), [None, None]
-    return blake2b(repr(identity).encode(), digest_size=16).hexdigest()
+@pytest.mark.parametrize(
+    "values",
+    [None, {}, [], ["2"], ["2", 1, 1, 1], [2, 1, 1], ["NaN", 1, 1], ["two", 1, 1], ["2", "1", 1], ["2", True, 1],
+     ["2", [1], 1], ["2", 1, "M"]],
+)  # fmt: skip
+def test_values_that_no_cursor_of_an_order_has_are_refused(values):
+    order = Ordering((PRICE, PIECES, SIZE))
+    assert order.checked(["2.50", 1.5, 1]) == [Decimal("2.5"), 1.5, 1]
+    assert order.checked([None, None, None]) == [None, None, None]
+    with pytest.raises(ValueError):  # noqa: PT011 - its message is shown to nobody
+        order.checked(values)
 
 
 ORDERED_BY = "NAME NOTE LEVEL CHILD_COUNT UPDATED_AT".split()[: MAX_ORDER_FIELDS + 1]
@@ -225,7 +145,8 @@ async def test_as_much_as_is_taken_is_answered():
         most = ", ".join('{name: {ne: "x"}}' for _ in range(MAX_CONDITIONS))
         deepest = "{not: " * (MAX_DEPTH - 1) + '{key: {eq: "r"}}' + "}" * (MAX_DEPTH - 1)
         operands = ", ".join(['"r"'] * 600)
-        for where in (f"{{and: [{most}]}}", deepest, f"{{key: {{in: [{operands}]}}}}"):
+        longest = f'{{name: {{ne: "{"x" * MAX_CHARACTERS}"}}}}'
+        for where in (f"{{and: [{most}]}}", deepest, f"{{key: {{in: [{operands}]}}}}", longest):
             reply = await Client(store, Ground).ask(f"{{ grounds(where: {where}) {{ nodes {{ key }} }} }}")
             assert {"key": "r"} in reply.data["grounds"]["nodes"]
 

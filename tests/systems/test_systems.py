@@ -7,8 +7,7 @@ from graph.hierarchies.attribute import Decimal, attribute
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
-from tests.model import Model
-from tests.systems.asking import WIDE, Client, plant, write
+from tests.systems.asking import Client, plant
 
 pytestmark = pytest.mark.both_stores
 
@@ -108,13 +107,6 @@ async def test_all_products_with_all_of_their_variants_are_one_query_nested(cata
         },
     ]
     assert (reply.requests, reply.rounds) == (2, 2)
-
-
-async def test_all_products_with_all_of_their_variants_are_one_query_flat(catalogue):
-    reply = await catalogue.ask('{ category(path: "Electronics") { descendants { nodes { path } } } }')
-    assert paths(reply.data["category"]["descendants"])[0] == "Electronics/LAPTOP-DELL-XPS"
-    assert len(paths(reply.data["category"]["descendants"])) == 5
-    assert reply.requests == 2
 
 
 # -- 3: file drives ----------------------------------------------------------------------------------------------------
@@ -220,39 +212,3 @@ async def test_the_latest_readings_before_a_moment_are_one_query_of_so_many_item
     reply = await events.ask(query)
     assert paths(reply.data["customer"]["children"]) == ["d7/2026-10-05T11:00:00Z", "d7/2026-10-05T10:00:00Z"]
     assert (reply.requests, reply.items) == (2, 2 + 3), "one more than asked for tells that there are others"
-
-
-# -- many children of many parents -------------------------------------------------------------------------------------
-
-
-@pytest.mark.thorough
-async def test_a_page_of_many_children_of_each_of_fifty_parents_is_complete_and_in_order(store):
-    parents = [f"{number:02}" for number in range(50)]
-    nodes = {("root",): "DRIVE"} | {("root", parent): "FOLDER" for parent in parents}
-    nodes |= {("root", parent, f"{child:04}"): "FILE" for parent in parents for child in range(1_201)}
-    items = Model("drive", nodes).items()  # nobody looks for a file by its id, so those need no records of their own
-    await write(store, [item for item in items if "tree" not in item or len(str(item["key"]).split("#")) < 4])
-    client = Client(store, DriveNode, max_nodes=100_000, planned=False, limits=WIDE)
-    first = "children(first: 500) { nodes { key } pageInfo { hasNextPage endCursor } }"
-    reply = await client.ask(f'{{ drive(path: "root") {{ children {{ nodes {{ id {first} }} }} }} }}')
-    folders = reply.data["drive"]["children"]["nodes"]
-    seen = {folder["id"]: [one["key"] for one in folder["children"]["nodes"]] for folder in folders}
-    cursors = {folder["id"]: folder["children"]["pageInfo"]["endCursor"] for folder in folders}
-    pages = 1
-    while cursors:
-        fields = [
-            f'f{number}: folder(id: "{node_id}") {{ id children(first: 500, after: "{cursor}") '
-            "{ nodes { key } pageInfo { hasNextPage endCursor } } }"
-            for number, (node_id, cursor) in enumerate(cursors.items())
-        ]
-        reply = await client.ask("{ " + " ".join(fields) + " }")
-        assert reply.rounds == 3, "ids, nodes, and one page of every list at once"
-        for folder in reply.data.values():
-            seen[folder["id"]] += [one["key"] for one in folder["children"]["nodes"]]
-            cursors[folder["id"]] = folder["children"]["pageInfo"]["endCursor"]
-            if not folder["children"]["pageInfo"]["hasNextPage"]:
-                del cursors[folder["id"]]
-        pages += 1
-    assert pages == 3
-    assert len(seen) == 50
-    assert all(keys == [f"{child:04}" for child in range(1_201)] for keys in seen.values())

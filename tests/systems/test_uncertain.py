@@ -3,11 +3,9 @@
 import asyncio
 import contextlib
 import logging
-import sqlite3
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,8 +21,10 @@ from store.model.keys import node_key
 from store.model.paths import parse_path
 from store.retry import RetryPolicy
 from tests.engines import Engine
+from tests.model import Ground
 from tests.proxy import Call, Fault, Forward, Proxy, cancelled, dropped, refused, status, throttled
-from tests.serving import serving
+from tests.serving import await_ready, serving
+from tests.systems.asking import plant
 from tests.time_limits import Held, TimeLimits
 
 WRITES, READS, ALL = "TransactWriteItems", "BatchGetItem", 1000
@@ -167,16 +167,6 @@ def told_by(body: dict[str, Any]) -> str:
     return error["extensions"]["code"] + "?" * uncertain
 
 
-@pytest.mark.thorough
-async def test_an_update_that_is_in_progress_is_not_made_a_second_time(scene: Scene) -> None:
-    await scene.create("a")
-    in_progress = refused("TransactionInProgressException")
-    scene.proxy.spoil(WRITES, made(in_progress), *[in_progress] * ALL)
-    update = 'mutation { updateGround(path: "a", name: "other") { node { name revision } } }'
-    body = (await scene.client.post("/graphql", json={"query": update})).json()
-    assert body == {"data": {"updateGround": {"node": {"name": "other", "revision": 2}}}}
-
-
 async def test_a_value_that_the_engine_rejects_is_the_clients_mistake(scene: Scene) -> None:
     scene.proxy.spoil(WRITES, cancelled("ValidationError", "None", "None"))
     (error,) = (await scene.create("a"))["errors"]
@@ -205,43 +195,49 @@ async def test_a_mutation_that_is_ended_may_have_been_made(scene: Scene, limits:
     first = asyncio.create_task(scene.create("a", "once"))
     await held.arrived()
     await limits.run_out()
-    check_ended(await first)
+    (error,) = (await first)["errors"]
+    assert error["extensions"] == {"code": "TIMEOUT", "uncertain": True}
+    assert "idempotencyKey" in error["message"]
     again = asyncio.create_task(scene.create("a", "once"))  # it waits for the first
     held.may_go.set()
     assert (await again)["data"]["createGround"]["node"]["revision"] == 1
 
 
-def check_ended(body: dict[str, Any]) -> None:
-    (error,) = body["errors"]
-    assert error["extensions"] == {"code": "TIMEOUT", "uncertain": True}
-    assert "idempotencyKey" in error["message"]
+# -- outages -----------------------------------------------------------------------------------------------------------
+
+QUERY = {"query": '{ __typename area(path: "a") { key children { nodes { key } } } }'}
 
 
-async def test_on_sqlite_a_mutation_that_is_ended_may_have_been_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: TimeLimits
+async def test_an_outage_is_told_and_ends_without_a_restart(
+    lasting_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "clade.db"
-    async with open_store(f"sqlite:///{file}") as store:
-        await store.create()
-        async with served(f"sqlite:///{file}", monkeypatch) as client:
-            other = sqlite3.connect(file, isolation_level=None)
-            other.execute("BEGIN IMMEDIATE")
-            scene = Scene(client, None, store)  # type: ignore[arg-type]
-            first = asyncio.create_task(scene.create("a", "once"))
-            await limits.run_out()
-            check_ended(await first)
-            assert not await scene.is_made("a")
-            other.execute("ROLLBACK")
-            other.close()
-            assert (await scene.create("a", "once"))["data"]["createGround"]["node"]["revision"] == 1
+    with lasting_engine as engine:
+        url = engine.address("clade")
+        async with open_store(url) as store:
+            await store.create()
+            await plant(store, Ground, [(("a",), "AREA"), (("a", "b"), "AREA")])
+        async with served(url, monkeypatch) as client:
+            assert (await client.get("/readyz")).status_code == 200
+            fine = (await client.post("/graphql", json=QUERY)).json()
+            assert fine["data"]["area"]["children"]["nodes"] == [{"key": "b"}]
+
+            engine.stop()
+            assert (await client.get("/healthz")).status_code == 200
+            ready = await client.get("/readyz")
+            assert (ready.status_code, "127.0.0.1" in ready.text) == (503, False)
+            broken = (await client.post("/graphql", json=QUERY)).json()
+            assert broken["data"] == {"__typename": "Query", "area": None}
+            assert [error["extensions"]["code"] for error in broken["errors"]] == ["UNAVAILABLE"]
+            assert "127.0.0.1" not in broken["errors"][0]["message"]
+
+            engine.start()
+            await asyncio.to_thread(await_ready, str(client.base_url.join("/readyz")))
+            assert (await client.post("/graphql", json=QUERY)).json() == fine
 
 
-async def test_a_query_that_is_ended_is_certain(scene: Scene, limits: TimeLimits) -> None:
-    held = Held()
-    scene.proxy.spoil(READS, held)
-    query = {"query": '{ ground(path: "a") { name } }'}
-    asked = asyncio.create_task(scene.client.post("/graphql", json=query))
-    await held.arrived()
-    await limits.run_out()
-    assert [error["extensions"] for error in (await asked).json()["errors"]] == [{"code": "TIMEOUT"}]
-    held.may_go.set()
+async def test_a_table_that_is_not_there_is_told_too(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with served(engine.address("missing"), monkeypatch) as client:
+        assert (await client.get("/readyz")).status_code == 503
+        body = (await client.post("/graphql", json=QUERY)).json()
+        assert [error["extensions"]["code"] for error in body["errors"]] == ["UNAVAILABLE"]
+        assert "missing" not in body["errors"][0]["message"]

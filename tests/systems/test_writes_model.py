@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,19 +13,21 @@ from store.connect import open_store
 from store.edits.delete import Delete, Policy
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.errors import CladeError
+from store.errors import BadPath, CladeError
+from store.metadata.move_record import MoveState
 from store.model.keys import Path
 from store.model.paths import format_path
 from store.writer.writer import Writer
 from tests.model_writes import Model, RandomEdits, Refused
 from tests.selection import examples
+from tests.store.background_moves import journaled
 from tests.systems.writing import Clients
 
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(1, 25))  # a seed, and how many edits
 NODE = "path level name revision childCount descendantCount parent { path }"
 EVERYTHING = f"{{ categories {{ nodes {{ {NODE} descendants {{ nodes {{ {NODE} }} }} }} }} }}"
+OLD = "query($paths: [Path!]!) { categoriesByPath(paths: $paths) { path } }"
 TINY = 14  # changes in a transaction, so that a handful of nodes takes several
-ALIASES = 20  # of fields in one operation
 
 
 def told(model: Model, path: Path) -> dict[str, object]:
@@ -52,15 +55,9 @@ async def check(clients: Clients, model: Model) -> None:
     expected = [told(model, path) for path in model.nodes]
     assert sorted(nodes, key=lambda one: one["path"]) == sorted(expected, key=lambda one: str(one["path"]))
     old = [*model.aliases, *[(*path, "a") for path in model.aliases]]
-    for start in range(0, len(old), ALIASES):
-        some = old[start : start + ALIASES]
-        fields = [f"p{n}: categoryNode(path: $p{n}) {{ path }}" for n in range(len(some))]
-        head = ", ".join(f"$p{n}: Path" for n in range(len(some)))
-        variables = {f"p{n}": format_path(path) for n, path in enumerate(some)}
-        answer = await clients.ask(f"query({head}) {{ {' '.join(fields)} }}", **variables)
-        for n, path in enumerate(some):
-            place = found_at(model, path)
-            assert answer[f"p{n}"] == (place and {"path": format_path(place)}), path
+    found = await clients.ask(OLD, paths=list(map(format_path, old)))
+    places = [found_at(model, path) for path in old]
+    assert found["categoriesByPath"] == [place and {"path": format_path(place)} for place in places], old
 
 
 async def follow(store: Store, seed: int, length: int, max_commit_changes: int | None) -> None:
@@ -108,3 +105,20 @@ def test_clients_read_what_many_small_transactions_have_moved(sequence: tuple[in
 @given(SEQUENCES)
 def test_on_dynamodb_clients_read_what_was_written(engine, sequence: tuple[int, int]) -> None:
     run(engine.address(f"edits-{uuid.uuid4().hex}"), sequence)
+
+
+async def test_a_move_that_came_to_nothing_after_its_answer_says_why_and_leaves_all_nodes_where_they_were(store):
+    """While it is copied, a node is created that would lie too deep at its target."""
+    long, key = "m" * 500, "n" * 20
+    await journaled.plant(store, f"o/{long}", f"r/a/{long}", *[f"r/a/a{n}" for n in range(40)])
+    before = await journaled.paths(store)
+    edited: Any = journaled.EditedMeanwhile(store, journaled.create(f"r/a/{long}/{key}"))
+    writer = Writer(edited, journaled.SOON)
+    with pytest.raises(BadPath):
+        await writer.write(journaled.move("r/a", f"o/{long}/a"), ReadUsage())
+    await writer.move_worker.finished()
+    await journaled.has_ended(store, MoveState.UNDONE)
+    assert await journaled.paths(store) == before | {f"r/a/{long}/{key}"}
+    (move,) = (await Clients(store).ask("{ moves(hierarchy: CATEGORY) { state reason } }"))["moves"]
+    assert move["state"] == "UNDONE"
+    assert f'"{key}" would lie' in move["reason"]

@@ -1,34 +1,29 @@
 """What is near a point: nodes, order and distances against brute force, on both stores, compiled and interpreted."""
 
+import math
 from random import Random
 from typing import Any
 
 import pytest
 
-from graph.execution.operation import Execution
 from graph.hierarchies.attribute import attribute
 from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
-from graph.operation.context import Context
-from graph.operation.graphql_request import GraphQLRequest
-from resolvers.access.grants import Grants
-from resolvers.search import near as near_module
 from resolvers.session.page_cache import PageCache
-from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
-from store.connect import open_store
 from store.edits.create_update import Create, Update
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
+from store.model.keys import Path
+from store.model.paths import format_path, parse_path
+from store.model.records import Record
 from store.search.geometry import Point
 from store.writer.writer import Writer
-from tests.brute_near import CENTERS, all_nodes, brute, somewhere
-from tests.recorded_reads import ReadRecorder
-from tests.schemas import schema_of
-from tests.selection import examples
-from tests.systems.asking import BOUNDLESS, Client, plant
+from tests.resolvers.search.test_searches import all_records
+from tests.rights.asking import Server, caller
+from tests.systems.asking import Client, plant
 
 LOCATION = Location.definition()
 NEAR = """query($a: Float!, $b: Float!, $k: Float!, $first: Int!, $level: [LocationLevel!], $under: Path) {
@@ -50,6 +45,24 @@ class Site(Yard, under=None):
 
 class Spot(Yard, under=[Site, "self"]):
     """A part of one."""
+
+
+CENTERS = [
+    Point(41.2587, -95.9379), Point(89.9, 12.0), Point(-89.95, -170.0), Point(-16.8, 179.98), Point(0.0, -180.0),
+    Point(35.2643896828, 45.0), Point(52.52, 13.405),
+]  # fmt: skip
+"""A city, both poles, the date line, a corner of the cube behind the cells, and another city."""
+
+
+def somewhere(random: Random, center: Point | None = None, degrees: float = 3.0) -> Point:
+    """A random point around one of the centers, or anywhere."""
+    if center is None:
+        return Point(math.degrees(math.asin(random.uniform(-1, 1))), random.uniform(-180, 179.9))
+    latitude = max(-90.0, min(90.0, center.latitude + random.uniform(-degrees, degrees)))
+    narrow = max(0.05, math.cos(math.radians(latitude)))
+    found = Point.of(latitude, (center.longitude + random.uniform(-degrees, degrees) / narrow + 180) % 360 - 180)
+    assert found is not None
+    return found
 
 
 def world(seed: int, cities: int = 60) -> list[tuple[Any, ...]]:
@@ -74,9 +87,25 @@ def world(seed: int, cities: int = 60) -> list[tuple[Any, ...]]:
     return rows
 
 
+def brute(records: list[Record], center: Point, kilometers: float, first: int) -> list[dict[str, Any]]:
+    """The edges of the right answer, each with `kilometers` and the `id` of the node."""
+    found = []
+    for record in records:
+        latitude, longitude = record.attributes.get("latitude"), record.attributes.get("longitude")
+        is_placed = isinstance(latitude, int | float) and isinstance(longitude, int | float)
+        point = Point.of(latitude, longitude) if is_placed else None
+        if point is not None and (distance := center.kilometers(point)) <= kilometers:
+            found.append((distance, record.id))
+    return [{"kilometers": distance, "node": {"id": node_id}} for distance, node_id in sorted(found)[:first]]
+
+
+def is_below(record: Record, top: Path) -> bool:
+    return len(record.path) > len(top) and record.path[: len(top)] == top
+
+
 async def check(store: Store, client: Client, random: Random, *, times: int = 8) -> None:
     """Ask for random circles, and compare with brute force."""
-    records = await all_nodes(store, "location")
+    records = await all_records(store, "location")
     paths = [record.path for record in records if record.kids]
     for _ in range(times):
         center, kilometers = somewhere(random, random.choice([*CENTERS, None]), 1.0), random.choice(RADII)
@@ -89,45 +118,23 @@ async def check(store: Store, client: Client, random: Random, *, times: int = 8)
         )  # fmt: skip
         assert not reply.errors
         found = reply.data["locationsNear"]
-        expected = brute(records, center, kilometers, first=first, levels=levels, under=under)
+        searched = [one for one in records if is_below(one, under) and one.level in (levels or [one.level])]
+        expected = brute(searched, center, kilometers, first)
         assert found["edges"] == expected
         assert found["nodes"] == [edge["node"] for edge in expected]
         assert found["complete"]
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 3))])
-async def test_what_is_near_is_what_brute_force_finds(store, seed):
-    await plant(store, Location, world(seed))
-    await check(store, Client(store, Location), Random(seed), times=25)  # noqa: S311
-
-
-async def test_cities_of_the_demo_are_found_as_by_brute_force(demo_store):
-    random = Random(7)  # noqa: S311
-    async with open_store(demo_store) as store:
-        client = Client(store, Location, budget=BOUNDLESS, page_cache=lambda: PageCache(0, TreeVersionCache(0.0)))
-        records = await all_nodes(store, "location")
-        cities = [record.attributes for record in records if record.level == "CITY"]
-        for number in range(examples(10, 35)):
-            city = random.choice(cities)
-            center = somewhere(random, Point(city["latitude"], city["longitude"]), 0.3) if number % 3 else None
-            center = center or somewhere(random)
-            kilometers = [0.1, 5.0, 50.0, 300.0, 2_000.0][number % 5]
-            reply = await client.ask(NEAR, a=center.latitude, b=center.longitude, k=kilometers, first=10)
-            assert reply.data["locationsNear"]["edges"] == brute(records, center, kilometers)
-            assert reply.data["locationsNear"]["complete"]
-            assert reply.requests <= 9
-            assert reply.rounds <= 3  # the first has the index of the search items
-
-
-async def test_nodes_are_found_after_edits_of_them_and_of_what_lies_above(store):
+async def test_what_is_near_is_what_a_scan_finds_also_after_edits_of_nodes_and_of_what_lies_above(store):
     random = Random(5)  # noqa: S311
-    await plant(store, Location, world(5, 40))
+    await plant(store, Location, world(5))
     client, writer = Client(store, Location), Writer(store, hierarchies={"location": LOCATION})
+    await check(store, client, random, times=25)
 
     async def edit(edit: Any) -> None:
         await writer.write(edit, ReadUsage())
 
-    cities = [record for record in await all_nodes(store, "location") if record.level == "CITY"]
+    cities = [record for record in await all_records(store, "location") if record.level == "CITY"]
     for city in cities[:6]:
         point = somewhere(random, random.choice(CENTERS))
         values = {"latitude": point.latitude, "longitude": point.longitude}
@@ -157,77 +164,35 @@ async def test_one_search_takes_two_rounds_and_the_index_once_a_second(store, ex
                 assert reply.rounds <= (1 if has_index else 2) + hits
 
 
-async def test_ancestors_of_the_hits_are_those_of_both_ways(store):
-    await plant(store, Location, world(2))
-    query = """query($a: Float!, $b: Float!, $k: Float!) {
-      locationsNear(latitude: $a, longitude: $b, kilometers: $k) { nodes { id ancestors { path } } } }"""
-    client = Client(store, Location)
+async def test_a_caller_finds_what_is_near_in_her_part(store):
+    await plant(store, Location, world(11))
+    records, who = await all_records(store, "location"), caller("read:location/US/A")
+    server = Server(store, Location)
     for center in CENTERS:
-        values = {"a": center.latitude, "b": center.longitude, "k": 400.0}
-        reply = await client.ask_once(query, values, client.plans)
-        plain = await client.ask_once(query, values, None)
-        assert reply.data == plain.data
-        for node in reply.data["locationsNear"]["nodes"]:
-            assert node["ancestors"][0]["path"] in ("US", "FJ")
+        for under in (None, "US", "US/A", "US/B", "FJ", "nowhere"):
+            values = {"a": center.latitude, "b": center.longitude, "k": 400.0, "first": 5, "under": under}
+            found = (await server.data(who, NEAR, **values))["locationsNear"]
+            expected = brute([one for one in records if is_below(one, ("US", "A"))], center, 400.0, 5)
+            assert found["edges"] == (expected if under in (None, "US", "US/A") else [])
+            assert found["complete"]
 
 
-async def ask_with(store: Store, classes: list[type[Node]], query: str, grants: Grants | None, **variables: Any) -> Any:
-    schema, types = schema_of(*classes)
-    recorder = ReadRecorder(store)
-    request = Request(recorder, {cls.name: cls.definition() for cls in classes}, grants=grants)
-    execution = Execution(schema, lambda: Context(request, types))
-    answer = await execution.answer(GraphQLRequest(query, variables), allow_mutations=False, report_reads=True)
-    return answer.body
-
-
-async def test_a_caller_learns_nothing_of_what_is_hidden(store_url, tmp_path):
-    """A table with more nodes that are hidden gives the same answers by the same reads."""
-    random = Random(11)  # noqa: S311
-    rows = world(11)
-    visible = [row for row in rows if row[0][0] == "US" and row[0][1:2] in ((), ("A",))]
-    granted = [("US", "A")]
-    grants = Grants.of([("location", path) for path in granted], [])
-    async with open_store(store_url) as full, open_store(f"sqlite:///{tmp_path / 'part.db'}") as part:
-        for store, planted in ((full, rows), (part, visible)):
-            await store.create()
-            await plant(store, Location, planted)
-        nodes = await all_nodes(full, "location")
-        for number in range(20):
-            center, kilometers = somewhere(random, random.choice(CENTERS), 1.0), random.choice(RADII)
-            values: dict[str, Any] = {"a": center.latitude, "b": center.longitude, "k": kilometers, "first": 5}
-            values |= {"level": None, "under": random.choice([None, "US", "US/A", "US/B", "FJ", "nowhere"])}
-            found = await ask_with(full, [Location], NEAR, grants, **values)
-            other = await ask_with(part, [Location], NEAR, grants, **values)
-            assert [edge["kilometers"] for edge in found["data"]["locationsNear"]["edges"]] == [
-                edge["kilometers"] for edge in other["data"]["locationsNear"]["edges"]
-            ], number
-            assert found["data"]["locationsNear"]["complete"] is other["data"]["locationsNear"]["complete"] is True
-            if values["under"] in (None, "US", "US/A"):
-                under = () if values["under"] != "US/A" else ("US", "A")
-                expected = brute(nodes, center, kilometers, first=5, under=under, granted=granted)
-                assert found["data"]["locationsNear"]["edges"] == expected
-            else:
-                assert found["data"]["locationsNear"]["edges"] == []
-            if store_url.startswith("sqlite"):
-                assert found["extensions"]["reads"]["requests"] == other["extensions"]["reads"]["requests"]
-
-
-async def test_a_range_that_is_cut_is_not_complete_unless_the_hits_are_nearer(store, monkeypatch):
-    monkeypatch.setattr(near_module, "MAX_ITEMS", 5)
-    center = Point(10.0, 20.0)
+async def test_of_more_nodes_than_are_read_the_nearest_are_complete_only_where_that_is_proven(store):
     rows: list[tuple[Any, ...]] = [(("US",), "COUNTRY")]
-    rows += [(("US", f"c{n}"), "CITY", None, {"latitude": 10.0 + n / 50, "longitude": 20.0}) for n in range(60)]
+    latitudes = [10 + n / 50 for n in range(60)] + [9.9 + n / 9_000_000 for n in range(6_050)]  # most lie in one cell
+    rows += [(("US", f"c{n}"), "CITY", None, {"latitude": one, "longitude": 20.0}) for n, one in enumerate(latitudes)]
     await plant(store, Location, rows)
-    records, client = await all_nodes(store, "location"), Client(store, Location)
+    records, client = await all_records(store, "location"), Client(store, Location)
     seen = set()
-    for kilometers in (1.0, 30.0, 100.0, 300.0):
-        for first in (1, 3, 10):
-            reply = await client.ask(NEAR, a=center.latitude, b=center.longitude, k=kilometers, first=first)
-            found = reply.data["locationsNear"]
-            right = found["edges"] == brute(records, center, kilometers, first=first)
-            assert right or not found["complete"]
-            seen.add((found["complete"], right))
-    assert {(True, True), (False, False)} <= seen
+    for latitude in (9.9, 10.0, 10.5):
+        for kilometers in (30.0, 300.0):
+            for first in (1, 10, 100):
+                reply = await client.ask(NEAR, a=latitude, b=20.0, k=kilometers, first=first)
+                found = reply.data["locationsNear"]
+                right = found["edges"] == brute(records, Point(latitude, 20.0), kilometers, first)
+                assert right or not found["complete"]
+                seen.add((found["complete"], right))
+    assert {(True, True), (False, False)} <= seen, seen
 
 
 async def test_each_tree_is_searched_by_itself_where_its_class_says_so(store):
@@ -247,19 +212,16 @@ async def test_each_tree_is_searched_by_itself_where_its_class_says_so(store):
     client = Client(store, Yard)
     query = """query($u: Path) { yardsNear(latitude: 41.2587, longitude: -95.9379, kilometers: 40, under: $u, first: 50)
       { complete edges { kilometers node { path } } } }"""
-    records = await all_nodes(store, "yard")
+    records = await all_records(store, "yard")
     for under in ("a", "b", "c", "a/z", "a/x"):
-        reply = await client.ask(query, u=under)
-        found = reply.data["yardsNear"]
+        found = (await client.ask(query, u=under)).data["yardsNear"]
         expected = []
         for record in records:
-            if "/".join(record.path).startswith(f"{under}/") and "north" in record.attributes:
-                values = record.attributes
-                distance = CENTERS[0].kilometers(Point(values["north"], values["east"]))
-                expected += [(distance, record.id, "/".join(record.path))] if distance <= 40 else []
+            if is_below(record, parse_path(under)) and "north" in record.attributes:
+                distance = CENTERS[0].kilometers(Point(record.attributes["north"], record.attributes["east"]))
+                expected += [(distance, record.id, format_path(record.path))] if distance <= 40 else []
         edges = [{"kilometers": one, "node": {"path": path}} for one, _, path in sorted(expected)]
-        assert found["edges"] == edges
-        assert found["complete"]
+        assert found == {"complete": True, "edges": edges}
     reply = await Client(store, Yard, planned=False).ask(query, u=None)
     assert "is searched separately" in reply.errors[0]["message"]
 

@@ -1,0 +1,277 @@
+"""Lists sorted and filtered by values of every kind: their nodes, their pages, and what callers see of them."""
+
+from enum import Enum
+from typing import Any
+
+import orjson
+import pytest
+
+import graph.hierarchies.attribute as values
+from graph.hierarchies.attribute import attribute
+from graph.hierarchies.node import Node
+from store.edits.create_update import Update
+from store.edits.delete import Delete
+from store.engine.usage import ReadUsage
+from store.writer.writer import Writer
+from tests.rights.asking import Server, caller
+from tests.systems.asking import Client, plant
+
+
+class Size(Enum):
+    """Its members are not in the order of their names."""
+
+    SMALL = "s"
+    MEDIUM = "m"
+    LARGE = "l"
+
+
+class Thing(Node, hierarchy="thing", many="things"):
+    """A thing with attributes of all kinds."""
+
+    label: str | None = attribute("A text.")
+    pieces: int | None = attribute("A small number.")
+    grams: values.Long | None = attribute("A large number.")
+    ratio: float | None = attribute("A fraction.")
+    price: values.Decimal | None = attribute("A decimal.")
+    made_on: values.Date | None = attribute("A date.")
+    sold_at: values.DateTime | None = attribute("A time.")
+    is_new: bool | None = attribute("A boolean.")
+    size: Size | None = attribute("An enum.")
+    words: list[str] | None = attribute("Texts.")
+
+
+class Box(Thing, under=[None, "self"]):
+    """A box of boxes and items."""
+
+
+class Item(Thing, under=[Box]):
+    """An item."""
+
+
+LONG = "long " * 20  # as many characters as are sorted by
+BOX = [
+    (("x",), "BOX", "X", {"pieces": 5}),
+    (("x", "a"), "ITEM", "Zoe", {
+        "label": "ß", "pieces": -2, "grams": -(2**60), "ratio": 1e20, "price": "10", "made_on": "2026-01-01",
+        "sold_at": "2026-01-01T00:00:00.500000Z", "is_new": True, "size": "LARGE", "words": ["a"],
+        "names": {"de": "Aachen"},
+    }),
+    (("x", "b"), "ITEM", "Évora", {
+        "label": "SS", "pieces": 7, "grams": 2**53 + 1, "ratio": -1.5, "price": "2.00", "made_on": "1999-12-31",
+        "sold_at": "2026-01-01T00:00:00Z", "is_new": False, "size": "SMALL", "words": ["á", "b"],
+    }),
+    (("x", "c"), "ITEM", "evora", {
+        "label": "ﬁx", "pieces": 0, "grams": 2**53, "ratio": 0.25, "price": "9.99", "made_on": "2026-11-22",
+        "sold_at": "2026-01-01T00:00:01Z", "is_new": False, "size": "MEDIUM", "words": [],
+    }),
+    (("x", "d"), "BOX", "中", {"label": f"{LONG}b", "pieces": 0, "price": "2"}),
+    (("x", "d", "f"), "ITEM", "F", {"label": f"{LONG}a"}),
+    (("x", "e"), "ITEM", "Zz", {}),
+    (("y",), "BOX", "Y", {"pieces": 1}),
+]  # fmt: skip
+
+SORTED = {  # the children of x, which are d, a, b, c and e by themselves: first by level, then by position
+    "{field: LABEL}": "c d a b e",
+    "{field: LABEL, direction: DESC}": "a b d c e",
+    "{field: PIECES}": "a d c b e",
+    "{field: PIECES, direction: DESC}": "b d c a e",
+    "{field: GRAMS}": "a c b d e",
+    "{field: RATIO, direction: DESC}": "a c b d e",
+    "{field: PRICE}": "d b c a e",
+    "{field: MADE_ON}": "b a c d e",
+    "{field: SOLD_AT}": "b a c d e",
+    "{field: SOLD_AT, direction: DESC}": "c a b d e",
+    "{field: IS_NEW}": "b c a d e",
+    "{field: IS_NEW, direction: DESC}": "a b c d e",
+    "{field: SIZE}": "b c a d e",
+    "{field: NAME}": "b c a e d",
+    '{field: NAME, languages: ["de-AT"]}': "a b c e d",
+    "{field: LEVEL, direction: DESC}": "a b c e d",
+    "{field: CHILD_COUNT}": "a b c e d",
+    "{field: CHILD_COUNT, direction: DESC}": "d a b c e",
+    "[{field: IS_NEW}, {field: PRICE, direction: DESC}]": "c b a d e",
+    "[{field: NAME}, {field: PIECES}]": "c b a e d",
+    "[{field: PIECES}, {field: KEY, direction: DESC}]": "a d c b e",
+    "[{field: IS_NEW, direction: DESC}, {field: KEY, direction: DESC}]": "a c b e d",
+    "[{field: IS_NEW}, {field: POSITION, direction: DESC}]": "c b a e d",
+    "{field: POSITION, direction: DESC}": "e c b a d",
+    "{field: KEY, direction: DESC}": "e d c b a",
+    "{field: PATH}": "a b c d e",
+}
+FILTERED = {
+    'label: {eq: "ss"}': "", 'label: {eq: "ß"}': "a", 'label: {ne: "ß"}': "b c d e",
+    'label: {in: ["ß", "SS"]}': "a b", "label: {in: []}": "", 'label: {lt: "SS"}': "c d",
+    'label: {lte: "Ss"}': "a b c d",
+    'label: {gt: "fix"}': "a b d", 'label: {gte: "FIX"}': "a b c d", 'label: {startsWith: "FI"}': "c",
+    'label: {contains: "S"}': "a b", "label: {isNull: true}": "e", "label: {isNull: false}": "a b c d",
+    "pieces: {gt: -2, lte: 0}": "c d", "pieces: {ne: 0}": "a b e",
+    "grams: {eq: 9007199254740992}": "c", "grams: {gt: 9007199254740992}": "b", "ratio: {lt: 0.25}": "b",
+    'price: {eq: "2.0"}': "b d", 'price: {ne: "2"}': "a c e", 'price: {in: ["2", "10.0"]}': "a b d",
+    'price: {gt: "2"}': "a c", 'price: {gte: "2"}': "a b c d", 'madeOn: {lt: "2026-01-01"}': "b",
+    'soldAt: {eq: "2026-01-01T00:00:00.5Z"}': "a", 'soldAt: {gt: "2026-01-01T00:00:00Z"}': "a c",
+    'soldAt: {lt: "2026-01-01T00:00:00.50001Z"}': "a b",
+    "isNew: {eq: false}": "b c", "isNew: {ne: true}": "b c d e", "isNew: {isNull: true}": "d e",
+    "size: {eq: SMALL}": "b", "size: {in: [SMALL, LARGE]}": "a b", "size: {ne: LARGE}": "b c d e",
+    'words: {contains: "a"}': "a", 'words: {contains: "á"}': "b", "words: {isNull: true}": "d e",
+    "words: {isNull: false}": "a b c", "childCount: {gte: 1}": "d", "childCount: {eq: 0}": "a b c e",
+    'updatedAt: {gt: "2000-01-01T00:00:00Z"}': "a b c d e", 'updatedAt: {lt: "2000-01-01T00:00:00Z"}': "",
+    'name: {eq: "Évora"}': "b", 'name: {startsWith: "EVO"}': "b c", 'name: {eq: "Aachen", languages: ["de-AT"]}': "a",
+    'name: {ne: "Zoe", languages: ["de"]}': "a b c d e", 'key: {gte: "b", lt: "d"}': "b c",
+    'key: {in: ["e", "a"]}': "a e",
+    'path: {gt: "x/c"}': "d e", "and: []": "a b c d e", "or: []": "", "not: {}": "",
+    "not: {isNew: {eq: false}}": "a d e", 'or: [{size: {eq: LARGE}}, {key: {gt: "c"}}]': "a d e",
+    'and: [{isNew: {eq: false}}, {not: {key: {eq: "b"}}}]': "c", 'price: {lt: "9"}, size: {eq: SMALL}': "b",
+}  # fmt: skip
+
+
+async def keys(asked: Client, arguments: str) -> str:
+    reply = await asked.ask(f'{{ box(path: "x") {{ it: children{arguments} {{ totalCount nodes {{ key }} }} }} }}')
+    assert not reply.errors, (arguments, reply.errors)
+    found = reply.data["box"]["it"]
+    assert found["totalCount"] == len(found["nodes"])
+    return " ".join(node["key"] for node in found["nodes"])
+
+
+async def test_nodes_are_in_the_order_of_their_values_and_those_without_a_value_come_last(store):
+    await plant(store, Thing, BOX)
+    asked = Client(store, Thing)
+    assert {order: await keys(asked, f"(orderBy: {order})") for order in SORTED} == SORTED
+
+
+async def test_a_filtered_list_has_the_nodes_that_meet_the_condition(store):
+    await plant(store, Thing, BOX)
+    asked = Client(store, Thing)
+    given = {where: await keys(asked, f"(where: {{{where}}}, orderBy: {{field: KEY}})") for where in FILTERED}
+    assert given == FILTERED
+    assert await keys(asked, '(level: [ITEM], where: {key: {lt: "e"}}, orderBy: {field: PRICE})') == "b c a"
+
+
+async def test_texts_are_sorted_by_their_first_hundred_characters(store):
+    await plant(store, Thing, BOX)
+    found = await Client(store, Thing).ask(
+        '{ box(path: "x") { descendants(where: {label: {startsWith: "LONG"}}, orderBy: {field: LABEL, direction: DESC})'
+        " { nodes { key } } } }"
+    )
+    assert [node["key"] for node in found.data["box"]["descendants"]["nodes"]] == ["d", "f"]
+
+
+LISTED = {
+    "children(orderBy: {field: PRICE}%s)": "d b c a e",
+    "descendants(where: {label: {isNull: false}}, orderBy: {field: PIECES, direction: DESC}%s)": "b c d a f",
+    "descendants(maxDepth: 1, orderBy: [{field: SIZE}, {field: PATH, direction: DESC}]%s)": "b c a e d",
+    "children(orderBy: {field: KEY, direction: DESC}%s)": "e d c b a",
+    'children(where: {name: {ne: "Zoe"}}%s)': "d b c e",
+    'children(where: {key: {gt: "a", lt: "e"}}%s)': "d b c",
+    "children(level: [ITEM, BOX]%s)": "d a b c e",
+    "children(level: ITEM, orderBy: {field: POSITION, direction: DESC}%s)": "e c b a",
+    "descendants(level: [ITEM, BOX]%s)": "a b c d f e",
+    "descendants(orderBy: {field: PATH, direction: DESC}%s)": "e f d c b a",
+}
+PARTS = ["read:thing/x/a", "read:thing/x/c", "read:thing/x/d/f", "read:thing/x/e"]
+LISTED_IN_PART = {
+    "children(orderBy: {field: PRICE}%s)": "c a d e",
+    "children(level: [ITEM, BOX]%s)": "d a c e",
+    "children(level: ITEM, orderBy: {field: POSITION, direction: DESC}%s)": "e c a",
+    "children(orderBy: {field: KEY, direction: DESC}%s)": "e d c a",
+    'children(where: {key: {gt: "a", lt: "e"}}%s)': "d c",
+    "descendants(level: [ITEM, BOX]%s)": "a c d f e",
+    "descendants(level: ITEM%s)": "a c f e",
+    "descendants(maxDepth: 1, orderBy: {field: PATH, direction: DESC}%s)": "e d c a",
+    'descendants(where: {path: {startsWith: "x/d"}}%s)': "d f",
+}
+
+
+@pytest.mark.parametrize(
+    ("grants", "listing", "keys"),
+    [*[((), *case) for case in LISTED.items()], *[(PARTS, *case) for case in LISTED_IN_PART.items()]],
+)
+async def test_every_page_of_a_list_is_the_cut_that_its_arguments_name(store, grants, listing, keys):
+    await plant(store, Thing, BOX)
+    server, who = Server(store, Thing), caller(*grants, reads=bool(grants))
+    expected, total = keys.split(), "" if grants else "totalCount"
+
+    async def page(**paging: Any) -> tuple[list[str], list[str], bool, bool]:
+        given = ", ".join(f"{name}: {orjson.dumps(value).decode()}" for name, value in paging.items())
+        listed = listing.replace("%s", f", {given}" if given else "")
+        told = "pageInfo { hasNextPage hasPreviousPage startCursor endCursor }"
+        query = f'{{ box(path: "x") {{ it: {listed} {{ edges {{ cursor node {{ key }} }} {total} {told} }} }} }}'
+        found = (await server.data(who, query))["box"]["it"]
+        assert found.get("totalCount", len(expected)) == len(expected)
+        cursors, info = [edge["cursor"] for edge in found["edges"]], found["pageInfo"]
+        assert (info["startCursor"], info["endCursor"]) == ((cursors[0], cursors[-1]) if cursors else (None, None))
+        return [edge["node"]["key"] for edge in found["edges"]], cursors, info["hasNextPage"], info["hasPreviousPage"]
+
+    whole, cursors, *_ = await page()
+    assert whole == expected
+    for size in (0, 1, len(expected), 9):
+        for place, cursor in enumerate(cursors):
+            after, before = expected[place + 1 :], expected[:place]
+            assert (await page(first=size, after=cursor))[::2] == (after[:size], len(after) > size)
+            found, _, _, has_previous = await page(last=size, before=cursor)
+            assert (found, has_previous) == (before[max(0, len(before) - size) :], len(before) > size)
+        assert (await page(first=size))[::3] == (expected[:size], False)
+    inside = await page(first=9, after=cursors[0], before=cursors[-1])
+    assert (inside[0], inside[2:]) == (expected[1:-1], (True, True))
+
+
+OTHERS = [
+    "children(orderBy: {field: PRICE, direction: DESC}", 'children(where: {name: {ne: "x"}}, orderBy: {field: PRICE}',
+    "children(orderBy: {field: RATIO}", "descendants(orderBy: {field: PRICE}", "children(first: 9",
+]  # fmt: skip
+
+
+async def test_a_cursor_is_of_one_order_and_condition(store):
+    await plant(store, Thing, BOX)
+    asked = Client(store, Thing)
+    query = '{ box(path: "%s") { it: %s, after: "%s") { edges { cursor } } } }'
+    own = "children(orderBy: {field: PRICE}"
+    whole = await asked.ask(f'{{ box(path: "x") {{ it: {own}) {{ edges {{ cursor }} }} }} }}')
+    cursor = whole.data["box"]["it"]["edges"][1]["cursor"]
+    assert len((await asked.ask(query % ("x", own, cursor))).data["box"]["it"]["edges"]) == 3
+    for path, listing in [*[("x", other) for other in OTHERS], ("x/d", own)]:
+        (error,) = (await asked.ask(query % (path, listing, cursor))).errors
+        assert (listing, error["extensions"]["code"]) == (listing, "BAD_CURSOR")
+
+
+async def test_a_cursor_stays_valid_when_its_node_changes_or_is_deleted(store):
+    rows = [(("box", f"k{n}"), "ITEM", f"N{n}", {"pieces": n // 2}) for n in range(8)]
+    await plant(store, Thing, [(("box",), "BOX", "Box"), *rows])
+    asked = Client(store, Thing)
+
+    async def listed(paging: str) -> dict[str, str]:
+        listing = (
+            f"children(orderBy: [{{field: PIECES, direction: DESC}}], {paging}) {{ edges {{ cursor node {{ key }} }} }}"
+        )
+        reply = await asked.ask(f'{{ box(path: "box") {{ {listing} }} }}')
+        return {edge["node"]["key"]: edge["cursor"] for edge in reply.data["box"]["children"]["edges"]}
+
+    cursors, definition, writer = await listed("first: 8"), Thing.definition(), Writer(store)
+    assert [*cursors] == ["k6", "k7", "k4", "k5", "k2", "k3", "k0", "k1"]
+    await writer.write(Delete(definition, ("box", "k4"), "refuse", None), ReadUsage())
+    await writer.write(Update(definition, ("box", "k2"), None, None, {"pieces": 9}, None), ReadUsage())
+    assert [*await listed(f'after: "{cursors["k4"]}"')] == ["k5", "k3", "k0", "k1"]
+    assert [*await listed(f'after: "{cursors["k2"]}"')] == ["k3", "k0", "k1"]
+    assert [*await listed(f'before: "{cursors["k4"]}"')] == ["k2", "k6", "k7"]
+
+
+async def test_callers_sort_and_filter_what_they_see_of_a_part(store):
+    """Of nodes above a grant only names, levels and keys are known."""
+    await plant(store, Thing, BOX)
+    server, who = Server(store, Thing), caller("read:thing/x/a", "read:thing/x/d/f", "read:thing/y")
+    part = "things(orderBy: {field: PIECES}) { totalCount nodes { path } }"
+    found = await server.data(who, f"""{{ {part}
+      named: things(orderBy: {{field: NAME, direction: DESC}}) {{ nodes {{ path }} }}
+      withheld: things(where: {{pieces: {{isNull: true}}}}) {{ nodes {{ path }} }}
+      shown: things(where: {{pieces: {{eq: 5}}}}) {{ nodes {{ path }} }}
+      x: thing(path: "x") {{
+        children(orderBy: {{field: KEY, direction: DESC}}) {{ nodes {{ path }} }}
+        flat: descendants(orderBy: [{{field: LEVEL}}, {{field: PATH}}]) {{ nodes {{ path }} }}
+        some: children(where: {{key: {{lt: "b"}}}}, first: 5) {{ nodes {{ path }} pageInfo {{ hasNextPage }} }}
+      }} }}""")  # fmt: skip
+    told = {name: [node["path"] for node in one["nodes"]] for name, one in found.items() if name != "x"}
+    assert told == {"things": ["y", "x"], "named": ["y", "x"], "withheld": ["x"], "shown": []}
+    assert found["things"]["totalCount"] == 2
+    below = {name: [node["path"] for node in one["nodes"]] for name, one in found["x"].items()}
+    assert below == {"children": ["x/d", "x/a"], "flat": ["x/d", "x/a", "x/d/f"], "some": ["x/a"]}
+    answer = await server.ask(who, '{ box(path: "x") { children(orderBy: {field: NAME}) { totalCount } } }')
+    assert [error["extensions"]["code"] for error in answer["errors"]] == ["FORBIDDEN"]
