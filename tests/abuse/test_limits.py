@@ -12,7 +12,6 @@ from store.connect import open_store
 from tests.abuse.door import door
 from tests.systems.asking import PATIENT
 
-
 HEADERS = {"accept": "application/graphql-response+json", "clade-reads": "1"}
 
 
