@@ -1,197 +1,182 @@
-"""No request that a server accepts by default costs more than the bounds.
+"""Cost of requests that once stopped a server or took all of its memory: what each reads and returns is bounded.
 
-A plain run asserts what requests read and return. Time and memory depend on the machine: a thorough run asserts them.
+`tests/outside/cost.py` measures time and memory, of every list of every argument.
 """
 
 import asyncio
-import json
-import multiprocessing
-import resource
-import time
-import uuid
 from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
-import orjson
 import pytest
-from graphql import parse
 
+from graph.app import create_app
+from graph.hierarchies.categories import CategoryNode
+from graph.hierarchies.locations import Location
+from graph.settings import Settings
+from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.budget import BudgetLimits
+from store.connect import open_store
 from store.engine.usage import PAGE_UNITS, REQUESTS_A_UNIT
-from tests import selection
-from tests.abuse import costly_nodes
-from tests.abuse.costly_requests import TRUSTED, Body, requests
-from tests.servers import Server
+from store.model.records import derived_id
+from tests.serving import serving
+from tests.systems.asking import plant
 
-NODES, ENGINE_NODES = 10_000, 4_400  # an engine on this machine takes its time to be filled
-TICK_SECONDS = 0.005
-MEMORY_LIMIT_BYTES = 6 * 1024**3
-WARM = 'location(path: "%s") { ancestors { id } descendants(first: 2) { nodes { id history { totalCount } } } }'
-REFUSED = dict.fromkeys([
-    "representations that are lists", "many unknown fields", "many directives", "long number", "deep braces",
-    "deep lists", "large node many times", "large nodes many times", "ids of no nodes", "unknown value in every list",
-    "more orders of many lists", "more alternatives", "nested conditions", "more paths",
-], 400) | {"long text": 413}  # fmt: skip
-COUNTED = {
-    "answer_bytes": 20_000_000,
-    "units": BudgetLimits.read_units + 4 * PAGE_UNITS,  # a gateway's 1,000 entities take 1,502; some are under way
-    "requests": BudgetLimits.read_units * REQUESTS_A_UNIT + 32,  # which are under way
+STATES, CITIES = 3_900, 6_100  # below the root WIDE
+COUNTRIES = 250  # roots, each with three nodes
+CHAINS, DEPTH = 10, 32  # of categories below one root
+ALIASES = 30
+MAX_BYTES = 20_000_000
+MAX_UNITS = BudgetLimits.read_units + 4 * PAGE_UNITS  # a gateway's 1,000 entities take 1,502; some are under way
+MAX_REQUESTS = BudgetLimits.read_units * REQUESTS_A_UNIT + 32  # which are under way
+MARKS = "\u0301\u0323" * 29_000  # above and below: each pair has to be put in order
+LONG = "a/" * 20_000
+OUTSIDE = "!" * 40_000
+LEAVES = "id path name level levelName depth revision updatedAt"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of wide and deep trees with old paths, which lets each request end."""
+    store = f"sqlite:///{tmp_path_factory.mktemp('cost') / 'clade.db'}"
+    asyncio.run(fill(store))
+    with serving(create_app(Settings(store=store, writes="on", request_seconds=600))) as address:
+        for number in range(8):
+            rename = f'renameLocation(path: "OLD/moved{number}", key: "moved{number + 1}") {{ node {{ id }} }}'
+            answer = httpx.post(f"{address}/graphql", json={"query": f"mutation {{ {rename} }}"}).json()
+            assert "errors" not in answer, answer
+        yield f"{address}/graphql"
+
+
+async def fill(url: str) -> None:
+    rows: list[tuple[tuple[str, ...], str]] = [((root,), "COUNTRY") for root in ("WIDE", "OLD", "SCRATCH")]
+    rows += [(("OLD", "moved0"), "STATE"), (("OLD", "moved0", "below"), "CITY"), (("SCRATCH", "N0"), "STATE")]
+    for number in range(COUNTRIES):
+        root = f"C{number:03}"
+        rows += [((root,), "COUNTRY"), ((root, "S"), "STATE"), ((root, "S", "A"), "CITY"), ((root, "S", "B"), "CITY")]
+    rows += [(("WIDE", f"S{number:04}"), "STATE") for number in range(STATES)]
+    rows += [(("WIDE", f"S{number % STATES:04}", f"T{number // STATES}"), "CITY") for number in range(CITIES)]
+    chains = [[f"c{chain}"] * depth for chain in range(CHAINS) for depth in range(1, DEPTH)]
+    async with open_store(url) as store:
+        await store.create()
+        await plant(store, Location, rows)
+        categories = [("DEEP",), *[("DEEP", *chain) for chain in chains]]
+        await plant(store, CategoryNode, [(path, "CATEGORY") for path in categories])
+
+
+def many(field: str, count: int = ALIASES) -> str:
+    """A field under so many aliases."""
+    return " ".join(f"a{number}: {field}" for number in range(count))
+
+
+def wide(below: str) -> str:
+    """A query below the node with most children."""
+    return f'location(path: "WIDE") {{ {below} }}'
+
+
+def each(nodes: str, below: str) -> str:
+    return f"{nodes} {{ nodes {{ {below} }} }}"
+
+
+def condition(levels: int) -> Any:
+    nested: Any = {"key": {"eq": "x"}}
+    for _ in range(levels):
+        nested = {"not": {"or": [nested]}}
+    return nested
+
+
+WIDE_ID = f"location:{derived_id('location', ('WIDE',))}"
+CURSOR = encode_cursor(CursorKind.CHILDREN, WIDE_ID, "S" * 22_000)
+NODES = each("descendants", LEAVES)
+ROOTS = f"locations(first: {COUNTRIES - 1})"
+FEED = 'changes(hierarchy: LOCATION, tree: "WIDE", under: "WIDE/S0000") { cursor }'
+DRY = "dryRun: true) { plan { nodes } }"
+KINDS = "kind name fields(includeDeprecated: true) { name args { name type { name } } type { name } }"
+ENTITIES = "_entities(representations: $v) { __typename ... on State { id ancestors { id } } }"
+COUNTED = 'a{0}: descendants(first: 0, where: {{path: {{gte: "WIDE/S{0:04}"}}}}) {{ totalCount }}'
+COUNTS = " ".join(map(COUNTED.format, range(30)))
+UPDATE = 'updateLocation(path: "SCRATCH/N0", name: $v) { node { name } }'
+BELOW = each("descendants(first: 5000)", "children(first: 1, where: $v) { totalCount }")
+ORDERED = each("children(first: 60)", "children(first: 1, orderBy: $v) { totalCount }")
+LISTED = "locations(where: $v) { totalCount }"
+BY_PATH = "locationsByPath(paths: $v) { id }"
+STATE_ENTITIES = [{"__typename": "State", "path": f"WIDE/S{number:04}"} for number in range(1_000)]
+LOST = [{"__typename": "City", "path": f"OLD/moved{number % 8}/{number}/a/b/c/d"} for number in range(1_000)]
+SOME = {"or": [{"key": {"in": [f"{key:02}" for key in range(80)]}}] * 18, "and": [{"name": {"startsWith": "S"}}] * 10}
+ORDER = {"field": "NAME", "direction": "ASC"}
+WHERE, ORDERS, PATHS, ANY = "LocationCondition", "[LocationOrderBy!]", "[Path!]!", "[_Any!]!"
+
+ACCEPTED: dict[str, tuple[str, str, Any]] = {
+    "path of combining marks": ("location(path: $v) { id }", "Path!", MARKS),
+    "path of escapes": ("location(path: $v) { id }", "Path!", "%2F" * 60_000),
+    "paths under aliases": (many("location(path: $v) { id }"), "Path!", LONG),
+    "path of marks for the children of every node": (
+        wide(each("descendants", "children(where: {path: {lte: $v}}) { totalCount }")), "Path!", MARKS),
+    "changes of a path of marks": ("changes(hierarchy: LOCATION, tree: $v, under: $v) { cursor }", "Path!", MARKS),
+    "move of a path of marks": (f"moveLocation(path: $v, to: $v, {DRY}", "Path!", MARKS),
+    "key of combining marks": (
+        f'createLocation(parent: "SCRATCH", key: $v, name: $v, attributes: {{state: {{code: $v}}}}, {DRY}',
+        "String!", MARKS),
+    "thousand entities": (ENTITIES, ANY, STATE_ENTITIES),
+    "thousand entities of another level": (ENTITIES, ANY, [one | {"__typename": "City"} for one in STATE_ENTITIES]),
+    "many old paths": ("_entities(representations: $v) { __typename }", ANY, LOST),
+    "long cursor for every list": (
+        wide(each("children", many("children(first: 1, after: $v) { totalCount }"))), "String!", CURSOR),
+    "long cursor for some histories": (
+        wide(each("children(first: 300)", many("history(first: 1, after: $v) { nodes { id } }"))), "String!", CURSOR),
+    "long cursor for changes": (many(FEED.replace("under", "after: $v, under")), "String!", CURSOR),
+    "keys from a long one for every root": (
+        each(ROOTS, many("children(where: {key: {gte: $v}}) { nodes { id } }", 29)), "String!", OUTSIDE),
+    "long paths for every root": (
+        each(ROOTS, many("descendants(where: {path: {gte: $v, lt: $v}}) { nodes { id } }", 29)), "Path!", OUTSIDE),
+    "one list under many aliases": (wide(many(NODES)), "", None),
+    "ancestors of all nodes many times": (wide(each("descendants", many(f"ancestors {{ {LEAVES} }}"))), "", None),
+    "parents of all children": (wide(each("children", many(f"parent {{ {LEAVES} }}"))), "", None),
+    "ancestors of deep nodes": (
+        f'categoryNode(path: "DEEP") {{ {each("descendants", f"{LEAVES} ancestors {{ {LEAVES} }}")} }}', "", None),
+    "histories of some nodes": (wide(each("descendants(first: 900)", "history { nodes { id } }")), "", None),
+    "many old states of some nodes": (
+        wide(each("descendants(first: 500)", many("atRevision(n: 1) { id name }"))), "", None),
+    "counts of many ranges": (wide(COUNTS), "", None),
+    "counts of ranges of every root": (
+        each("locations", many('descendants(level: STATE, where: {path: {gte: "C000/A"}}) { totalCount }')), "", None),
+    "changes many times": (many(FEED), "", None),
+    "type many times": (many(f'__type(name: "Location") {{ {KINDS} possibleTypes {{ {KINDS} }} }}', 19), "", None),
+    "dry runs of a large deletion": (many(f'deleteLocation(path: "WIDE", policy: CASCADE, {DRY}'), "", None),
+    "dry runs of a large move": (many(f'moveLocation(path: "WIDE", to: "SCRATCH", {DRY}'), "", None),
+    "dry runs of an order among many": (many(f'reorderLocation(path: "WIDE/S0000", last: true, {DRY}'), "", None),
+    "update by a long text": (UPDATE, "String!", "x" * 200_000),
+    "error in every list": (wide(each("children", many("children(first: 1, last: 1) { nodes { id } }"))), "", None),
+    "conditions of many lists": (wide(BELOW), WHERE, SOME),
+    "conditions beside an error": (wide(f"{BELOW} children(first: -1) {{ totalCount }}"), WHERE, SOME),
+    "orders of many lists": (wide(ORDERED), ORDERS, [ORDER] * 600),
+    "many alternatives": (LISTED, WHERE, {"or": [{"key": {"eq": "x"}}] * 600}),
+    "many paths": (BY_PATH, PATHS, ["C000/S/A", "C001"] * 990),
+}  # fmt: skip
+REJECTED: dict[str, tuple[str, str, Any]] = {
+    "nested representations": (ENTITIES, ANY, [[[1] * 10] * 10] * 200),
+    "many unknown fields": (wide(" ".join(f"nothing{number}" for number in range(1_500))), "", None),
+    "many directives": (wide("name " + "@nothing " * 900), "", None),
+    "long number": ("locations(first: " + "9" * 200_000 + ") { totalCount }", "", None),
+    "deep lists": ("nodes(ids: " + "[" * 900 + "]" * 900 + ") { id }", "", None),
+    "ids of no nodes": ("nodes(ids: $v) { id }", "[ID!]!", [f"location:{number}" for number in range(9_000)]),
+    "unknown value in every list": (wide(many("children(level: NOTHING) { totalCount }")), "", None),
+    "more orders of many lists": (wide(ORDERED), ORDERS, [ORDER] * 5_000),
+    "more alternatives": (LISTED, WHERE, {"or": [{"key": {"eq": "x"}}] * 5_000}),
+    "nested conditions": (LISTED, WHERE, condition(60)),
+    "more paths": (BY_PATH, PATHS, ["C000/S/A", "C001"] * 4_500),
 }
-MEASURED = COUNTED | {"cpu": 1.8, "blocked": 0.3, "peak_mb": 100}  # others use the same cores
-REFUSAL_CPU_SECONDS = 0.1
-TIMED = {"cpu", "blocked"}
-PARSING_SECONDS = 0.020  # of DOCUMENT, up to which the bounds of time have room; a slower machine gets more
-DOCUMENT = "{ location { " + " ".join(f"nothing{number}" for number in range(1_500)) + " } }"
-_CPU_CLOCK = 2  # of a process as a whole, in Linux's numbers for the clocks of others
 
 
-class Cost(NamedTuple):
-    """The cost of a request; `blocked` is the longest CPU time of the event loop's thread without yielding."""
-
-    status: int
-    answer_bytes: int
-    requests: int
-    units: float
-    cpu: float
-    blocked: float
-    peak_mb: float
-
-    def over(self, bounds: dict[str, float], slowness: float = 1.0) -> list[str]:
-        """The bounds that do not hold."""
-        if self.status >= 400 and "cpu" in bounds:
-            bounds = bounds | {"cpu": REFUSAL_CPU_SECONDS}
-        bounds = {name: bound * slowness if name in TIMED else bound for name, bound in bounds.items()}
-        return [name for name, bound in bounds.items() if getattr(self, name) > bound]
-
-
-class Meter:
-    """A server with default settings, which is sent one request at a time."""
-
-    def __init__(self, server: Server, blocked: Any) -> None:
-        self._server, self._blocked = server, blocked
-        self._client = httpx.Client(timeout=600)
-
-    def measure(self, body: Body) -> Cost:
-        pid = self._server.pid
-        Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak of its memory begins anew
-        self._blocked.value, cpu, memory = 0.0, cpu_seconds(pid), memory_mb(pid, "VmRSS")
-        headers = {"clade-reads": "1", "accept": "application/graphql-response+json"}
-        answer = self._client.post(f"{self._server.url}/graphql", json=body, headers=headers)
-        time.sleep(2 * TICK_SECONDS)  # the tick after the response has the time that was blocked until then
-        used, peak = cpu_seconds(pid) - cpu, memory_mb(pid, "VmHWM") - memory
-        reads = orjson.loads(answer.content).get("extensions", {}).get("reads", {"requests": 0, "units": 0.0})
-        figures = (reads["requests"], reads["units"], used, self._blocked.value, peak)
-        return Cost(answer.status_code, len(answer.content), *figures)
-
-
-def cpu_seconds(pid: int) -> float:
-    return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
-
-
-def memory_mb(pid: int, what: str) -> float:
-    (line,) = [one for one in Path(f"/proc/{pid}/status").read_text().splitlines() if one.startswith(f"{what}:")]
-    return int(line.split()[1]) / 1024
-
-
-def watch(blocked: Any) -> None:
-    """Make `clade serve` in this process tell how long its event loop is blocked, and limit its memory.
-
-    A timer that is due every few milliseconds sees how much CPU the loop's thread took meanwhile: that is what a
-    computation blocks, also on a machine that is busy with others.
-    """
-    from commands.serving import workers
-
-    make = workers.worker_app
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
-
-    def tick(before: float) -> None:
-        now = time.thread_time()
-        blocked.value = max(blocked.value, now - before)
-        asyncio.get_running_loop().call_later(TICK_SECONDS, tick, now)
-
-    def app() -> Any:
-        made = make()
-
-        async def watched(scope: Any, receive: Any, send: Any) -> None:
-            if scope["type"] == "lifespan":
-                tick(time.thread_time())
-            await made(scope, receive, send)
-
-        return watched
-
-    workers.worker_app = app
-
-
-def slowness() -> float:
-    """How many times longer than PARSING_SECONDS this machine takes for the same computation now; at least 1."""
-
-    def seconds() -> float:
-        began = time.thread_time()
-        parse(DOCUMENT)
-        return time.thread_time() - began
-
-    return max(1.0, min(seconds() for _ in range(5)) / PARSING_SECONDS)
-
-
-def metered(folder: Path, store: str, nodes: int) -> Iterator[Meter]:
-    """The meter of a server on a new store with so many nodes in the tree WIDE."""
-    asyncio.run(costly_nodes.fill(store, nodes))
-    trusted, blocked = folder / "trusted.json", multiprocessing.get_context("forkserver").RawValue("d")
-    trusted.write_text(json.dumps(TRUSTED))
-    whole = {} if selection.thorough() else {"request_seconds": "600"}  # what is counted is counted to its end
-    settings = {"store": store, "writes": "on", "trusted_documents": str(trusted), "trusted_mode": "prefer", **whole}
-    server = Server(folder, "server", **settings)
-    with asyncio.Runner() as runner:
-        runner.run(server.start(partial(watch, blocked)))
-        costly_nodes.age(f"{server.url}/graphql")
-        meter = Meter(server, blocked)
-        for path in ("C000", "nowhere"):  # loads all modules
-            meter.measure({"query": "{ " + WARM % path + " }"})
-        yield meter
-        runner.run(server.close())
-
-
-@pytest.fixture(scope="module")
-def sqlite(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cost")
-    yield from metered(folder, f"sqlite:///{folder / 'clade.db'}", NODES)
-
-
-@pytest.fixture(scope="module")
-def dynamodb(tmp_path_factory, engine):
-    if not engine.exact:
-        pytest.skip(f"{engine.name} tells no read units")
-    yield from metered(tmp_path_factory.mktemp("cost"), engine.address(f"clade-cost-{uuid.uuid4().hex}"), ENGINE_NODES)
-
-
-@pytest.mark.parametrize("name", requests())
-def test_requests_keep_the_bounds_of_what_is_counted(sqlite, name):
-    cost = sqlite.measure(requests()[name])
-    assert cost.over(COUNTED) == [], cost
-    assert cost.status == REFUSED.get(name, 200)
-    assert cost.requests == 0 or name not in REFUSED
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", requests())
-@pytest.mark.parametrize("store", ["sqlite", "dynamodb"])
-def test_requests_keep_the_bounds_of_time_and_memory(request, store, name):
-    meter = request.getfixturevalue(store)
-    for _ in range(2):  # the second time with what was cached, whose keys are compared
-        cost = meter.measure(requests()[name])
-        over = cost.over(MEASURED)
-        if over and TIMED.issuperset(over):  # others use the machine as well
-            cost = meter.measure(requests()[name])
-            over = cost.over(MEASURED, slowness())
-        assert over == [], cost
-
-
-def test_what_is_past_a_bound_is_named():
-    cost = Cost(200, 100, 1, 0.5, 0.01, 0.01, 1.0)
-    assert cost.over(MEASURED) == []
-    for name, bound in MEASURED.items():
-        assert cost._replace(**{name: 1.1 * bound}).over(MEASURED) == [name]
-    assert cost._replace(status=400, cpu=0.2).over(MEASURED) == ["cpu"]
+@pytest.mark.parametrize("name", [*ACCEPTED, *REJECTED])
+def test_requests_keep_the_bounds_of_what_they_read_and_return(url, name):
+    root, kind, value = (ACCEPTED | REJECTED)[name]
+    word = "mutation" if "dryRun" in root or "updateLocation" in root else "query"
+    body = {"query": f"{word}{f'($v: {kind})' if kind else ''} {{ {root} }}", "variables": {"v": value}}
+    headers = {"clade-reads": "1", "accept": "application/graphql-response+json"}
+    answer = httpx.post(url, json=body, headers=headers, timeout=600)
+    assert answer.status_code == (400 if name in REJECTED else 200), answer.text[:500]
+    reads = answer.json().get("extensions", {}).get("reads", {"requests": 0, "units": 0.0})
+    assert len(answer.content) <= MAX_BYTES
+    assert reads["units"] <= (0 if name in REJECTED else MAX_UNITS)
+    assert reads["requests"] <= (0 if name in REJECTED else MAX_REQUESTS)

@@ -1,8 +1,6 @@
-"""Files to import that are made to take memory, to crash a library, or to write elsewhere: rejected with a sentence."""
+"""Files to import that are made to take memory or to crash a library: rejected with a sentence."""
 
 import io
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -25,33 +23,17 @@ from store.transfer.rows import Rejection, Row
 COUNTRIES = [LevelColumns("COUNTRY", "Country")]
 
 
-def workbook(file: Path, last: str) -> Path:
-    """A workbook with a header and one more cell."""
+@pytest.mark.parametrize(("last", "rows"), [("A20000", 19_999), ("XFD1300", None)])
+def test_cells_of_a_workbook_that_lie_far_apart_take_no_memory(tmp_path, last, rows):
+    """The library makes a rectangle of all cells: of these two it would be one of 21 million."""
     book = openpyxl.Workbook()
     book.active["A1"], book.active[last] = "Country", "7"
-    book.save(file)
-    return file
-
-
-def in_a_process(file: Path) -> str:
-    """What comes of a workbook in a process with 1.5 GB of memory, which an allocation beyond that aborts."""
-    program = (
-        "import resource, sys; from pathlib import Path; resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000,) * 2)\n"
-        "from store.errors import BadInput; from store.transfer.formats.excel import excel_table\n"
-        "try: print(len(list(excel_table(Path(sys.argv[1])).rows())))\n"
-        "except BadInput as error: print(error)"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", program, file], capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[2]
-    )
-    return ended.stdout if ended.returncode == 0 else f"the process ended with {ended.returncode}"
-
-
-def test_two_cells_of_a_workbook_that_lie_far_apart_take_no_memory(tmp_path):
-    """The library makes a rectangle of all cells: of these two it would be one of 17 billion."""
-    said = in_a_process(workbook(tmp_path / "a.xlsx", "XFD1048576"))
-    assert "a sheet of 1,048,576 rows and 16,384 columns, at most 20,000,000 cells are read" in said
-    assert in_a_process(workbook(tmp_path / "b.xlsx", "A20000")) == "19999\n"
+    book.save(tmp_path / "a.xlsx")
+    if rows:
+        assert len(list(excel_table(tmp_path / "a.xlsx").rows())) == rows
+        return
+    with pytest.raises(BadInput, match="1,300 rows and 16,384 columns, at most 20,000,000 cells are read"):
+        list(excel_table(tmp_path / "a.xlsx").rows())
 
 
 def test_a_spreadsheet_of_another_format_is_no_workbook(tmp_path):
@@ -62,10 +44,10 @@ def test_a_spreadsheet_of_another_format_is_no_workbook(tmp_path):
         excel_table(tmp_path / "a.ods")
 
 
-def zipped(method: int, name: str = "places.csv") -> bytearray:
+def zipped(method: int) -> bytearray:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", method) as archive:
-        archive.writestr(name, "Country\n" + "US\n" * 200)
+        archive.writestr("places.csv", "Country\n" + "US\n" * 200)
     return bytearray(target.getvalue())
 
 
@@ -97,16 +79,8 @@ def test_a_damaged_archive_is_rejected_whatever_its_library_raises(tmp_path, dam
             read(file)
 
 
-def test_a_file_without_a_name_in_an_archive_is_read(tmp_path):
-    file = tmp_path / "places.csv"
-    file.write_bytes(bytes(zipped(zipfile.ZIP_DEFLATED, "c")).replace(b"c", b"\0"))
-    with zipfile.ZipFile(file) as archive:
-        assert archive.namelist() == [""]
-    assert len(list(read_csv(COUNTRIES, file))) == 200
-
-
 @pytest.mark.parametrize("nested", ["[" * 1_015 + "]" * 1_015, '{"a":' * 1_015 + "1" + "}" * 1_015])
-@pytest.mark.parametrize("field", ["level", "name", "names", "id", "rank", "undefined", "area", "address", "greeting"])
+@pytest.mark.parametrize("field", ["level", "names", "undefined"])
 def test_a_value_that_is_nested_without_end_rejects_its_line(tmp_path, nested, field):
     file = tmp_path / "a.jsonl"
     line = f'"level": "MALL", "{field}": {nested}}}\n'

@@ -1,7 +1,6 @@
 """Grants: callers cannot reach hidden nodes by cursors, ids or similar paths."""
 
 import itertools
-import json
 import logging
 
 import httpx
@@ -9,8 +8,6 @@ import pytest
 
 from graph.app import create_app
 from graph.hierarchies.locations import Location
-from graph.operation.graphql_request import GraphQLRequest
-from resolvers.session.read_state import ReadState
 from store.api_keys import add_key, new_key
 from store.connect import open_store
 from store.engine.protocol import Store
@@ -22,7 +19,7 @@ PLACES = [
     ("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NE/Lincoln", "CITY"),
     ("US/NE/Kearney", "CITY"),
     ("US/NEVADA", "STATE"), ("US/NEVADA/Reno", "CITY"), ("US/MO", "STATE"), ("FR", "COUNTRY"),
-    ("US/NE%2FOmaha", "STATE"), ("US/\u00c9", "STATE"), ("US/\u00c9/a", "CITY"),
+    ("US/NE%2FOmaha", "STATE"),
 ]  # fmt: skip
 ALL = caller("write:location")
 NE = caller("write:location/US/NE")
@@ -75,30 +72,6 @@ async def test_paths_similar_to_a_granted_one_are_not_granted(server, path):
     assert await server.ask(NE, LOOK, path=path) == {"data": {"location": None}}
 
 
-async def test_a_path_is_granted_in_every_unicode_normalization(server):
-    for grant, path in itertools.product(("US/\u00c9", "US/E\u0301"), repeat=2):
-        found = (await server.data(caller(f"read:location/{grant}"), LOOK, path=path))["location"]
-        assert [one["path"] for one in found["children"]["nodes"]] == ["US/\u00c9/a"]
-
-
-async def test_a_rejection_does_not_reveal_whether_a_node_exists(server):
-    """Each mutation in each of its forms, on a hidden path and on one where nothing is."""
-    forms = {
-        "updateLocation": ['name: "x"', 'name: "x", expectedRevision: 1', "attributes: { city: { population: 1 } }"],
-        "renameLocation": ['key: "x"', 'key: "Reno"', 'key: "x", dryRun: true'],
-        "moveLocation": ['to: "US/NE"', "to: null", 'to: "US/MO"', 'to: "US/NE", idempotencyKey: "k"'],
-        "reorderLocation": ["first: true", 'after: "US/NE"', 'before: "US/MO"'],
-        "deleteLocation": ["policy: CASCADE", "policy: REPARENT", "policy: REFUSE, dryRun: true"],
-    }
-    for name, variants in forms.items():
-        for arguments in variants:
-            mutation = f"mutation($path: Path!) {{ {name}(path: $path, {arguments}) {{ node {{ id }} }} }}"
-            hidden = await server.write(NE, mutation, path="US/NEVADA")
-            absent = await server.write(NE, mutation, path="US/NOWHER")
-            assert str(hidden).replace("NEVADA", "NOWHER") == str(absent)
-            assert codes(hidden) == ["NOT_FOUND"]
-
-
 async def test_a_cached_response_is_not_served_to_callers_with_fewer_grants(server):
     query = '{ locations { nodes { path } } location(path: "US/NEVADA") { name children { nodes { name } } } }'
     for _ in range(3):
@@ -128,24 +101,3 @@ async def test_no_credential_is_in_responses_or_logs(tmp_path, monkeypatch, capl
     shown += caplog.text + "".join(str(record.__dict__) for record in caplog.records if "http" not in record.name)
     for part in (text.split("_", 2)[2], text[:-1], secret, "head.body.tail", key.hash):
         assert part not in shown
-
-
-async def test_partly_visible_siblings_are_read_once_for_many_lists(server, monkeypatch):
-    looked = []
-    read = ReadState.nodes
-
-    async def nodes(self, keys, *, current=False):
-        keys = list(keys)
-        if not current:  # else it is the lookup of the path
-            looked.append([key.sk for key in keys])
-        return await read(self, keys, current=current)
-
-    monkeypatch.setattr(ReadState, "nodes", nodes)
-    query = '{ location(path: "US/NE") { descendants { nodes { path parent { children { nodes { path } } } } } } }'
-    some = caller("read:location/US/NE/Omaha", "read:location/US/NE/Kearney", "read:location/US/NE/Lincoln")
-    answer = await server.planned.answer(GraphQLRequest(query), caller=some, allow_mutations=False)
-    found = json.loads(answer.content())["data"]["location"]["descendants"]["nodes"]
-    assert [len(one["parent"]["children"]["nodes"]) for one in found] == [3, 3, 3]
-    family = ["#NE#Kearney#", "#NE#Lincoln#", "#NE#Omaha#"]
-    parents = ["#NE#"] * 3
-    assert [sorted(keys) for keys in looked] == [family, parents, family], "for the descendants, and for all lists"

@@ -1,38 +1,37 @@
-"""Document limits: each at its limit and one above, checked before validation and reads."""
+"""Limits of a document over HTTP: each at its limit and one above, checked before validation and reads."""
 
 from dataclasses import replace
 
 import pytest
 from graphql import get_introspection_query
 
-from graph.execution.operation import Execution
-from graph.hierarchies.registry import served
-from graph.operation import document_cache
-from graph.operation.document_limits import DocumentLimits
-from graph.operation.graphql_request import GraphQLRequest
-from graph.schema import build_schema
+from graph.hierarchies.categories import CategoryNode
+from graph.hierarchies.locations import Location
 from graph.settings import Settings
+from store.connect import open_store
+from tests.abuse.door import door
+from tests.systems.asking import PATIENT
 
-SCHEMA, _ = build_schema(served("graph.hierarchies.locations,graph.hierarchies.categories"))
-DEFAULTS = DocumentLimits()
-
-
-class Passed(Exception):
-    """The query would be run now."""
+HEADERS = {"accept": "application/graphql-response+json", "clade-reads": "1"}
 
 
-def run_now():
-    raise Passed
+@pytest.fixture
+async def error_of():
+    """The first error of a query to an empty store, None for a response; with other limits than the usual ones."""
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
 
+        async def first_error(query, **limits):
+            async with door(store, Location, CategoryNode, limits=replace(PATIENT, **limits), headers=HEADERS) as ask:
+                answer = await ask(query, r=[])
+            body = answer.json()
+            if "errors" not in body:
+                return None
+            assert answer.status_code == 400
+            assert body.keys() == {"errors"}, "nothing is read"
+            return body["errors"][0]
 
-async def refusal(query, limits=DEFAULTS):
-    """The first error for a query that is refused, None for one that would be run."""
-    try:
-        answer = await Execution(SCHEMA, run_now, limits=limits).answer(GraphQLRequest(query), allow_mutations=True)
-    except Passed:
-        return None
-    assert not answer.executed
-    return answer.body["errors"][0]
+        yield first_error
 
 
 def nodes(fields):
@@ -53,74 +52,54 @@ def wide(count, block):
     return nodes(f"{named('parent { ' + of('name', 90) + ' }', blocks)} {of('name', rest)}")
 
 
-QUOTED = '"US"'
+QUOTED, UNKNOWN = '"US"', "fragment Unused on Query { unknown }"
+MANY_TOKENS = {"max_tokens": 9_999}
 
 # Written so that nothing else about them is too much.
 AT_EDGE = {
-    "max_tokens": lambda count: wide(count - 13, 95),
-    "max_depth": lambda count: nodes("parent {" * (count - 2) + "name" + "}" * (count - 2)),
-    "max_fields": lambda count: wide(count - 2, 91),
-    "max_repeats": lambda count: nodes(of("name", count)),
-    "max_aliases": lambda count: nodes(named("name", count)),
-    "max_input_values": lambda count: f"{{ locationsByPath(paths: [{of(QUOTED, count - 1)}]) {{ id }} }}",
-}
+    "max_tokens": (2_000, {}, lambda count: wide(count - 13, 95)),
+    "max_depth": (15, {}, lambda count: nodes("parent {" * (count - 2) + "name" + "}" * (count - 2))),
+    "max_fields": (2_000, MANY_TOKENS, lambda count: wide(count - 2, 91)),
+    "max_repeats": (100, {}, lambda count: nodes(of("name", count))),
+    "max_aliases": (30, {}, lambda count: nodes(named("name", count))),
+    "max_input_values": (
+        2_000, MANY_TOKENS, lambda count: f"{{ locationsByPath(paths: [{of(QUOTED, count - 1)}]) {{ id }} }}",
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", AT_EDGE)
-async def test_a_document_at_the_limit_is_accepted_and_one_above_is_rejected(name, monkeypatch):
-    limits = replace(DEFAULTS, max_tokens=9_999) if name in ("max_fields", "max_input_values") else DEFAULTS
-    limit = getattr(limits, name)
-    assert await refusal(AT_EDGE[name](limit), limits) is None
-    monkeypatch.setattr(document_cache, "validate", None)  # the costly rules are not reached
-    error = await refusal(AT_EDGE[name](limit + 1), limits)
+async def test_a_document_at_the_limit_is_accepted_and_one_above_is_rejected(error_of, name):
+    limit, others, query = AT_EDGE[name]
+    error = await error_of(query(limit), **others)
+    assert error is None or error["extensions"]["code"] == "BUDGET_EXCEEDED", "so many paths are nodes, too"
+    error = await error_of(query(limit + 1) + UNKNOWN, **others)
     assert error["extensions"] == {"code": "LIMIT_EXCEEDED", "limit": limit}
     assert f"the limit is {limit:,}." in error["message"]
     assert (f"CLADE_{name.upper()}" in error["message"]) == (name in Settings.model_fields)
     assert "locations" not in error
 
 
-def test_the_default_limits():
-    assert (
-        DocumentLimits(
-            max_tokens=2_000,
-            max_depth=15,
-            max_fields=2_000,
-            max_repeats=100,
-            max_aliases=30,
-            max_input_values=2_000,
-            request_seconds=10.0,
-            introspection=True,
-        )
-        == DEFAULTS
-    )
+MENU = "name"
+for _ in range(6):
+    MENU = f"id name children {{ edges {{ node {{ {MENU} }} }} }}"
+NESTED_LISTS = nodes("children { edges { node { children { nodes { name } } } } }")
+ENTITIES = "query($r: [_Any!]!) {{ {} }}".format
 
 
-# -- what passes at the defaults ---------------------------------------------------------------------------------------
-
-
-async def test_a_menu_of_seven_levels_is_accepted_also_from_a_gateway():
-    menu = "name"
-    for _ in range(6):
-        menu = f"id name children {{ edges {{ node {{ {menu} }} }} }}"
-    assert await refusal(f"{{ categories {{ edges {{ node {{ {menu} }} }} }} }}") is None
-    entities = f"query($r: [_Any!]!) {{ _entities(representations: $r) {{ ... on Category {{ {menu} }} }} }}"
-    assert await refusal(entities) is None
-
-
-async def test_introspection_is_accepted_at_any_depth_limit():
-    query = get_introspection_query(specified_by_url=True, input_value_deprecation=True)
-    assert await refusal(query, replace(DEFAULTS, max_depth=2)) is None
-
-
-async def test_edges_nodes_and_entities_do_not_count_for_depth():
-    query = nodes("children { edges { node { children { nodes { name } } } } }")
-    assert await refusal(query, replace(DEFAULTS, max_depth=4)) is None
-    assert (await refusal(query, replace(DEFAULTS, max_depth=3)))["extensions"]["limit"] == 3
-
-
-async def test_gateways_may_repeat_entities():
-    query = f"query($r: [_Any!]!) {{ {named('_entities(representations: $r) { __typename }', 100)} }}"
-    assert await refusal(query) is None
+@pytest.mark.parametrize(
+    ("query", "limits"),
+    [
+        (f"{{ categories {{ edges {{ node {{ {MENU} }} }} }} }}", {}),
+        (ENTITIES(f"_entities(representations: $r) {{ ... on Category {{ {MENU} }} }}"), {}),
+        (ENTITIES(named("_entities(representations: $r) { __typename }", 100)), {}),
+        (get_introspection_query(specified_by_url=True, input_value_deprecation=True), {"max_depth": 2}),
+        (NESTED_LISTS, {"max_depth": 4}),
+        ("{ __typename locations { nodes { __typename } } }", {"introspection": False}),
+    ],
+)
+async def test_menus_introspection_and_the_aliases_of_gateways_are_accepted(error_of, query, limits):
+    assert await error_of(query, **limits) is None
 
 
 # -- what is hidden in fragments ---------------------------------------------------------------------------------------
@@ -154,9 +133,8 @@ def chain(length, step, last="name"):
         (nodes(of("parent { name id }", 390)), REPEATS),
     ],
 )
-async def test_fragments_are_expanded_and_rejected_before_validation(query, limited, monkeypatch):
-    monkeypatch.setattr(document_cache, "validate", None)
-    error = await refusal(query)
+async def test_fragments_are_expanded_and_rejected_before_validation(error_of, query, limited):
+    error = await error_of(query + UNKNOWN)
     assert error["extensions"]["code"] == "LIMIT_EXCEEDED"
     assert f" {limited}; the limit is " in error["message"]
 
@@ -171,25 +149,18 @@ async def test_fragments_are_expanded_and_rejected_before_validation(query, limi
         nodes("...F0") + chain(240, "...F{0}"),
     ],
 )
-async def test_cyclic_unknown_and_long_fragment_chains_are_validation_errors(query):
-    assert (await refusal(query))["extensions"]["code"] == "GRAPHQL_VALIDATION_FAILED"
+async def test_cyclic_unknown_and_long_fragment_chains_are_validation_errors(error_of, query):
+    assert (await error_of(query))["extensions"]["code"] == "GRAPHQL_VALIDATION_FAILED"
 
 
-async def test_a_cached_document_is_not_measured_again(monkeypatch):
-    execution = Execution(SCHEMA, run_now)
-    with pytest.raises(Passed):
-        await execution.answer(GraphQLRequest("{ __typename }"), allow_mutations=False)
-    monkeypatch.setattr(DocumentLimits, "parse", None)
-    with pytest.raises(Passed):
-        await execution.answer(GraphQLRequest("{ __typename }"), allow_mutations=False)
-
-
-async def test_without_introspection_no_field_returns_the_schema():
-    limits = replace(DEFAULTS, introspection=False)
-    for query in (
-        "{ __schema { queryType { name } } }",
-        '{ a: __type(name: "City") { name } }',
-        "{ _service { sdl } }",
-    ):
-        assert (await refusal(query, limits))["extensions"]["code"] == "FORBIDDEN"
-    assert await refusal("{ __typename locations { nodes { __typename } } }", limits) is None
+@pytest.mark.parametrize(
+    ("query", "limits", "code"),
+    [
+        (NESTED_LISTS, {"max_depth": 3}, "LIMIT_EXCEEDED"),
+        ("{ __schema { queryType { name } } }", {"introspection": False}, "FORBIDDEN"),
+        ('{ a: __type(name: "City") { name } }', {"introspection": False}, "FORBIDDEN"),
+        ("{ _service { sdl } }", {"introspection": False}, "FORBIDDEN"),
+    ],
+)
+async def test_other_limits_reject_more(error_of, query, limits, code):
+    assert (await error_of(query, **limits))["extensions"]["code"] == code

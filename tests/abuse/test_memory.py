@@ -1,119 +1,142 @@
-"""Memory: caches and running requests are bounded, whatever clients send."""
+"""Memory: caches, running requests and responses to slow readers are bounded, whatever clients send."""
 
 import asyncio
 import gc
-from itertools import product
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
 
-import orjson
+import httpx
 import pytest
 
-from graph.compiler.plan_cache import MAX_SEVERAL_CHARACTERS, PlanCache
-from graph.execution.operation import Execution
-from graph.execution.response import OperationResponse
-from graph.execution.response_cache import ResponseCache
-from graph.operation.context import Context
-from graph.operation.document_limits import DocumentLimits
-from graph.operation.graphql_core import core_schema
-from graph.operation.graphql_request import GraphQLRequest
+from graph.auth.loopback import has_loopback_host
+from graph.server.content_negotiation import JSON, choose, is_json
+from graph.server.graceful_shutdown import GracefulShutdown
+from graph.server.response_sender import PIECE_BYTES, ResponseSender
 from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.large_read_limit import LARGE_READ_NODES
-from resolvers.session.page_cache import PageCache
-from resolvers.session.request import Request
+from resolvers.sorting.node_values import folded
+from store.bounded_cache import cache_usage
 from store.connect import open_store
-from store.engine.protocol import Store
 from store.errors import Unavailable
+from store.model.languages import lookup
+from store.model.paths import parse_path
 from store.model.records import Record, derived_id
-from tests.graph.execution.test_response_cache import GROUND, SCHEMA, TYPES, plant
+from store.search.folding import fold
+from store.search.lineage import id_hash
+from tests.abuse.door import door
+from tests.graph.small_app import SmallStore, small_app
+from tests.model import Ground, Model
 from tests.recorded_reads import ReadRecorder
-from tests.systems.asking import WIDE
+from tests.systems.asking import PATIENT, WIDE
 
-QUERY = 'query($path: Path!) { area(path: "a") { descendants(where: {path: {gt: $path}}) { totalCount } } }'
-SIZE = 100_000
+EMOJI = "\U0001f600"  # takes four bytes
+TIMES = 1_200
+HOSTILE: dict[str, tuple[int, Callable[[int], object]]] = {
+    "paths": (1_000 * 4_500, lambda n: parse_path(f"{n}/" + "/".join([EMOJI * 5] * 30))),
+    "long paths": (0, lambda n: parse_path(f"{n}" + "a" * 240)),
+    "names": (TIMES * 1_000, lambda n: fold(f"{n} " + "東" * 90)),
+    "sorted texts": (TIMES * 1_000, lambda n: folded(f"{n} " + "é" * 90)),
+    "ids": (TIMES * 800, lambda n: id_hash(f"{n}" + EMOJI * 120)),
+    "media types": (512 * 1_500, lambda n: (choose(f"a/{n}" + "x" * 900, (JSON,)), is_json(f"a/{n};" + "x" * 900))),
+    "hosts": (64 * 500, lambda n: has_loopback_host({b"host": b"%d" % n + b"x" * 60_000})),
+    "languages": (256 * 8_000, lambda n: lookup((), [f"de-{n:04}-{x:04}" for x in range(20)])),
+    "long texts": (0, lambda n: fold(f"{n} " + "é" * 200)),
+}
+"""How a client fills the cache of a function, and the bytes that this leaves."""
+SLOW = ("long texts", "languages")
+SLACK = 100_000  # bytes
 
 
-async def test_long_variables_are_not_kept_in_plans_or_caches():
+@pytest.mark.parametrize(
+    "kind", [pytest.param(one, marks=pytest.mark.thorough if one in SLOW else []) for one in HOSTILE]
+)
+def test_what_hostile_values_leave_in_memory_is_bounded(kind: str) -> None:
+    most, use = HOSTILE[kind]
+    tracemalloc.start()
+    try:
+        for number in range(TIMES):
+            use(number)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken <= most + SLACK
+
+
+async def test_parsed_requests_and_documents_are_bounded_and_counted() -> None:
+    drain = GracefulShutdown()
+    transport = httpx.ASGITransport(app=small_app(SmallStore(), drain=drain))
+    gc.collect()  # the figure is the sum of all applications, also of those of former tests
+    before = used()
+    with drain.started():
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            for number in range(100):
+                values = f'{{"x{number}": [{"[]," * 600}[]]}}'
+                for query in (f'{{ hello(name: \\"{number}{"a" * 20_000}\\") }}', '{ hello(name: \\"a\\") }'):
+                    body = f'{{"query": "{query}", "variables": {values}}}'
+                    answer = await client.post("/graphql", content=body, headers={"content-type": JSON})
+                    assert answer.status_code == 200
+    requests, documents = (now - then for now, then in zip(used(), before, strict=True))
+    assert 5_000_000 < requests <= 8_000_000
+    assert 45_000_000 < documents <= 90_000_000
+
+
+def used() -> list[int]:
+    found = cache_usage()
+    return [found[name].bytes if name in found else 0 for name in ("requests", "documents")]
+
+
+def of_many_values(document: int, chosen: int) -> tuple[str, dict[str, object]]:
+    """A long document whose plan depends on variables of directives."""
+    names = "abcd"
+    declared = ", ".join(f"${name}: Boolean!" for name in names)
+    included = " ".join(f"{name}: key @include(if: ${name})" for name in names)
+    leaves = " ".join(["key path name"] * 90)
+    query = f'query({declared}) {{ a{document}: area(path: "a") {{ {included} id ancestors {{ {leaves} }} }} }}'
+    return query, {name: bool(chosen >> place & 1) for place, name in enumerate(names)}
+
+
+ROOT = derived_id("ground", ("a",))
+REQUESTS: dict[str, tuple[int, Callable[[int], tuple[str, dict[str, object]]]]] = {
+    "variables": (400_000, lambda n: (
+        'query($path: Path!) { area(path: "a") { descendants(where: {path: {gt: $path}}) { totalCount } } }',
+        {"path": f"a/{n}", "x": "y" * 30_000},
+    )),
+    "plans of many values": (4_000_000, lambda n: of_many_values(n // 16, n % 16)),
+    "cursors": (400_000, lambda n: (
+        'query($after: String) { area(path: "a") { children(after: $after) { nodes { id } } } }',
+        {"after": encode_cursor(CursorKind.CHILDREN, f"ground:{ROOT}", f"A{n}" + "x" * 20_000)},
+    )),
+}  # fmt: skip
+"""The bytes that eighty requests leave, and how they are made."""
+
+
+@pytest.mark.parametrize("kind", REQUESTS)
+async def test_what_hostile_requests_leave_in_memory_is_bounded(kind: str) -> None:
+    most, request = REQUESTS[kind]
     async with open_store("sqlite://:memory:") as store:
         await store.create()
-        await plant(store, "a")
-        plans = PlanCache(core_schema(SCHEMA), TYPES)
-        cache = ResponseCache(1_000_000)
-        execution = Execution(
-            SCHEMA, lambda: Context(Request(store, {"ground": GROUND}), TYPES), plans=plans, cache=cache
-        )
-        for number in range(5):
-            await execution.answer(
-                GraphQLRequest(QUERY, {"path": f"a/{number}", "x": "y" * SIZE}), allow_mutations=False
-            )
-            await execution.answer(GraphQLRequest(QUERY, {"path": f"{number}" * SIZE}), allow_mutations=False)
-        assert execution.compiled == 10
-        assert 0 < len(str(list(execution._documents.get(QUERY).plans._entries))) < SIZE
-        assert 0 < len(str(list(cache._entries._entries))) < SIZE
+        await Model("ground", {("a",): "AREA", ("a", "b"): "AREA"}).plant(store)
+        async with door(store, Ground, limits=WIDE) as ask:
+            query, variables = request(0)
+            await ask(query, **variables)  # which also fills what is made once
+            gc.collect()
+            tracemalloc.start()
+            try:
+                for number in range(1, 81):
+                    query, variables = request(number)
+                    answer = await ask(query, **variables)
+                    assert answer.status_code == 200, answer.text
+                gc.collect()
+                taken, _ = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+    assert taken <= most
 
 
-async def test_plans_of_many_documents_with_many_values_each_are_bounded_together():
-    async with open_store("sqlite://:memory:") as store:
-        await store.create()
-        await plant(store, "a")
-        execution = Execution(
-            SCHEMA,
-            lambda: Context(Request(store, {"ground": GROUND}), TYPES),
-            plans=PlanCache(core_schema(SCHEMA), TYPES),
-        )
-        names = "abcd"
-        declared = ", ".join(f"${name}: Boolean!" for name in names)
-        included = " ".join(f"{name}: key @include(if: ${name})" for name in names)
-        rest = "#" * 9_000
-        queries = [f'query({declared}) {{ a{n}: area(path: "a") {{ {included} id }} }} {rest}' for n in range(5)]
-        for query, values in product(queries, product((True, False), repeat=4)):
-            await execution.answer(GraphQLRequest(query, dict(zip(names, values, strict=True))), allow_mutations=False)
-        left = [len(query) * len(execution._documents.get(query).plans) for query in queries]
-        assert 0 < sum(left) <= MAX_SEVERAL_CHARACTERS
-
-
-@pytest.mark.parametrize(("lists", "first", "kept"), [(1, "$n", 5), (100, "1", 5), (100, "$n", 0)])
-async def test_questions_leave_no_more_of_a_long_document_behind_than_what_they_look_up(lists, first, kept):
-    below = " ".join(f"a{number}: children(first: {first}) {{ totalCount }}" for number in range(lists))
-    text = f"query($n: Int, $path: Path!) {{ area(path: $path) {{ children(first: $n) {{ totalCount }} {below} }} }}"
-    query = (
-        text if first == "$n" else text.replace("children(first: $n) { totalCount }", "key").replace("$n: Int, ", "")
-    )
-    async with open_store("sqlite://:memory:") as store:
-        await store.create()
-        await plant(store, "a")
-        execution = Execution(
-            SCHEMA,
-            lambda: Context(Request(store, {"ground": GROUND}), TYPES),
-            plans=PlanCache(core_schema(SCHEMA), TYPES),
-            limits=WIDE,
-        )
-        questions = [GraphQLRequest(query, {"path": f"a/{number}", "n": number}) for number in range(5)]
-        for question in questions:
-            await execution.answer(question, allow_mutations=False)
-        assert execution.compiled == 5
-        assert len(execution._documents.get(query).bound) == kept
-
-
-async def test_long_cursors_are_not_kept_in_caches_of_lists():
-    async with open_store("sqlite://:memory:") as store:
-        await store.create()
-        await plant(store, "a", "a/b")
-        kept = PageCache(10_000_000)
-        execution = Execution(SCHEMA, lambda: Context(Request(store, {"ground": GROUND}, page_cache=kept), TYPES))
-        found = await execution.answer(GraphQLRequest('{ area(path: "a") { id } }'), allow_mutations=False)
-        children = 'query($after: String) { area(path: "a") { children(after: $after) { nodes { id } } } }'
-        roots = "query($after: String) { grounds(after: $after) { nodes { id } } }"
-        lists = [(children, CursorKind.CHILDREN, found.body["data"]["area"]["id"]), (roots, CursorKind.ROOTS, "ground")]
-        for (query, order, owner), length in product(lists, (0, SIZE)):
-            after = encode_cursor(order, owner, "A" + "x" * length)
-            found = await execution.answer(GraphQLRequest(query, {"after": after}), allow_mutations=False)
-            assert ("errors" in found.body) == (length > 0), found.body
-        assert 0 < len(str(list(kept._entries))) < SIZE
-
-
-# -- large answers under way -------------------------------------------------------------------------------------------
+# -- large responses under way -----------------------------------------------------------------------------------------
 
 NODES = LARGE_READ_NODES + 100
-TURNS = 2  # of large answers at a time
 SMALL = '{ area(path: "a/0") { key children { nodes { key } } parent { key } } }'
 LARGE_ONES = [
     '{ area(path: "a") { children { nodes { key } } } }',
@@ -121,28 +144,25 @@ LARGE_ONES = [
     "{ grounds { nodes { children { nodes { key children { nodes { key } } } } } } }",
     "query($ids: [ID!]!) { nodes(ids: $ids) { id } }",
 ]
+IDS = [f"ground:{derived_id('ground', ('a', str(number)))}" for number in range(NODES)]
 
-
-def records_in_memory() -> int:
-    return sum(isinstance(one, Record) for one in gc.get_objects())
+both_ways = pytest.mark.parametrize("planned", [True, False], ids=["compiled", "interpreted"])
 
 
 class Crowd(ReadRecorder):
-    """A store that counts how many nodes there are in memory after each read, and how many requests have their turn."""
+    """A store that counts how many nodes there are in memory after each read, and that may wait or fail."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store) -> None:
         super().__init__(store)
-        self.turns = asyncio.Semaphore(TURNS)
-        self.most_nodes = self.most_turns = 0
+        self.turns = asyncio.Semaphore(2)
         gc.collect()
-        self._other_records = records_in_memory()  # of the tests that ran before in this process
-        self.fails = False
+        self._others = self._records()  # of the tests that ran before in this process
+        self.most_nodes, self.fails = 0, False
         self.asked, self.goes_on = asyncio.Event(), asyncio.Event()
         self.goes_on.set()
 
-    @property
-    def turns_taken(self) -> int:
-        return TURNS - self.turns._value
+    def _records(self) -> int:
+        return sum(isinstance(one, Record) for one in gc.get_objects())
 
     async def nodes(self, *asked, **limits):
         self.asked.set()
@@ -151,87 +171,140 @@ class Crowd(ReadRecorder):
             raise Unavailable("The store is away.")
         found = await super().nodes(*asked, **limits)
         await asyncio.sleep(0)
-        self.most_nodes = max(self.most_nodes, records_in_memory() - self._other_records)
-        self.most_turns = max(self.most_turns, self.turns_taken)
+        self.most_nodes = max(self.most_nodes, self._records() - self._others)
         return found
+
+    async def take_all(self) -> None:
+        for _ in range(2):
+            await self.turns.acquire()
+
+    async def check_that_all_are_free(self) -> None:
+        async with asyncio.timeout(60):
+            await self.take_all()
+        for _ in range(2):
+            self.turns.release()
 
 
 @pytest.fixture
 async def crowd(tmp_path):
-    """Many nodes in a store, whose requests take turns."""
+    """Many nodes in a store, of whose large responses two are made at a time."""
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         await store.create()
-        await plant(store, "a", *[f"a/{number}" for number in range(NODES)])
+        await Model("ground", {("a",): "AREA"} | {("a", str(number)): "AREA" for number in range(NODES)}).plant(store)
         yield Crowd(store)
 
 
-def execution(crowd: Crowd, *, planned: bool = True, seconds: float = 60.0) -> Execution:
-    def context() -> Context:
-        return Context(Request(crowd, {"ground": GROUND}, large_reads=crowd.turns), TYPES)
-
-    plans = PlanCache(core_schema(SCHEMA), TYPES) if planned else None
-    return Execution(SCHEMA, context, plans=plans, limits=DocumentLimits(request_seconds=seconds))
+def codes(answer: httpx.Response) -> set[str]:
+    return {error["extensions"]["code"] for error in answer.json().get("errors", ())}
 
 
-async def ask(execution: Execution, query: str) -> OperationResponse:
-    ids = [f"ground:{derived_id('ground', ('a', str(number)))}" for number in range(NODES)]
-    return await execution.answer(GraphQLRequest(query, {"ids": ids}), allow_mutations=False)
-
-
-def codes(answer: OperationResponse) -> set[str]:
-    body = orjson.loads(answer.content())
-    return {error["extensions"]["code"] for error in body.get("errors", ())}
-
-
-@pytest.mark.parametrize("planned", [True, pytest.param(False, marks=pytest.mark.thorough)])
+@both_ways
 async def test_at_most_two_large_responses_are_made_at_a_time(crowd, planned):
-    asking = execution(crowd, planned=planned)
-    answers = await asyncio.gather(*[ask(asking, query) for query in LARGE_ONES[:3] * 4])
+    async with door(crowd, Ground, planned=planned, large_reads=crowd.turns) as ask:
+        answers = await asyncio.gather(*[ask(query) for query in LARGE_ONES[:3] * 4])
     assert not any(map(codes, answers))
-    assert crowd.most_turns == TURNS
-    assert crowd.most_nodes < TURNS * (NODES + 10) + LARGE_READ_NODES
-    assert crowd.turns_taken == 0
+    assert NODES < crowd.most_nodes < 2 * (NODES + 10) + LARGE_READ_NODES
+    await crowd.check_that_all_are_free()
 
 
-@pytest.mark.parametrize("planned", [True, pytest.param(False, marks=pytest.mark.thorough)])
+@both_ways
 @pytest.mark.parametrize("query", LARGE_ONES)
 async def test_small_requests_are_answered_while_large_ones_wait(crowd, query, planned):
-    asking = execution(crowd, planned=planned)
-    for _ in range(TURNS):
-        await crowd.turns.acquire()
-    large = asyncio.ensure_future(ask(asking, query))
-    for _ in range(20):
-        assert not codes(await ask(asking, SMALL))
-    assert not large.done()
-    crowd.turns.release()
-    assert not codes(await large)
-    assert crowd.turns_taken == 1
-
-
-@pytest.mark.parametrize("planned", [True, False])
-async def test_a_turn_is_given_back_however_a_request_ends(crowd, planned):
-    asking = execution(crowd, planned=planned)
-    large = LARGE_ONES[1]
-    crowd.fails = True
-    assert "UNAVAILABLE" in codes(await ask(asking, large))
-    crowd.fails = False
-    crowd.asked.clear()
-    crowd.goes_on.clear()
-    leaving = asyncio.ensure_future(ask(asking, large))
-    await crowd.asked.wait()
-    assert crowd.turns_taken == 1
-    leaving.cancel()
-    assert [type(one) for one in await asyncio.gather(leaving, return_exceptions=True)] == [asyncio.CancelledError]
-    crowd.goes_on.set()
-    assert crowd.turns_taken == 0
-    for _ in range(TURNS):
-        await crowd.turns.acquire()
-    waiting = asyncio.ensure_future(ask(asking, large))
-    await asyncio.sleep(0.01)
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
-    assert codes(await ask(execution(crowd, planned=planned, seconds=0.1), large)) == {"TIMEOUT"}
-    for _ in range(TURNS):
+    await crowd.take_all()
+    async with door(crowd, Ground, planned=planned, large_reads=crowd.turns) as ask:
+        large = asyncio.ensure_future(ask(query, ids=IDS))
+        for _ in range(20):
+            assert not codes(await ask(SMALL))
+        assert not large.done()
         crowd.turns.release()
-    assert crowd.turns_taken == 0
-    assert not codes(await ask(asking, large))
+        assert not codes(await large)
+        crowd.turns.release()
+    await crowd.check_that_all_are_free()
+
+
+@both_ways
+async def test_a_turn_is_given_back_however_a_request_ends(crowd, planned):
+    large, turns = LARGE_ONES[1], crowd.turns
+    async with door(crowd, Ground, planned=planned, large_reads=turns) as ask:
+        crowd.fails = True
+        assert "UNAVAILABLE" in codes(await ask(large))
+        await crowd.check_that_all_are_free()
+        crowd.fails = False
+        crowd.asked.clear()
+        crowd.goes_on.clear()
+        leaving = asyncio.ensure_future(ask(large))
+        await crowd.asked.wait()
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+        crowd.goes_on.set()
+        await crowd.check_that_all_are_free()
+        await crowd.take_all()
+        limits = replace(PATIENT, request_seconds=0.1)
+        async with door(crowd, Ground, planned=planned, limits=limits, large_reads=turns) as hasty:
+            assert codes(await hasty(large)) == {"TIMEOUT"}
+        turns.release()
+        turns.release()
+        await crowd.check_that_all_are_free()
+        assert not codes(await ask(large))
+
+
+# -- slow readers ------------------------------------------------------------------------------------------------------
+
+BODY = bytes(3 * PIECE_BYTES)
+
+
+async def test_only_the_longest_waiting_client_is_disconnected():
+    """Three bodies of which two may wait: the first stays where it is, and the others come to their ends."""
+    sending, taken = ResponseSender(9 * PIECE_BYTES), [asyncio.Event() for _ in range(3)]
+    sent: list[list[bool]] = [[], [], []]
+
+    def client(number: int):
+        async def send(message):
+            sent[number].append(message["more_body"])
+            await taken[number].wait()
+
+        return send
+
+    bodies = [asyncio.ensure_future(sending.send(client(n), bytes(3 * PIECE_BYTES))) for n in range(3)]
+    await bodies[0]
+    assert sent == [[True], [True], [True]]
+    for event in taken:
+        event.set()
+    assert await asyncio.gather(*bodies) == [False, True, True]
+    assert sent == [[True], [True, True, False], [True, True, False]]
+
+
+async def test_a_client_that_reads_occasionally_is_not_disconnected_first():
+    sending, sent = ResponseSender(9 * PIECE_BYTES), [0, 0, 0]
+    takes = [asyncio.Semaphore(0) for _ in sent]
+
+    def begin(number: int) -> asyncio.Future[bool]:
+        async def send(message):
+            sent[number] += not message["more_body"]
+            await takes[number].acquire()
+
+        return asyncio.ensure_future(sending.send(send, bytes(3 * PIECE_BYTES)))
+
+    bodies = [begin(0), begin(1)]
+    await asyncio.sleep(0)
+    takes[0].release()
+    await asyncio.sleep(0.01)
+    bodies.append(begin(2))
+    await asyncio.wait_for(bodies[1], 60)
+    for _ in range(3):
+        takes[0].release()
+        takes[2].release()
+    await asyncio.gather(*bodies)
+    assert sent == [1, 0, 1]
+
+
+async def test_one_response_to_many_clients_takes_its_memory_once():
+    sending, may_go = ResponseSender(9 * PIECE_BYTES), asyncio.Event()
+
+    async def send(_):
+        await may_go.wait()
+
+    bodies = [asyncio.ensure_future(sending.send(send, BODY)) for _ in range(6)]
+    await asyncio.sleep(0)
+    may_go.set()
+    assert await asyncio.gather(*bodies) == [True] * 6

@@ -1,10 +1,12 @@
-"""Production mode: disabled features, the setting that enables each of them, and foreign Host headers."""
+"""Settings of a public server: features that production mode disables, hosts, and origins of pages (CORS)."""
 
 import httpx
 import pytest
 
 from graph.app import create_app
-from graph.settings import Settings
+from graph.cors_origins import cors_origins
+from store.errors import BadInput
+from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 
 BROWSER = {"accept": "text/html"}
@@ -39,19 +41,8 @@ def shown(url):
     page = httpx.get(f"{url}/graphql", headers=BROWSER)
     static = httpx.get(f"{url}/graphql/static/x/boot.js")
     assert (page.status_code == 200) == (static.status_code == 200)
-    return {
-        name
-        for name, there in (
-            ("introspection", "data" in asked),
-            ("graphiql", page.status_code == 200),
-        )
-        if there
-    }
-
-
-def test_all_features_are_on_by_default(server):
-    with server() as url:
-        assert shown(url) == {"introspection", "graphiql"}
+    features = {"introspection": "data" in asked, "graphiql": page.status_code == 200}
+    return {name for name, there in features.items() if there}
 
 
 def test_production_mode_disables_them_and_answers_queries(server):
@@ -88,18 +79,19 @@ def test_errors_in_production_mode_have_no_suggestions_and_no_python_values(serv
                 assert error["message"].endswith(".")
 
 
-@pytest.mark.parametrize("name", ["introspection", pytest.param("graphiql", marks=pytest.mark.thorough)])
-def test_each_feature_has_its_own_setting(server, name):
-    with server(**{name: "0"}) as url:
-        assert shown(url) == {"introspection", "graphiql"} - {name}
-    with server(production="1", **{name: "1"}) as url:
-        assert shown(url) == {name}
-
-
-def test_production_mode_is_off_by_default(monkeypatch):
-    assert Settings().shows("introspection")
-    monkeypatch.setenv("CLADE_PRODUCTION", "true")
-    assert not Settings().shows("introspection")
+@pytest.mark.parametrize(
+    ("settings", "features"),
+    [
+        ({}, {"introspection", "graphiql"}),
+        ({"introspection": "0"}, {"graphiql"}),
+        ({"graphiql": "0"}, {"introspection"}),
+        ({"production": "1", "introspection": "1"}, {"introspection"}),
+        ({"production": "true", "graphiql": "1"}, {"graphiql"}),
+    ],
+)
+def test_features_are_on_by_default_and_each_has_its_own_setting(server, settings, features):
+    with server(**settings) as url:
+        assert shown(url) == features
 
 
 HOSTS = {"host": "evil.example", "x-forwarded-host": "evil.example", "x-forwarded-proto": "https"}
@@ -126,3 +118,120 @@ def test_a_missing_page_says_where_graphql_is(server):
         assert answer.status_code == 404
         (error,) = answer.json()["errors"]
         assert error["message"] == "There is nothing at this path; GraphQL is at /graphql."
+
+
+# -- origins -----------------------------------------------------------------------------------------------------------
+
+SHOP, EVIL = "https://shop.example", "https://shop.example.evil.example"
+PREFLIGHT = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
+BODY = {"query": "{ hello }"}
+
+
+@pytest.fixture(scope="module")
+def closed():
+    with serving(small_app(SmallStore())) as url, httpx.Client(base_url=url) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def opened():
+    with serving(small_app(SmallStore(), settings={"cors_origins": SHOP})) as url, httpx.Client(base_url=url) as client:
+        yield client
+
+
+def allowed(answer):
+    return answer.headers.get("access-control-allow-origin")
+
+
+def test_no_origin_is_allowed_by_default(closed):
+    for origin in (SHOP, "null"):
+        preflight = closed.options("/graphql", headers={"origin": origin, **PREFLIGHT})
+        assert (preflight.status_code, allowed(preflight)) == (405, None)
+        assert allowed(closed.post("/graphql", json=BODY, headers={"origin": origin})) is None
+
+
+def test_an_allowed_origin_may_send_keys_but_no_cookies(opened):
+    preflight = opened.options("/graphql", headers={"origin": SHOP, **PREFLIGHT})
+    assert (preflight.status_code, allowed(preflight)) == (200, SHOP)
+    assert "authorization" in preflight.headers["access-control-allow-headers"]
+    answer = opened.post("/graphql", json=BODY, headers={"origin": SHOP})
+    assert (answer.json(), allowed(answer)) == ({"data": {"hello": "Hello world!"}}, SHOP)
+    for one in (preflight, answer):
+        assert "origin" in one.headers["vary"].lower()
+        assert "access-control-allow-credentials" not in one.headers
+        assert "set-cookie" not in one.headers
+        assert one.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("origin", [EVIL, "http://shop.example", "null", "https://SHOP.example.", ""])
+def test_another_origin_is_not_allowed(opened, origin):
+    preflight = opened.options("/graphql", headers={"origin": origin, **PREFLIGHT})
+    assert (preflight.status_code, allowed(preflight)) == (400, None)
+    assert allowed(opened.post("/graphql", json=BODY, headers={"origin": origin})) is None
+
+
+# -- how an origin may be written --------------------------------------------------------------------------------------
+
+WRITTEN = {
+    "https://shop.example/": "https://shop.example",
+    "HTTPS://Shop.Example": "https://shop.example",
+    "https://shop.example:443": "https://shop.example",
+    "http://shop.example:0080/": "http://shop.example",
+    "https://shop.example:8443": "https://shop.example:8443",
+    "https://shop.example.": "https://shop.example.",
+    "http://127.0.0.1:5173": "http://127.0.0.1:5173",
+    "http://[0:0:0:0:0:0:0:1]:5173": "http://[::1]:5173",
+    "http://[2001:DB8:0:0:1:0:0:1]": "http://[2001:db8::1:0:0:1]",
+    "http://[::FFFF:127.0.0.1]": "http://[::ffff:7f00:1]",
+    "https://xn--bcher-kva.example": "https://xn--bcher-kva.example",
+}
+SECRET = "hunter2"
+NEVER = {
+    "shop.example": "no scheme; write http://shop.example or https://shop.example",
+    "localhost:5173": "no scheme; write http://localhost:5173",
+    "https://shop.example/app": "scheme, host and port only",
+    f"https://shop.example?key={SECRET}": "scheme, host and port only",
+    "https://shop.example#top": "scheme, host and port only",
+    f"https://ann:{SECRET}@shop.example": "credentials",
+    "https://*.shop.example": "pattern",
+    "https://shop.example:*": "pattern",
+    "https://b\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example": "xn--",
+    "https:shop.example": "not an origin",
+    "https://": "not an origin",
+    "https://shop..example": "not an origin",
+    "https://shop.example:0": "not an origin",
+    "https://shop.example:65536": "not an origin",
+    "https://shop%2eexample": "not an origin",
+    "http://127.1": "not an origin",
+    "http://0x7f.0.0.1": "not an origin",
+    "http://256.0.0.1": "not an origin",
+    "http://[::1%25eth0]": "not an origin",
+    "file:///home/ann/page.html": "not an origin",
+    "file://shop.example": "not an origin",
+    "wss://shop.example": "not an origin",
+    "null": "sandboxed frames",
+    f"*,{SHOP}": "leave out",
+}
+
+
+def test_an_origin_of_the_settings_is_compared_as_browsers_send_it():
+    app = small_app(SmallStore(), settings={"cors_origins": " , ".join(WRITTEN)})
+    with serving(app) as url, httpx.Client(base_url=url) as client:
+        for origin in [*WRITTEN.values(), EVIL]:
+            asked = {"origin": origin, "sec-fetch-mode": "cors", "sec-fetch-site": "cross-site", **PREFLIGHT}
+            preflight = client.options("/graphql", headers=asked)
+            assert (preflight.status_code, allowed(preflight)) == ((400, None) if origin == EVIL else (200, origin))
+    assert cors_origins(",".join(WRITTEN)) == list(dict.fromkeys(WRITTEN.values()))
+
+
+@pytest.mark.parametrize(("words", "reason"), NEVER.items())
+def test_what_equals_no_origin_is_refused_with_a_way_out(words, reason):
+    with pytest.raises(BadInput, match=r"^CLADE_CORS_ORIGINS has .*[;,].*\.$") as refused:
+        cors_origins(f"http://localhost:5173 {words}" if "*," not in words else words)
+    assert reason in str(refused.value)
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("words", ["*", "chrome-extension://abcdefghijklmnop", "capacitor://localhost"])
+def test_any_origin_and_those_of_extensions_and_apps_are_taken_as_they_are(words):
+    assert cors_origins(words) == [words]

@@ -1,141 +1,105 @@
-"""Timeouts and disconnects: the work for a request ends with its time or its client."""
+"""Timeouts and disconnects over HTTP: the work for a request ends with its time or its client."""
 
 import asyncio
-import gc
 import socket
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
-from typing import ClassVar
+from dataclasses import replace
+from typing import NamedTuple
 from urllib.parse import urlsplit
-from weakref import WeakSet
 
 import httpx
 import orjson
 import pytest
 
-from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.operation.context import Context
-from graph.operation.document_limits import DocumentLimits
-from graph.operation.graphql_core import core_schema
-from graph.operation.graphql_request import GraphQLRequest
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from resolvers.session.request import Request
+from resolvers.sorting.node_values import folded
 from store.connect import open_store
-from store.model.keys import node_key
-from tests.graph.execution.test_response_cache import GROUND, SCHEMA, TYPES, plant
+from store.engine.protocol import Store
+from store.search.folding import MAX_READ_CHARACTERS, fold
+from tests.abuse.door import door
 from tests.graph.small_app import SmallStore, small_app
+from tests.model import Ground, Model
 from tests.proxy import Proxy
+from tests.schemas import schema_of
 from tests.serving import serving
-from tests.time_limits import Held, TimeLimits
+from tests.systems.asking import PATIENT
+from tests.time_limits import Held
 
-PATH = '{ area(path: "a") { id } }'
-BY_ID = '{ area(id: "%s") { key children { nodes { key } } } }'  # the node is read after its id
+MODEL = Model("ground", {("a",): "AREA", ("a", "b"): "AREA"})
+QUERY = f'{{ area(id: "{MODEL.nodes["a",].id}") {{ key children {{ nodes {{ key }} }} }} }}'  # read after its id
+ANSWER = {"data": {"area": {"key": "a", "children": {"nodes": [{"key": "b"}]}}}}
 
 
-class Watched(Request):
-    """A request that tells when it was stopped."""
+class Slow(NamedTuple):
+    """A store behind a proxy that holds its first BatchGetItem."""
 
-    stopped = 0
-    alive: ClassVar[WeakSet[Context]] = WeakSet()
+    proxy: Proxy
+    held: Held
+    address: str
+    store: Store
 
-    def stop(self) -> None:
-        super().stop()
-        Watched.stopped += 1
+    async def check_that_nothing_else_is_read(self) -> None:
+        self.held.may_go.set()
+        await asyncio.sleep(0.1)  # the engine has answered by now, and nobody goes on from there
+        assert self.proxy.count("BatchGetItem") <= 1
+        assert self.proxy.count("Query") == 0
 
 
 @asynccontextmanager
-async def slow_engine(engine) -> AsyncIterator[SimpleNamespace]:
-    """A store behind a proxy, with an area and its child, and the id of the area."""
+async def slow_store(engine) -> AsyncIterator[Slow]:
     async with Proxy(engine.url) as proxy:
         address = engine.address(f"clade-{uuid.uuid4().hex}").replace(engine.url, proxy.url)
         async with open_store(address) as store:
             await store.create()
-            await plant(store, "a", "a/b")
-            answer = await execution(store).answer(GraphQLRequest(PATH), allow_mutations=False)
-            node_id = orjson.loads(answer.content())["data"]["area"]["id"]
-            yield SimpleNamespace(proxy=proxy, address=address, store=store, query=BY_ID % node_id)
+            await MODEL.plant(store)
+            held = Held()
+            proxy.spoil("BatchGetItem", held)
+            proxy.calls.clear()
+            yield Slow(proxy, held, address, store)
 
 
-def execution(store, *, seconds=10.0, planned=True, requests=None) -> Execution:
-    def context() -> Context:
-        request = Watched(store, {"ground": GROUND})
-        if requests is not None:
-            requests.append(request)
-        context = Context(request, TYPES)
-        Watched.alive.add(context)
-        return context
-
-    plans = PlanCache(core_schema(SCHEMA), TYPES, keep=10) if planned else None
-    return Execution(SCHEMA, context, plans=plans, limits=DocumentLimits(request_seconds=seconds))
-
-
-@pytest.mark.parametrize("planned", [True, False])
-async def test_a_timeout_cancels_the_reads(engine, monkeypatch, planned):
-    async with slow_engine(engine) as slow:
-        limits, held = TimeLimits(monkeypatch), Held()
-        slow.proxy.spoil("BatchGetItem", held)
-        slow.proxy.calls.clear()
-        requests = []
-        execution_ = execution(slow.store, seconds=0.2, planned=planned, requests=requests)
-        asked = asyncio.create_task(execution_.answer(GraphQLRequest(slow.query), allow_mutations=False))
-        await held.arrived()
-        await limits.run_out()
-        answer = await asked
-        assert answer.executed
-        assert answer.body["data"] is None
-        (error,) = answer.body["errors"]
-        assert error["extensions"] == {"code": "TIMEOUT"}
-        assert "0.2 seconds" in error["message"]
+@pytest.mark.parametrize("planned", [True, False], ids=["compiled", "interpreted"])
+async def test_a_timeout_cancels_the_reads(engine, planned):
+    async with slow_store(engine) as slow:
+        limits = replace(PATIENT, request_seconds=0.5)
+        async with door(slow.store, Ground, planned=planned, limits=limits) as ask:
+            body = (await ask(QUERY)).json()
+        (error,) = body["errors"]
+        assert (body["data"], error["extensions"]) == (None, {"code": "TIMEOUT"})
+        assert "0.5 seconds" in error["message"]
         assert "CLADE_REQUEST_SECONDS" in error["message"]
-        held.may_go.set()
-        await asyncio.sleep(0.1)  # the engine has answered by now, and nobody goes on from there
-        assert slow.proxy.count("BatchGetItem") == 1
-        assert slow.proxy.count("Query") == 0
-        (request,) = requests
-        with pytest.raises(asyncio.CancelledError):
-            await request.state.node(node_key("ground", ("a",)))
-        again = await execution(slow.store, planned=planned).answer(GraphQLRequest(slow.query), allow_mutations=False)
-        assert "errors" not in again.body
+        await slow.check_that_nothing_else_is_read()
+        async with door(slow.store, Ground, planned=planned) as ask:
+            assert (await ask(QUERY)).json() == ANSWER
 
 
-async def test_a_disconnect_cancels_the_reads_and_leaves_nothing(engine):
-    async with slow_engine(engine) as slow:
-        held = Held()
+async def test_a_disconnect_cancels_the_reads_and_frees_its_place(engine):
+    async with slow_store(engine) as slow:
         store = open_store(slow.address)  # which the server opens, in whose thread it lives
-        Watched.alive.clear()
-        with serving(small_app(store, execution=execution(store), limiter=ConcurrencyLimiter(1))) as url:
-            slow.proxy.spoil("BatchGetItem", held)
-            slow.proxy.calls.clear()
-            before = Watched.stopped
+        schema, types = schema_of(Ground)
+        definitions = {"ground": Ground.definition()}
+        execution = Execution(schema, lambda: Context(Request(store, definitions), types), limits=PATIENT)
+        with serving(small_app(store, execution=execution, limiter=ConcurrencyLimiter(1))) as url:
             address = urlsplit(url)
             _, writer = await asyncio.open_connection(address.hostname, address.port)
-            writer.write(post(orjson.dumps({"query": slow.query})))
-            await held.arrived()
+            writer.write(post(orjson.dumps({"query": QUERY})))
+            await slow.held.arrived()
             writer.close()
-            await until(lambda: Watched.stopped == before + 1)
-            held.may_go.set()
-            async with httpx.AsyncClient(base_url=url, timeout=60) as client:
-                async with asyncio.timeout(60):
-                    while (answer := await client.post("/graphql", json={"query": "{ __typename }"})).is_server_error:
-                        pass  # the only place is free in a moment
-                assert answer.json() == {"data": {"__typename": "Query"}}
-            assert slow.proxy.count("BatchGetItem") == 1
-            assert slow.proxy.count("Query") == 0
-            await until(lambda: gc.collect() >= 0 and not Watched.alive)
+            async with httpx.AsyncClient(base_url=url) as client, asyncio.timeout(60):
+                while (answer := await client.post("/graphql", json={"query": "{ __typename }"})).is_server_error:
+                    pass  # the only place is free in a moment
+            assert answer.json() == {"data": {"__typename": "Query"}}
+            await slow.check_that_nothing_else_is_read()
 
 
 def post(body: bytes, length: int | None = None) -> bytes:
     head = "POST /graphql HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     return f"{head}content-length: {length or len(body)}\r\n\r\n".encode() + body
-
-
-async def until(holds) -> None:
-    async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110  # another thread makes it so
-            await asyncio.sleep(0.01)
 
 
 def test_a_slow_body_is_408_and_closes_the_connection():
@@ -149,4 +113,13 @@ def test_a_slow_body_is_408_and_closes_the_connection():
         assert told.startswith(b"HTTP/1.1 408 ")
         assert b"connection: close" in told.lower()
         assert b'"The body was not received within 0.2 seconds."' in told
-        assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}, timeout=60).status_code == 200
+        assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 200
+
+
+def test_long_texts_are_folded_without_their_marks_and_for_a_search_only_their_beginning():
+    """Normalizing a run of n combining marks takes n²."""
+    marks = "\u0301\u0316" * 8_000  # of two classes in turns, which normalizing has to sort
+    assert folded(f"Olá{marks}!") == folded("ola!")
+    assert fold(f"Olá{marks}!") == fold("ola")
+    assert fold("é" * 10_000) == "e" * MAX_READ_CHARACTERS
+    assert fold("a " * 10_000).count("a") == MAX_READ_CHARACTERS // 2

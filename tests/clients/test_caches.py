@@ -1,7 +1,9 @@
-"""Normalized caches of clients: after each read and each mutation they show what the server says."""
+"""Normalized caches of clients, which show what the server says, and the queries that Relay's compiler makes."""
 
 import json
 import os
+import re
+import shutil
 import subprocess
 
 import httpx
@@ -12,6 +14,7 @@ from tests.commands.serving.test_stop import served
 from tests.conftest import CLADE
 
 STEPS = HERE / "caches" / "steps.mjs"
+SCHEMA = HERE.parents[1] / "schema.graphql"
 OPERATIONS = HERE / "caches" / "operations.graphql"
 ASSETS = {"CLADE_HIERARCHIES": "examples.asset"}
 CREATE = """mutation($parent: Path, $key: String!, $attributes: AssetNodeAttributes!) {
@@ -71,3 +74,50 @@ def test_a_clients_cache_shows_what_the_server_says(server, artifacts, client):
     assert not wrong, "\n".join(wrong)
     assert missing <= {(step, query) for step in GONE for query in ("Audit", "Node")}
     assert end == {"complaints": []}
+
+
+# -- Relay -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def relay_texts(tmp_path_factory) -> dict[str, str]:
+    """The queries that Relay's compiler makes of `relay/`, by their names: the page's and those that fetch again."""
+    project = tmp_path_factory.mktemp("relay")
+    shutil.copytree(HERE / "relay", project / "source")
+    made = compile_relay(project, SCHEMA, "typescript")
+    texts = {file.name.partition(".")[0]: re.search(r'"text": (".*")', file.read_text()) for file in made.iterdir()}
+    return {name: json.loads(text[1]) for name, text in texts.items() if text}
+
+
+def test_relays_compiler_takes_the_schema_with_lists_that_grow_and_nodes_that_are_fetched_again(relay_texts):
+    assert sorted(relay_texts) == ["treeChildrenQuery", "treeCitiesQuery", "treePageQuery", "treeProductQuery"]
+
+
+def test_the_queries_that_relay_makes_go_on_where_a_page_ended(relay_texts, demo_server):
+    def ask(name: str, **variables: object) -> dict:
+        asked = {"query": relay_texts[name], "variables": variables}
+        answer = httpx.post(f"{demo_server}/graphql", json=asked).json()
+        assert "errors" not in answer
+        return answer["data"]
+
+    dell = "Electronics/LAPTOP-DELL-XPS"
+    found = httpx.post(f"{demo_server}/graphql", json={"query": f'{{ product(path: "{dell}") {{ id }} }}'}).json()
+    product_id = found["data"]["product"]["id"]
+    page = ask("treePageQuery", path="US", product=product_id)
+    assert (page["node"]["name"], page["node"]["levelName"]) == ("Dell XPS 13 Laptop", "PRODUCT")
+    assert [above["name"] for above in page["node"]["ancestors"]] == ["Electronics"]
+    assert ask("treeProductQuery", id=product_id)["node"]["brand"] == "Dell"
+
+    def walk(field: str, query: str) -> list[str]:
+        """All ids of a list, from the page's first part of it to its end."""
+        listed, seen = page["location"][field], []
+        while True:
+            seen += [edge["node"]["id"] for edge in listed["edges"]]
+            if not listed["pageInfo"]["hasNextPage"]:
+                return seen
+            cursor = listed["pageInfo"]["endCursor"]
+            listed = ask(query, id=page["location"]["id"], count=500, cursor=cursor)["node"][field]
+
+    for field, query in (("children", "treeChildrenQuery"), ("descendants", "treeCitiesQuery")):
+        seen = walk(field, query)
+        assert len(seen) == len(set(seen)) == page["location"][field]["totalCount"] > 50

@@ -10,18 +10,15 @@ from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
-from examples.mounted import make_app
 from store.connect import open_store, opened
 from store.edits.create_update import Create
 from store.engine.usage import ReadUsage
 from store.writer.writer import Writer
 from tests.clients.programs import HERE, needs_node
-from tests.engines import free_port
 from tests.event_streams import CHANGES, FEED
 from tests.hierarchies import CATEGORY
-from tests.servers import Server, fork
+from tests.servers import Server
 
 LINE_SECONDS = 60.0
 HEADERS = {"accept": "text/event-stream"}
@@ -115,36 +112,3 @@ async def test_a_server_that_stops_ends_its_streams_and_waits_for_none(tmp_path,
         await server.close()
     assert "Cancel" not in server.said.read_text()
     assert '"kind":"subscription"' in server.said.read_text()
-
-
-def serve_drives(port: int, folder: str) -> None:
-    uvicorn.run(make_app(f"sqlite:///{folder}/drives.db"), host="127.0.0.1", port=port)
-
-
-@pytest.fixture
-async def drives(tmp_path) -> Path:
-    """A folder with an empty store of drives."""
-    async with opened(f"sqlite:///{tmp_path / 'drives.db'}", make=True):
-        return tmp_path
-
-
-@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_a_mounted_application_ends_its_streams_when_its_host_stops(drives, stop):
-    """uvicorn waits for running requests without a limit, unless it is given one."""
-    port = free_port()
-    process = fork(drives / "said.txt", {}, serve_drives, port, str(drives))
-    try:
-        query = 'subscription { changes(hierarchy: DRIVE, tree: "a") { cursor } }'
-        transport = httpx.HTTPTransport(retries=8)  # of connections, with longer and longer pauses: it starts meanwhile
-        with (
-            httpx.Client(base_url=f"http://127.0.0.1:{port}", transport=transport, timeout=LINE_SECONDS) as client,
-            client.stream("POST", "/drives/graphql", json={"query": query}, headers=HEADERS) as answer,
-        ):
-            lines = answer.iter_lines()
-            assert next(lines) == "event: next"
-            os.kill(process.pid, stop)
-            assert "event: complete" not in list(lines)
-        process.join(LINE_SECONDS)
-        assert not process.is_alive()
-    finally:
-        process.kill()

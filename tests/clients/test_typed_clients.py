@@ -30,12 +30,6 @@ EXAMPLE = "http://127.0.0.1:8000"
 TYPED = HERE / "typed"
 GOODS = {"CLADE_HIERARCHIES": str(TYPED / "goods.py")}
 SECONDS = 120
-MAX_TYPES_BYTES = {
-    "name path": 2_048,
-    "__typename name": 2_048,
-    "__typename name ... on City { population } ... on Store { brand }": 8_192,
-}
-"""The types of a query that selects these fields at each of four levels."""
 
 
 @pytest.fixture
@@ -97,25 +91,6 @@ def test_codegen_makes_types_for_queries_and_typescript_takes_their_use(project)
     assert errors_of(project, *STRICT, "names.ts") == ""
     replaced(project / "names.ts", "node.population", "node.people")
     assert "'people' does not exist" in errors_of(project, *STRICT, "names.ts")
-
-
-def nested(depth: int, fields: str) -> str:
-    """A selection of so many levels of children."""
-    return f"{fields} children {{ nodes {{ {nested(depth - 1, fields)} }} }}" if depth > 1 else fields
-
-
-@needs_node
-@pytest.mark.parametrize("fields", MAX_TYPES_BYTES)
-def test_types_of_nested_lists_grow_with_their_levels_and_do_not_multiply(project, fields):
-    (project / "queries.graphql").write_text(f"query Tree {{ locations {{ nodes {{ {nested(4, fields)} }} }} }}")
-    run("node", HERE / "types.mjs", "codegen.json", cwd=project)
-    assert (project / "types.ts").stat().st_size < MAX_TYPES_BYTES[fields]
-    deepest = "data.locations?.nodes[0]" + "?.children?.nodes[0]" * 3
-    use = f'import type {{ TreeQuery }} from "./types.js";\nexport const name = (data: TreeQuery) => {deepest}?.name'
-    (project / "tree.ts").write_text(f"{use} satisfies string | undefined;\n")
-    assert errors_of(project, *STRICT, "tree.ts") == ""
-    (project / "tree.ts").write_text(f"{use} satisfies number | undefined;\n")
-    assert "'string' is not assignable to type 'number'" in errors_of(project, *STRICT, "tree.ts")
 
 
 @needs_node

@@ -8,18 +8,18 @@ import threading
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.app import create_app
 from graph.hierarchies.registry import hierarchies
 from tests.engines import Engine
 from tests.federation.places import PLACES, Place, plant
-from tests.federation.recorder import Recorder
 from tests.serving import serving
 
 HERE = Path(__file__).parent
@@ -31,6 +31,51 @@ needs_npm = pytest.mark.skipif(
     not NODE or not (HERE / "node_modules" / "@graphql-hive").exists(),
     reason="node or what tests/federation/package.json names is missing",
 )
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One request: its document, its variables, and `extensions.reads` of its answer."""
+
+    query: str
+    variables: dict[str, Any]
+    reads: dict[str, Any]
+
+    @property
+    def representations(self) -> list[list[dict[str, Any]]]:
+        """The representations of each of its `_entities`."""
+        return [value for value in self.variables.values() if isinstance(value, list)]
+
+
+@dataclass
+class Recorder:
+    """Asks for the reads of every operation and keeps them; everything else passes as it is."""
+
+    app: ASGIApp
+    operations: list[Operation] = field(default_factory=list)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        sent, answered = bytearray(), bytearray()
+
+        async def receiving() -> Message:
+            message = await receive()
+            sent.extend(message.get("body", b""))
+            return message
+
+        async def sending(message: Message) -> None:
+            answered.extend(message.get("body", b""))
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                self._keep(json.loads(sent), json.loads(answered))  # before the client has the response
+            await send(message)
+
+        await self.app({**scope, "headers": [*scope["headers"], (b"clade-reads", b"1")]}, receiving, sending)
+
+    def _keep(self, parameters: dict[str, Any], answer: dict[str, Any]) -> None:
+        reads = answer.get("extensions", {}).get("reads", {})
+        self.operations.append(Operation(parameters["query"], parameters.get("variables") or {}, reads))
 
 
 @dataclass
@@ -72,14 +117,11 @@ def clade(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @contextmanager
-def gateway_before(
-    clade: Served, tmp_path: Path, *, max_cost: int | None = None, **neighbours: Any
-) -> Iterator[Served]:
-    """A gateway before Clade and neighbours, each with its data: `shops=[…]`. `max_cost` turns demand control on."""
+def gateway_before(clade: Served, tmp_path: Path, **neighbours: Any) -> Iterator[Served]:
+    """A gateway before Clade and neighbours, each with its data: `shops=[…]`."""
     data = tmp_path / "neighbours.json"
     data.write_text(json.dumps(neighbours))
     command = ["node", str(HERE / "gateway.mjs"), clade.url, "--data", str(data), *neighbours]
-    command += [] if max_cost is None else ["--max-cost", str(max_cost)]
     with running(command) as printed:
         assert "errors" not in printed, printed
         yield Served(printed["url"], clade.recorder)

@@ -1,6 +1,6 @@
 // Composes Clade with neighbours and runs a gateway in front of them:
-//   node gateway.mjs CLADE_URL [--port N] [--host ADDRESS] [--data FILE] [--max-cost N] NEIGHBOUR...
-// FILE holds the neighbours' data by their names; with a maximum cost, demand control is on. Prints one line of JSON: the gateway's address and the supergraph,
+//   node gateway.mjs CLADE_URL [--port N] [--host ADDRESS] [--data FILE] NEIGHBOUR...
+// FILE holds the neighbours' data by their names. Prints one line of JSON: the gateway's address and the supergraph,
 // or the composer's errors.
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -13,7 +13,7 @@ import { parse } from "graphql";
 
 const text = { type: "string" };
 const { values: options, positionals } = parseArgs({
-  options: { port: text, host: text, data: text, "max-cost": text },
+  options: { port: text, host: text, data: text },
   allowPositionals: true,
 });
 const [clade, ...neighbours] = positionals;
@@ -45,14 +45,11 @@ if (composed.errors) {
   print({ errors: composed.errors.map((error) => error.message) });
   process.exit(1);
 }
-const maxCost = Number(options["max-cost"]);
-const demandControl = maxCost ? { maxCost, includeExtensionMetadata: true } : undefined;
 const gateway = createGatewayRuntime({
   supergraph: composed.supergraphSdl,
   // The runtime's own handler answers null for what an @interfaceObject adds.
   unifiedGraphHandler,
   logging: false,
-  demandControl,
 });
 const server = createServer(gateway);
 server.listen(Number(options.port ?? 0), options.host ?? "127.0.0.1", () => {

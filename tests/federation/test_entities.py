@@ -124,13 +124,6 @@ def test_a_wrong_representation_is_an_error_for_that_entity_alone(clade, represe
     assert len(error["message"]) < 200
 
 
-def test_one_wrong_representation_among_many_costs_the_others_nothing(clade):
-    """Not their answers, and not their place among the most that a request may ask for."""
-    answer = clade.ask(ENTITIES, of=[city(path) for path in CITIES[:999]] + [city("US//NE")])
-    assert answer["data"]["_entities"] == [*map(told, CITIES[:999]), None]
-    assert [error["path"] for error in answer["errors"]] == [["_entities", 999]]
-
-
 def test_an_error_stands_under_the_alias_that_a_gateway_chose(clade):
     answer = clade.ask(ENTITIES.replace("_entities(", "_e7: _entities("), of=[city("US//NE")])
     assert answer["data"] == {"_e7": [None]}
@@ -217,20 +210,7 @@ def test_lists_below_entities_are_read_together(clade):
     assert answer["extensions"]["reads"]["requests"] == 2  # both states; all their cities in one slice
 
 
-# -- limits ------------------------------------------------------------------------------------------------------------
-
-
-def test_more_entities_in_all_aliases_together_than_input_values_are_refused(clade):
-    query = """query ($of: [_Any!]!) {
-        a: _entities(representations: $of) { __typename }
-        b: _entities(representations: $of) { __typename }
-    }"""
-    assert "errors" not in clade.ask(query, of=[city(CITIES[0])] * 999)
-    answer = clade.ask(query, of=[city(CITIES[0])] * 1_000)
-    assert "data" not in answer
-    (error,) = answer["errors"]
-    assert error["extensions"] == {"code": "LIMIT_EXCEEDED", "limit": 2_000}
-    assert "2,002 input values" in error["message"]
+# -- settings ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -244,16 +224,3 @@ def test_what_the_subgraph_exposes_is_a_setting(small: Served):
     sdl = small.ask("{ _service { sdl } }")["data"]["_service"]["sdl"]
     assert "  node(" in sdl
     assert "  nodes(" not in sdl
-
-
-def test_a_failing_store_is_an_error_of_each_entity_and_of_nothing_else(small: Served, monkeypatch):
-    from store.errors import Unavailable
-    from store.sqlite.store import SQLiteStore
-
-    async def get(*_, **__):
-        raise Unavailable("The store is away.")
-
-    monkeypatch.setattr(SQLiteStore, "get", get)
-    answer = small.ask("query ($of: [_Any!]!) { _service { __typename } " + ENTITIES.partition("{")[2], of=[city("US")])
-    assert answer["data"] == {"_service": {"__typename": "_Service"}, "_entities": [None]}
-    assert answer["errors"][0]["extensions"]["code"] == "UNAVAILABLE"

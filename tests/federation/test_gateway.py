@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.federation.conftest import HERE, Served, clade_over, gateway_before, needs_npm
-from tests.federation.places import CATEGORIES, CITIES, id_of, place
+from tests.federation.conftest import HERE, Served, gateway_before, needs_npm
+from tests.federation.places import CATEGORIES, CITIES, id_of
 
 pytestmark = needs_npm
 
@@ -104,41 +104,6 @@ def test_a_city_of_two_shops_is_read_once(gateway):
     assert answer["data"]["s0"] == answer["data"]["s1"] == {"city": {"name": "City 0", "depth": 2}}
     (operation,) = gateway.recorder.operations
     assert (operation.reads["requests"], operation.reads["items"]) == (1, 2)
-
-
-@pytest.mark.thorough
-def test_prefixed_types_compose_with_a_graph_that_has_a_product_and_a_store_of_its_own(tmp_path):
-    places = [place("geo", "Omaha", "CITY"), place("geo", "Omaha/Old Market", "STORE")]
-    url = f"sqlite:///{tmp_path / 'clade.db'}"
-    stores = [{"number": 1, "city": "Omaha"}]
-    with (
-        clade_over(url, places, HIERARCHIES="tests.federation.prefixed") as clade,
-        gateway_before(clade, tmp_path, catalogue=stores) as gateway,
-    ):
-        answer = gateway.ask("""{
-            stores { number place { name children { nodes { name __typename } } } }
-            product(sku: "A1") { title }
-            geoStore(path: "Omaha/Old Market") { name }
-            geoLocations { totalCount }
-            goodsProduct(path: "nothing") { name }
-        }""")
-    assert answer == {
-        "data": {
-            "stores": [
-                {
-                    "number": 1,
-                    "place": {
-                        "name": "Omaha",
-                        "children": {"nodes": [{"name": "Old Market", "__typename": "GeoStore"}]},
-                    },
-                }
-            ],
-            "product": {"title": "Product A1"},
-            "geoStore": {"name": "Old Market"},
-            "geoLocations": {"totalCount": 1},
-            "goodsProduct": None,
-        }
-    }
 
 
 def test_every_package_is_pinned_to_one_version():

@@ -1,0 +1,56 @@
+"""Door of an application in this process: HTTP requests to any store, with any limits, compiled or interpreted."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from types import MappingProxyType
+
+import httpx
+
+from graph.compiler.plan_cache import PlanCache
+from graph.execution.operation import Execution
+from graph.hierarchies.node import Node
+from graph.operation.context import Context
+from graph.operation.document_limits import DocumentLimits
+from graph.operation.graphql_core import core_schema
+from graph.server.graceful_shutdown import GracefulShutdown
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.page_cache import PageCache
+from resolvers.session.request import Request
+from store.engine.protocol import Store
+from tests.graph.small_app import small_app
+from tests.schemas import schema_of
+from tests.systems.asking import PATIENT
+
+Ask = Callable[..., Awaitable[httpx.Response]]
+"""Sends a query with its variables."""
+
+
+@asynccontextmanager
+async def door(
+    store: Store,
+    *classes: type[Node],
+    planned: bool = True,
+    limits: DocumentLimits = PATIENT,
+    budget: BudgetLimits = BudgetLimits(),
+    large_reads: asyncio.Semaphore | None = None,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> AsyncIterator[Ask]:
+    """Asks hierarchies over an open store, which share a cache of pages."""
+    schema, types = schema_of(*classes)
+    definitions, pages = {cls.name: cls.definition() for cls in classes}, PageCache(10_000_000)
+
+    def context() -> Context:
+        return Context(Request(store, definitions, budget, page_cache=pages, large_reads=large_reads), types)
+
+    plans = PlanCache(core_schema(schema), types) if planned else None
+    drain = GracefulShutdown()
+    app = small_app(store, execution=Execution(schema, context, plans=plans, limits=limits), drain=drain)
+    transport = httpx.ASGITransport(app=app)
+    with drain.started():
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=dict(headers)) as client:
+
+            async def ask(query: str, **variables: object) -> httpx.Response:
+                return await client.post("/graphql", json={"query": query, "variables": variables})
+
+            yield ask
