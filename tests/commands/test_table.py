@@ -1,15 +1,21 @@
-"""`clade table`: create, describe and policy."""
+"""`clade table`: create, describe and policy; tables that Clade cannot use, as commands meet them."""
 
 import asyncio
 import json
+import os
 import uuid
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from commands.main import app_of
+from store.connect import open_store
 from store.errors import BadInput, WrongLayout
-from tests.engines import Engine
+from tests.commands.importing.test_tables import fill
+from tests.conftest import CLADE
+from tests.engines import Engine, free_port
+from tests.proxy import Proxy, refused
 from tests.store.metadata.test_layout_version import set_layout
 
 
@@ -57,9 +63,9 @@ def test_features_that_are_off_at_an_endpoint_are_printed_unless_declined(engine
     ],
 )
 def test_invalid_options_are_errors_before_anything_is_created(options: list[str], sentence: str) -> None:
-    refused = run("table", "create", "--store", "dynamodb://clade?endpoint=http://127.0.0.1:9", *options)
-    assert isinstance(refused.exception, BadInput)
-    assert sentence in str(refused.exception)
+    invalid = run("table", "create", "--store", "dynamodb://clade?endpoint=http://127.0.0.1:9", *options)
+    assert isinstance(invalid.exception, BadInput)
+    assert sentence in str(invalid.exception)
 
 
 def test_the_policy_is_json_for_iam() -> None:
@@ -67,8 +73,8 @@ def test_the_policy_is_json_for_iam() -> None:
     document = json.loads(printed.output)
     assert document["Version"] == "2012-10-17"
     assert "dynamodb:PutItem" in document["Statement"][0]["Action"]
-    refused = run("table", "policy", "--store", "sqlite:///clade.db")
-    assert "is not a DynamoDB table" in str(refused.exception)
+    invalid = run("table", "policy", "--store", "sqlite:///clade.db")
+    assert "is not a DynamoDB table" in str(invalid.exception)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +84,75 @@ def test_no_command_touches_a_table_of_another_layout(command: list[str], tmp_pa
     url = f"sqlite:///{tmp_path / 'clade.db'}"
     run("table", "create", "--store", url)
     asyncio.run(set_layout(url, 3))
-    refused = CliRunner().invoke(app_of(), command, env={"CLADE_STORE": url})
-    assert isinstance(refused.exception, WrongLayout)
-    assert "use the version of Clade that wrote it" in str(refused.exception)
+    invalid = CliRunner().invoke(app_of(), command, env={"CLADE_STORE": url})
+    assert isinstance(invalid.exception, WrongLayout)
+    assert "use the version of Clade that wrote it" in str(invalid.exception)
+
+
+# -- tables of others -------------------------------------------------------------------------------------------------
+
+SECONDS = 60
+COMMANDS = [["serve"], *(pytest.param(words, marks=pytest.mark.thorough) for words in (["check"], ["table", "create"]))]
+LACKING = ("UnknownOperationException", pytest.param("ValidationException", marks=pytest.mark.thorough))
+"""The errors of engines without transactions, and of AWS for a global table with strong consistency."""
+
+
+async def clade(folder: Path, url: str, *words: str, **settings: str) -> tuple[int | None, str]:
+    """Exit status and output of a command in a process of its own; a server is stopped when it listens."""
+    environment = {**os.environ, "CLADE_STORE": url, "PYTHONUNBUFFERED": "1", **settings}
+    port = ["--port", str(free_port())] if words == ("serve",) else []
+    process = await asyncio.create_subprocess_exec(
+        CLADE, *words, *port, cwd=folder, env=environment,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    assert process.stdout is not None
+    output = b""
+    async with asyncio.timeout(SECONDS):
+        while line := await process.stdout.readline():
+            output += line
+            if b"Press Ctrl-C to stop" in line:
+                process.terminate()
+        await process.wait()
+    return process.returncode, output.decode()
+
+
+async def own_table(engine: Engine, keys: tuple[str, str]) -> str:
+    """The URL of a table that a user made for something else."""
+    name = f"theirs-{uuid.uuid4().hex}"
+    partition, sort = keys
+    await fill(engine, name, [{partition: "CUSTOMER#1", sort: "ORDER#1", "total": 12}])
+    return engine.address(name)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [(("PK", "SK"), "its keys are PK and SK, not pk and sk"), (("pk", "sk"), "it has no index by_parent")],
+    ids=["other keys", "the same keys"],
+)
+async def test_a_table_of_others_is_refused_by_what_it_has(
+    engine: Engine, tmp_path: Path, words: list[str], keys: tuple[str, str], sentence: str
+) -> None:
+    status, output = await clade(tmp_path, await own_table(engine, keys), *words)
+    assert status == 1, output
+    assert sentence in output
+    assert "docs/from-your-table.md" in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize("error", LACKING)
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+async def test_an_engine_without_transactions_is_refused_before_the_first_write(
+    engine: Engine, tmp_path: Path, words: list[str], error: str
+) -> None:
+    name = f"clade-{uuid.uuid4().hex}"
+    async with Proxy(engine.url) as proxy:
+        async with open_store(engine.address(name)) as store:
+            await store.create()
+        proxy.spoil("TransactWriteItems", *[refused(error)] * 100)
+        status, output = await clade(
+            tmp_path, Engine("", proxy.url, exact=True).address(name), *words, CLADE_WRITES="on"
+        )
+    assert status == 1, output
+    assert "has no transactions" in output
+    assert "idempotencyKey" not in output

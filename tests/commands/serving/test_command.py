@@ -63,13 +63,6 @@ def test_the_store_the_address_and_example_queries_are_printed(tmp_path, demo_st
 
 
 @pytest.mark.thorough
-def test_several_workers_share_the_port(tmp_path, demo_store):
-    with serving(tmp_path, demo_store, "--workers", "2") as (url, _):
-        answer = httpx.post(f"{url}/graphql", json={"query": OMAHA}).json()
-        assert answer["data"]["city"]["name"] == "Omaha"
-
-
-@pytest.mark.thorough
 def test_an_unavailable_store_is_a_warning_and_is_used_later(tmp_path):
     store = f"sqlite:///{tmp_path / 'later.db'}"
     with serving(tmp_path, store) as (url, said):

@@ -63,18 +63,6 @@ async def test_moves_go_to_other_trees_and_make_roots_that_are_missing(store: St
     assert (await record(store, "CA/Omaha")).name == "Om"
 
 
-async def test_a_child_becomes_the_parent_of_its_parent(store: Store) -> None:
-    plan: list[Told] = [("r", "CATEGORY"), ("r/a", "CATEGORY", {"id": "a"}), ("r/a/b", "CATEGORY", {"id": "b"})]
-    await imported(store, plan, CATEGORY)
-    wanted, outcome = (
-        wanted_of([("r/b", "CATEGORY", {"id": "b"}), ("r/b/a", "CATEGORY", {"id": "a"})], CATEGORY),
-        LoadResult(),
-    )
-    await ImportMoves(store, Writer(store), wanted, outcome).run()
-    await invariants.check(store)
-    assert await paths(store, "category") == ["r", "r/b", "r/b/a"]
-
-
 async def test_a_path_that_another_node_leaves_later_is_used_then(store: Store) -> None:
     await imported(store, [("r", "CATEGORY"), *_chain("a", "b", "c")], CATEGORY)
     outcome = await resettled(store, _chain("b", "c", "d"), CATEGORY)
@@ -126,23 +114,14 @@ async def test_a_move_that_is_not_possible_is_rejected_with_its_reason(
     assert (outcome.written, await invariants.all_items(store)) == (0, before)
 
 
-async def test_a_large_move_has_ended_before_its_tree_is_compared(store: Store) -> None:
-    await journaled.plant(store)
-    (item,) = [item for item in (await invariants.nodes(store, "category")).values() if item["sk"] == "#a#"]
-    told: list[Told] = [("o/new", "CATEGORY"), ("o/new/a", "CATEGORY", {"id": str(item["id"]).partition(":")[2]})]
-    outcome = await resettled(store, told, CATEGORY)
-    assert (outcome.moved, outcome.added, outcome.rejections) == ({"CATEGORY": 1}, {"CATEGORY": 1}, [])
-    assert journaled.at("r/a", "o/new/a") <= await journaled.paths(store)
-    await journaled.has_ended(store)
-
-
-async def test_an_interrupted_move_of_an_import_is_finished(store: Store) -> None:
+async def test_an_interrupted_move_of_an_import_is_finished_before_its_tree_is_compared(store: Store) -> None:
     await journaled.plant(store)
     edit = Move(CATEGORY, parse_path("r/a"), parse_path("o/a"))
     assert await journaled.died(store, edit, 2)
     await journaled.lapse(store)
     told: list[Told] = [("o/a", "CATEGORY", {"id": (await journaled.only_move(store)).top_id.partition(":")[2]})]
     assert (await resettled(store, told, CATEGORY)).moved == {"CATEGORY": 1}
+    assert journaled.at("r/a", "o/a") <= await journaled.paths(store)
     await journaled.has_ended(store)
 
 
