@@ -1,6 +1,7 @@
 """Copies and exports of stores: rejected targets, concurrent writes and moves, and incomplete copies."""
 
 import asyncio
+import itertools
 import json
 import uuid
 from collections.abc import Callable, Coroutine
@@ -131,10 +132,15 @@ async def test_a_copy_without_a_snapshot_fails_where_anything_was_written(
     store: Store, store_url: str, engine: Engine, tmp_path: Path, what: str
 ) -> None:
     await fill(store)
+    is_before = "first" in what
 
     async def others_write(call: Call, forward: Forward) -> web.Response:
+        """Write before the page is read, or after it."""
+        if is_before:
+            await write(store, EDITS[what])
         answer = await forward(call.body)
-        await write(store, EDITS[what])
+        if not is_before:
+            await write(store, EDITS[what])
         return answer
 
     async with Proxy(engine.url) as proxy, open_store(store_url.replace(engine.url, proxy.url)) as source:
@@ -149,18 +155,19 @@ async def test_a_copy_of_sqlite_is_of_one_moment_while_others_write(tmp_path: Pa
         rows = [("A", "CATEGORY"), *[(f"A/{n}", "CATEGORY") for n in range(SCAN_ITEMS)]]
         await load(store, wanted_of(rows, CATEGORY), LoadResult())
         before = await items(store)
-        written: list[Coroutine[Any, Any, Any]] = []
+        numbers, waiting = itertools.count(), list[Coroutine[Any, Any, Any]]()
 
         def others(_: int) -> None:
-            written.append(write(store, create(f"A/n{len(written)}")))
+            waiting.append(write(store, create(f"A/new{next(numbers)}")))
 
         async with new_store(f"sqlite:///{tmp_path}/new.db") as new:
             copy = asyncio.create_task(Copy(store, new, others).run())
-            while not copy.done():
-                if written:
-                    await written.pop()
+            while waiting or not copy.done():
+                if waiting:
+                    await waiting.pop()
                 await asyncio.sleep(0)
             await copy
+        assert next(numbers) > 1
     async with opened(f"sqlite:///{tmp_path}/new.db") as new:
         assert await items(new) == before
 
