@@ -329,20 +329,29 @@ def test_a_table_or_a_store_that_is_not_there_is_told_before_a_scan_costs_units(
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_values_of_all_types_are_read_by_several_segments_within_a_limit_of_units(
-    clade: Callable[..., Any], table: Callable[..., str], exact: None
+    clade: Callable[..., Any], table: Callable[..., str], tmp_path: Path, exact: None
 ) -> None:
     values: dict[str, Any] = {
-        "list": ["a", 1, None, True], "map": {"x": {"y": 2}}, "set": {"a", "b"}, "no": None, "empty": "",
+        "list": ["a", 1, None, True], "map": {"x": {"y": 2}}, "set": {"a"}, "no": None, "empty": "", "bytes": b"\0x",
         "digits": 12345678901234567890123456789012345678,
     }  # fmt: skip
-    rows = [{"PK": f"CATEGORY#{n}", "SK": "PRODUCT#p", **values, "text": "x" * 8_000} for n in range(60)]
+    url = table([{"PK": f"CATEGORY#{n}", "SK": "PRODUCT#p", "text": "x" * 8_000} for n in range(60)] + [
+        {"PK": "another", "SK": "kind", **values}
+    ])  # fmt: skip
     options = ["--key", "CATEGORY#{category} / PRODUCT#{product}", "--ignore-unknown", "--segments", "2"]
     started = time.monotonic()
-    limited = clade("import", "category", table(rows), *options, "--read-units", "25")
-    assert "added: 120 (60 CATEGORY, 60 PRODUCT)" in imported(limited)
+    limited = clade("import", "category", url, *options, "--read-units", "25")
+    assert "added: 120 (60 CATEGORY, 60 PRODUCT)" in limited.stdout, limited.output + repr(limited.exception)
     count, units = (float(word) for word in re.findall(r"Read (\d+) items with ([0-9.]+)", limited.stderr)[0])
-    assert count == 60
+    assert count == 61
     assert time.monotonic() - started >= (units - 27) / 25, "each page waits for those of all segments before it"
+    (file,) = tmp_path.glob("*.rejected.json")
+    item = json.loads(file.read_text().splitlines()[1])["Item"]
+    assert item == {
+        "PK": {"S": "another"}, "SK": {"S": "kind"}, "set": {"SS": ["a"]}, "no": {"NULL": True}, "empty": {"S": ""},
+        "list": {"L": [{"S": "a"}, {"N": "1"}, {"NULL": True}, {"BOOL": True}]}, "bytes": {"B": "AHg="},
+        "map": {"M": {"x": {"M": {"y": {"N": "2"}}}}}, "digits": {"N": "12345678901234567890123456789012345678"},
+    }  # fmt: skip
 
 
 # -- exports to S3 -----------------------------------------------------------------------------------------------------
@@ -434,42 +443,41 @@ def test_lines_that_are_no_items_are_rejected_with_file_and_line(clade: Callable
     assert (tmp_path / "ProductCatalog.rejected.json").read_text().count("$reason") == 3
 
 
+DAMAGES: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "truncated": (
+        lambda top, file: file.write_bytes(file.read_bytes()[:-9]),
+        "is damaged: its checksum is not that of the manifest; copy it again.",
+    ),
+    "missing": (lambda top, file: file.unlink(), "is missing; the manifest names it."),
+    "count": (
+        lambda top, file: replaced(top / "manifest-files.json", '"itemCount": 5', '"itemCount": 6'),
+        "file0.json.gz has 5 items, 6 by the manifest; copy it again.",
+    ),
+    "ion": (
+        lambda top, file: replaced(top / "manifest-summary.json", "DYNAMODB_JSON", "ION"),
+        "The export is in the format ION; export the table as DYNAMODB_JSON.",
+    ),
+    "manifest": (
+        lambda top, file: (top / "manifest-files.json").write_text("{}\n"),
+        "manifest-files.json, line 1 names no data file",
+    ),
+    "two": (lambda top, file: export(top.parents[1], [[]], kind="INCREMENTAL_EXPORT"), "has 2 exports"),
+}
+
+
+def replaced(file: Path, old: str, new: str) -> None:
+    file.write_text(file.read_text().replace(old, new))
+
+
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        ("truncated", "is damaged: its checksum is not that of the manifest; copy it again."),
-        ("missing", "is missing; the manifest names it."),
-        ("count", "file0.json.gz has 5 items, 6 by the manifest; copy it again."),
-        ("ion", "The export is in the format ION; export the table as DYNAMODB_JSON."),
-        ("manifest", "manifest-files.json, line 1 names no data file"),
-        ("empty", "is not an export of a DynamoDB table"),
-        ("two", "has 2 exports"),
-    ],
-)
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_export_stops_before_anything_is_written(
-    clade: Callable[..., Any], tmp_path: Path, damage: str, message: str
+    clade: Callable[..., Any], tmp_path: Path, damage: str
 ) -> None:
+    spoil, message = DAMAGES[damage]
     top = export(tmp_path, [items(*PRODUCTS)])
-    file, manifest, summary = top / "data" / "file0.json.gz", top / "manifest-files.json", top / "manifest-summary.json"
-    match damage:
-        case "truncated":
-            file.write_bytes(file.read_bytes()[:-9])
-        case "missing":
-            file.unlink()
-        case "count":
-            manifest.write_text(manifest.read_text().replace('"itemCount": 5', '"itemCount": 6'))
-        case "ion":
-            summary.write_text(summary.read_text().replace("DYNAMODB_JSON", "ION"))
-        case "manifest":
-            manifest.write_text("{}\n")
-        case "empty":
-            top = tmp_path / "nothing"
-            top.mkdir()
-        case "two":
-            export(tmp_path, [items(*PRODUCTS)], kind="INCREMENTAL_EXPORT")
-            top = tmp_path
-    result = clade("import", "category", top, *PRODUCT_KEYS)
+    spoil(top, top / "data" / "file0.json.gz")
+    result = clade("import", "category", tmp_path if damage == "two" else top, *PRODUCT_KEYS)
     assert isinstance(result.exception, BadInput), result.output + repr(result.exception)
     assert message in str(result.exception)
     assert exported(clade, "category") == []
