@@ -273,7 +273,7 @@ def test_an_export_as_csv_imports_as_the_same(clade: Clade, tmp_path: Path) -> N
     nodes = [
         {"path": "A/B", "level": "CATEGORY", "name": 'B, "quoted"\nand long', "id": "b1", "names": {"de": "Ä;"}},
         {"path": "A", "level": "CATEGORY"},
-        {"path": "A/B/x%2Fy", "level": "PRODUCT", "price": "799.90", "brand": "=1+1"},
+        {"path": "A/B/x%2Fy", "level": "PRODUCT", "price": "799.90", "brand": ' "=1+1" '},
         {"path": "A/B/x%2Fy/v", "level": "VARIANT", "stock": 0, "undefined": {"old": ["a;b", 7]}},
     ]
     file = json_lines(tmp_path / "nodes.jsonl", nodes)

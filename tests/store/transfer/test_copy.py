@@ -88,9 +88,10 @@ async def test_a_table_with_an_incomplete_copy_cannot_be_opened_and_the_same_cop
     store: Store, table: str, engine: Engine
 ) -> None:
     await fill(store)
+    await load(store, wanted_of([(f"m{n}", "CATEGORY") for n in range(60)], CATEGORY), LoadResult())
     async with Proxy(engine.url) as proxy:
         for _ in range(2):
-            proxy.spoil("TransactWriteItems", passed, *[refused("AccessDeniedException")] * 9)
+            proxy.spoil("TransactWriteItems", passed, passed, *[refused("AccessDeniedException")] * 9)
             with pytest.raises(CladeError):
                 await copied(store, table.replace(engine.url, proxy.url))
             proxy.mend()

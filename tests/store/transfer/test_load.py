@@ -119,6 +119,17 @@ async def test_a_change_makes_a_revision_and_keeps_the_state_before(store: Store
     assert counted.updated_at == after.updated_at
 
 
+async def test_a_file_changes_the_languages_that_it_has_alone(store: Store) -> None:
+    both = {"de": "Deutschland", "fr": "Allemagne"}
+    steps: list[tuple[Any, int, Any]] = [
+        (both, 1, both), ({"de": "Deutschland", "it": None}, 0, both),
+        ({"it": "Germania", "fr": None}, 1, {"de": "Deutschland", "it": "Germania"}), (None, 1, None), ({}, 0, None),
+    ]  # fmt: skip
+    for names, written, expected in steps:
+        assert (await imported(store, [("DE", "COUNTRY", {"names": names})])).written == written
+        assert (await record(store, "DE")).attributes.get("names") == expected
+
+
 async def test_pruning_removes_nodes_that_the_file_does_not_have(store: Store) -> None:
     await imported(store, [*NEBRASKA, ("US/IA", "STATE"), ("FR", "COUNTRY"), ("FR/Paris", "CITY")])
     outcome = await imported(store, [("US/NE", "STATE"), ("US/NE/Lincoln", "CITY")], prune=True)

@@ -116,6 +116,15 @@ async def test_a_move_that_is_not_possible_is_rejected_with_its_reason(
     assert (outcome.written, await invariants.all_items(store)) == (0, before)
 
 
+async def test_a_large_move_has_ended_before_its_tree_is_compared(store: Store) -> None:
+    await journaled.plant(store)
+    (item,) = [item for item in (await invariants.nodes(store, "category")).values() if item["sk"] == "#a#"]
+    told: list[Told] = [("o/new", "CATEGORY"), ("o/new/a", "CATEGORY", {"id": str(item["id"]).partition(":")[2]})]
+    outcome = await resettled(store, told, CATEGORY)
+    assert (outcome.moved, outcome.added, outcome.rejections) == ({"CATEGORY": 1}, {"CATEGORY": 1}, [])
+    await journaled.has_ended(store)
+
+
 async def test_an_interrupted_move_of_an_import_is_finished_before_its_tree_is_compared(store: Store) -> None:
     await journaled.plant(store)
     edit = Move(CATEGORY, parse_path("r/a"), parse_path("o/a"))
