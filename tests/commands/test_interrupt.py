@@ -1,111 +1,153 @@
-"""Ctrl-C at chosen moments of every command: one sentence, the exit status 130, and no traceback."""
+"""Commands that are interrupted, killed or left by their engine half-way say one sentence and leave nothing behind,
+and the same command continues.
+"""
 
+import asyncio
 import json
 import os
-import subprocess
-import sys
+import signal
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
+from store.connect import open_store
+from tests import invariants
 from tests.conftest import CLADE
+from tests.engines import Engine
+from tests.proxy import Call, Fault, Forward, Proxy, dropped, passed
 
-RUN_SECONDS = 120
-NODES = 5_002
-INTERRUPTING = Path(__file__).with_name("interrupting.py")
-READING = "store.transfer.rows:ImportPlan.take*2"
-WRITING = "store.sqlite.store:SQLiteStore.commit*2"
-CLOSING = "asyncio.runners:_cancel_all_tasks"
-TELLING = "typer:echo"
-ENDING = "threading:_shutdown"
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("CLADE_")}
+SILENT_SECONDS = 9.0  # longer than a request would wait
+RUN_SECONDS = 300
+READS = ("GetItem", "BatchGetItem", "Query", "Scan", "DescribeTable")
+CITIES = 400
 
 
-def run(folder: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=ENVIRONMENT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS,
-    )
+class Table:
+    """A table behind a proxy, and commands as processes of their own, which faults may send signals to."""
+
+    def __init__(self, proxy: Proxy, folder: Path, name: str) -> None:
+        self.proxy, self.folder = proxy, folder
+        self.url = Engine("", proxy.url, exact=True).address(name)
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def run(self, *words: str) -> tuple[int | None, str, str]:
+        """Exit status, output and errors of a command."""
+        self.process = await asyncio.create_subprocess_exec(
+            CLADE, *words, cwd=self.folder, env={**os.environ, "CLADE_STORE": self.url},
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        output, errors = await asyncio.wait_for(self.process.communicate(), RUN_SECONDS)
+        return self.process.returncode, output.decode(), errors.decode()
+
+    def sends(self, *sent: signal.Signals) -> Fault:
+        """A fault that sends these signals to the command, and forwards the call."""
+
+        async def fault(call: Call, forward: Forward) -> web.Response:
+            assert self.process is not None
+            for number in sent:
+                self.process.send_signal(number)
+            return await forward(call.body)
+
+        return fault
 
 
-def interrupted(folder: Path, moments: tuple[str, ...], *command: str) -> str:
-    """What a command says to which Ctrl-C is pressed at these moments."""
-    ended = run(folder, sys.executable, INTERRUPTING, ",".join(moments), *command)
-    assert ended.returncode == 130, ended
-    assert ended.stderr.count("\n") == 1, ended.stderr
-    return ended.stderr
+@pytest.fixture
+async def table(engine: Engine, tmp_path: Path) -> Callable[[Proxy], Table]:
+    """Makes a table behind a proxy, and the file of an import that takes several transactions."""
+    name = f"clade-{uuid.uuid4().hex}"
+    async with open_store(engine.address(name)) as store:
+        await store.create()
+    rows = [{"path": [f"C{n % 3}", f"City {n}"], "level": "CITY"} for n in range(CITIES)]  # in front of their parents
+    rows += [{"path": [f"C{n}"], "level": "COUNTRY"} for n in range(3)]
+    (tmp_path / "cities.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return lambda proxy: Table(proxy, tmp_path, name)
 
 
-@pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a store of two nodes, and with a file of more of them than one commit takes."""
-    folder = tmp_path_factory.mktemp("places")
-    rows: list[dict[str, object]] = [{"path": ["US"], "level": "COUNTRY"}, {"path": ["US", "NE"], "level": "STATE"}]
-    (folder / "few.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    rows += [{"path": ["US", "NE", str(number)], "level": "CITY"} for number in range(NODES - 2)]
-    (folder / "places.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    for command in (("table", "create"), ("import", "location", "few.jsonl"), ("backup", "backup.db")):
-        ended = run(folder, CLADE, *command)
-        assert ended.returncode == 0, ended
-    return folder
+IMPORT = ("import", "location", "cities.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("moments", "told"),
-    [
-        (("import:typer",), "clade: Stopped.\n"),
-        (("import:pydantic_settings", ENDING), "clade: Stopped.\n"),
-        ((READING, TELLING, ENDING), "Stopped: 0 nodes written. Run the same command to continue.\n"),
-        ((WRITING, CLOSING, TELLING, ENDING), "Stopped: "),
-    ],
-)
-def test_an_import_says_one_sentence_whenever_and_however_often_it_is_interrupted(places, tmp_path, moments, told):
-    (tmp_path / "places.jsonl").symlink_to(places / "places.jsonl")
-    said = interrupted(tmp_path, moments, "import", "location", "places.jsonl")
-    assert said.startswith(told)
-    if WRITING in moments:
-        written = int(said.split()[1].replace(",", ""))
-        assert 0 < written < NODES
-        assert said == f"Stopped: {written:,} nodes written. Run the same command to continue.\n"
-        again = run(tmp_path, CLADE, "import", "location", "places.jsonl")
-        assert (again.returncode, f"added: {NODES - written:,} (" in again.stdout) == (0, True), again
-        assert run(tmp_path, CLADE, "check").returncode == 0
-        assert "Nothing changed." in run(tmp_path, CLADE, "import", "location", "places.jsonl").stdout
+@pytest.mark.parametrize("sent", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.thorough)])
+async def test_an_import_that_ends_anywhere_is_consistent_and_goes_on_with_the_same_command(
+    engine: Engine, table: Callable[[Proxy], Table], sent: signal.Signals
+) -> None:
+    async with Proxy(engine.url) as proxy:
+        clade = table(proxy)
+        for number in (2, 0, 1):
+            proxy.spoil("TransactWriteItems", *[passed] * number, clade.sends(sent, sent))
+            status, _, said = await clade.run(*IMPORT)
+            proxy.mend()
+            if sent is signal.SIGINT:
+                assert (status, said.count("\n"), said.startswith("Stopped: ")) == (130, 1, True), said
+                assert said.endswith(" written. Run the same command to continue.\n")
+            else:
+                assert status == -signal.SIGKILL, said
+            async with open_store(clade.url) as store:
+                await invariants.check(store)
+        status, output, _ = await clade.run(*IMPORT)
+        assert (status, "added: " in output, "unchanged: " in output) == (0, True, True), output
+        assert f"Nothing changed.\nunchanged: {CITIES + 3}" in (await clade.run(*IMPORT))[1]
 
 
-COMMANDS = [
-    ["tree", "location"],
-    ["check"],
-    ["repair"],
-    ["export", "location"],
-    ["export", "location", "--output", "made.jsonl"],
-    ["backup", "made.db"],
-    ["restore", "backup.db"],
-    ["copy", "sqlite:///clade.db", "sqlite:///made.db"],
-    ["key", "list"],
-    ["key", "create", "--grant", "read:location"],
-    ["demo", "--again"],
-    ["rewrite-names", "location"],
-    ["serve", "--port", "0"],
-    ["table", "describe"],
-    ["schema", "made.graphql"],
-]
+COMMANDS = {
+    "export location --output made.jsonl": "Stopped: the export is incomplete.",
+    "copy STORE sqlite:///made.db": "Stopped: the copy is incomplete; run the same command to complete it.",
+    "check": "Stopped; the rest of the table was not checked.",
+    "repair": "Stopped. All printed repairs were made; run the same command to continue.",
+    "rewrite-names location": "Stopped: 0 nodes written. Run the same command to continue.",
+    "tree location": "clade: Stopped.", "key list": "clade: Stopped.", "table describe": "clade: Stopped.",
+    "serve --port 0": "clade: Stopped.",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(one, id=" ".join(one), marks=[] if one[0] in ("backup", "export") else pytest.mark.thorough)
-        for one in COMMANDS
-    ],
+    "command", [pytest.param(one, marks=[] if "export" in one else pytest.mark.thorough) for one in COMMANDS]
 )
-def test_every_command_says_one_sentence_and_leaves_no_file_when_it_is_interrupted(places, command):
-    before = {file.name for file in places.iterdir()}
-    first = "graph.schema:build_schema" if command[0] == "schema" else "store.sqlite.connection:Database.connection*2"
-    interrupted(places, (first, CLOSING, TELLING, ENDING), *command)
-    assert {file.name for file in places.iterdir()} - {"clade.db-shm", "clade.db-wal"} <= before
+async def test_every_command_says_one_sentence_and_leaves_no_file_when_it_is_interrupted(
+    engine: Engine, table: Callable[[Proxy], Table], command: str
+) -> None:
+    async with Proxy(engine.url) as proxy:
+        clade = table(proxy)
+        for operation in READS:
+            proxy.spoil(operation, *[clade.sends(signal.SIGINT, signal.SIGINT)] * 9)
+        status, _, said = await clade.run(*command.replace("STORE", clade.url).split())
+        assert (status, said) == (130, f"{COMMANDS[command]}\n")
+        assert [file.name for file in clade.folder.iterdir()] == ["cities.jsonl"]
+
+
+@pytest.mark.thorough
+async def test_an_import_waits_for_an_engine_that_is_silent_for_some_seconds(
+    engine: Engine, table: Callable[[Proxy], Table]
+) -> None:
+    moment = asyncio.Event()
+
+    async def silent(call: Call, forward: Forward) -> web.Response:
+        if not moment.is_set():
+            asyncio.get_running_loop().call_later(SILENT_SECONDS, moment.set)
+        await moment.wait()
+        return await forward(call.body)
+
+    async with Proxy(engine.url) as proxy:
+        proxy.spoil("TransactWriteItems", *[silent] * 100)
+        status, output, said = await table(proxy).run(*IMPORT)
+        assert (status, f"{CITIES + 3} nodes" in output) == (0, True), said
+
+
+@pytest.mark.thorough
+async def test_an_import_that_its_engine_leaves_says_how_to_continue(
+    engine: Engine, table: Callable[[Proxy], Table]
+) -> None:
+    async with Proxy(engine.url) as proxy:
+        clade = table(proxy)
+        for operation in ("TransactWriteItems", *READS):
+            proxy.spoil(operation, *([passed] * 9 if operation in READS else ()), *[dropped] * 200)
+        status, _, said = await clade.run(*IMPORT)
+        assert status == 1
+        assert "unknown whether the change was made" in said or "does not respond" in said
+        assert "Run the same command to continue." in said
+        assert "idempotencyKey" not in said
+        proxy.mend()
+        assert (await clade.run(*IMPORT))[0] == 0
+        assert "no findings" in (await clade.run("check", "location"))[1]

@@ -1,4 +1,4 @@
-"""`clade table`: create, describe and policy."""
+"""`clade table`: create, describe and policy; tables that Clade cannot use, as commands meet them."""
 
 import asyncio
 import json
@@ -8,8 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from commands.main import app_of
-from store.errors import BadInput, WrongLayout
+from store.connect import open_store
+from store.errors import BadInput, CladeError, WrongLayout
+from tests.commands.importing.test_tables import fill
 from tests.engines import Engine
+from tests.proxy import Proxy, refused
 from tests.store.metadata.test_layout_version import set_layout
 
 
@@ -20,10 +23,8 @@ def run(*arguments: str):
 def test_a_table_is_created_once_and_described(engine: Engine) -> None:
     url = engine.address(f"clade-{uuid.uuid4().hex}")
     made = run("table", "create", "--units", "50:10", "--protection", "--tag", "team=maps", "--store", url)
-    assert (
-        made.output
-        == f"{url}: the table is made. The URL has an endpoint, so it has no recovery; enable with --recovery.\n"
-    )
+    sentence = "The URL has an endpoint, so it has no recovery; enable with --recovery."
+    assert made.output == f"{url}: the table is made. {sentence}\n"
     again = run("table", "create", "--store", url)
     assert again.output == f"{url}: the table exists.\n"
     shown = run("table", "describe", "--store", url).output
@@ -57,9 +58,9 @@ def test_features_that_are_off_at_an_endpoint_are_printed_unless_declined(engine
     ],
 )
 def test_invalid_options_are_errors_before_anything_is_created(options: list[str], sentence: str) -> None:
-    refused = run("table", "create", "--store", "dynamodb://clade?endpoint=http://127.0.0.1:9", *options)
-    assert isinstance(refused.exception, BadInput)
-    assert sentence in str(refused.exception)
+    invalid = run("table", "create", "--store", "dynamodb://clade?endpoint=http://127.0.0.1:9", *options)
+    assert isinstance(invalid.exception, BadInput)
+    assert sentence in str(invalid.exception)
 
 
 def test_the_policy_is_json_for_iam() -> None:
@@ -67,8 +68,8 @@ def test_the_policy_is_json_for_iam() -> None:
     document = json.loads(printed.output)
     assert document["Version"] == "2012-10-17"
     assert "dynamodb:PutItem" in document["Statement"][0]["Action"]
-    refused = run("table", "policy", "--store", "sqlite:///clade.db")
-    assert "is not a DynamoDB table" in str(refused.exception)
+    invalid = run("table", "policy", "--store", "sqlite:///clade.db")
+    assert "is not a DynamoDB table" in str(invalid.exception)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,49 @@ def test_no_command_touches_a_table_of_another_layout(command: list[str], tmp_pa
     url = f"sqlite:///{tmp_path / 'clade.db'}"
     run("table", "create", "--store", url)
     asyncio.run(set_layout(url, 3))
-    refused = CliRunner().invoke(app_of(), command, env={"CLADE_STORE": url})
-    assert isinstance(refused.exception, WrongLayout)
-    assert "use the version of Clade that wrote it" in str(refused.exception)
+    invalid = CliRunner().invoke(app_of(), command, env={"CLADE_STORE": url})
+    assert isinstance(invalid.exception, WrongLayout)
+    assert "use the version of Clade that wrote it" in str(invalid.exception)
+
+
+# -- tables of others -------------------------------------------------------------------------------------------------
+
+COMMANDS = [["serve", "--port", "0"], pytest.param(["check"], marks=pytest.mark.thorough), ["table", "create"]]
+
+
+async def refusal(command: list[str], url: str) -> str:
+    """The error that ends a command; a server that listens in this thread fails otherwise."""
+    ended = await asyncio.to_thread(
+        CliRunner().invoke, app_of(), command, env={"CLADE_STORE": url, "CLADE_WRITES": "on"}
+    )
+    assert isinstance(ended.exception, CladeError), ended.output + repr(ended.exception)
+    return str(ended.exception)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [(("PK", "SK"), "its keys are PK and SK, not pk and sk"), (("pk", "sk"), "it has no index by_parent")],
+    ids=["other keys", "the same keys"],
+)
+async def test_a_table_of_others_is_refused_by_what_it_has(
+    engine: Engine, command: list[str], keys: tuple[str, str], sentence: str
+) -> None:
+    name = f"theirs-{uuid.uuid4().hex}"
+    await fill(engine, name, [{keys[0]: "CUSTOMER#1", keys[1]: "ORDER#1", "total": 12}])
+    said = await refusal(command, engine.address(name))
+    assert (sentence in said, "docs/from-your-table.md" in said) == (True, True), said
+
+
+@pytest.mark.parametrize("error", ["UnknownOperationException", "ValidationException"])
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+async def test_an_engine_without_transactions_is_refused_before_the_first_write(
+    engine: Engine, command: list[str], error: str
+) -> None:
+    """By the errors of such engines, and of AWS for a global table with strong consistency."""
+    name = f"clade-{uuid.uuid4().hex}"
+    async with open_store(engine.address(name)) as store:
+        await store.create()
+    async with Proxy(engine.url) as proxy:
+        proxy.spoil("TransactWriteItems", *[refused(error)] * 100)
+        assert "has no transactions" in await refusal(command, Engine("", proxy.url, exact=True).address(name))

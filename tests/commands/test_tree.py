@@ -1,22 +1,22 @@
 """`clade tree`: a subtree with levels and counts, in one read for each level."""
 
 import asyncio
-import sys
+import uuid
 
 import pytest
+from aiohttp import web
 from typer.testing import CliRunner
 
-from commands import tree
-from commands.main import app_of, run
+from commands.main import app_of
 from graph.hierarchies.registry import hierarchies
-from resolvers.roots import read_roots
-from resolvers.session.request import Request
 from store.connect import open_store
 from store.metadata.move_record import MoveState
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from tests.hierarchies import CATEGORY
+from tests.engines import Engine
+from tests.proxy import Proxy
 from tests.store.background_moves import journaled
+from tests.store.checking.broken import at, change
 
 NODES = [
     ("US", "COUNTRY", "United States"),
@@ -32,21 +32,19 @@ NODES = [
 ]
 
 
+async def fill(url: str) -> None:
+    plan = ImportPlan(hierarchies()["location"])
+    for number, (path, level, name) in enumerate(NODES, start=1):
+        plan.take(Row(number, path.split("/"), [Part(level, name)]))
+    async with open_store(url) as store:
+        await store.create()
+        await load(store, plan, LoadResult())
+
+
 @pytest.fixture
 def url(store_url):
     """A store with a few places."""
-
-    async def fill() -> None:
-        plan = ImportPlan(hierarchies()["location"])
-        for number, (path, level, name) in enumerate(NODES, start=1):
-            plan.take(Row(number, path.split("/"), [Part(level, name)]))
-        outcome = LoadResult()
-        async with open_store(store_url) as store:
-            await store.create()
-            await load(store, plan, outcome)
-        assert outcome.written == len(NODES)
-
-    asyncio.run(fill())
+    asyncio.run(fill(store_url))
     return store_url
 
 
@@ -71,9 +69,6 @@ def test_the_default_depth_is_1_and_0_is_the_node_alone(url):
     assert show(url, "US/NE", "--depth", "0") == ["Nebraska NE STATE (2 CITY, 1 POSTAL_CODE)"]
     assert show(url, "US/NE") == show(url, "US/NE", "--depth", "1")
     assert len(show(url, "US/NE")) == 3
-
-
-def test_without_a_path_all_roots_are_shown(url):
     assert show(url, "--depth", "0") == [
         "Singapore SG COUNTRY (2 CITY)",
         "United States US COUNTRY (2 STATE, 3 CITY, 1 POSTAL_CODE)",
@@ -84,45 +79,52 @@ def test_unprintable_characters_of_a_name_are_replaced(url):
     assert show(url, "SG")[1] == "├── Jurong\N{REPLACEMENT CHARACTER}East Jurong CITY"
 
 
-def test_each_level_is_one_read(url):
-    async def count() -> int:
-        async with open_store(url) as store:
-            request = Request(store, hierarchies())
-            tops = (await read_roots(request, "location", tree._CHILDREN)).records
-            first = request.reads.requests
-            await tree._children(request, [top for top in tops if top.name == "United States"], 2)
-            return request.reads.requests - first
-
-    assert asyncio.run(count()) == 3  # the tree's version, its states, and the cities of all of them
+async def test_each_level_is_one_read(engine: Engine):
+    name = f"clade-{uuid.uuid4().hex}"
+    await fill(engine.address(name))
+    async with Proxy(engine.url) as proxy:
+        shown = await asyncio.to_thread(show, Engine("", proxy.url, exact=True).address(name), "US", "--depth", "2")
+        assert len(shown) == 6
+        reads = [call.operation for call in proxy.calls if call.operation != "DescribeTable"]
+    assert sorted(reads) == ["BatchGetItem", "GetItem", "Query", "Query"], "layout, version and node, states, cities"
 
 
-def test_too_many_nodes_are_an_error_before_they_are_read(url, monkeypatch):
-    monkeypatch.setattr(tree, "MAX_NODES", 3)
-    monkeypatch.setattr(sys, "argv", ["clade", "tree", "location", "US", "--depth", "2", "--store", url])
-    with pytest.raises(SystemExit) as ended:
-        run()
-    assert ended.value.code == "clade: The subtree has more than 3 nodes; use a smaller --depth or a longer path."
+async def test_too_many_nodes_are_an_error_before_they_are_read(store, store_url):
+    await fill(store_url)
+    await change(store, at("US/NE"), kids={"CITY": 200_000})
+    refused = await asyncio.to_thread(CliRunner().invoke, app_of(), ["tree", "location", "US/NE", "--store", store_url])
+    sentence = "The subtree has more than 100,000 nodes; use a smaller --depth or a longer path."
+    assert str(refused.exception) == sentence
 
 
-async def test_a_tree_is_read_again_if_a_move_commits_meanwhile(engine, monkeypatch):
-    address, read_on, read = engine.address("flips"), tree._children, []
-    async with open_store(address) as store:
+async def test_a_tree_is_read_again_if_a_move_commits_meanwhile(engine: Engine):
+    name = f"clade-{uuid.uuid4().hex}"
+    async with open_store(engine.address(name)) as store:
         await store.create()
         await journaled.plant(store)
         await journaled.halted(store, journaled.move("r/a", "r/b/a"), MoveState.COPYING)
 
-        async def flipped(*asked):
-            if not read:
-                await journaled.lapse(store)
-                await journaled.resume(store)
-            read.append(asked)
-            return await read_on(*asked)
+        async def after_the_move(call, forward) -> web.Response:
+            await journaled.lapse(store)
+            await journaled.resume(store)
+            return await forward(call.body)
 
-        monkeypatch.setattr(tree, "_children", flipped)
-        (top,), children = await tree._read(store, CATEGORY, ("r",), 2)
-    assert [one.path[1:] for one in children[top.key]] == [("0",), ("b",)]
-    assert {one.path[1:] for child in children[top.key] for one in children[child.key]} == {("b", "a"), ("b", "c")}
-    assert len(read) == 2
+        async with Proxy(engine.url) as proxy:
+            proxy.spoil("Query", after_the_move)
+            words = [
+                "tree",
+                "category",
+                "r",
+                "--depth",
+                "2",
+                "--store",
+                Engine("", proxy.url, exact=True).address(name),
+            ]
+            shown = await asyncio.to_thread(CliRunner().invoke, app_of(), words)
+    assert shown.output.splitlines() == [
+        "r CATEGORY (18 CATEGORY)", "├── 0 CATEGORY", "└── b CATEGORY (16 CATEGORY)",
+        "    ├── a CATEGORY (14 CATEGORY)", "    └── c CATEGORY",
+    ]  # fmt: skip
 
 
 # -- hierarchies -------------------------------------------------------------------------------------------------------

@@ -1,8 +1,16 @@
-"""`clade import` of DynamoDB tables: four tables of common key patterns, made as their authors print them."""
+"""`clade import` of DynamoDB tables and of their exports to S3.
+
+The four tables have common key patterns, as their authors print them.
+"""
 
 import asyncio
+import base64
+import gzip
+import hashlib
 import json
+import re
 import shlex
+import time
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
@@ -11,6 +19,7 @@ from typing import Any
 
 import aioboto3
 import pytest
+from boto3.dynamodb.types import TypeSerializer
 from typer.testing import CliRunner
 
 from commands.main import app_of
@@ -41,6 +50,7 @@ PRODUCTS = [
      "brand": "Dell", "price": Decimal("1299.00")},
     {"PK": "CATEGORY#Electronics", "SK": "PRODUCT#LAPTOP-DELL-XPS#VARIANT#Silver", "color": "Silver", "stock": 25},
 ]  # fmt: skip
+PRODUCT_KEYS = ["--key", "CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]", "--name", "product=productName"]
 FILES = [
     {"PK": "DRIVE#a91", "SK": path, **({"bytes": size} if size else {})}
     for path, size in {
@@ -62,7 +72,7 @@ SYSTEMS: dict[str, tuple[str, list[dict[str, Any]], list[str], dict[str, str]]] 
     ),
     "products": (
         "category", PRODUCTS,
-        ["--key", "CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]", "--name", "product=productName"],
+        PRODUCT_KEYS,
         {"CATEGORY": 1, "PRODUCT": 2, "VARIANT": 3},
     ),
     "drives": (
@@ -216,17 +226,6 @@ def test_versions_become_the_history_and_new_ones_are_added(
     consistent(store_url)
 
 
-def test_what_has_changed_comes_with_the_same_command(
-    clade: Callable[..., Any], table: Callable[..., str], engine: engines.Engine
-) -> None:
-    hierarchy, items, options, _ = SYSTEMS["products"]
-    url = table(items)
-    imported(clade("import", hierarchy, url, *options))
-    name = url.removeprefix("dynamodb://").partition("?")[0]
-    asyncio.run(fill(engine, name, [{**items[0], "price": Decimal("749.5")}], create=False))
-    assert "changed: 1 (1 PRODUCT)\nunchanged: 5" in imported(clade("import", hierarchy, url, *options))
-
-
 def test_items_that_do_not_match_are_rejected_with_their_keys_and_can_be_corrected(
     clade: Callable[..., Any], table: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -315,17 +314,170 @@ def test_a_wrong_option_is_one_sentence(
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_a_table_that_is_not_there_is_one_sentence(clade: Callable[..., Any], engine: engines.Engine) -> None:
-    result = clade("import", "category", engine.address("absent"), "--key", "{category} / {product}")
-    assert isinstance(result.exception, NoTable)
-    assert str(result.exception) == 'There is no table "absent" in this region and account.'
+def test_a_table_or_a_store_that_is_not_there_is_told_before_a_scan_costs_units(
+    clade: Callable[..., Any], table: Callable[..., str], engine: engines.Engine
+) -> None:
+    absent, options = engine.address("absent"), ["--key", "CATEGORY#{category} / PRODUCT#{product}"]
+    for found in (
+        clade("import", "category", absent, *options),
+        clade("import", "category", table(PRODUCTS), *options, "--store", absent),
+    ):
+        assert isinstance(found.exception, NoTable), found.output + repr(found.exception)
+        assert str(found.exception).startswith('There is no table "absent"')
+        assert "The scan of" not in found.stderr
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_a_store_that_is_not_there_is_told_before_a_scan_costs_units(
-    clade: Callable[..., Any], table: Callable[..., str], engine: engines.Engine
+def test_values_of_all_types_are_read_by_several_segments_within_a_limit_of_units(
+    clade: Callable[..., Any], table: Callable[..., str], tmp_path: Path, exact: None
 ) -> None:
-    options = ["--key", "CATEGORY#{category} / PRODUCT#{product}", "--store", engine.address("absent")]
-    result = clade("import", "category", table(PRODUCTS), *options)
-    assert isinstance(result.exception, NoTable), result.output + repr(result.exception)
-    assert "The scan of" not in result.stderr
+    values: dict[str, Any] = {
+        "list": ["a", 1, None, True], "map": {"x": {"y": 2}}, "set": {"a"}, "no": None, "empty": "", "bytes": b"\0x",
+        "digits": 12345678901234567890123456789012345678,
+    }  # fmt: skip
+    url = table([{"PK": f"CATEGORY#{n}", "SK": "PRODUCT#p", "text": "x" * 8_000} for n in range(60)] + [
+        {"PK": "another", "SK": "kind", **values}
+    ])  # fmt: skip
+    options = ["--key", "CATEGORY#{category} / PRODUCT#{product}", "--ignore-unknown", "--segments", "2"]
+    started = time.monotonic()
+    limited = clade("import", "category", url, *options, "--read-units", "25")
+    assert "added: 120 (60 CATEGORY, 60 PRODUCT)" in limited.stdout, limited.output + repr(limited.exception)
+    count, units = (float(word) for word in re.findall(r"Read (\d+) items with ([0-9.]+)", limited.stderr)[0])
+    assert count == 61
+    assert time.monotonic() - started >= (units - 27) / 25, "each page waits for those of all segments before it"
+    (file,) = tmp_path.glob("*.rejected.json")
+    item = json.loads(file.read_text().splitlines()[1])["Item"]
+    assert item == {
+        "PK": {"S": "another"}, "SK": {"S": "kind"}, "set": {"SS": ["a"]}, "no": {"NULL": True}, "empty": {"S": ""},
+        "list": {"L": [{"S": "a"}, {"N": "1"}, {"NULL": True}, {"BOOL": True}]}, "bytes": {"B": "AHg="},
+        "map": {"M": {"x": {"M": {"y": {"N": "2"}}}}}, "digits": {"N": "12345678901234567890123456789012345678"},
+    }  # fmt: skip
+
+
+# -- exports to S3 -----------------------------------------------------------------------------------------------------
+
+
+def wire(item: dict[str, Any]) -> dict[str, Any]:
+    return {name: TypeSerializer().serialize(value) for name, value in item.items()}
+
+
+def change(item: dict[str, Any], *, is_deleted: bool = False) -> dict[str, Any]:
+    """A line of an incremental export."""
+    keys = wire({name: item[name] for name in ("PK", "SK")})
+    line = {"Metadata": {"WriteTimestampMicros": {"N": "1"}}, "Keys": keys, "OldImage": keys}
+    return line if is_deleted else {**line, "NewImage": wire(item)}
+
+
+def export(folder: Path, files: list[list[dict[str, Any]]], *, kind: str = "FULL_EXPORT") -> Path:
+    """An export as DynamoDB writes it, below AWSDynamoDB/."""
+    top = folder / "AWSDynamoDB" / f"0169-{kind.lower()}"
+    (top / "data").mkdir(parents=True)
+    entries = []
+    for number, lines in enumerate(files):
+        content = gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode())
+        (top / "data" / f"file{number}.json.gz").write_bytes(content)
+        digest = base64.b64encode(hashlib.md5(content).digest()).decode()  # noqa: S324 - as DynamoDB does
+        key = f"prefix/AWSDynamoDB/{top.name}/data/file{number}.json.gz"
+        entries.append({"itemCount": len(lines), "md5Checksum": digest, "etag": "x", "dataFileS3Key": key})
+    (top / "manifest-files.json").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/ProductCatalog"
+    summary = {"tableArn": arn, "outputFormat": "DYNAMODB_JSON", "exportType": kind, "itemCount": sum(map(len, files))}
+    (top / "manifest-summary.json").write_text(json.dumps(summary))
+    (top / "manifest-summary.md5").write_text("x")
+    return top
+
+
+def items(*found: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"Item": wire(item)} for item in found]
+
+
+def test_a_full_export_is_imported_from_its_folder_its_manifest_or_the_folder_above(
+    clade: Callable[..., Any], tmp_path: Path, store_url: str
+) -> None:
+    top = export(tmp_path, [items(*PRODUCTS[:2]), [], items(*PRODUCTS[2:])])
+    assert "added: 6 (1 CATEGORY, 2 PRODUCT, 3 VARIANT)" in imported(clade("import", "category", top, *PRODUCT_KEYS))
+    for path in (top / "manifest-files.json", tmp_path / "AWSDynamoDB", top / "data"):
+        assert "Nothing changed.\nunchanged: 6" in imported(clade("import", "category", path, *PRODUCT_KEYS))
+    one = top / "data" / "file0.json.gz"
+    assert "unchanged: 3" in imported(clade("import", "category", one, *PRODUCT_KEYS, "--keys", "PK,SK"))
+    described = imported(clade("import", "category", top, "--describe"))
+    assert f"--keys PK,SK --key '{PRODUCT_KEYS[1]}' --name product=productName" in described
+    consistent(store_url)
+
+
+def test_an_incremental_export_brings_changes_and_deletions(
+    clade: Callable[..., Any], tmp_path: Path, store_url: str
+) -> None:
+    imported(clade("import", "category", export(tmp_path / "full", [items(*PRODUCTS)]), *PRODUCT_KEYS))
+    lines = [
+        change({**PRODUCTS[0], "brand": "LG Electronics"}),
+        change(PRODUCTS[1], is_deleted=True),
+        change(PRODUCTS[3], is_deleted=True),  # a product whose variant stays
+        change({**PRODUCTS[2], "SK": "PRODUCT#TV-LG-55#VARIANT#White", "color": "White"}),
+        change({**PRODUCTS[2], "SK": "PRODUCT#absent"}, is_deleted=True),
+    ]
+    later = export(tmp_path / "later", [lines[:2], lines[2:]], kind="INCREMENTAL_EXPORT")
+    dry = imported(clade("import", "category", later, *PRODUCT_KEYS, "--dry-run"))
+    assert "would be removed: 1 (1 VARIANT)" in dry
+    assert len(exported(clade, "category")) == 6
+    output = imported(clade("import", "category", later, *PRODUCT_KEYS))
+    assert "added: 1 (1 VARIANT)\nchanged: 1 (1 PRODUCT)\nremoved: 1 (1 VARIANT)" in output
+    assert "not removed: 1 node, whose items were deleted, since other items lie below." in output
+    assert [node["path"][1:] for node in exported(clade, "category")] == [
+        [], ["LAPTOP-DELL-XPS"], ["LAPTOP-DELL-XPS", "Silver"], ["TV-LG-55"], ["TV-LG-55", "Silver"],
+        ["TV-LG-55", "White"],
+    ]  # fmt: skip
+    assert "Nothing changed." in imported(clade("import", "category", later, *PRODUCT_KEYS))
+    assert "--prune needs a whole table" in str(clade("import", "category", later, *PRODUCT_KEYS, "--prune").exception)
+    consistent(store_url)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_lines_that_are_no_items_are_rejected_with_file_and_line(clade: Callable[..., Any], tmp_path: Path) -> None:
+    top = export(tmp_path, [items(*PRODUCTS), [{"Item": {"PK": "text"}}, {"Thing": 1}, *items({"PK": 7, "SK": "x"})]])
+    result = clade("import", "category", top, *PRODUCT_KEYS, "--keys", "PK,SK")
+    assert result.exit_code == 1
+    assert 'row 6: file1.json.gz, line 1: The line has no "Item" in DynamoDB JSON.' in result.stderr
+    assert 'row 7: file1.json.gz, line 2: The line has no "Item" in DynamoDB JSON.' in result.stderr
+    assert "row 8: file1.json.gz, line 3: The keys PK = 7, SK = x match no --key." in result.stderr
+    assert (tmp_path / "ProductCatalog.rejected.json").read_text().count("$reason") == 3
+
+
+DAMAGES: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "truncated": (
+        lambda top, file: file.write_bytes(file.read_bytes()[:-9]),
+        "is damaged: its checksum is not that of the manifest; copy it again.",
+    ),
+    "missing": (lambda top, file: file.unlink(), "is missing; the manifest names it."),
+    "count": (
+        lambda top, file: replaced(top / "manifest-files.json", '"itemCount": 5', '"itemCount": 6'),
+        "file0.json.gz has 5 items, 6 by the manifest; copy it again.",
+    ),
+    "ion": (
+        lambda top, file: replaced(top / "manifest-summary.json", "DYNAMODB_JSON", "ION"),
+        "The export is in the format ION; export the table as DYNAMODB_JSON.",
+    ),
+    "manifest": (
+        lambda top, file: (top / "manifest-files.json").write_text("{}\n"),
+        "manifest-files.json, line 1 names no data file",
+    ),
+    "two": (lambda top, file: export(top.parents[1], [[]], kind="INCREMENTAL_EXPORT"), "has 2 exports"),
+}
+
+
+def replaced(file: Path, old: str, new: str) -> None:
+    file.write_text(file.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_export_stops_before_anything_is_written(
+    clade: Callable[..., Any], tmp_path: Path, damage: str
+) -> None:
+    spoil, message = DAMAGES[damage]
+    top = export(tmp_path, [items(*PRODUCTS)])
+    spoil(top, top / "data" / "file0.json.gz")
+    result = clade("import", "category", tmp_path if damage == "two" else top, *PRODUCT_KEYS)
+    assert isinstance(result.exception, BadInput), result.output + repr(result.exception)
+    assert message in str(result.exception)
+    assert exported(clade, "category") == []

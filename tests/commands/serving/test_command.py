@@ -1,58 +1,27 @@
 """`clade serve`: what it prints, and errors before it listens."""
 
-import contextlib
-import os
 import re
-import signal
 import socket
 import subprocess
-import time
-from collections.abc import Iterator
 
 import httpx
 import pytest
 
+from tests.commands.serving.test_stop import served
 from tests.conftest import CLADE
-from tests.ports import free_port
 from tests.serving import await_ready
 
-START_SECONDS = 60
 OMAHA = '{ city(path: "US/NE/Omaha") { name } }'
 
 
-@contextlib.contextmanager
-def serving(folder, store: str, *options: str) -> Iterator[tuple[str, object]]:
-    """A server as a process of its own, ended as Ctrl-C does: its address, and how to learn what it said so far."""
-    port = free_port()
-    said = folder / "said.txt"
-    with said.open("w") as output:
-        process = subprocess.Popen(
-            [CLADE, "serve", "--port", str(port), *options],
-            env={**os.environ, "CLADE_STORE": store},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        end = time.monotonic() + START_SECONDS
-        while not answers(f"http://127.0.0.1:{port}/healthz"):
-            assert process.poll() is None, said.read_text()
-            assert time.monotonic() < end, "The server does not start."
-            time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}", said.read_text
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(START_SECONDS)
-    assert "Traceback" not in said.read_text()
+@pytest.fixture
+def said(tmp_path):
+    """What a server said so far."""
+    return (tmp_path / "said.txt").read_text
 
 
-def answers(url: str) -> bool:
-    with contextlib.suppress(httpx.TransportError):
-        return httpx.get(url).status_code == 200
-    return False
-
-
-def test_the_store_the_address_and_example_queries_are_printed(tmp_path, demo_store):
-    with serving(tmp_path, demo_store) as (url, said):
+def test_the_store_the_address_and_example_queries_are_printed(tmp_path, demo_store, said):
+    with served(tmp_path, demo_store) as (url, _):
         assert said().startswith(f"Explorer: {url}/\n\nClade serves {demo_store} at {url}/graphql\n")
         shown = [line.strip() for line in said().splitlines() if line.startswith("  {")]
         assert len(shown) == 4
@@ -63,16 +32,9 @@ def test_the_store_the_address_and_example_queries_are_printed(tmp_path, demo_st
 
 
 @pytest.mark.thorough
-def test_several_workers_share_the_port(tmp_path, demo_store):
-    with serving(tmp_path, demo_store, "--workers", "2") as (url, _):
-        answer = httpx.post(f"{url}/graphql", json={"query": OMAHA}).json()
-        assert answer["data"]["city"]["name"] == "Omaha"
-
-
-@pytest.mark.thorough
-def test_an_unavailable_store_is_a_warning_and_is_used_later(tmp_path):
+def test_an_unavailable_store_is_a_warning_and_is_used_later(tmp_path, said):
     store = f"sqlite:///{tmp_path / 'later.db'}"
-    with serving(tmp_path, store) as (url, said):
+    with served(tmp_path, store) as (url, _):
         create = f"create it with: clade table create --store {store}"
         assert f'later.db"; {create}\nUntil the store is available, queries return errors.\n' in said()
         assert httpx.get(f"{url}/readyz").status_code == 503
@@ -115,11 +77,10 @@ def test_the_printed_address_of_any_free_port_is_that_of_the_server(tmp_path, ho
 
 
 @pytest.mark.thorough
-def test_open_writing_on_a_public_address_is_changed_to_granted_with_a_warning(tmp_path, monkeypatch):
-    monkeypatch.setenv("CLADE_WRITES", "on")
+def test_open_writing_on_a_public_address_is_changed_to_granted_with_a_warning(tmp_path, said):
     store = f"sqlite:///{tmp_path}/clade.db"
     sentence = "0.0.0.0 is not a loopback address, so CLADE_WRITES=on is changed to granted."
-    with serving(tmp_path, store, "--host", "0.0.0.0") as (_, said):  # noqa: S104
+    with served(tmp_path, store, "--host", "0.0.0.0", CLADE_WRITES="on"):  # noqa: S104
         assert sentence in said()
-    with serving(tmp_path, store) as (_, said):
+    with served(tmp_path, store, CLADE_WRITES="on"):
         assert "granted" not in said()

@@ -1,26 +1,33 @@
-"""Copies of stores: rejected targets, concurrent writes, and incomplete copies."""
+"""Copies and exports of stores: rejected targets, concurrent writes and moves, and incomplete copies."""
 
 import asyncio
+import itertools
+import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any
 
 import pytest
+from aiohttp import web
 
 from store.connect import open_store, opened
 from store.edits.create_update import Create
 from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.errors import BadInput, Conflict, NoTable, Unavailable, WrongLayout
+from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable, WrongLayout
 from store.metadata.move_record import MoveState
-from store.model.items import Item
+from store.model.paths import parse_path
+from store.reading.pages import PAGE_ITEMS
+from store.sqlite.store import SCAN_ITEMS
 from store.transfer.copy import Copy, new_store
+from store.transfer.export import export
 from store.transfer.load import LoadResult, load
 from tests import invariants
-from tests.hierarchies import hierarchy, level
+from tests.engines import Engine
+from tests.hierarchies import CATEGORY, hierarchy, level
+from tests.proxy import Call, Forward, Proxy, passed, refused
 from tests.store.background_moves import journaled
-from tests.store.background_moves.journaled import create, move, write
+from tests.store.background_moves.journaled import OTHERS, SUBTREE, create, move, write
 from tests.store.checking.broken import fill
 from tests.store.transfer.test_load import wanted_of
 
@@ -62,53 +69,13 @@ async def test_a_copy_needs_an_empty_target(store: Store, store_url: str, tmp_pa
         await copied(store, f"sqlite:///{tmp_path}/absent/new.db")
 
 
-class Ends(Exception):
-    """The process ends here."""
-
-
-class Short:
-    """A store whose scan ends the process after so many pages."""
-
-    def __init__(self, store: Store, pages: int, page_items: int = 10) -> None:
-        self._store = store
-        self._pages = pages
-        self._page_items = page_items
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def snapshot(self) -> "Short | None":
-        """One of the store, None on DynamoDB, of which as much is scanned."""
-        found = self._store.snapshot()
-        return None if found is None else Short(found, self._pages)
-
-    async def __aenter__(self) -> Self:
-        await self._store.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._store.__aexit__(*error)
-
-    async def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
-        async for page in self._store.scan(reads):
-            for start in range(0, len(page), self._page_items):
-                self._pages -= 1
-                if self._pages < 0:
-                    raise Ends
-                yield page[start : start + self._page_items]
-
-
-async def half_copied(store: Store, target: str) -> None:
-    pages = (len(await items(store)) + 9) // 10 if store.snapshot() is None else 0  # of a pass that reads the stamps
-    with pytest.raises(Ends):
-        await copied(cast(Store, Short(store, pages + 2)), target)
-
-
 async def test_a_file_appears_when_the_copy_is_complete(store: Store, tmp_path: Path) -> None:
     await fill(store)
     folder = tmp_path / "copies"
     folder.mkdir()
-    await half_copied(store, f"sqlite:///{folder}/new.db")
+    with pytest.raises(ZeroDivisionError):
+        async with new_store(f"sqlite:///{folder}/new.db") as new:
+            await Copy(store, new, lambda _: 1 // 0).run()
     assert list(folder.iterdir()) == []
     done = await copied(store, f"sqlite:///{folder}/new.db")
     assert [found.name for found in folder.iterdir()] == ["new.db"]
@@ -118,14 +85,19 @@ async def test_a_file_appears_when_the_copy_is_complete(store: Store, tmp_path: 
 
 
 async def test_a_table_with_an_incomplete_copy_cannot_be_opened_and_the_same_copy_finishes_it(
-    store: Store, table: str
+    store: Store, table: str, engine: Engine
 ) -> None:
     await fill(store)
-    await half_copied(store, table)
-    for _ in range(2):
-        with pytest.raises(WrongLayout, match="run the same clade copy again to finish it"):
-            async with opened(table):
-                pass
+    await load(store, wanted_of([(f"m{n}", "CATEGORY") for n in range(60)], CATEGORY), LoadResult())
+    async with Proxy(engine.url) as proxy:
+        for _ in range(2):
+            proxy.spoil("TransactWriteItems", passed, passed, *[refused("AccessDeniedException")] * 9)
+            with pytest.raises(CladeError):
+                await copied(store, table.replace(engine.url, proxy.url))
+            proxy.mend()
+            with pytest.raises(WrongLayout, match="run the same clade copy again to finish it"):
+                async with opened(table):
+                    pass
     await write(store, create("A/new"))  # meanwhile the source changes, and what it had is gone
     await write(store, move("A", "Z"))
     await write(store, journaled.cascade("Z/B"))
@@ -147,87 +119,116 @@ async def test_a_copy_is_rejected_while_a_background_move_is_running(store: Stor
         assert await items(new) == await items(store)
 
 
-class Busy(Short):
-    """A store in which others write while it is scanned for the second time, the one that copies.
-
-    That scan has its pages in the order of the keys, and reads each when it is asked for.
-    """
-
-    def __init__(self, store: Store, edit: Any, page_items: int = 10) -> None:
-        super().__init__(store, 1_000, page_items)
-        self._edit = edit
-        self._scans = 0
-
-    async def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
-        self._scans += 1
-        if self._scans != 2:
-            async for page in super().scan(reads):
-                yield page
-            return
-        last = ("", "")
-        while page := (await self._after(last, reads))[: self._page_items]:
-            last = (page[-1]["pk"], page[-1]["sk"])
-            yield page
-            if self._edit is not None:
-                edit, self._edit = self._edit, None
-                await write(self._store, edit)
-
-    async def _after(self, last: tuple[str, str], reads: ReadUsage) -> list[Item]:
-        found = [item async for page in self._store.scan(reads) for item in page]
-        return sorted((one for one in found if (one["pk"], one["sk"]) > last), key=lambda one: (one["pk"], one["sk"]))
-
-
 EDITS = {
     "a node": create("A/new"),
     "a root": create("new"),
     "a move": move("A/B", "A/C"),
-    "a root that goes": move("A", "Z"),
+    "the first root of a hierarchy": Create(hierarchy("asset", level("PLANT", "-")), ("A",), "PLANT", "A", {}),
 }
 
 
 @pytest.mark.parametrize("store_url", ["dynamodb"], indirect=True)
 @pytest.mark.parametrize("what", EDITS)
 async def test_a_copy_without_a_snapshot_fails_where_anything_was_written(
-    store: Store, tmp_path: Path, what: str
+    store: Store, store_url: str, engine: Engine, tmp_path: Path, what: str
 ) -> None:
     await fill(store)
-    with pytest.raises(Unavailable, match="was written to during the copy"):
-        await copied(cast(Store, Busy(store, EDITS[what])), f"sqlite:///{tmp_path}/new.db")
+    is_before = "first" in what
+
+    async def others_write(call: Call, forward: Forward) -> web.Response:
+        """Write before the page is read, or after it."""
+        if is_before:
+            await write(store, EDITS[what])
+        answer = await forward(call.body)
+        if not is_before:
+            await write(store, EDITS[what])
+        return answer
+
+    async with Proxy(engine.url) as proxy, open_store(store_url.replace(engine.url, proxy.url)) as source:
+        proxy.spoil("Scan", passed, others_write)
+        with pytest.raises(Unavailable, match="was written to during the copy"):
+            await copied(source, f"sqlite:///{tmp_path}/new.db")
     assert not (tmp_path / "new.db").exists()
 
 
-@pytest.mark.parametrize("store_url", ["dynamodb"], indirect=True)
-async def test_the_first_root_of_a_hierarchy_is_detected_as_well(store: Store, tmp_path: Path) -> None:
-    """The scan has passed its stamp when it is made, and meets its id."""
-    first = Create(hierarchy("asset", level("PLANT", "-")), ("A",), "PLANT", "A", {})
-    await write(store, create("A"))
-    with pytest.raises(Unavailable, match="asset was written to during the copy"):
-        await copied(cast(Store, Busy(store, first, page_items=1)), f"sqlite:///{tmp_path}/new.db")
-
-
-async def test_a_copy_of_sqlite_is_of_one_moment_while_others_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("store.sqlite.store.SCAN_ITEMS", 3)
+async def test_a_copy_of_sqlite_is_of_one_moment_while_others_write(tmp_path: Path) -> None:
     async with opened(f"sqlite:///{tmp_path}/old.db", make=True) as store:
-        await fill(store)
+        rows = [("A", "CATEGORY"), *[(f"A/{n}", "CATEGORY") for n in range(SCAN_ITEMS)]]
+        await load(store, wanted_of(rows, CATEGORY), LoadResult())
         before = await items(store)
-        written = 0
+        numbers, waiting = itertools.count(), list[Coroutine[Any, Any, Any]]()
 
-        async def others() -> None:
-            nonlocal written
-            while True:
-                await write(store, create(f"A/n{written}"))
-                written += 1
+        def others(_: int) -> None:
+            waiting.append(write(store, create(f"A/new{next(numbers)}")))
+
+        async with new_store(f"sqlite:///{tmp_path}/new.db") as new:
+            copy = asyncio.create_task(Copy(store, new, others).run())
+            while waiting or not copy.done():
+                if waiting:
+                    await waiting.pop()
                 await asyncio.sleep(0)
-
-        async with asyncio.TaskGroup() as group:
-            busy = group.create_task(others())
-            await copied(store, f"sqlite:///{tmp_path}/new.db")
-            busy.cancel()
-        assert written > 3
+            await copy
+        assert next(numbers) > 1
     async with opened(f"sqlite:///{tmp_path}/new.db") as new:
-        await invariants.check(new)
-        nodes = await invariants.nodes(new, "category")
-        assert len(before) <= len(await items(new))
-        assert len(nodes) < 3 + written
+        assert await items(new) == before
+
+
+# -- exports -----------------------------------------------------------------------------------------------------------
+
+
+async def exported(store: Store, path: str | None = None, beside: Callable[[], Any] | None = None) -> list[str]:
+    """The paths of an export, sorted; `beside` is called when the first page is out."""
+    found: list[str] = []
+    async for page in export(store, CATEGORY, parse_path(path) if path else None):
+        found += ["/".join(json.loads(line)["path"]) for line in page.splitlines()]
+        if beside is not None:
+            await beside()
+            beside = None
+    return sorted(found)
+
+
+@pytest.mark.parametrize("target", ["r/b/c/a", "o/p/q", "a"])
+async def test_an_export_has_each_node_once_on_either_side_of_a_running_move(store: Store, target: str) -> None:
+    await journaled.plant(store)
+    await journaled.halted(store, move("r/a", target), MoveState.COPYING)
+    assert await exported(store) == sorted([*OTHERS, *SUBTREE])
+    assert await exported(store, "r/a") == sorted(SUBTREE)
+    with pytest.raises(BadInput, match="no node"):
+        await exported(store, target)
+    await journaled.lapse(store)
+    await journaled.resume(store)
+    assert await exported(store) == sorted({*OTHERS, *journaled.at("r/a", target)})
+    assert await exported(store, target) == sorted(journaled.at("r/a", target))
+    with pytest.raises(BadInput, match="no node"):
+        await exported(store, "r/a")
+
+
+async def test_an_export_has_no_nodes_that_a_cascade_is_removing(store: Store) -> None:
+    await journaled.plant(store)
+    await journaled.halted(store, journaled.cascade("r"), MoveState.SWEEPING)
+    assert await exported(store) == ["o", "o/p"]
+
+
+MOVES = {
+    "a small one": (None, "r/b", "r/Z", True), "a rename": (None, "r/b/c", "r/b/d", True),
+    "a root": (None, "o", "r/o", True), "into the subtree": ("r/a", "r/b", "r/a/b", True),
+    "above the subtree": ("r/a", "r", "o/r", True), "elsewhere in the tree": ("r/a", "r/b/c", "r/b/d", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MOVES)
+async def test_an_export_is_of_one_moment_or_fails_because_of_a_move(store: Store, what: str) -> None:
+    path, source, target, is_noticed = MOVES[what]
+    wide = [f"r/a/w{n}" for n in range(PAGE_ITEMS)]
+    await journaled.plant(store, *wide)
+    before = await exported(store, path)
+
+    async def moved() -> None:
+        await write(store, create("r/0/new"))
+        await write(store, move(source, target))
+
+    if store.calls is None or not is_noticed:  # SQLite has a snapshot
+        assert await exported(store, path, moved) == before
+    else:
+        with pytest.raises(Unavailable, match=r"was moved to .* during the export.*export again"):
+            await exported(store, path, moved)

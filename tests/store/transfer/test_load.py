@@ -1,10 +1,12 @@
 """Imports, on both stores: nodes, counts, ids, revisions, versions and the log."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from store.connect import open_store
 from store.engine.protocol import Store
@@ -13,14 +15,17 @@ from store.errors import Conflict
 from store.metadata.change_log import Event
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
-from store.model.items import Change, Put, size_of
+from store.model.items import Put
 from store.model.keys import id_key, log_key, node_key, revision_key, tree_version_key
 from store.model.paths import checked_path, parse_path
 from store.model.records import Record, derived_id
+from store.transfer.export import export
 from store.transfer.load import EXAMPLES, LoadResult, load
+from store.transfer.planned_nodes import MAX_UNPACKED, PART_NODES
 from store.transfer.rows import ImportPlan, Part, Row
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
+from tests.selection import examples
 
 pytestmark = pytest.mark.extenddb
 
@@ -71,7 +76,7 @@ def reasons(outcome: LoadResult) -> dict[int, str]:
     return {rejection.number: rejection.reason for rejection in outcome.rejections}
 
 
-async def test_an_import_writes_nodes_counts_ids_versions_and_the_log(store: Store) -> None:
+async def test_an_import_writes_nodes_counts_ids_versions_and_the_log_once(store: Store) -> None:
     outcome = await imported(store, NEBRASKA)
     assert outcome.added == {"COUNTRY": 1, "STATE": 1, "CITY": 2, "POSTAL_CODE": 1, "STORE": 1}
     assert outcome.commits == 1
@@ -91,17 +96,9 @@ async def test_an_import_writes_nodes_counts_ids_versions_and_the_log(store: Sto
     (log,) = await store.get([log_key("location#US", 1)], ReadUsage(), strong=True)
     assert log is not None
     assert ["CREATED", "#NE#Omaha#", "location:5074472", "CITY", 1] in log["changes"]  # type: ignore[operator]
-
-
-async def test_rows_may_come_in_any_order(store: Store) -> None:
-    assert (await imported(store, NEBRASKA[::-1])).added.total() == len(NEBRASKA)
-
-
-async def test_the_same_file_again_writes_nothing(store: Store) -> None:
-    await imported(store, NEBRASKA)
     before = await invariants.all_items(store)
-    outcome = await imported(store, NEBRASKA)
-    assert (outcome.written, outcome.commits, outcome.unchanged) == (0, 0, len(NEBRASKA))
+    again = await imported(store, NEBRASKA)
+    assert (again.written, again.commits, again.unchanged) == (0, 0, len(NEBRASKA))
     assert await invariants.all_items(store) == before
 
 
@@ -116,97 +113,55 @@ async def test_a_change_makes_a_revision_and_keeps_the_state_before(store: Store
     (version,) = await store.get([revision_key(before.id, 1)], ReadUsage())
     assert version is not None
     assert (version["name"], version["population"], version["updated_at"]) == ("Omaha", 486051, before.updated_at)
+    await imported(store, [("US/NE/Omaha/68119", "POSTAL_CODE")])
+    counted = await record(store, "US/NE/Omaha")
+    assert (counted.kids, counted.revision) == ({"POSTAL_CODE": 2}, 2), "counts are not revised"
+    assert counted.updated_at == after.updated_at
 
 
-async def test_attributes_that_a_file_leaves_open_stay(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    outcome = await imported(store, [("US", "COUNTRY"), ("US/NE/Omaha/68118/1", "STORE", {"square_feet": 921})])
-    assert outcome.written == 0
-    assert (await record(store, "US")).name == "United States"
-
-
-async def test_counts_change_neither_revision_nor_time(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    before = await record(store, "US/NE")
-    await imported(store, [("US/NE/Bellevue", "CITY")])
-    after = await record(store, "US/NE")
-    assert after.kids == {"CITY": 3}
-    assert (after.revision, after.updated_at) == (before.revision, before.updated_at)
+async def test_a_file_changes_the_languages_that_it_has_alone(store: Store) -> None:
+    both = {"de": "Deutschland", "fr": "Allemagne"}
+    steps: list[tuple[Any, int, Any]] = [
+        (both, 1, both), ({"de": "Deutschland", "it": None}, 0, both),
+        ({"it": "Germania", "fr": None}, 1, {"de": "Deutschland", "it": "Germania"}), (None, 1, None), ({}, 0, None),
+    ]  # fmt: skip
+    for names, written, expected in steps:
+        assert (await imported(store, [("DE", "COUNTRY", {"names": names})])).written == written
+        assert (await record(store, "DE")).attributes.get("names") == expected
 
 
 async def test_pruning_removes_nodes_that_the_file_does_not_have(store: Store) -> None:
     await imported(store, [*NEBRASKA, ("US/IA", "STATE"), ("FR", "COUNTRY"), ("FR/Paris", "CITY")])
     outcome = await imported(store, [("US/NE", "STATE"), ("US/NE/Lincoln", "CITY")], prune=True)
-    assert outcome.removed == {"CITY": 1, "POSTAL_CODE": 1, "STORE": 1}
+    assert (outcome.removed, outcome.commits) == ({"CITY": 1, "POSTAL_CODE": 1, "STORE": 1}, 1)
     assert await paths(store) == ["FR", "FR/Paris", "US", "US/IA", "US/NE", "US/NE/Lincoln"]
 
 
-async def test_pruning_keeps_ancestors_of_nodes_of_the_file(store: Store) -> None:
+async def test_a_removed_node_leaves_a_tombstone_and_one_with_its_id_continues_its_revisions(store: Store) -> None:
     await imported(store, NEBRASKA)
-    await imported(store, [("US", "COUNTRY"), ("US/NE/Omaha", "CITY")], prune=True)
-    assert await paths(store) == ["US", "US/NE", "US/NE/Omaha"]
-
-
-async def test_without_pruning_nothing_is_removed(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    assert not (await imported(store, [("US", "COUNTRY")])).removed
-
-
-async def test_a_removed_node_leaves_its_last_state_and_a_tombstone(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    omaha = await record(store, "US/NE/Omaha")
+    omaha, lincoln = await record(store, "US/NE/Omaha"), await record(store, "US/NE/Lincoln")
     await imported(store, [("US/NE", "STATE")], prune=True)
     tombstone, last = await store.get([id_key(omaha.id), revision_key(omaha.id, 1)], ReadUsage())
     assert tombstone is not None
     assert last is not None
-    assert tombstone["deleted"]
-    assert (last["name"], last["population"]) == ("Omaha", 486051)
-
-
-async def test_a_node_created_again_with_its_id_continues_its_revisions(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    lincoln = await record(store, "US/NE/Lincoln")
-    await imported(store, [("US/NE", "STATE")], prune=True)
+    assert (tombstone["deleted"] != "", last["name"], last["population"]) == (True, "Omaha", 486051)
     await imported(store, NEBRASKA)
     omaha, again = await record(store, "US/NE/Omaha"), await record(store, "US/NE/Lincoln")
     assert (omaha.id, omaha.revision) == ("location:5074472", 2)
     assert (again.id != lincoln.id, again.revision) == (True, 1), "its id is not in the file"
     assert (await imported(store, NEBRASKA)).written == 0
-    assert await record(store, "US/NE/Lincoln") == again
-
-
-async def test_a_file_without_ids_makes_the_same_ids_in_every_table_and_twice(store: Store) -> None:
-    await imported(store, [("US", "COUNTRY"), ("US/NE", "STATE")])
-    first = await record(store, "US/NE")
-    assert first.id == f"location:{derived_id('location', ('US', 'NE'))}"
-    await imported(store, [("US", "COUNTRY"), ("US/NE", "STATE")])
-    assert await record(store, "US/NE") == first
 
 
 async def test_a_deleted_id_may_be_given_to_another_path(store: Store) -> None:
     await imported(store, NEBRASKA)
+    lincoln = await record(store, "US/NE/Lincoln")
+    assert lincoln.id == f"location:{derived_id('location', ('US', 'NE', 'Lincoln'))}", "the same in every table"
     await imported(store, [("US/NE", "STATE")], prune=True)
-    await imported(store, [("US/IA", "STATE"), ("US/IA/Omaha", "CITY", {"id": "5074472"})])
-    assert (await record(store, "US/IA/Omaha")).revision == 2
-
-
-async def test_an_update_and_a_removal_below_it_share_a_transaction(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    outcome = await imported(store, [("US/NE", "STATE", {"name": "Nebraska"}), ("US/NE/Omaha", "CITY")], prune=True)
-    assert outcome.commits == 1
-    assert (await record(store, "US")).below == {"STATE": 1, "CITY": 1}
-
-
-async def test_a_dry_run_writes_nothing(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    before = await invariants.all_items(store)
-    told: list[Told] = [("US/NE", "STATE", {"name": "Nebraska"}), ("US/NE/Bellevue", "CITY"), ("FR", "COUNTRY")]
-    outcome = await imported(store, told, prune=True, dry_run=True)
-    assert outcome.added == {"CITY": 1, "COUNTRY": 1}
-    assert outcome.changed == {"STATE": 1}
-    assert outcome.removed == {"CITY": 2, "POSTAL_CODE": 1, "STORE": 1}
-    assert outcome.commits == 0
-    assert await invariants.all_items(store) == before
+    bare = lincoln.id.removeprefix("location:")
+    await imported(store, [("US/NE/Omaha", "CITY", {"id": bare}), ("US/NE/Lincoln", "CITY")])
+    assert (await record(store, "US/NE/Omaha")).revision == 2
+    assert (await record(store, "US/NE/Lincoln")).id != lincoln.id, "a default id that the file gives away is replaced"
+    assert (await imported(store, [("US/NE/Lincoln", "CITY")])).written == 0
 
 
 async def test_many_children_need_many_transactions_and_each_leaves_all_counts_right(store: Store) -> None:
@@ -239,17 +194,22 @@ async def test_removals_continue_after_a_stop(store: Store) -> None:
     assert await paths(store, "category") == ["A", "A/0", "A/0/x", "A/0/x/y"]
 
 
-async def test_examples_are_of_all_kinds_of_changes_in_a_transaction(store: Store) -> None:
+async def test_a_dry_run_tells_all_kinds_of_changes_with_examples_and_writes_nothing(store: Store) -> None:
     cities: list[Told] = [(f"US/NE/{n}", "CITY") for n in range(2 * EXAMPLES)]
     await imported(store, [*NEBRASKA[:2], *cities])
+    before = await invariants.all_items(store)
     renamed: list[Told] = [(path, level, {"name": "x"}) for path, level, *_ in cities[1:]]
-    outcome = await imported(store, [*NEBRASKA[:2], *renamed, ("US/NY", "STATE")], prune=True)
-    assert outcome.commits == 1
-    assert outcome.examples == {
-        Event.CREATED: ["US/NY"],
-        Event.UPDATED: [path for path, *_ in renamed[:EXAMPLES]],
-        Event.DELETED: ["US/NE/0"],
-    }
+    for dry_run in (True, False):
+        told: list[Told] = [*NEBRASKA[:2], *renamed, ("US/NY", "STATE")]
+        outcome = await imported(store, told, prune=True, dry_run=dry_run)
+        assert (outcome.added, outcome.changed, outcome.removed) == ({"STATE": 1}, {"CITY": 9}, {"CITY": 1})
+        assert outcome.commits == (0 if dry_run else 1)
+        assert outcome.examples == {
+            Event.CREATED: ["US/NY"],
+            Event.UPDATED: [path for path, *_ in renamed[:EXAMPLES]],
+            Event.DELETED: ["US/NE/0"],
+        }
+        assert (await invariants.all_items(store) == before) == dry_run
 
 
 async def test_big_nodes_go_into_transactions_of_less_than_four_megabytes(store: Store) -> None:
@@ -258,65 +218,47 @@ async def test_big_nodes_go_into_transactions_of_less_than_four_megabytes(store:
     assert (await imported(store, big, CATEGORY)).added.total() == 25
 
 
-@pytest.mark.thorough
-async def test_numbers_that_few_bytes_encode_count_as_dynamodb_counts_them() -> None:
-    wanted = wanted_of([("A", "CATEGORY")], CATEGORY)
-    for number in range(100):
-        wanted.take(Row(number + 2, ("A", str(number)), [Part("CATEGORY", undefined={"numbers": [1] * 20_000})]))
-    async with open_store("sqlite://:memory:") as store:
-        sized, outcome = Sized(store), LoadResult()
-        await load(sized, wanted, outcome)
-    assert outcome.added.total() == 101
-    assert 3_000_000 < max(sized.sizes) < 4_000_000
-
-
 # -- rows that cannot be taken -----------------------------------------------------------------------------------------
 
+REJECTED: dict[str, tuple[list[Told], dict[int, str], set[str]]] = {
+    "without a parent, with all below it": (
+        [("FR", "COUNTRY"), ("FR/X/Y", "CITY"), ("FR/X/Y/1", "POSTAL_CODE"), ("ES/Z", "CITY")],
+        {2: "Parent FR/X is neither in the file nor in the table.",
+         3: "Parent FR/X/Y is missing, since row 2 was rejected.",
+         4: "Parent ES is neither in the file nor in the table."},
+        {"FR"},
+    ),
+    "below a rejected row": (
+        [("FR", "COUNTRY", {"population": "many"}), ("FR/X", "STATE"), ("FR/X/Y", "CITY")],
+        {1: "population: 'many' is not a valid Long.", 2: "Parent FR is missing, since row 1 was rejected.",
+         3: "Parent FR/X is missing, since row 2 was rejected."},
+        set(),
+    ),
+    "of an undefined attribute, whose node exists": (
+        [("US/NE", "STATE", {"color": "red"}), ("US/NE/Bellevue", "CITY")],
+        {1: 'STATE has no attribute "color"; it has none.'}, {"US/NE/Bellevue"},
+    ),
+    "of a level under a wrong one": (
+        [("US/Omaha", "POSTAL_CODE"), ("Omaha", "CITY")],
+        {1: "POSTAL_CODE may not stand under COUNTRY, only under CITY, under COUNTY, under NEIGHBORHOOD, under STATE.",
+         2: "CITY may not stand as a root, only under COUNTRY, under COUNTY, under REGION, under STATE."},
+        set(),
+    ),
+    "of another level or id than in the table": (
+        [("US/NE", "REGION"), ("US/NE/Omaha", "CITY", {"id": "1"})],
+        {1: "US/NE is a STATE in the table, not a REGION.",
+         2: "US/NE/Omaha has the id 5074472 in the table, not 1; ids never change."},
+        set(),
+    ),
+}  # fmt: skip
 
-async def test_a_row_without_a_parent_is_rejected_with_all_below_it(store: Store) -> None:
-    outcome = await imported(
-        store, [("US", "COUNTRY"), ("US/NE/Omaha", "CITY"), ("US/NE/Omaha/1", "POSTAL_CODE"), ("FR/Paris", "CITY")]
-    )
-    assert reasons(outcome) == {
-        2: "Parent US/NE is neither in the file nor in the table.",
-        3: "Parent US/NE/Omaha is missing, since row 2 was rejected.",
-        4: "Parent FR is neither in the file nor in the table.",
-    }
-    assert await paths(store) == ["US"]
 
-
-async def test_a_parent_may_be_in_the_table_alone(store: Store) -> None:
+@pytest.mark.parametrize("what", REJECTED)
+async def test_a_row_is_rejected(store: Store, what: str) -> None:
+    told, expected, added = REJECTED[what]
     await imported(store, NEBRASKA)
-    assert not (await imported(store, [("US/NE/Bellevue", "CITY")])).rejections
-
-
-async def test_nodes_below_a_rejected_row_are_rejected(store: Store) -> None:
-    told: list[Told] = [("US", "COUNTRY", {"population": "many"}), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY")]
-    found = reasons(await imported(store, told))
-    assert found[1].startswith("population: 'many' is not a valid Long")
-    assert found[2] == "Parent US is missing, since row 1 was rejected."
-    assert found[3] == "Parent US/NE is missing, since row 2 was rejected."
-
-
-async def test_nodes_below_a_rejected_row_are_accepted_if_its_node_exists(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    outcome = await imported(store, [("US/NE", "STATE", {"color": "red"}), ("US/NE/Bellevue", "CITY")])
-    assert list(reasons(outcome)) == [1]
-    assert outcome.added == {"CITY": 1}
-
-
-async def test_a_level_under_a_wrong_one_is_rejected(store: Store) -> None:
-    outcome = await imported(store, [("US", "COUNTRY"), ("US/Omaha", "POSTAL_CODE"), ("Omaha", "CITY")])
-    assert reasons(outcome) == {
-        2: "POSTAL_CODE may not stand under COUNTRY, only under CITY, under COUNTY, under NEIGHBORHOOD, under STATE.",
-        3: "CITY may not stand as a root, only under COUNTRY, under COUNTY, under REGION, under STATE.",
-    }
-
-
-async def test_a_node_of_another_level_in_the_table_is_rejected(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    outcome = await imported(store, [("US/NE", "REGION")])
-    assert reasons(outcome) == {1: "US/NE is a STATE in the table, not a REGION."}
+    assert reasons(await imported(store, told)) == expected
+    assert {*await paths(store)} == {path for path, *_ in NEBRASKA} | added
 
 
 async def test_an_id_at_another_path_is_rejected_and_its_node_is_not_pruned(store: Store) -> None:
@@ -332,44 +274,12 @@ async def test_an_id_at_another_path_is_rejected_and_its_node_is_not_pruned(stor
     assert await paths(store) == ["US", "US/IA", "US/NE", "US/NE/Omaha"]
 
 
-async def test_an_id_is_not_changed(store: Store) -> None:
+async def test_pruning_keeps_nodes_of_rejected_rows_by_path_or_by_id(store: Store) -> None:
     await imported(store, NEBRASKA)
-    outcome = await imported(store, [("US/NE/Omaha", "CITY", {"id": "1"})])
-    assert reasons(outcome) == {1: "US/NE/Omaha has the id 5074472 in the table, not 1; ids never change."}
-
-
-async def test_a_default_id_that_is_in_use_is_replaced(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    lincoln = (await record(store, "US/NE/Lincoln")).id.removeprefix("location:")
-    await imported(store, [("US/NE", "STATE")], prune=True)
-    await imported(store, [("US/NE/Bellevue", "CITY", {"id": lincoln})])
-    await imported(store, [("US/NE/Lincoln", "CITY")])
-    assert (await record(store, "US/NE/Lincoln")).id != f"location:{lincoln}"
-    assert (await imported(store, [("US/NE/Lincoln", "CITY")])).written == 0
-
-
-async def test_a_default_id_that_the_file_gives_to_another_node_is_replaced(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    lincoln = (await record(store, "US/NE/Lincoln")).id.removeprefix("location:")
-    await imported(store, [("US/NE", "STATE")], prune=True)
-    outcome = await imported(store, [("US/NE/Lincoln", "CITY"), ("US/NE/Bellevue", "CITY", {"id": lincoln})])
-    assert not outcome.rejections
-    assert (await record(store, "US/NE/Bellevue")).id == f"location:{lincoln}"
-
-
-async def test_pruning_keeps_nodes_of_rejected_rows(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    told: list[Told] = [("US/NE", "STATE"), ("US/NE/Omaha", "CITY", {"population": "many"})]
-    outcome = await imported(store, told, prune=True)
-    assert list(reasons(outcome)) == [2]
-    assert await paths(store) == ["US", "US/NE", "US/NE/Omaha"]
-
-
-async def test_pruning_keeps_nodes_with_the_id_of_a_rejected_row(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    told: list[Told] = [("US", "COUNTRY"), ("US/Omaha", "CITY", {"id": "5074472", "population": "many"})]
-    await imported(store, told, prune=True)
-    assert await paths(store) == ["US", "US/NE", "US/NE/Omaha"]
+    for path in ("US/NE/Omaha", "US/Omaha"):
+        told: list[Told] = [("US", "COUNTRY"), (path, "CITY", {"id": "5074472", "population": "many"})]
+        assert list(reasons(await imported(store, told, prune=True))) == [2]
+        assert await paths(store) == ["US", "US/NE", "US/NE/Omaha"]
 
 
 async def test_a_leftover_id_record_is_used_again(store: Store) -> None:
@@ -377,23 +287,6 @@ async def test_a_leftover_id_record_is_used_again(store: Store) -> None:
     await store.commit([Put({"pk": "id#location:7", "sk": "v0", "tree": "location#US", "key": "#NE#"})])
     await imported(store, [("US/NE", "STATE", {"id": "7"})])
     assert (await record(store, "US/NE")).id == "location:7"
-
-
-async def test_nothing_is_pruned_when_a_row_has_no_valid_path(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    wanted = wanted_of([("US/NE", "STATE")])
-    wanted.take(Row(2, ["US", "NE", "Oma\x00ha"], [Part("CITY")]))
-    outcome = LoadResult()
-    await load(store, wanted, outcome, prune=True)
-    assert not outcome.removed
-    assert await paths(store) == [path for path, *_ in sorted(NEBRASKA)]
-
-
-async def test_nothing_is_pruned_when_every_row_is_rejected(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    outcome = await imported(store, [("US", "STATE"), ("US/NE", "CITY")], prune=True)
-    assert len(outcome.rejections) == 2
-    assert outcome.written == 0
 
 
 async def test_a_node_past_400_kb_is_rejected(store: Store) -> None:
@@ -410,12 +303,11 @@ class Stopped(Exception):
 
 
 class Stopping:
-    """A store that is interrupted after so many commits, or lets somebody else write in front of one."""
+    """A store that is interrupted after so many commits."""
 
     def __init__(self, store: Store, commits: int) -> None:
         self._store = store
         self._commits = commits
-        self.max_changes = store.max_changes
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -427,20 +319,8 @@ class Stopping:
         await self._store.commit(changes)
 
 
-class Sized(Stopping):
-    """Records the bytes of each commit."""
-
-    def __init__(self, store: Store) -> None:
-        super().__init__(store, 0)
-        self.sizes: list[int] = []
-
-    async def commit(self, changes: Sequence[Change]) -> None:
-        self.sizes.append(sum(size_of(change.item) for change in changes if isinstance(change, Put)))
-        await self._store.commit(changes)
-
-
 class Disturbed(Stopping):
-    """Somebody else writes to the tree in front of each of the first `commits`."""
+    """A store in which somebody else writes to the tree in front of each of the first `commits`."""
 
     async def commit(self, changes: Sequence[Any]) -> None:
         if self._commits:
@@ -465,26 +345,6 @@ async def test_an_import_fails_after_too_many_conflicts(store: Store) -> None:
     await invariants.check(store)
 
 
-async def test_imports_side_by_side_make_every_node_once(store: Store) -> None:
-    countries: list[Told] = [(f"C{n}", "COUNTRY") for n in range(12)]
-    cities: list[Told] = [(f"C{n}/{m}", "CITY") for n in range(12) for m in range(5)]
-    outcomes = [LoadResult() for _ in range(3)]
-    await asyncio.gather(*[load(store, wanted_of(countries + cities), outcome) for outcome in outcomes])
-    await invariants.check(store)
-    assert sum(outcome.added.total() for outcome in outcomes) == len(countries + cities)
-    assert [outcome.added.total() + outcome.unchanged for outcome in outcomes] == [len(countries + cities)] * 3
-
-
-async def test_a_changed_version_fails_the_whole_commit(store: Store) -> None:
-    await imported(store, NEBRASKA)
-    (item,) = await store.get([tree_version_key("location#US")], ReadUsage(), strong=True)
-    stale = TreeVersion.of("location#US", item)
-    await imported(store, [("US/IA", "STATE")])
-    with pytest.raises(Conflict):
-        await store.commit([stale.incremented({}), Put({"pk": "location#US", "sk": "#XX#"})])
-    await invariants.check(store)
-
-
 def test_keys_of_rows_are_those_of_paths() -> None:
     paths = [("US",), ("US", "N%E", "O#$!"), ("ÅÄ", "e\u0301" * 3), ("a b", *["x" * 30] * 20)]
     for path in paths:
@@ -494,3 +354,102 @@ def test_keys_of_rows_are_those_of_paths() -> None:
         key = node_key("category", checked_path(path))
         assert pk == key.pk
         assert list(tree.nodes) == [key.sk]
+
+
+# -- plans of many nodes -----------------------------------------------------------------------------------------------
+
+
+def test_trees_without_new_rows_are_packed_and_rows_that_come_back_to_them_are_merged_and_checked() -> None:
+    trees, children = 2 + MAX_UNPACKED // PART_NODES, PART_NODES + 7
+    plan = ImportPlan(CATEGORY)
+
+    def take(*path: str, node_id: str | None = None, **attributes: object) -> None:
+        plan.take(Row(plan.rows + 1, path, [Part("CATEGORY", None, node_id, attributes)]))
+
+    for tree in range(trees):
+        take(f"t{tree}")
+        for child in range(children):
+            take(f"t{tree}", f"c{child}", node_id=f"{tree}-{child}", note=f"note {child}")
+    rows = plan.rows
+    assert [bool(tree.packed) for tree in plan.trees.values()] == [True, True, *[False] * (trees - 2)]
+    assert plan.trees["category#t0"].size == children + 1
+    take("t0", "c4", note="another")
+    take("t0", "c5", "d")
+    take("t0", "c6", node_id="0-1")
+    take("t0", "c1", node_id="0-1")
+    reasons = {one.number - rows: one.reason for one in plan.rejections}
+    assert reasons == {
+        1: "t0/c4 has the note note 4 in row 6 already, not another.",
+        3: "The id 0-1 is that of another node already, in row 3.",
+    }
+    tree = plan.trees["category#t0"]
+    assert (tree.rejected["#c4#"], tree.nodes["#c5#d#"].number) == (rows + 1, rows + 2)
+    last = tree.nodes[f"#c{children - 1}#"]
+    assert (last.level, last.id, last.values) == ("CATEGORY", f"0-{children - 1}", {"note": f"note {children - 1}"})
+    assert (plan.nodes, tree.size) == (trees * (children + 1) + 1, children + 2)
+
+
+# -- against a dictionary ----------------------------------------------------------------------------------------------
+
+Path = tuple[str, ...]
+Model = dict[Path, dict[str, Any]]
+SEGMENTS = st.sampled_from(["a", "a b", "é", "#$", "%/"])
+PATHS = st.lists(SEGMENTS, min_size=1, max_size=4).map(tuple)
+VALUES = st.fixed_dictionaries({}, optional={"name": st.sampled_from(["x", "y"]), "note": st.sampled_from(["1", None])})
+FILES = st.lists(st.tuples(st.dictionaries(PATHS, VALUES, max_size=12), st.booleans()), min_size=1, max_size=5)
+
+
+def applied(model: Model, file: Model, prune: bool) -> Model:
+    """What the model holds after a file, in which rows without a parent are not taken."""
+    found = {path: dict(node) for path, node in model.items()}
+    taken = []
+    for path in sorted(file, key=len):
+        if path[:-1] and path[:-1] not in found:
+            continue
+        taken.append(path)
+        node = found.setdefault(path, {"name": path[-1]})
+        node.update(file[path])
+        if node.get("note") is None:
+            node.pop("note", None)
+    if prune:
+        for path in sorted(found, key=len, reverse=True):
+            covered = any(path[: len(one)] == one for one in taken)
+            is_above = any(one[: len(path)] == path for one in found if one != path)
+            if covered and path not in taken and not is_above:
+                del found[path]
+    return found
+
+
+def plan_of(file: Model) -> ImportPlan:
+    wanted = ImportPlan(CATEGORY)
+    for number, (path, said) in enumerate(file.items(), start=1):
+        attributes = {name: value for name, value in said.items() if name != "name"}
+        wanted.take(Row(number, path, [Part("CATEGORY", said.get("name"), None, attributes)]))
+    return wanted
+
+
+async def held(store: Store) -> Model:
+    """What the table holds, as an export tells."""
+    lines = [line async for page in export(store, CATEGORY) for line in page.splitlines()]
+    rows = [orjson.loads(line) for line in lines]
+    assert [row["path"] for row in rows] == [list(path) for path in sorted(tuple(row["path"]) for row in rows)]
+    return {
+        tuple(row.pop("path")): {name: value for name, value in row.items() if name not in ("id", "level")}
+        for row in rows
+    }
+
+
+@settings(max_examples=examples(15, 60))
+@given(FILES)
+async def test_files_one_after_another_leave_what_the_model_holds(files: list[tuple[Model, bool]]) -> None:
+    model: Model = {}
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        for file, prune in files:
+            await load(store, plan_of(file), LoadResult(), prune=prune)
+            await invariants.check(store)
+            model = applied(model, file, prune)
+            assert await held(store) == model
+            again = LoadResult()
+            await load(store, plan_of(file), again, prune=prune)
+            assert again.commits == 0

@@ -63,46 +63,36 @@ async def test_moves_go_to_other_trees_and_make_roots_that_are_missing(store: St
     assert (await record(store, "CA/Omaha")).name == "Om"
 
 
-async def test_a_child_becomes_the_parent_of_its_parent(store: Store) -> None:
-    plan: list[Told] = [("r", "CATEGORY"), ("r/a", "CATEGORY", {"id": "a"}), ("r/a/b", "CATEGORY", {"id": "b"})]
-    await imported(store, plan, CATEGORY)
-    wanted, outcome = (
-        wanted_of([("r/b", "CATEGORY", {"id": "b"}), ("r/b/a", "CATEGORY", {"id": "a"})], CATEGORY),
-        LoadResult(),
-    )
-    await ImportMoves(store, Writer(store), wanted, outcome).run()
-    await invariants.check(store)
-    assert await paths(store, "category") == ["r", "r/b", "r/b/a"]
-
-
-async def test_a_path_that_another_node_leaves_later_is_used_then(store: Store) -> None:
-    await imported(store, [("r", "CATEGORY"), *_chain("a", "b", "c")], CATEGORY)
-    outcome = await resettled(store, _chain("b", "c", "d"), CATEGORY)
-    assert outcome.moved == {"CATEGORY": 3}
-    assert await paths(store, "category") == ["r", "r/b", "r/c", "r/d"]
-
-
-async def test_nothing_is_moved_below_a_node_that_will_be_moved(store: Store) -> None:
-    await imported(store, [("r", "CATEGORY"), *_chain("a", "n")], CATEGORY)
-    told: list[Told] = [("r/a", "CATEGORY"), ("r/a/n", "CATEGORY", {"id": "1"}), ("r/z", "CATEGORY", {"id": "0"})]
-    outcome = await resettled(store, told, CATEGORY)
-    assert (outcome.moved, outcome.added, outcome.rejections) == ({"CATEGORY": 2}, {"CATEGORY": 1}, [])
-    assert await paths(store, "category") == ["r", "r/a", "r/a/n", "r/z"]
-
-
-async def test_nodes_that_would_swap_paths_stay_and_nothing_is_moved_below_them(store: Store) -> None:
-    await imported(store, [("r", "CATEGORY"), *_chain("a", "b"), ("r/x", "CATEGORY", {"id": "x"})], CATEGORY)
-    outcome = await resettled(store, [*_chain("b", "a"), ("r/b/x", "CATEGORY", {"id": "x"})], CATEGORY)
-    assert await paths(store, "category") == ["r", "r/a", "r/b", "r/x"]
-    assert reasons(outcome) == {
-        1: "r/b has the id 1 in the table, not 0; ids never change.",
-        2: "r/a has the id 0 in the table, not 1; ids never change.",
-        3: "The id x belongs to r/x, and cannot be moved here: its new parent cannot be moved there either.",
-    }
-
-
 def _chain(*keys: str) -> list[Told]:
     return [(f"r/{key}", "CATEGORY", {"id": str(number)}) for number, key in enumerate(keys)]
+
+
+PLANS: dict[str, tuple[list[Told], list[Told], list[str], dict[int, str]]] = {
+    "a path that another node leaves later": (
+        _chain("a", "b", "c"), _chain("b", "c", "d"), ["r", "r/b", "r/c", "r/d"], {},
+    ),
+    "below a node that will be moved itself": (
+        _chain("a", "n"),
+        [("r/a", "CATEGORY"), ("r/a/n", "CATEGORY", {"id": "1"}), ("r/z", "CATEGORY", {"id": "0"})],
+        ["r", "r/a", "r/a/n", "r/z"], {},
+    ),
+    "nodes that would swap paths, and below them": (
+        [*_chain("a", "b"), ("r/x", "CATEGORY", {"id": "x"})],
+        [*_chain("b", "a"), ("r/b/x", "CATEGORY", {"id": "x"})],
+        ["r", "r/a", "r/b", "r/x"],
+        {1: "r/b has the id 1 in the table, not 0; ids never change.",
+         2: "r/a has the id 0 in the table, not 1; ids never change.",
+         3: "The id x belongs to r/x, and cannot be moved here: its new parent cannot be moved there either."},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PLANS)
+async def test_moves_are_made_in_an_order_in_which_their_paths_are_free(store: Store, what: str) -> None:
+    before, told, after, expected = PLANS[what]
+    await imported(store, [("r", "CATEGORY"), *before], CATEGORY)
+    outcome = await resettled(store, told, CATEGORY)
+    assert (reasons(outcome), await paths(store, "category")) == (expected, after)
 
 
 @pytest.mark.parametrize(
@@ -132,17 +122,17 @@ async def test_a_large_move_has_ended_before_its_tree_is_compared(store: Store) 
     told: list[Told] = [("o/new", "CATEGORY"), ("o/new/a", "CATEGORY", {"id": str(item["id"]).partition(":")[2]})]
     outcome = await resettled(store, told, CATEGORY)
     assert (outcome.moved, outcome.added, outcome.rejections) == ({"CATEGORY": 1}, {"CATEGORY": 1}, [])
-    assert journaled.at("r/a", "o/new/a") <= await journaled.paths(store)
     await journaled.has_ended(store)
 
 
-async def test_an_interrupted_move_of_an_import_is_finished(store: Store) -> None:
+async def test_an_interrupted_move_of_an_import_is_finished_before_its_tree_is_compared(store: Store) -> None:
     await journaled.plant(store)
     edit = Move(CATEGORY, parse_path("r/a"), parse_path("o/a"))
     assert await journaled.died(store, edit, 2)
     await journaled.lapse(store)
     told: list[Told] = [("o/a", "CATEGORY", {"id": (await journaled.only_move(store)).top_id.partition(":")[2]})]
     assert (await resettled(store, told, CATEGORY)).moved == {"CATEGORY": 1}
+    assert journaled.at("r/a", "o/a") <= await journaled.paths(store)
     await journaled.has_ended(store)
 
 
