@@ -1,7 +1,9 @@
 """docs/caching.md: its headers are those of a server, and following `changes` purges what a write has changed."""
 
 import asyncio
+import functools
 import re
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -87,39 +89,39 @@ MUTATIONS = {
 }
 
 
-def test_following_changes_purges_what_a_write_has_changed(client):
+@pytest.fixture
+def changed_tags(client: httpx.Client) -> Callable[[dict[str, str], dict[str, str]], set[str]]:
+    """The function of the page, which asks the server with these trees and cursors."""
     code: dict[str, Any] = {}
     exec(blocks("python", PAGE)[0], code)  # noqa: S102  # of our own page
+    return functools.partial(code["changed_tags"], functools.partial(post, client))
 
-    def post(query: str, variables: dict[str, Any]) -> Any:
-        return client.post("/graphql", json={"query": query, "variables": variables}).json()
 
+def post(client: httpx.Client, query: str, variables: dict[str, Any]) -> Any:
+    return client.post("/graphql", json={"query": query, "variables": variables}).json()
+
+
+def test_following_changes_purges_what_a_write_has_changed(client, changed_tags):
     trees: dict[str, str] = {}
     cursors: dict[str, str] = {}
     cdn = CDN(client)
-    code["changed_tags"](post, trees, cursors)
+    changed_tags(trees, cursors)
     for mutation, gone in MUTATIONS.items():
         before = {name: cdn.get(name) for name in QUERIES}
-        answer = post(f"mutation {{ {mutation} {{ __typename }} }}", {})
+        answer = post(client, f"mutation {{ {mutation} {{ __typename }} }}", {})
         assert "errors" not in answer, answer
-        assert cdn.purge(code["changed_tags"](post, trees, cursors)) == gone
+        assert cdn.purge(changed_tags(trees, cursors)) == gone
         changed = {name for name in QUERIES if before[name] != cdn.get(name)}
         assert changed
         assert changed <= gone
         for name, query in QUERIES.items():
-            assert cdn.get(name) == post(query, {})["data"]
-        assert code["changed_tags"](post, trees, cursors) == set()
+            assert cdn.get(name) == post(client, query, {})["data"]
+        assert changed_tags(trees, cursors) == set()
 
 
-def test_a_lost_cursor_purges_its_tree(client):
-    code: dict[str, Any] = {}
-    exec(blocks("python", PAGE)[0], code)  # noqa: S102
-
-    def post(query: str, variables: dict[str, Any]) -> Any:
-        return client.post("/graphql", json={"query": query, "variables": variables}).json()
-
+def test_a_lost_cursor_purges_its_tree(changed_tags):
     cursors = {"US": "lost"}
     trees: dict[str, str] = {}
-    code["changed_tags"](post, trees, {})
-    assert {"location", "location/US"} <= code["changed_tags"](post, trees, cursors)
+    changed_tags(trees, {})
+    assert {"location", "location/US"} <= changed_tags(trees, cursors)
     assert "US" not in cursors
