@@ -1,13 +1,14 @@
-"""Attributes with objects as values, rules and computed fields: through mutations, imports, queries and checks, on both
+"""Values of attributes: objects, enums, rules and computed fields, in mutations, imports, queries and checks, on both
 stores, compiled and interpreted.
 """
 
 import csv
 import json
+from enum import Enum, auto
 
 import pytest
 
-from graph.hierarchies import computed
+from clade import Money, Node, attribute, computed
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 from store.checking.check import Check
@@ -73,13 +74,21 @@ async def stored(store, *path):
     return item
 
 
+async def imported(store, *lines):
+    plan, outcome = ImportPlan(KIND), LoadResult()
+    for number, line in enumerate(lines):
+        plan.take(row_of(number, line))
+    await load(store, plan, outcome)
+    return outcome
+
+
 async def test_values_are_stored_in_canonical_form_with_their_defaults(server):
     item = await stored(server.store, "M", "S")
     assert {name: item[name] for name in STORED} == STORED
     assert (await stored(server.store, "M"))["floors"] == 1
 
 
-async def test_objects_are_read_alike_compiled_and_interpreted_and_count_alike(server):
+async def test_objects_are_read_alike_by_path_and_in_lists(server):
     found = (await server.data(ALL, QUERY, path="M/S"))["place"]
     assert found == {
         "site": SHOP["site"], "shout": "STALL", "owner": "Ann", "square": 0.25, "weekday": "SUNDAY",
@@ -94,30 +103,49 @@ async def test_objects_are_read_alike_compiled_and_interpreted_and_count_alike(s
             "texts": [{"language": "de-AT", "text": "Servus"}, {"language": "en", "text": "Hello"}],
         },
     }  # fmt: skip
-    await server.data(ALL, QUERY, path="M/S", some=["de-AT"])
-    assert (server.planned.compiled, server.planned.interpreted, server.planned.fallbacks) == (2, 0, 0)
     listed = (
         f'query($some: [String!]!) {{ mall(path: "M") {{ children {{ nodes {{ ... on Shop {{ {FIELDS} }} }} }} }} }}'
     )
     reply = await Client(server.store, Place).ask(listed, some=["de-AT"])
-    assert reply.data["mall"]["children"]["nodes"][0]["greeting"]["text"] == "Servus"
+    assert reply.data["mall"]["children"]["nodes"] == [{**found, "greeting": {**found["greeting"], "text": "Servus"}}]
 
 
-async def test_a_computed_field_that_fails_is_an_error_of_this_field_alone(server):
-    await server.write(ALL, UPDATE, shop={"area": "13"})
-    answer = await server.ask(ALL, '{ shop(path: "M/S") { square area shout } }')
-    assert answer["data"] == {"shop": {"square": None, "area": "13", "shout": "STALL"}}
-    assert codes(answer) == ["INTERNAL_SERVER_ERROR"]
+class Fault(Node, hierarchy="fault"):
+    """A node with computed fields that fail."""
+
+    right: str | None = attribute("A text.", default="yes")
+
+    @computed("An exception.")
+    def raised(self) -> int | None:
+        raise ValueError("of the class")
+
+    @computed("A lone surrogate, with which a response cannot be written as UTF-8.")
+    def texts(self) -> list[str] | None:
+        return ["a", "\udfff"]
+
+    @computed("Another.")
+    def money(self) -> Money | None:
+        return {"amount": "\ud800", "currency": "EUR"}
+
+    @computed("A value of another type.")
+    def number(self) -> int | None:
+        return "many"
 
 
-@pytest.mark.parametrize("value", ["\ud800", ["a", "\udfff"], {"amount": "\ud800", "currency": "EUR"}])
-async def test_a_computed_field_with_a_lone_surrogate_is_an_error_of_this_field_alone(server, monkeypatch, value):
-    """A response cannot be written as UTF-8 with it."""
-    monkeypatch.setattr(computed, "plain_value", lambda _: value)
-    for field in ("shout", "streets", "yearlyRent { amount }"):
-        answer = await server.ask(ALL, f'{{ shop(path: "M/S") {{ area {field} }} }}')
-        assert answer["data"]["shop"] == {"area": "0.5", field.partition(" ")[0]: None}
-        assert codes(answer) == ["BAD_DATA"]
+class Failing(Fault, under=None):
+    """Its only level."""
+
+
+async def test_a_computed_field_that_fails_is_an_error_of_this_field_alone(store):
+    await plant(store, Fault, [(["F"], "FAILING")])
+    server = Server(store, Fault)
+    for field, code in (
+        ("raised", "INTERNAL_SERVER_ERROR"), ("texts", "BAD_DATA"), ("money { amount }", "BAD_DATA"),
+        ("number", "BAD_DATA"),
+    ):  # fmt: skip
+        answer = await server.ask(caller("read:fault"), f'{{ fault(path: "F") {{ right {field} }} }}')
+        assert answer["data"]["fault"] == {"right": "yes", field.partition(" ")[0]: None}
+        assert codes(answer) == [code]
 
 
 async def test_a_mutation_creates_changes_and_clears_objects(server):
@@ -180,20 +208,18 @@ async def refusal(server, mutation, **variables):
     return error["message"]
 
 
-@pytest.mark.parametrize(("shop", "message"), BROKEN)
-async def test_a_broken_rule_is_refused_by_create_update_and_import_alike(server, shop, message):
+async def test_a_broken_rule_is_refused_by_create_update_and_import_alike(server):
     before = await stored(server.store, "M", "S")
-    if shop.get("owner", "") is not None:
-        assert message in await refusal(server, CREATE, key="N", shop={"owner": "Eve", **shop})
-    assert message in await refusal(server, UPDATE, shop=shop)
-    if isinstance(texts := shop.get("greeting"), list):
-        shop = {"greeting": {one["language"]: one["text"] for one in texts}}
-    plan, outcome = ImportPlan(KIND), LoadResult()
-    plan.take(row_of(1, {"path": "M/S", "level": "SHOP", **shop}))
-    plan.take(row_of(2, {"path": "M/N", "level": "SHOP", "owner": "Eve", **shop}))
-    await load(server.store, plan, outcome)
-    assert message in outcome.rejections[0].reason
-    assert [one.number for one in outcome.rejections] == [1, 2]
+    for shop, message in BROKEN:
+        if shop.get("owner", "") is not None:
+            assert message in await refusal(server, CREATE, key="N", shop={"owner": "Eve", **shop})
+        assert message in await refusal(server, UPDATE, shop=shop)
+        if isinstance(texts := shop.get("greeting"), list):
+            shop = {"greeting": {one["language"]: one["text"] for one in texts}}
+        rows = [{"path": "M/S", "level": "SHOP", **shop}, {"path": "M/N", "level": "SHOP", "owner": "Eve", **shop}]
+        outcome = await imported(server.store, *rows)
+        assert message in outcome.rejections[0].reason
+        assert [one.number for one in outcome.rejections] == [0, 1]
     assert await stored(server.store, "M", "S") == before
     assert await stored(server.store, "M", "N") is None
 
@@ -201,9 +227,7 @@ async def test_a_broken_rule_is_refused_by_create_update_and_import_alike(server
 async def test_a_new_node_without_a_required_value_is_refused(server):
     code, told = await server.refusal(ALL, CREATE, key="N", shop={"area": "2"})
     assert (code, told) == ("BAD_USER_INPUT", "SHOP requires owner; give it a value.")
-    plan, outcome = ImportPlan(KIND), LoadResult()
-    plan.take(row_of(1, {"path": "M/N", "level": "SHOP"}))
-    await load(server.store, plan, outcome)
+    outcome = await imported(server.store, {"path": "M/N", "level": "SHOP"})
     assert [one.reason for one in outcome.rejections] == [told]
 
 
@@ -227,65 +251,28 @@ async def test_stored_values_that_break_rules_can_be_read_and_are_listed_by_chec
     assert changed["data"]["updatePlace"]["node"]["revision"] == 2
 
 
-async def test_an_export_is_imported_without_a_change(server):
-    lines = b"".join([page async for page in export(server.store, KIND)]).splitlines()
-    plan, outcome = ImportPlan(KIND), LoadResult()
-    for number, line in enumerate(lines):
-        plan.take(row_of(number, json.loads(line)))
-    await load(server.store, plan, outcome)
+async def test_an_export_is_imported_without_a_change_as_lines_and_as_a_table(server):
+    lines = [json.loads(line) async for page in export(server.store, KIND) for line in page.splitlines()]
+    outcome = await imported(server.store, *lines)
     assert (outcome.rejections, outcome.written, outcome.unchanged) == ([], 0, 2)
-
-
-async def test_an_export_as_a_table_is_imported_without_a_change(server):
     header, plan, outcome = path_header(KIND), ImportPlan(KIND), LoadResult()
     reader = PathRowReader(KIND, header)
-    lines = b"".join([page async for page in export(server.store, KIND)]).splitlines()
-    for number, cells in enumerate(csv.reader([path_line(header, json.loads(line)) for line in lines])):
+    for number, cells in enumerate(csv.reader([path_line(header, line) for line in lines])):
         plan.take(reader.row(number, cells))
     await load(server.store, plan, outcome)
     assert (outcome.rejections, outcome.written, outcome.unchanged) == ([], 0, 2)
 
 
-def test_lists_are_sorted_and_filtered_by_what_compares_alone(server):
-    kinds = core_schema(server.schema).type_map
-    everywhere = {"name", "key", "path", "childCount", "updatedAt"}
+async def test_lists_are_sorted_and_filtered_by_what_compares_such_as_addresses_of_sites(server):
+    fields = core_schema(server.schema).type_map["PlaceCondition"].fields
     compared = {"site", "floors", "owner", "secret", "area", "opened", "checked", "weekday"}
-    assert kinds["PlaceCondition"].fields.keys() == everywhere | compared | {"and", "or", "not"}
-    upper = {"NAME", "KEY", "PATH", "POSITION", "LEVEL", "CHILD_COUNT", "UPDATED_AT"} | {
-        name.upper() for name in compared
-    }
-    assert kinds["PlaceOrderField"].values.keys() == upper
-    assert str(kinds["PlaceCondition"].fields["site"].type) == "StringCondition"
-
-
-async def test_lists_are_sorted_and_filtered_by_addresses_of_sites(server):
+    assert fields.keys() == {"name", "key", "path", "childCount", "updatedAt", "and", "or", "not"} | compared
+    assert str(fields["site"].type) == "StringCondition"
     await plant(server.store, Place, [(["N"], "MALL", "N", {"site": "http://a.example/"})])
     query = "query($where: PlaceCondition) { places(orderBy: [{field: SITE}], where: $where) { nodes { key } } }"
     for where, keys in ((None, ["N", "M"]), ({"site": {"startsWith": "http://a"}}, ["N"])):
         found = await server.data(ALL, query, where=where)
         assert [one["key"] for one in found["places"]["nodes"]] == keys
-
-
-async def test_a_value_under_a_former_name_is_read_exported_and_renamed_by_the_next_write(server):
-    item = await stored(server.store, "M", "S")
-    old = {("keeper" if name == "owner" else name): value for name, value in item.items()}
-    await server.store.commit([Put(old)])
-    assert (await server.data(ALL, QUERY, path="M/S"))["place"]["owner"] == "Ann"
-    check = Check(server.store, {"place": KIND}, "2026-01-01T00:00:00.000Z")
-    assert [str(one) async for one in check.findings()] == []
-    told = ["place: 1 node of SHOP has owner under its former name keeper."]
-    assert check.undefined["place"].sentences() == told
-    lines = [json.loads(line) async for page in export(server.store, KIND) for line in page.splitlines()]
-    assert (lines[1]["owner"], "keeper" in lines[1], "undefined" in lines[1]) == ("Ann", False, False)
-    plan, outcome = ImportPlan(KIND), LoadResult()
-    plan.take(row_of(1, {"path": "M/S", "level": "SHOP", "keeper": "Ann"}))
-    await load(server.store, plan, outcome)
-    assert (outcome.unchanged, outcome.written) == (1, 0)
-    assert (await server.write(ALL, UPDATE, shop={"area": "2"}))["data"]["updatePlace"]["node"]["owner"] == "Ann"
-    item = await stored(server.store, "M", "S")
-    assert (item["owner"], "keeper" in item) == ("Ann", False)
-    past = '{ shop(path: "M/S") { atRevision(n: 1) { ... on ShopRevision { owner } } } }'
-    assert (await server.data(ALL, past))["shop"]["atRevision"] == {"owner": "Ann"}
 
 
 def test_the_schema_says_what_is_deprecated_and_which_rules_hold(server):
@@ -299,3 +286,70 @@ def test_the_schema_says_what_is_deprecated_and_which_rules_hold(server):
     assert inputs["weekday"].description == "Day off. Default for a new node: SUNDAY."
     assert str(inputs["greeting"].type) == "[LocalizedTextInput!]"
     assert "shout" not in inputs
+
+
+# -- Enums whose values are not the names of their members -------------------------------------------------------------
+
+
+class Phase(Enum):
+    FIRST = auto()
+    SECOND = auto()
+
+
+class Swapped(Enum):
+    LEFT = "RIGHT"
+    RIGHT = "LEFT"
+
+
+class Alike(Enum):
+    ONE = "same"
+    OTHER = "same"
+
+
+class Odd(Enum):
+    LIST = (1, 2)
+    NOTHING = None
+
+
+class Task(Node, hierarchy="task", many="tasks", search="hierarchy"):
+    """A task."""
+
+    swapped: Swapped | None = attribute("A direction.", default=Swapped.LEFT, search=True)
+
+
+class Job(Task, under=None):
+    """A job."""
+
+    phase: Phase | None = attribute("Phase.")
+    alike: Alike | None = attribute("Alike.")
+    odd: Odd | None = attribute("Odd.")
+    phases: list[Phase] | None = attribute("Phases.", default=[Phase.FIRST])
+
+    @computed("The phases, as members.")
+    def members(self) -> list[Phase] | None:
+        return self.phases and [Phase[one] for one in self.phases]
+
+
+JOB = "phase swapped alike odd phases members"
+NEW = f"""mutation($job: JobAttributes!) {{
+    createTask(key: "a", name: "a", attributes: {{job: $job}}) {{ node {{ ... on Job {{ {JOB} }} }} }} }}"""
+
+
+async def test_every_value_of_an_enum_is_written_read_and_found_by_its_name(store):
+    tasks, everything = Server(store, Task), caller("write:task")
+    made = await tasks.write(everything, NEW, job={})
+    defaults = {"swapped": "LEFT", "phases": ["FIRST"], "members": ["FIRST"], "phase": None, "alike": None, "odd": None}
+    assert made["data"]["createTask"]["node"] == defaults
+    change = 'mutation($job: JobAttributes!) { updateTask(path: "a", attributes: {job: $job}) { node { id } } }'
+    for enum, name in ((Phase, "phase"), (Swapped, "swapped"), (Alike, "alike"), (Odd, "odd")):
+        assert list(core_schema(tasks.schema).type_map[enum.__name__].values) == list(enum.__members__)
+        for member in enum.__members__:
+            await tasks.write(everything, change, job={name: member, "phases": ["SECOND", "FIRST"]})
+            for operator, count in (("eq", 1), ("ne", 0)):
+                query = (
+                    f"{{ tasks(where: {{{name}: {{{operator}: {member}}}}}) {{ nodes {{ ... on Job {{ {JOB} }} }} }} }}"
+                )
+                nodes = (await tasks.data(everything, query))["tasks"]["nodes"]
+                assert [(node[name], node["members"]) for node in nodes] == [(member, ["SECOND", "FIRST"])] * count
+    found = await tasks.data(everything, '{ searchTasks(text: "right") { nodes { key } } }')
+    assert found["searchTasks"]["nodes"] == [{"key": "a"}]

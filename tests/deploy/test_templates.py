@@ -3,7 +3,7 @@
 import json
 import re
 import subprocess
-from typing import Any
+from http.server import BaseHTTPRequestHandler
 
 import kubernetes_validate
 import pytest
@@ -13,28 +13,18 @@ from commands.serving.server import uvicorn_config
 from graph.settings import Settings
 from store.dynamodb.iam_policy import ACTIONS, Use
 from tests.cloudformation import findings
-from tests.deploy.templates import (
-    DEPLOY,
-    ECS,
-    KUBERNETES,
-    LAMBDA,
-    TABLE,
-    function_environment,
-    manifests,
-    pod,
-    pod_environment,
-    task_environment,
-    template,
-)
+from tests.deploy import templates
+from tests.deploy.templates import ECS, KUBERNETES, function_environment, manifests, pod, task_environment, template
+from tests.ports import closed_port
 from tests.readme import ROOT
-from tests.test_containers import final_stage
+from tests.serving import handling
 
 GIVEN = {"Store": "dynamodb://clade?region=eu-west-1", "Writes": "granted"}
 ENVIRONMENTS = {
     "the function": function_environment("Server", **GIVEN) | {"CLADE_STORE": GIVEN["Store"]},
     "the repair": function_environment("Repair", **GIVEN) | {"CLADE_STORE": GIVEN["Store"]},
     "the task": task_environment(**GIVEN),
-    "the pod": pod_environment(),
+    "the pod": templates.pod_environment(),
 }
 
 
@@ -47,36 +37,16 @@ def settings(environment: dict[str, str], patch: pytest.MonkeyPatch) -> Settings
 # -- linters -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", [LAMBDA, ECS, TABLE], ids=lambda file: str(file.relative_to(DEPLOY)))
+@pytest.mark.parametrize("file", [templates.LAMBDA, ECS, templates.TABLE], ids=lambda file: file.parent.name)
 def test_a_template_has_no_finding_of_its_linter(file) -> None:
     assert findings(file.read_text()) == []
 
 
-@pytest.mark.parametrize(
-    ("file", "right", "wrong"),
-    [
-        (LAMBDA, "!GetAtt Table.Arn", "!GetAtt Tables.Arn"),
-        (ECS, "[FARGATE]", "[FAR]"),
-        (TABLE, "PAY_PER_REQUEST", "FREE"),
-    ],
-)
-def test_the_linter_finds_a_mistake(file, right: str, wrong: str) -> None:
-    text = file.read_text()
-    assert right in text
-    assert findings(text.replace(right, wrong))
-
-
-@pytest.mark.parametrize("kind", ["ServiceAccount", "ConfigMap", "Deployment", "Service", "PodDisruptionBudget"])
-def test_a_manifest_matches_the_schema_of_kubernetes(kind: str) -> None:
-    assert len(manifests()) == 5
-    kubernetes_validate.validate(manifests()[kind], kubernetes_validate.latest_version(), strict=True)
-
-
-def test_the_schema_of_kubernetes_finds_a_mistake() -> None:
-    wrong = manifests()["Deployment"]
-    wrong["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
-    with pytest.raises(kubernetes_validate.ValidationError, match="readynessProbe"):
-        kubernetes_validate.validate(wrong, kubernetes_validate.latest_version(), strict=True)
+def test_manifests_match_the_schema_of_kubernetes() -> None:
+    kinds = {"ServiceAccount", "ConfigMap", "Deployment", "Service", "PodDisruptionBudget"}
+    assert manifests().keys() == kinds
+    for manifest in manifests().values():
+        kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
 
 
 # -- policy of the repair ----------------------------------------------------------------------------------------------
@@ -132,7 +102,9 @@ def test_servers_drain_until_their_balancer_has_seen_it() -> None:
     seen = targets["HealthCheckIntervalSeconds"] * targets["UnhealthyThresholdCount"]
     assert float(task_environment()["CLADE_DRAIN_SECONDS"]) > seen
     probe = pod()["containers"][0]["readinessProbe"]
-    assert float(pod_environment()["CLADE_DRAIN_SECONDS"]) > probe["periodSeconds"] * probe["failureThreshold"]
+    assert (
+        float(templates.pod_environment()["CLADE_DRAIN_SECONDS"]) > probe["periodSeconds"] * probe["failureThreshold"]
+    )
 
 
 def test_servers_keep_idle_connections_longer_than_their_balancers() -> None:
@@ -171,23 +143,23 @@ def test_two_replicas_are_never_stopped_together() -> None:
 
 def health_check_commands() -> list[list[str]]:
     (task,) = template("ecs.yaml")["Resources"]["Task"]["Properties"]["ContainerDefinitions"]
-    image = final_stage()["HEALTHCHECK"].partition("CMD")[2]
+    (image,) = re.findall(r"^HEALTHCHECK .*CMD \\\n +(\[.*\])$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     return [json.loads(image), task["HealthCheck"]["Command"][1:]]
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["the image", "the task"])
-def test_the_health_check_runs_without_python(number: int, demo_server: str, unused_port: int) -> None:
-    def status(port: int | str) -> int:
-        command = [word.replace("/8000", f"/{port}") for word in health_check_commands()[number]]
+class Unavailable(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(503)
+        self.end_headers()
+
+
+def test_health_checks_run_without_python_and_fail_unless_the_server_answers_200(demo_server: str) -> None:
+    def status(command: list[str], port: int | str) -> int:
         assert command[0] == "bash"
-        environment: dict[str, Any] = {"PATH": "/usr/bin:/bin"}
-        return subprocess.run(command, env=environment, capture_output=True, timeout=60).returncode
+        words = [word.replace("/8000", f"/{port}") for word in command]
+        return subprocess.run(words, env={"PATH": "/usr/bin:/bin"}, capture_output=True, timeout=60).returncode
 
-    assert status(demo_server.rpartition(":")[2]) == 0
-    assert status(unused_port) != 0
-
-
-def test_the_health_check_fails_for_another_status(stopping_server: int) -> None:
-    for command in health_check_commands():
-        local = [word.replace("/8000", f"/{stopping_server}") for word in command]
-        assert subprocess.run(local, capture_output=True, timeout=60).returncode == 1
+    with handling(Unavailable) as stopping:
+        ports = [url.rpartition(":")[2] for url in (demo_server, stopping)]
+        for command in health_check_commands():
+            assert [status(command, port) == 0 for port in (*ports, closed_port())] == [True, False, False]

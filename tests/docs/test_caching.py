@@ -1,7 +1,9 @@
 """docs/caching.md: its headers are those of a server, and following `changes` purges what a write has changed."""
 
 import asyncio
+import functools
 import re
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -56,28 +58,6 @@ def test_the_extensions_are_those_of_the_router():
     assert set(re.findall(r'^\| .* \| `"(\w+)"', PAGE, re.MULTILINE)) == TAGS
 
 
-class CDN:
-    """A cache that keeps each response until one of its tags is purged."""
-
-    def __init__(self, client: httpx.Client) -> None:
-        self.client = client
-        self.kept: dict[str, tuple[Any, set[str]]] = {}
-
-    def get(self, name: str) -> Any:
-        """The data of a response, from the cache if it is there."""
-        if name not in self.kept:
-            answer = self.client.get("/graphql", params={"query": QUERIES[name]})
-            assert answer.headers["cache-control"].startswith("public"), answer.text
-            self.kept[name] = answer.json()["data"], set(answer.headers["cache-tag"].split(","))
-        return self.kept[name][0]
-
-    def purge(self, tags: set[str]) -> set[str]:
-        """The names of the responses that were removed."""
-        gone = {name for name, (_, own) in self.kept.items() if own & tags}
-        self.kept = {name: kept for name, kept in self.kept.items() if name not in gone}
-        return gone
-
-
 MUTATIONS = {
     'updateLocation(path: "US/NE", name: "Nebraska")': {"roots", "US", "NE", "old"},
     'moveLocation(path: "US/NE/Omaha", to: "FR")': {"roots", "US", "NE", "FR", "old"},
@@ -87,39 +67,44 @@ MUTATIONS = {
 }
 
 
-def test_following_changes_purges_what_a_write_has_changed(client):
+@pytest.fixture
+def changed_tags(client: httpx.Client) -> Callable[[dict[str, str], dict[str, str]], set[str]]:
+    """The function of the page, which asks the server with these trees and cursors."""
     code: dict[str, Any] = {}
     exec(blocks("python", PAGE)[0], code)  # noqa: S102  # of our own page
+    return functools.partial(code["changed_tags"], functools.partial(post, client))
 
-    def post(query: str, variables: dict[str, Any]) -> Any:
-        return client.post("/graphql", json={"query": query, "variables": variables}).json()
+
+def post(client: httpx.Client, query: str, variables: dict[str, Any]) -> Any:
+    return client.post("/graphql", json={"query": query, "variables": variables}).json()
+
+
+def test_following_changes_purges_what_a_write_has_changed(client, changed_tags):
+    def responses() -> dict[str, tuple[Any, set[str]]]:
+        """The data and the tags of all queries."""
+        answers = {name: client.get("/graphql", params={"query": query}) for name, query in QUERIES.items()}
+        assert all(one.headers["cache-control"].startswith("public") for one in answers.values())
+        return {name: (one.json()["data"], set(one.headers["cache-tag"].split(","))) for name, one in answers.items()}
 
     trees: dict[str, str] = {}
     cursors: dict[str, str] = {}
-    cdn = CDN(client)
-    code["changed_tags"](post, trees, cursors)
-    for mutation, gone in MUTATIONS.items():
-        before = {name: cdn.get(name) for name in QUERIES}
-        answer = post(f"mutation {{ {mutation} {{ __typename }} }}", {})
-        assert "errors" not in answer, answer
-        assert cdn.purge(code["changed_tags"](post, trees, cursors)) == gone
-        changed = {name for name in QUERIES if before[name] != cdn.get(name)}
+    changed_tags(trees, cursors)
+    before = responses()
+    for mutation, purged in MUTATIONS.items():
+        assert "errors" not in post(client, f"mutation {{ {mutation} {{ __typename }} }}", {})
+        tags = changed_tags(trees, cursors)
+        assert {name for name, (_, own) in before.items() if own & tags} == purged
+        after = responses()
+        changed = {name for name in QUERIES if before[name][0] != after[name][0]}
         assert changed
-        assert changed <= gone
-        for name, query in QUERIES.items():
-            assert cdn.get(name) == post(query, {})["data"]
-        assert code["changed_tags"](post, trees, cursors) == set()
+        assert changed <= purged
+        assert changed_tags(trees, cursors) == set()
+        before |= {name: after[name] for name in purged}
 
 
-def test_a_lost_cursor_purges_its_tree(client):
-    code: dict[str, Any] = {}
-    exec(blocks("python", PAGE)[0], code)  # noqa: S102
-
-    def post(query: str, variables: dict[str, Any]) -> Any:
-        return client.post("/graphql", json={"query": query, "variables": variables}).json()
-
+def test_a_lost_cursor_purges_its_tree(changed_tags):
     cursors = {"US": "lost"}
     trees: dict[str, str] = {}
-    code["changed_tags"](post, trees, {})
-    assert {"location", "location/US"} <= code["changed_tags"](post, trees, cursors)
+    changed_tags(trees, {})
+    assert {"location", "location/US"} <= changed_tags(trees, cursors)
     assert "US" not in cursors

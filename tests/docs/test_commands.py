@@ -1,8 +1,13 @@
 """Commands of all pages: they run as they are written, here or in the test of their page."""
 
+import json
+import os
 import re
 import shlex
 import subprocess
+import sys
+import uuid
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,135 +15,229 @@ import httpx
 import pytest
 
 from graph.app import create_app
-from graph.hierarchies.registry import served
-from tests.docs.clade_command import CLADE, install
+from graph.settings import Settings
+from store.connect import opened
+from tests.conftest import CLADE
+from tests.engines import Engine
+from tests.ports import free_port
 from tests.readme import DOCS, ROOT, blocks
 from tests.serving import serving
+from tests.systems.writing import Clients
 
 COMMAND_SECONDS = 180
 NODES = '{"path": "US", "level": "COUNTRY"}\n{"path": "US/NE", "level": "STATE"}\n'
-PREPARED = {
-    "docs/backup.md": ("clade import location nodes.jsonl\n", "no findings"),
-    "docs/changing-a-hierarchy.md": ("clade import location nodes.jsonl\n", "unchanged: 2"),
-    "docs/languages.md": ("", "added: 2 (2 COUNTRY)"),
-    "docs/quickstart.md": ("", "added: 3 (1 COUNTRY, 1 REGION, 1 CITY)"),
-    "docs/stability.md": ("", "Nothing has changed since published.graphql that breaks clients."),
-}
-"""Pages whose commands run here: what has to be done before them, and what they print."""
+IMPORT = "clade import location nodes.jsonl"
 
-SERVERS = ("docs/caching.md", "docs/frontends.md", "docs/modelling.md")
-"""Pages that start servers with settings, and have no other commands."""
+
+@dataclass(frozen=True)
+class Commands:
+    """How the commands of a page run: between which others, with which files, and what they print."""
+
+    printed: tuple[str, ...] = ()
+    before: str = ""
+    after: str = ""
+    warned: str = ""
+    files: dict[str, str | tuple[str, int]] = field(default_factory=dict)  # texts, or blocks of the page
+    shown: tuple[tuple[str, int], ...] = ()  # blocks of the page that are printed, too
+    replaced: dict[str, str] = field(default_factory=dict)
+    skipped: int = 0  # blocks
+    on_dynamodb: bool = False
+    slow: bool = True
+
+
+PAGES = {
+    "backup": Commands(("no findings",), before=IMPORT),
+    "caching": Commands(before="clade table create", slow=False),
+    "changing-a-hierarchy": Commands(("unchanged: 2",), before=IMPORT),
+    "deploy": Commands(
+        ("the table is made", "2 nodes among them"),
+        before=f"{IMPORT} --store sqlite:///shops.db",
+        on_dynamodb=True,
+    ),
+    "dynamodb": Commands(
+        ("the table is made", "arn:aws:dynamodb:eu-west-1:123456789012:table/clade", "no findings"),
+        replaced={"create --recovery": "create"},  # which the engine lacks
+        on_dynamodb=True,
+    ),
+    "from-your-table": Commands(
+        tuple(f"{added}: 6 (1 CATEGORY, 2 PRODUCT, 3 VARIANT)" for added in ("would be added", "\nadded")),
+        before=f"{sys.executable} catalogue.py",
+        warned="not imported: warehouse (1)",
+        files={"catalogue.py": ("python", 0)},
+        shown=(("text", 0), ("text", 1)),
+        on_dynamodb=True,
+    ),
+    "frontends": Commands(before="clade table create", files={"documents.json": "{}"}),
+    "importing": Commands(
+        (
+            "many", "2 COUNTRY, 1 STATE, 2 CITY, 3 STORE", "staedte.csv: 2 rows, 3 nodes", "added: 3 (3 CATEGORY)",
+            "added: 3 (2 CATEGORY, 1 PRODUCT)", "Lincoln CITY", "Nothing would change.", "Copied ", "no findings",
+            "would be moved: 1 (1 CITY)\n  US/NE/Lincoln -> US/NE/Lancaster/Lincoln\nwould be added: 1 (1 COUNTY)",
+            "Proposed command:\n  clade import location stores.csv --level country=Country",
+            "path,level,name,id,code,7\n",
+        ),
+        after="head -c 24 nodes.csv; wc -l < nebraska.jsonl",
+        warned="delimiter ;, guessed",
+        files={
+            "stores.csv": ("csv", 0), "staedte.csv": ("csv", 1), "garden.csv": ("csv", 2), "tree.json": ("json", 0),
+            "more.jsonl": ("json", 1), "moving.jsonl": ("json", 2), "taxonomy.txt": ("text", 1),
+        },
+    ),
+    "languages": Commands(
+        ("added: 2 (2 COUNTRY)",), files={"countries.csv": ("csv", 0)}, shown=(("json", 0),), slow=False
+    ),
+    "modelling": Commands(before="clade table create", files={"shop/storage.py": ("py", 0)}),
+    "quickstart": Commands(
+        ("added: 3 (1 COUNTRY, 1 REGION, 1 CITY)",),
+        files={"nodes.jsonl": ("json", -1)},
+        shown=(("text", -1),),
+        skipped=3,  # which start servers with the demo data and ask them
+        slow=False,
+    ),
+    "rights": Commands(("clade_",), before=IMPORT),
+    "stability": Commands(("Nothing has changed since published.graphql that breaks clients.",), slow=False),
+}  # fmt: skip
 
 OWN_TESTS = {
     "CONTRIBUTING.md": "tests/test_scripts.py",
     "README.md": "tests/test_readme.py",
-    "docs/deploy.md": "tests/docs/test_deploy.py",
-    "docs/dynamodb.md": "tests/docs/test_dynamodb.py",
     "docs/federation.md": "tests/federation/test_guide.py",
-    "docs/following-changes.md": "tests/docs/test_following_changes.py",
-    "docs/from-your-table.md": "tests/docs/test_from_your_table.py",
-    "docs/importing.md": "tests/docs/test_importing.py",
+    "docs/following-changes.md": "tests/docs/test_frontends.py",
     "docs/performance.md": "tests/test_bench.py",
-    "docs/publishing.md": "tests/docs/test_publishing.py",
+    "docs/publishing.md": "tests/docs/test_commands.py",
     "docs/reference/commands.md": "tests/commands/test_main.py",
-    "docs/rights.md": "tests/docs/test_rights.py",
     "docs/type-ahead.md": "tests/examples/test_type_ahead.py",
     "docs/typed-clients.md": "tests/clients/test_typed_clients.py",
 }
 """Tests of the commands of other pages."""
 
+SHELL = f"""
+serve() {{
+    env "$@" --port $PORT & server=$!
+    until {sys.executable} -c "from urllib.request import urlopen; urlopen('http://127.0.0.1:$PORT/readyz')" 2>&-
+    do kill -0 $server; done
+    kill -INT $server
+    wait $server
+}}
+"""
+"""Runs a server until it is ready."""
 
-def commands(page: str) -> str:
-    found = blocks("sh", (ROOT / page).read_text("utf-8"))
-    if page == "docs/quickstart.md":  # the first three start servers with the demo data and ask them
-        assert [block.split()[0] for block in found[:3]] == ["scripts/serve", "pip", "curl"]
-        found = found[3:]
-    return "\n".join(found)
+
+def text_of(page: str) -> str:
+    return (DOCS / f"{page}.md").read_text("utf-8")
+
+
+def run(page: str, folder: Path, engine: Engine | None = None) -> str:
+    """Run the commands of a page in a folder; what they print."""
+    given, text = PAGES.get(page, Commands()), text_of(page)
+    for name, content in ({"nodes.jsonl": NODES} | given.files).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(content if isinstance(content, str) else blocks(content[0], text)[content[1]])
+    commands = "\n".join(blocks("sh", text)[given.skipped :])
+    commands = re.sub(r"^(?=(CLADE_\S+ )*clade serve)", "serve ", commands, flags=re.MULTILINE)
+    environment = {**os.environ, "PATH": f"{CLADE.parent}:{os.environ['PATH']}", "PORT": str(free_port())}
+    environment["CLADE_STORE"] = "sqlite:///clade.db"
+    replaced = dict(given.replaced)
+    if engine is not None:
+        table = f"clade-{uuid.uuid4().hex}"
+        replaced |= {"http://127.0.0.1:8001": engine.url, "//clade?": f"//{table}?", "//clade-2?": f"//{table}-2?"}
+        environment |= {
+            "AWS_ENDPOINT_URL_DYNAMODB": engine.url, "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
+        }  # fmt: skip
+    for old, new in replaced.items():
+        commands = commands.replace(old, new)
+    ran = subprocess.run(
+        ["sh", "-ec", f"{SHELL}{given.before}\n{commands}\n{given.after}"],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=COMMAND_SECONDS,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    for words in (*given.printed, *(blocks(language, text)[number] for language, number in given.shown)):
+        assert words in ran.stdout, ran.stdout
+    assert given.warned in ran.stderr
+    return ran.stdout
 
 
 def test_every_page_with_commands_has_a_test():
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]
     found = {page.relative_to(ROOT).as_posix() for page in pages if blocks("sh", page.read_text("utf-8"))}
-    assert found == PREPARED.keys() | OWN_TESTS.keys() | set(SERVERS)
+    assert found == {f"docs/{page}.md" for page in PAGES} | OWN_TESTS.keys()
     assert all((ROOT / test).exists() for test in OWN_TESTS.values())
 
 
-LONG = ("docs/backup.md", "docs/changing-a-hierarchy.md")
-
-
 @pytest.mark.parametrize(
-    "page", [pytest.param(one, marks=pytest.mark.thorough if one in LONG else []) for one in PREPARED]
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.thorough if given.slow else [])
+        for page, given in PAGES.items()
+        if page != "from-your-table"
+    ],
 )
-def test_the_commands_of_a_page_run(page: str, tmp_path: Path):
-    text = (ROOT / page).read_text("utf-8")
-    (tmp_path / "nodes.jsonl").write_text(blocks("json", text)[-1] if page == "docs/quickstart.md" else NODES)
-    for table in blocks("csv", text):
-        (tmp_path / "countries.csv").write_text(table)
-    before, printed = PREPARED[page]
-    environment = install(tmp_path / "bin") | {"CLADE_STORE": "sqlite:///clade.db"}
-    ran = subprocess.run(
-        ["sh", "-ec", before + commands(page)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=COMMAND_SECONDS,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert printed in ran.stdout, ran.stdout
-    for shown in {"docs/quickstart.md": blocks("text", text)[-1:], "docs/languages.md": blocks("json", text)}.get(
-        page, ()
-    ):
-        assert shown in ran.stdout
+def test_the_commands_of_a_page_run(page: str, tmp_path: Path, request: pytest.FixtureRequest):
+    run(page, tmp_path, request.getfixturevalue("engine") if PAGES[page].on_dynamodb else None)
 
 
-@pytest.mark.parametrize("page", [SERVERS[0], *(pytest.param(one, marks=pytest.mark.thorough) for one in SERVERS[1:])])
-def test_the_servers_of_a_page_start(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    text = (ROOT / page).read_text("utf-8")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "shop" / "storage.py").write_text("".join(blocks("py", text)[:1]))
-    (tmp_path / "documents.json").write_text("{}")
-    subprocess.run([CLADE, "table", "create"], check=True, timeout=COMMAND_SECONDS)
-    for line in commands(page).split("\n"):
-        if line:
-            *settings, program, command = shlex.split(line)
-            assert (program, command) == ("clade", "serve")
-            with monkeypatch.context() as patch:
-                for setting in settings:
-                    patch.setenv(*setting.split("=", 1))
-                with serving(create_app()) as url:
-                    assert httpx.get(f"{url}/readyz", timeout=30).status_code == 200
+@pytest.mark.thorough
+async def test_a_table_of_other_keys_is_imported_and_answers_the_query_of_the_page(engine: Engine, tmp_path: Path):
+    run("from-your-table", tmp_path, engine)
+    async with opened(f"sqlite:///{tmp_path}/catalogue.db") as store:
+        (menu,) = blocks("graphql", text_of("from-your-table"))
+        nodes = (await Clients(store).ask(menu))["category"]["children"]["nodes"]
+    assert [(node["name"], node["price"]) for node in nodes] == [
+        ("Dell XPS 13 Laptop", "1299"), ("LG 55-inch 4K Smart TV", "799.99"),
+    ]  # fmt: skip
+    assert [(one["key"], one["stock"]) for one in nodes[1]["children"]["nodes"]] == [("Black", 15), ("Silver", 8)]
+
+
+STEP = re.compile(r"^```graphql\n(?P<query>.*?)^```$(?:\s*```json\n(?P<answer>.*?)^```$)?", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.thorough
+def test_a_draft_is_hidden_then_public_then_hidden(tmp_path: Path) -> None:
+    """Each operation of the page is sent by the caller that the text before it names last."""
+    text = text_of("publishing")
+    (tmp_path / "shop.jsonl").write_text(blocks("json", text)[0])
+    keys = dict(
+        zip(("editor", "site"), re.findall(r"^clade_\S+$", run("publishing", tmp_path), re.MULTILINE), strict=True)
+    )
+    settings = Settings(store=f"sqlite:///{tmp_path}/shop.db", reads="granted", writes="granted")
+    with serving(create_app(settings)) as url:
+
+        def ask(caller: str, query: str) -> Any:
+            headers = {"authorization": f"Bearer {keys[caller]}"}
+            return httpx.post(f"{url}/graphql", json={"query": query}, headers=headers, timeout=60).json()
+
+        compared = 0
+        for step in STEP.finditer(text):
+            reply = ask(re.findall(r"\b(editor|site)\b", text[: step.start()])[-1], step["query"])
+            assert "errors" not in reply, reply
+            if step["answer"]:
+                compared += 1
+                assert reply == json.loads(step["answer"])
+        assert compared == 4
+        hidden = ask("site", '{ category(path: "Shop/Televisions") { childCount } }')
+        assert hidden["data"] == {"category": {"childCount": 0}}
 
 
 def test_the_curl_command_of_the_quickstart_gets_the_response_that_is_shown(demo_server: str):
-    text = (DOCS / "quickstart.md").read_text("utf-8")
-    _, url, *options = shlex.split(blocks("sh", text)[2].replace("\\\n", ""))
-    body = options[options.index("-d") + 1]
+    text = text_of("quickstart")
+    first, second, curl = blocks("sh", text)[:3]
+    assert (first.split()[0], second.split()[0]) == ("scripts/serve", "pip")
+    _, url, *options = shlex.split(curl.replace("\\\n", ""))
     response = httpx.post(
-        url.replace("http://127.0.0.1:8000", demo_server), content=body, headers={"content-type": "application/json"}
+        url.replace("http://127.0.0.1:8000", demo_server),
+        content=options[options.index("-d") + 1],
+        headers={"content-type": "application/json"},
     )
-    assert response.json() == httpx.Response(200, text=blocks("json", text)[0]).json()
-
-
-def test_the_class_that_is_searched_is_served(tmp_path: Path):
-    file = tmp_path / "assets.py"
-    code = blocks("python", (DOCS / "find-nodes.md").read_text("utf-8"))[0]
-    file.write_text(f'"""Assets."""\n\n{code}')
-    (hierarchy,) = served(str(file))
-    assert hierarchy.definition().name == "asset"
+    assert response.json() == json.loads(blocks("json", text)[0])
 
 
 def test_the_application_that_mounts_clade_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     subprocess.run([CLADE, "table", "create", "--store", "sqlite:///drives.db"], check=True, timeout=COMMAND_SECONDS)
-    (program,) = blocks("py", (DOCS / "mounting.md").read_text("utf-8"))
+    (program,) = blocks("py", text_of("mounting"))
     names: dict[str, Any] = {}
     exec(program, names)  # noqa: S102  # of our own page
     with serving(names["app"]) as url:
         assert httpx.get(url).text == "The drives are at /drives/graphql."
         response = httpx.post(f"{url}/drives/graphql", json={"query": "{ drives { totalCount } }"})
         assert response.json()["data"] == {"drives": {"totalCount": 0}}
-
-
-def test_every_setting_that_a_page_names_exists():
-    listed = set(re.findall(r"`(CLADE_\w+)`", (DOCS / "reference" / "settings.md").read_text("utf-8")))
-    for page in DOCS.rglob("*.md"):
-        named = set(re.findall(r"\bCLADE_(?!TEST_)[A-Z_]*[A-Z]\b", page.read_text("utf-8")))
-        assert named - listed - {"CLADE"} == set(), page

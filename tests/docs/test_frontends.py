@@ -1,51 +1,61 @@
-"""docs/frontends.md: its programs run in Node against the demo data, with the packages of the tests.
+"""docs/frontends.md and docs/following-changes.md: their programs run in Node, with the packages of the tests.
 
 `test_recipes.py` runs the recipes.
 """
 
-import re
+import asyncio
+import json
+import shutil
 import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
+from graphql import parse, validate
 
 from graph.app import create_app
+from graph.hierarchies.locations import Location
+from graph.operation.graphql_core import core_schema
 from graph.settings import Settings
+from store.connect import opened
 from tests.clients.programs import HERE, compile_relay, needs_node, run
 from tests.readme import DOCS, blocks
+from tests.schemas import schema_of
 from tests.serving import serving
+from tests.systems.asking import plant
 
-PAGE = (DOCS / "frontends.md").read_text("utf-8")
-FETCH, APOLLO, URQL, RELAY, PERSIST, DELETED = blocks("js", PAGE.partition("\n## Recipes\n")[0])
-PRINTED = {
-    FETCH: "United States > Nebraska > Omaha\n",
-    APOLLO: "Omaha, Lincoln, Bellevue, Grand Island, Kearney, Fremont\n",
-    URQL: "Bellevue, Columbus, Fremont, Grand Island, Hastings, Kearney\n",
-}
-NAMES = {FETCH: "fetch", APOLLO: "apollo", URQL: "urql"}
-
-pytestmark = needs_node
-
-
-def run_program(program: str, folder: Path) -> str:
-    """Run a program of the page with the packages of the tests; returns its output."""
-    (folder / "node_modules").symlink_to(HERE.parent / "node_modules")
-    (folder / "program.mjs").write_text(program)
-    return run("node", "program.mjs", cwd=folder)
-
-
-@pytest.mark.parametrize(
-    "program",
-    [pytest.param(one, marks=[] if NAMES[one] == "fetch" else pytest.mark.thorough) for one in PRINTED],
-    ids=NAMES.get,
+FOLLOWING = (DOCS / "following-changes.md").read_text("utf-8")
+FETCH, APOLLO, URQL, RELAY, PERSIST, DELETED = blocks(
+    "js", (DOCS / "frontends.md").read_text("utf-8").partition("\n## Recipes\n")[0]
 )
-def test_a_program_reads_the_demo_data(program: str, demo_server: str, tmp_path: Path) -> None:
-    address = "http://127.0.0.1:8000/graphql"
-    assert address in program
-    assert run_program(program.replace(address, f"{demo_server}/graphql"), tmp_path) == PRINTED[program]
+ADDRESS = "http://127.0.0.1:8000"
+LINE_SECONDS = 60.0
 
 
+def program(text: str, folder: Path) -> Path:
+    """A program of the page, with the packages of the tests."""
+    (folder / "node_modules").symlink_to(HERE.parent / "node_modules")
+    (folder / "program.mjs").write_text(text)
+    return folder / "program.mjs"
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        pytest.param(FETCH, "United States > Nebraska > Omaha\n", id="fetch"),
+        pytest.param(APOLLO, "Omaha, Lincoln, Bellevue, Grand Island, Kearney, Fremont\n", id="apollo",
+                     marks=pytest.mark.thorough),
+        pytest.param(URQL, "Bellevue, Columbus, Fremont, Grand Island, Hastings, Kearney\n", id="urql",
+                     marks=pytest.mark.thorough),
+    ],
+)  # fmt: skip
+def test_a_program_reads_the_demo_data(text: str, printed: str, demo_server: str, tmp_path: Path) -> None:
+    assert ADDRESS in text
+    assert run("node", program(text.replace(ADDRESS, demo_server), tmp_path)) == printed
+
+
+@needs_node
 def test_relays_compiler_takes_the_fragment(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "menu.js").write_text(RELAY)
@@ -53,8 +63,9 @@ def test_relays_compiler_takes_the_fragment(tmp_path: Path) -> None:
     assert {file.name.partition(".")[0] for file in made.iterdir()} >= {"menuChildrenQuery", "menuPageQuery"}
 
 
+@needs_node
 def test_the_documents_that_the_program_writes_are_accepted_and_no_others(demo_store: str, tmp_path: Path) -> None:
-    (document_id,) = run_program(PERSIST, tmp_path).split()
+    (document_id,) = run("node", program(PERSIST, tmp_path), cwd=tmp_path).split()
     settings = Settings(store=demo_store, trusted_documents=str(tmp_path / "documents.json"))
     with serving(create_app(settings)) as url:
         asked = {"documentId": document_id, "variables": {"path": "Electronics"}}
@@ -62,7 +73,61 @@ def test_the_documents_that_the_program_writes_are_accepted_and_no_others(demo_s
         assert "errors" in httpx.post(f"{url}/graphql", json={"query": "{ hierarchies { name } }"}).json()
 
 
+@needs_node
 def test_the_functions_for_deleted_nodes_are_programs(tmp_path: Path) -> None:
     (tmp_path / "functions.mjs").write_text(DELETED.replace("const update =", "export const update ="))
     subprocess.run(["node", "--check", "functions.mjs"], cwd=tmp_path, check=True, timeout=60)
-    assert re.search(r"deleteLocation", DELETED)
+    assert "deleteLocation" in DELETED
+
+
+# -- Following changes -------------------------------------------------------------------------------------------------
+
+
+async def lines_until_update(url: str, *command: str | Path) -> list[str]:
+    """The lines that a program prints up to an update; meanwhile NE is renamed, since programs start slowly."""
+    following = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    assert following.stdout is not None
+    found: list[str] = []
+    renaming = asyncio.create_task(keep_renaming(url))
+    try:
+        async with asyncio.timeout(LINE_SECONDS):
+            while not found or "UPDATED" not in found[-1]:
+                line = await following.stdout.readline()
+                assert line, found
+                found.append(line.decode().rstrip("\n"))
+        return found
+    finally:
+        renaming.cancel()
+        following.kill()
+        await following.wait()
+
+
+async def keep_renaming(url: str) -> None:
+    async with httpx.AsyncClient() as client:
+        for number in range(1000):
+            edit = f'mutation {{ updateLocation(path: "US/NE", name: "Nebraska {number}") {{ node {{ id }} }} }}'
+            await client.post(f"{url}/graphql", json={"query": edit})
+            await asyncio.sleep(0.2)
+
+
+@needs_node
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is missing")
+async def test_curl_and_the_program_of_the_page_print_changes_as_they_are_made(tmp_path: Path) -> None:
+    store_url = f"sqlite:///{tmp_path / 'clade.db'}"
+    async with opened(store_url, make=True) as store:
+        await plant(store, Location, [(("US",), "COUNTRY"), (("US", "NE"), "STATE")])
+    with serving(create_app(Settings(store=store_url, writes="on"))) as url:
+        (command,) = blocks("sh", FOLLOWING)
+        lines = await lines_until_update(url, "sh", "-c", f"exec {command.replace(ADDRESS, url)}")
+        assert lines[0] == "event: next"
+        assert lines[1].startswith("id: ")
+        first = json.loads(lines[2].removeprefix("data: "))
+        assert first["data"]["changes"] == {"changes": [], "cursor": lines[1].removeprefix("id: ")}
+        assert '"path":"US/NE"' in lines[-1]
+        following = program(blocks("js", FOLLOWING)[0].replace(ADDRESS, url), tmp_path)
+        assert (await lines_until_update(url, "node", following))[-1] == "UPDATED US/NE"
+
+
+def test_the_subscription_of_the_page_is_valid() -> None:
+    (query,) = blocks("graphql", FOLLOWING)
+    assert validate(core_schema(schema_of(Location)[0]), parse(query)) == []

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import re
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from graphql import parse, print_ast, separate_operations, validate
@@ -13,15 +15,14 @@ from graph.hierarchies.registry import served
 from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from graph.settings import Settings
-from store.connect import open_store
+from store.connect import open_store, opened
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.model.items import Item, Put
 from store.sqlite.store import SQLiteStore
 from tests.readme import DOCS, README, blocks
 from tests.systems.asking import Client
-
-pytestmark = pytest.mark.both_stores
+from tests.systems.writing import Clients
 
 CLASSES = served(Settings.model_fields["hierarchies"].default)
 SCHEMA = core_schema(build_schema(CLASSES)[0])
@@ -29,15 +30,15 @@ PAGES = {page.relative_to(README.parent).as_posix(): page.read_text("utf-8") for
 PAGES = {name: text for name, text in PAGES.items() if blocks("graphql", text)}
 
 OWN_TESTS = {
-    "docs/attributes.md": "test_attributes.py",
-    "docs/dynamodb.md": "test_dynamodb.py",
+    "docs/attributes.md": "test_classes.py",
+    "docs/dynamodb.md": "test_figures.py",
     "docs/federation.md": "../federation/test_guide.py",
-    "docs/following-changes.md": "test_following_changes.py",
-    "docs/from-your-table.md": "test_from_your_table.py",
-    "docs/languages.md": "test_writing.py",
-    "docs/modelling.md": "test_modelling.py",
-    "docs/publishing.md": "test_publishing.py",
-    "docs/writing.md": "test_writing.py",
+    "docs/following-changes.md": "test_frontends.py",
+    "docs/from-your-table.md": "test_commands.py",
+    "docs/languages.md": "test_queries.py",
+    "docs/modelling.md": "test_classes.py",
+    "docs/publishing.md": "test_commands.py",
+    "docs/writing.md": "test_queries.py",
 }
 """Pages whose operations need other data or hierarchies than those of the demo, or write."""
 
@@ -85,6 +86,7 @@ async def demo(store_url: str, demo_store: str, few_items: list[Item]) -> AsyncI
         yield store
 
 
+@pytest.mark.both_stores
 async def test_queries_of_the_guides_on_both_stores(demo: Store) -> None:
     client = Client(demo, *CLASSES)
     for page in BOTH_STORES:
@@ -96,6 +98,30 @@ async def test_queries_of_the_guides_on_both_stores(demo: Store) -> None:
         for stated in STATED.finditer(PAGES[page]):
             saved = NUMBERS[stated["number"]] - (await client.ask(stated["query"])).requests
             assert saved == 0 or (saved > 0 and isinstance(demo, SQLiteStore)), stated["query"]
+
+
+MENU_COST = re.compile(
+    r"(?P<trees>\d+) trees with (?P<nodes>\d+) categories, this takes (?P<requests>\d+) requests to DynamoDB "
+    r"in (?P<rounds>\d+) rounds, (?P<units>\d+) read units"
+)
+
+
+@pytest.mark.both_stores
+async def test_the_menu_of_the_frontends_costs_what_the_page_says(demo: Store) -> None:
+    text = (DOCS / "frontends.md").read_text("utf-8")
+    (query,) = re.findall(r"const MENU = `(.*?)`", text, re.DOTALL)
+    stated = MENU_COST.search(text.replace("\n", " "))
+    assert stated is not None
+    reply = await Client(demo, *CLASSES).ask(query)
+    roots = reply.data["categories"]
+    rounds = int(stated["rounds"]) if isinstance(demo, SQLiteStore) else reply.rounds  # SQLite has others
+    costs = (len(roots["nodes"]), count(roots), reply.requests, rounds, reply.units)
+    assert costs == tuple(map(float, stated.groups()))
+
+
+def count(listed: dict[str, Any]) -> int:
+    """The number of nodes in nested lists."""
+    return sum(1 + count(node.get("children", {"nodes": []})) for node in listed["nodes"])
 
 
 @pytest.mark.parametrize("page", sorted(PAGES.keys() - OWN_TESTS.keys() - set(BOTH_STORES)))
@@ -118,8 +144,31 @@ def test_every_query_of_the_guide_states_its_requests() -> None:
     assert [found["query"] for found in STATED.finditer(text)] == blocks("graphql", text)
 
 
-@pytest.mark.parametrize("page", OWN_TESTS)
-def test_a_page_of_other_data_has_a_test_of_its_own(page: str) -> None:
-    assert page in PAGES
-    test = Path(__file__).parent / OWN_TESTS[page]
-    assert Path(page).name in test.read_text("utf-8")
+def test_every_page_of_other_data_has_a_test_of_its_own() -> None:
+    assert OWN_TESTS.keys() <= PAGES.keys()
+    for page, test in OWN_TESTS.items():
+        assert Path(page).stem in (Path(__file__).parent / test).read_text("utf-8"), page
+
+
+# -- Pages that write --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", ["empty", "demo"])
+async def test_operations_that_write_run_in_the_order_of_their_page(data: str, demo_file: Path, tmp_path: Path) -> None:
+    if data == "demo":
+        shutil.copy(demo_file, tmp_path / "clade.db")
+    async with opened(f"sqlite:///{tmp_path}/clade.db", make=data == "empty") as store:
+        clients = Clients(store)
+        answers = [await clients.ask(block) for block in blocks("graphql", PAGES["docs/writing.md"])]
+        assert answers[0]["city"]["node"]["parent"] == {"childCount": 1}
+        assert answers[3] == {"city": {"path": "Atlantis/Basileia"}}
+        revisions = [(one["name"], one["population"]) for one in answers[4]["city"]["history"]["nodes"]]
+        assert revisions == [("Basileia", 60_000), ("Basilia", 60_000)]
+        assert answers[4]["city"]["atRevision"] == {"name": "Basilia"}
+        assert [change["event"] for change in answers[6]["changes"]["changes"]] == ["MOVED", "DELETED"]
+        answers = [await clients.ask(block) for block in blocks("graphql", PAGES["docs/languages.md"])]
+        assert (answers[2]["country"]["name"], answers[2]["country"]["nameLanguage"]) == ("Utopien", "de")
+        if data == "empty":
+            assert answers[3]["locations"]["nodes"] == [{"name": "Utopien"}]
+        # The last one is found by the default name: the French one is cleared.
+        assert answers[4]["searchLocations"]["nodes"] == [{"name": "Utopien"}]

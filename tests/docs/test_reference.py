@@ -1,17 +1,26 @@
-"""Reference pages: what scripts/reference prints from the code, with every error code that the code can send."""
+"""Names in all pages: files, settings, metrics, fields and error codes exist, and the reference lists all of them."""
 
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from prometheus_client import REGISTRY
 
 from graph import errors
 from graph.error_codes import ERROR_CODES
+from graph.observability.access_log import fields_of
+from graph.observability.request_info import RequestInfo
+from graph.server import metrics
 from store.errors import CladeError
-from tests.readme import README
+from tests.deploy.templates import template
+from tests.readme import DOCS, ROOT, section
 
-ROOT = README.parent
+ARCHITECTURE, DEPLOY, OPERATION = (DOCS / f"{name}.md" for name in ("architecture", "deploy", "operation"))
+
+
+# -- Reference ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", ["schema", "settings", "errors", "commands", "metrics"])
@@ -32,3 +41,80 @@ def test_every_error_code_is_listed_once():
 
 def is_code(value: object) -> bool:
     return isinstance(value, str) and re.fullmatch(r"[A-Z_]+", value) is not None
+
+
+def test_every_setting_that_a_page_names_exists():
+    listed = set(re.findall(r"`(CLADE_\w+)`", (DOCS / "reference" / "settings.md").read_text("utf-8")))
+    for page in DOCS.rglob("*.md"):
+        named = set(re.findall(r"\bCLADE_(?!TEST_)[A-Z_]*[A-Z]\b", page.read_text("utf-8")))
+        assert named - listed == set(), page
+
+
+# -- Files -------------------------------------------------------------------------------------------------------------
+
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+    *DOCS.rglob("*.md"),
+]
+NAMED = re.compile(
+    r"`((?:clade|commands|deploy|graph|resolvers|store|scripts|docs|bench|tests|\.ci|\.github)/[\w./-]*)`"
+)
+LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_that_a_page_links_or_names_exists(page: Path):
+    text = page.read_text("utf-8")
+    linked = [link for link in LINK.findall(text) if "://" not in link]
+    assert [link for link in linked if not (page.parent / link).exists()] == []
+    assert [name for name in NAMED.findall(text) if not (ROOT / name).exists()] == []
+
+
+def test_every_folder_is_on_the_map():
+    files = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).split()
+    tops = {f"{file.partition('/')[0]}/" for file in files if "/" in file}
+    packages = {file.removesuffix("__init__.py") for file in files if file.endswith("/__init__.py")}
+    wanted = tops | {name for name in packages if not name.startswith(("tests/", "bench/", "clade/"))}
+    assert wanted <= set(re.findall(r"`([\w./]+/)`", section("Map of the code", ARCHITECTURE)))
+
+
+def test_each_invariant_names_the_tests_that_hold_it():
+    invariants = re.findall(r"^- \*\*Invariant:\*\* (.*?)(?=^- |\n\n|\Z)", ARCHITECTURE.read_text(), re.M | re.S)
+    assert len(invariants) >= 20
+    assert [one for one in invariants if not re.search(r"`tests/[\w/]+\.py`", one)] == []
+
+
+# -- Operation and deployment ------------------------------------------------------------------------------------------
+
+
+def test_every_metric_of_the_page_of_operation_exists_and_every_field_of_the_access_log_is_on_it():
+    families = [family for family in REGISTRY.collect() if family.name.startswith("clade_")]
+    existing = {family.name + ("_total" if family.type == "counter" else "") for family in families}
+    named = set(re.findall(r"\bclade_\w+", OPERATION.read_text()))
+    assert metrics.GAUGES
+    assert named
+    assert named <= existing
+
+    class Context:
+        how = "cached"
+
+        def reads_report(self):
+            return {"requests": 0, "rounds": 0, "items": 0, "units": 0.0, "cached": True}
+
+    info = RequestInfo("id", "GET", "/", 0.0, kind="query", codes=["X"], trace_id="0", context=Context())
+    logs = section("Logs", OPERATION)
+    assert {name for name in fields_of(info) if f"`{name}`" not in logs} == set()
+
+
+def test_the_parameters_of_the_page_of_deployment_are_those_of_the_templates():
+    text = DEPLOY.read_text()
+    known = set()
+    for name in ("ecs.yaml", "lambda/template.yaml"):
+        # Blocks of lists are indented.
+        found = re.findall(rf"^ *```text\n([^`]*?--template-file deploy/{name}.*?)^ *```$", text, re.M | re.S)
+        given = set(re.findall(r"\b([A-Z][A-Za-z]+)=", found[0].partition("--parameter-overrides")[2]))
+        parameters = template(name)["Parameters"]
+        assert {key for key, one in parameters.items() if "Default" not in one} <= given <= parameters.keys()
+        known |= parameters.keys()
+    assert set(re.findall(r"`([A-Z][a-z]+[A-Za-z]*)=[\w.]+`", text)) <= known
+    assert "RepairSchedule" in known

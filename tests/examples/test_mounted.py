@@ -1,13 +1,7 @@
 """Clade in another application: mounted with its lifespan, two in one process, and nothing else is changed by them."""
 
 import gc
-import os
-import signal
-import subprocess
-import sys
-import time
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from pathlib import Path
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import httpx
 import pytest
@@ -18,9 +12,7 @@ from clade import Settings, create_app
 from examples.mounted import make_app
 from store.connect import opened
 from store.errors import BadInput
-from tests.engines import free_port
 from tests.serving import serving
-from tests.test_readme import START_SECONDS, await_ready
 
 SHELVES = '''
 from clade import Node
@@ -66,55 +58,21 @@ def test_a_mounted_application_answers_beside_the_pages_of_its_host(store):
         assert httpx.get(f"{url}/drives/graphql/examples.json").json()[0]["name"] == "Drives"
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("host", ["Starlette(routes=[Mount('/drives', drives)])", "mounted()"])
-def test_without_its_lifespan_a_mounted_application_says_what_is_missing(store, tmp_path, host):
-    (tmp_path / "host.py").write_text(
-        "from starlette.applications import Starlette\nfrom starlette.routing import Mount\n"
-        "from clade import Settings, create_app\n"
-        f"drives = create_app(Settings(store={store!r}, hierarchies='examples.drive'))\n"
-        "def mounted():\n"
-        "    async def app(scope, receive, send):\n"
-        "        if scope['type'] == 'http':\n"
-        "            path = {'path': scope['path'].removeprefix('/drives')}\n"
-        "            await drives({**scope, **path}, receive, send)\n"
-        "    return app\n"
-        f"app = {host}\n"
-    )
-    port, said = free_port(), tmp_path / "said.txt"
-    command = [sys.executable, "-m", "uvicorn", "host:app", "--port", str(port), "--no-access-log"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    url = f"http://127.0.0.1:{port}/drives"
+def test_without_its_lifespan_a_mounted_application_says_what_is_missing(store, caplog):
+    drives = create_app(Settings(store=store, hierarchies="examples.drive"))
     missing = "runs without its lifespan"
-    with said.open("w") as output, subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=output) as process:
-        try:
-            await_answer(f"{url}/healthz", process)
-            for _ in range(3):
-                answer = httpx.post(f"{url}/graphql", json={"query": "{ drives { nodes { path } } }"})
-                (error,) = answer.json()["errors"]
-                assert (answer.status_code, error["extensions"]["code"]) == (503, "UNAVAILABLE")
-                assert missing in error["message"]
-                assert "docs/mounting.md" in error["message"]
-            assert missing in httpx.get(f"{url}/graphql", headers={"accept": "text/html"}).text
-            ready = httpx.get(f"{url}/readyz")
-            assert (ready.status_code, missing in ready.json()["reason"]) == (503, True)
-        finally:
-            process.terminate()
-            process.wait(START_SECONDS)
-    assert said.read_text().count(missing) == 1
-    assert "Traceback" not in said.read_text()
-
-
-def await_answer(url: str, process: subprocess.Popen[bytes]) -> None:
-    """Wait until a server answers at all."""
-    end = time.monotonic() + START_SECONDS
-    while True:
-        with suppress(httpx.TransportError):
-            httpx.get(url)
-            return
-        assert process.poll() is None, "The server ended."
-        assert time.monotonic() < end, "The server does not start."
-        time.sleep(0.05)
+    with serving(Starlette(routes=[Mount("/drives", drives)])) as host:
+        url = f"{host}/drives"
+        for _ in range(3):
+            answer = httpx.post(f"{url}/graphql", json={"query": "{ drives { nodes { path } } }"})
+            (error,) = answer.json()["errors"]
+            assert (answer.status_code, error["extensions"]["code"]) == (503, "UNAVAILABLE")
+            assert missing in error["message"]
+            assert "docs/mounting.md" in error["message"]
+        assert missing in httpx.get(f"{url}/graphql", headers={"accept": "text/html"}).text
+        ready = httpx.get(f"{url}/readyz")
+        assert (ready.status_code, missing in ready.json()["reason"]) == (503, True)
+    assert [missing in one for one in caplog.messages].count(True) == 1
 
 
 @pytest.fixture
@@ -169,18 +127,3 @@ def test_a_setting_that_there_is_not_is_refused_by_its_name():
         Settings(hierarchy="shop.py")
     with pytest.raises(BadInput, match=r"^Settings has no colour=; all settings are in docs/reference/settings.md\.$"):
         Settings(colour="red")
-
-
-@pytest.mark.thorough
-def test_a_server_of_mounted_applications_ends_as_it_is_told(folder):
-    (folder / "host.py").write_text(
-        "from pathlib import Path\nfrom tests.examples.test_mounted import two_shops\n"
-        "def make_app():\n    return two_shops(Path.cwd())\n"
-    )
-    port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "--factory", "host:make_app", "--port", str(port)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    with subprocess.Popen(command, cwd=folder, env=environment) as process:
-        await_ready(f"http://127.0.0.1:{port}/shoes/readyz", process, START_SECONDS)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(START_SECONDS) in (0, -signal.SIGTERM)
