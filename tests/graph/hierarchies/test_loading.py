@@ -1,13 +1,11 @@
 """Hierarchies by module and by file: any name, once per process; and what their attributes may be."""
 
-import importlib
 import pickle
 import subprocess
 import sys
 
 import pytest
 
-from graph.hierarchies.node import declared_in
 from graph.hierarchies.registry import served
 from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
@@ -98,17 +96,6 @@ def test_a_file_that_failed_is_loaded_again_when_it_is_corrected(folder):
         served("store.py")
     (folder / "store.py").write_text(shop("corrected"))
     assert [cls.name for cls in served("store.py")] == ["corrected"]
-
-
-def test_a_reloaded_module_declares_its_hierarchies_again(folder, monkeypatch):
-    monkeypatch.syspath_prepend(folder)
-    (folder / "reloaded_shop.py").write_text(shop("before"))
-    assert [cls.name for cls in served("reloaded_shop")] == ["before"]
-    (folder / "reloaded_shop.py").write_text("\n\n" + shop("afterwards"))
-    importlib.invalidate_caches()
-    importlib.reload(sys.modules["reloaded_shop"])
-    assert [cls.name for cls in declared_in("reloaded_shop")] == ["afterwards"]
-    assert [cls.name for cls in served("reloaded_shop")] == ["afterwards"]
 
 
 def test_a_mistake_in_an_imported_file_is_reported_with_its_line(folder):
