@@ -1,4 +1,4 @@
-"""The schema as a text: what lies in the repository is what is served, and every part of it is described."""
+"""The schema: its file is valid and described, names that could clash are known, and errors say what is meant."""
 
 from pathlib import Path
 
@@ -16,8 +16,11 @@ from graphql import (
 
 from graph.hierarchies.names import FIELD, LATER, OWN_FIELDS, OWN_TYPES, TYPE, names_of
 from graph.hierarchies.registry import served
+from graph.operation.document_cache import DocumentCache, InvalidDocument
+from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema as build
+from graph.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,14 +32,8 @@ def test_all_names_that_could_clash_are_known():
     types = {name for name in kinds.type_map if not name.startswith("__")}
     assert {name for name in names - types if not name.endswith("Attributes")} == set()  # some levels have none
     assert types - names <= OWN_TYPES
-    values = {
-        "Url",
-        "Money",
-        "MoneyInput",
-        "Localized",
-        "LocalizedText",
-        "LocalizedTextInput",
-    }  # where a class has them
+    # Where a class has them:
+    values = {"Url", "Money", "MoneyInput", "Localized", "LocalizedText", "LocalizedTextInput"}
     unused = {name for name in OWN_TYPES - types if not name.endswith("Condition")}  # those of the types of attributes
     assert unused <= {"Subscription", "Decimal", "Date", "Long"} | values
     fields = {use.name for cls in classes for use in names_of(cls) if use.kind == FIELD}
@@ -71,3 +68,39 @@ def test_every_type_field_argument_and_enum_value_is_described(schema):
     described = dict(parts(schema))
     assert {"City.childCount(level:)", "LocationLevel.CITY", "_Service.sdl", "Path"} < described.keys()
     assert [name for name, part in described.items() if not (part.description or "").strip()] == []
+
+
+# -- hints at the field or argument that a client means, where nothing looks alike -------------------------------------
+
+CONNECTION, CHILDREN = "'CategoryNodeConnection'", "'LocationConnection'"
+HINTS = {
+    "{ categories { name } }": f"Cannot query field 'name' on type {CONNECTION}. Did you mean 'nodes {{ name }}'?",
+    '{ location(path: "US") { children { path } } }':
+        f"Cannot query field 'path' on type {CHILDREN}. Did you mean 'nodes {{ path }}'?",
+    "{ locations { edges { name } } }":
+        "Cannot query field 'name' on type 'LocationEdge'. Did you mean 'node { name }'?",
+    'mutation { deleteLocation(path: "US") { id } }':
+        "Cannot query field 'id' on type 'LocationPayload'. Did you mean 'node { id }'?",
+    "{ locations(filter: {}) { totalCount } }":
+        "Unknown argument 'filter' on field 'Query.locations'. Did you mean 'where'?",
+    "{ l: locations(sort: {field: NAME}) { totalCount } }":
+        "Unknown argument 'sort' on field 'Query.locations'. Did you mean 'orderBy'?",
+    'mutation { moveLocation(path: "US/NE", parent: "CA") { node { id } } }':
+        "Unknown argument 'parent' on field 'Mutation.moveLocation'. Did you mean 'to'?",
+    # What looks alike, or nothing: as GraphQL's own rules say it.
+    "{ locations(level: COUNTRY, orderby: {field: NAME}) { totalCount } }":
+        "Unknown argument 'orderby' on field 'Query.locations'. Did you mean 'orderBy'?",
+    "{ locations(filters: {}) { totalCount } }": "Unknown argument 'filters' on field 'Query.locations'.",
+    "{ name }": "Cannot query field 'name' on type 'Query'. Did you mean 'node'?",
+    "{ categories { colour } }": f"Cannot query field 'colour' on type {CONNECTION}.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("introspection", [True, False])
+@pytest.mark.parametrize("query", HINTS)
+def test_an_error_says_what_is_meant_where_clients_may_see_the_schema(query, introspection):
+    schema = build(served(Settings().hierarchies))[0]
+    with pytest.raises(InvalidDocument) as caught:
+        DocumentCache(schema, DocumentLimits(introspection=introspection)).get(query)
+    expected = HINTS[query] if introspection else HINTS[query].partition(" Did you mean ")[0]
+    assert [error.message for error in caught.value.errors] == [expected]

@@ -4,7 +4,6 @@ The long form: pytest --examples 2000 tests/graph/compiler/test_operation_plan.p
 """
 
 import asyncio
-import gc
 import sqlite3
 from collections import Counter
 from typing import Any
@@ -12,21 +11,15 @@ from typing import Any
 import msgspec
 import orjson
 import pytest
-from graphql import parse
-from graphql.execution.collect_fields import collect_subfields
-from graphql.execution.values import VariableValues
 from hypothesis import HealthCheck, given, settings
 
-from graph.compiler.operation_plan import OperationPlan
 from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.execution.response import OperationResponse
 from graph.execution.response_cache import ResponseCache
-from graph.operation import document_cache
 from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
-from graph.operation.lookahead import SelectedFields
 from graph.schema import build_schema
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.page_cache import PageCache
@@ -129,18 +122,20 @@ def test_generated_queries_return_the_same_bytes_compiled_and_interpreted(tree, 
 
 def test_every_generated_query_is_compiled():
     asyncio.run(differ((7, 60, False, True), [(seed, 3) for seed in range(examples(15, 60))]))
-    print(f"planned operations: {told['planned']} of {told['planned'] + told['unplanned']}")
-    assert told["unplanned"] == 0
-    assert told["planned"] > 0
+    assert told["planned"] > told["unplanned"] == 0
+
+
+NODES = {"a": "AREA", "a/b": "AREA", "a/p": "PLOT", "a/b/t": "TREE", "a/b/c": "AREA", "a/e": "AREA", "a/e/f": "AREA"}
 
 
 @pytest.fixture
 async def planted(tmp_path):
-    """A store on a file with a small tree, and its model."""
-    model = Model("ground", {("a",): "AREA", ("a", "b"): "AREA", ("a", "p"): "PLOT", ("a", "b", "t"): "TREE"}, {})
+    """A store on a file with a small tree."""
+    model = Model("ground", {tuple(path.split("/")): level for path, level in NODES.items()}, {})
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         await store.create()
         await model.plant(store)
+        await plant(store, "a/\u00e9t\u00e9")
         yield store, tmp_path / "clade.db"
 
 
@@ -167,22 +162,43 @@ QUERIES = [
     '{ grounds { nodes { children { nodes { key children(after: "x") { totalCount } } } } } }',
     "{ grounds { nodes { descendants { nodes { name children { nodes { key } } parent { key } } } } } }",
     "{ grounds { nodes { descendants { nodes { children { totalCount @skip(if: true) } } } } } }",
+    '{ area(path: "a") { children { nodes @skip(if: true) { id } edges { cursor @skip(if: true) } } } }',
+    '{ area(path: "a") { id @skip(if: true) } grounds { totalCount @skip(if: true) } }',
+    '{ area(path: "a") { descendants(level: AREA) { nodes { key parent { children { nodes { key } } } } } } }',
+    '{ area(path: "a/e") { children { nodes { key } } parent { children { nodes { key } } } } }',
+    '{ area(path: "a") { children(where: {key: {gte: "e\u0301te\u0301"}}) { nodes { key } } } }',
+    '{ area(path: "a") { children(where: {key: {gte: ""}}) { nodes { key } } } }',
+    '{ area(path: "a") { children(where: {key: {gte: "\\u0007"}}) { nodes { key } } } }',
+    "{ __schema { queryType { name } } _service { sdl } }",
 ]
 
 
 @pytest.mark.parametrize("query", QUERIES)
 async def test_queries_have_equal_responses_compiled_and_interpreted(planted, query):
     store, _ = planted
-    planning, plain = executions(store)
-    await compare(planning, plain, query, {})
+    planning, plain = executions(store, kept=PageCache(1_000_000))
+    for _ in range(2):
+        await asyncio.gather(*[compare(planning, plain, one, {}) for one in (query, query, QUERIES[-5])])
+
+
+async def test_bounds_of_keys_are_normalized_like_keys(planted):
+    planning, plain = executions(planted[0])
+    body = await compare(planning, plain, QUERIES[-4])
+    assert body["data"]["area"]["children"]["nodes"] == [{"key": "\u00e9t\u00e9"}]
+
+
+DEEP: dict[str, Any] = {"n": 1}  # more levels of variables than Python would hash
+for _ in range(400):
+    DEEP = {**DEEP, "deep": DEEP}
 
 
 @pytest.mark.parametrize(
-    "variables", [{"n": 1}, {"n": None}, {"n": 1, "skip": True}, {"n": "x"}, {"n": 1, "skip": None}, {"n": -1}]
+    "variables",
+    [{"n": 1}, {"n": None}, {"n": 1, "skip": True}, {"n": "x"}, {"n": 1, "skip": None}, {"n": -1}, {"skip": "x"}, DEEP],
 )
 async def test_variables_decide_alike_and_are_rejected_alike(planted, variables):
     store, _ = planted
-    planning, plain = executions(store)
+    planning, plain = executions(store, cache=ResponseCache(1_000_000))
     for given_now in (variables, {"n": 0}, variables):
         await compare(planning, plain, QUERIES[2], given_now)
 
@@ -193,12 +209,10 @@ LEAVES = """query($tags: [String!], $level: GroundLevel) { grounds { nodes {
 
 
 async def test_variables_of_leaves_are_values_of_one_plan(planted):
-    store, _ = planted
-    planning, plain = executions(store, kept=PageCache(1_000_000))
-    values = [{"tags": [tag], "level": level} for tag in ("de", "en", "fr", "pt") for level in ("AREA", None)]
+    planning, plain = executions(planted[0], kept=PageCache(1_000_000))
+    values = [{"tags": [tag], "level": level} for tag in ("de", "en") for level in ("AREA", None)]
     for variables in [*values, {"tags": ["?"]}, *values[::-1], {}]:
         await compare(planning, plain, LEAVES, variables)
-    assert len(planning._documents.get(LEAVES).plans) == 1
     assert planning.compiled >= 2 * len(values)
 
 
@@ -242,44 +256,6 @@ def change_bodies(file, sk: str, harm: dict[str, Any]) -> None:
     connection.close()
 
 
-def test_compiling_takes_twice_the_work_for_twice_the_depth_and_not_a_power_of_it(monkeypatch):
-    """Eight ways at fifteen levels would be 8^15 types, were they not shared by type and merged field nodes."""
-    assert collections_of(monkeypatch, 16) <= 2.2 * collections_of(monkeypatch, 8)
-
-
-def collections_of(monkeypatch, levels: int) -> int:
-    """How often the fields below some fields are collected, when all of a document of so many levels is compiled."""
-    fragments = []
-    for depth in range(levels):
-        below = f"children {{ nodes {{ ...F{depth + 1} }} }}" if depth < levels - 1 else "name"
-        kinds = " ".join(f"... on {name} {{ k{depth}: key {below} }}" for name in ("Area", "AreaPart", "Plot", "Tree"))
-        fragments.append(f"fragment F{depth} on Ground {{ ... on Ground {{ id }} {kinds} ... on Node {{ id }} }}")
-    document = parse("{ grounds { nodes { ...F0 } } }\n" + "\n".join(fragments))
-    none = VariableValues({}, {})
-    fields = SelectedFields(core_schema(SCHEMA), TYPES, document.definitions, document.definitions[0], none)
-    calls: list[Any] = []
-
-    def collect(*arguments: Any) -> Any:
-        calls.append(arguments)
-        return collect_subfields(*arguments)
-
-    monkeypatch.setattr("graph.operation.lookahead.collect_subfields", collect)
-    plan = OperationPlan(fields, none, frozenset())
-    walk(plan.roots[0].listing.connection, set())
-    return len(calls)
-
-
-def walk(connection: Any, seen: set[int]) -> None:
-    """Compile every type that can be reached."""
-    if id(connection) in seen:
-        return
-    seen.add(id(connection))
-    for position in connection.positions.values():
-        for level in DEFINITIONS["ground"].levels:
-            for field in position.compiled("ground", level).lists:
-                walk(field.connection, seen)
-
-
 async def test_a_plan_with_an_error_falls_back_once_and_reads_nothing_twice(planted):
     store, _ = planted
     planning, plain = executions(store)
@@ -305,72 +281,6 @@ async def test_an_operation_with_a_field_that_no_plan_compiles_is_interpreted_fr
     assert (planning.compiled, planning.fallbacks, planning.interpreted) == (2, 0, 5)
 
 
-async def test_a_fault_of_a_plan_is_counted_and_logged_apart(planted, monkeypatch, caplog):
-    store, _ = planted
-    planning, plain = executions(store)
-
-    async def fail(*_):
-        raise KeyError("a mistake")
-
-    monkeypatch.setattr("graph.execution.operation.run", fail)
-    await compare(planning, plain, '{ area(path: "a") { id } }')
-    assert (planning.compiled, planning.fallbacks, planning.compiler_errors) == (0, 0, 1)
-    (record,) = caplog.records
-    assert (record.levelname, record.exc_info[0]) == ("ERROR", KeyError)
-    assert record.getMessage() == "Unexpected error in a compiled query; it is interpreted instead."
-
-
-async def test_introspection_and_the_subgraphs_schema_are_interpreted(planted):
-    store, _ = planted
-    planning, plain = executions(store)
-    await compare(planning, plain, "{ __schema { queryType { name } } }")
-    await compare(planning, plain, "{ _service { sdl } }")
-    assert planning.interpreted == 2
-
-
-@pytest.mark.parametrize("bound", ["", "\u0007", "x" * 5000])
-async def test_a_bound_that_no_key_can_have_is_rejected(planted, bound):
-    store, _ = planted
-    planning, plain = executions(store)
-    query = 'query Q($from: String!) { area(path: "a") { children(where: {key: {gte: $from}}) { nodes { key } } } }'
-    body = await compare(planning, plain, query, {"from": bound})
-    assert [error["extensions"]["code"] for error in body["errors"]] == ["BAD_USER_INPUT"]
-
-
-async def test_bounds_of_keys_are_normalized_like_keys(planted):
-    store, _ = planted
-    await plant(store, "a/\u00e9t\u00e9")
-    planning, plain = executions(store)
-    query = 'query Q($from: String!) { area(path: "a") { children(where: {key: {gte: $from}}) { nodes { key } } } }'
-    body = await compare(planning, plain, query, {"from": "e\u0301te\u0301"})
-    assert body["data"]["area"]["children"]["nodes"] == [{"key": "\u00e9t\u00e9"}]
-
-
-async def test_a_page_that_is_twice_in_a_response_is_written_twice(planted):
-    store, _ = planted
-    await plant(store, "a/b/c", "a/b/d", "a/e", "a/e/f", "a/e/g", "a/h", "a/h/i")
-    planning, plain = executions(store, kept=PageCache(1_000_000))
-    for leaf in ("id", "key", "name"):
-        below = f"descendants(level: AREA) {{ nodes {{ key parent {{ children {{ nodes {{ {leaf} }} }} }} }} }}"
-        await compare(planning, plain, f'{{ area(path: "a") {{ {below} }} }}')
-    for path in ("a", "a/b", "a/e", "a/h"):
-        await compare(planning, plain, f'{{ area(path: "{path}") {{ children {{ nodes {{ key }} }} }} }}')
-
-
-async def test_two_requests_that_read_the_same_pages_at_once_each_write_their_own(planted):
-    store, _ = planted
-    await plant(store, "a/b/c", "a/b/d", "a/e", "a/e/f", "a/e/g", "a/h", "a/h/i")
-    queries = [
-        f"{{ {root} {{ children {{ nodes {{ key children {{ nodes {{ key }} }} }} }} {more} }} }}"
-        for root in ('area(path: "a")', 'ground(path: "a")', 'area(path: "a/e")')
-        for more in ("", "parent { children { nodes { key } } }")
-    ]
-    for _ in range(examples(1, 5)):
-        planning, plain = executions(store, kept=PageCache(1_000_000))
-        for pair in zip(queries, reversed(queries), strict=True):
-            await asyncio.gather(*[compare(planning, plain, query) for query in (*pair, *queries)])
-
-
 async def test_nodes_returned_twice_count_twice_compiled_and_interpreted(planted):
     store, _ = planted
 
@@ -387,50 +297,3 @@ async def test_nodes_returned_twice_count_twice_compiled_and_interpreted(planted
     ):
         body = await compare(planning, plain, query)
         assert "BUDGET_EXCEEDED" in {error["extensions"]["code"] for error in body["errors"]}
-
-
-async def test_a_field_whose_every_part_is_skipped_is_an_empty_object(planted, caplog):
-    store, _ = planted
-    planning, plain = executions(store)
-    for query in (
-        "{ grounds { totalCount @skip(if: true) } }",
-        '{ area(path: "a") { children { nodes @skip(if: true) { id } } } }',
-        '{ area(path: "a") { children { nodes { id @skip(if: true) } edges { cursor @skip(if: true) } } } }',
-        '{ area(path: "a") { id @skip(if: true) } }',
-    ):
-        await compare(planning, plain, query)
-    assert planning.fallbacks == 0
-    assert not caplog.records
-
-
-@pytest.mark.parametrize("variables", [{"s": None}, {}, {"s": "x"}, {"s": True, "deep": {}}])
-async def test_variables_of_directives_and_nested_ones_never_fail_the_server(planted, variables):
-    store, _ = planted
-    deep: Any = {}
-    for _ in range(400):
-        deep = {"a": deep}
-    planning, plain = executions(store, cache=ResponseCache(1_000_000))
-    query = "query Q($s: Boolean = false) { grounds @skip(if: $s) { totalCount } }"
-    given_now = {name: deep if name == "deep" else value for name, value in variables.items()}
-    await compare(planning, plain, query, given_now)
-
-
-def plans_alive() -> int:
-    gc.collect()
-    return sum(isinstance(one, OperationPlan) for one in gc.get_objects())
-
-
-async def test_cached_pages_keep_no_plan_alive(planted, monkeypatch):
-    monkeypatch.setattr(document_cache, "MAX_DOCUMENTS", 3)
-    store, _ = planted
-    before = plans_alive()  # of other tests
-    kept = PageCache(1_000_000)
-    execution = Execution(
-        SCHEMA,
-        lambda: Context(Request(store, DEFINITIONS, page_cache=kept), TYPES),
-        plans=PlanCache(core_schema(SCHEMA), TYPES, keep=3),
-    )
-    for number in range(30):
-        query = f'{{ area(path: "a") {{ a{number}: children {{ nodes {{ b{number}: key }} }} }} }}'
-        await execution.answer(GraphQLRequest(query), allow_mutations=False)
-    assert plans_alive() <= before + 3 + 1

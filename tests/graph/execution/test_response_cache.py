@@ -195,18 +195,3 @@ async def test_no_response_from_a_lagging_index_is_cached():
                 kept = [(one, data["area"]["children"]["nodes"]) for one, data, reads in answers if reads["cached"]]
                 assert all({"key": f"n{number}"} in nodes for _, nodes in kept)
                 waiting = [one for one in waiting if one not in [server for server, _ in kept]]
-
-
-@pytest.mark.thorough
-async def test_without_the_settle_time_the_same_readers_see_stale_responses():
-    async with behind_late_indexes(0.0) as (writer, servers):
-        stale, number = False, 0
-        while not stale:
-            await plant(writer, f"a/n{number}")
-            is_late = True
-            while is_late and not stale:  # else no server was fast enough, and the next write is another chance
-                for one in servers:
-                    data, reads = await ask(one)
-                    is_late = {"key": f"n{number}"} not in data["area"]["children"]["nodes"]
-                    stale |= reads["cached"] and is_late
-            number += 1

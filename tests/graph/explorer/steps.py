@@ -1,15 +1,62 @@
-"""Steps of tests of the explorer's page: what a user looks at and does."""
+"""Steps of tests of the explorer: stores and servers for them, and what a user looks at and does."""
 
+import asyncio
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jwt
 import pytest
+from playwright.sync_api import Page, expect
 
+from graph.hierarchies.node import Node
+from store.connect import open_store
 from tests.clients.programs import PROGRAMS
+from tests.systems.asking import plant
 
+SECRET = "a secret of the tests with 32 bytes or more"
+EVIL = '<img src=x onerror="window.evil = true">'
 AXE = PROGRAMS.parent / "axe-core" / "axe.min.js"
 DEVICES = {
     "light": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 360, "height": 740}, "color_scheme": "light", "has_touch": True},
 }
+
+
+# -- servers -----------------------------------------------------------------------------------------------------------
+
+
+def planted(store: Path | str, hierarchy: type[Node], rows: Sequence[tuple[Any, ...]]) -> str:
+    """The URL of a store, or of a new file, with these nodes: path, level, and perhaps name and attributes."""
+    url = store if isinstance(store, str) else f"sqlite:///{store}"
+
+    async def fill() -> None:
+        async with open_store(url) as opened:
+            await opened.create()
+            await plant(opened, hierarchy, rows)
+
+    with ThreadPoolExecutor() as threads:  # the event loop of the browser is in the thread of the tests
+        threads.submit(asyncio.run, fill()).result()
+    return url
+
+
+def token(*grants: str) -> str:
+    """A token that a server with SECRET accepts."""
+    return jwt.encode({"sub": "somebody", "exp": int(time.time()) + 600, "grants": grants}, SECRET, "HS256")
+
+
+def ask(url: str, document: str, **variables: object) -> dict[str, Any]:
+    """The data of a response without errors, as another client gets it."""
+    answer = httpx.post(f"{url}/graphql", json={"query": document, "variables": variables}).json()
+    assert "errors" not in answer, answer
+    return answer["data"]
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
 
 
 def tree(page):
@@ -23,6 +70,10 @@ def line(page, name):
 
 def heading(page):
     return page.get_by_role("heading", level=1)
+
+
+def children(page):
+    return page.get_by_role("region", name="Children")
 
 
 def cost(page):
@@ -43,3 +94,29 @@ def violations(page):
     options = "{resultTypes: ['violations'], preload: false}"
     found = page.evaluate(f"axe.run(document, {options}).then((result) => result.violations)")
     return [f"{one['id']}: {[node['html'][:200] for node in one['nodes'][:3]]}" for one in found]
+
+
+# -- dialogs -----------------------------------------------------------------------------------------------------------
+
+
+def opened(page: Page, button: str) -> None:
+    """Open a dialog, and wait for its form."""
+    page.get_by_role("button", name=button).click()
+    page.wait_for_selector("dialog form")
+
+
+def press(page: Page, button: str) -> None:
+    page.get_by_role("dialog").get_by_role("button", name=button, exact=True).click()
+
+
+def preview(page: Page) -> str:
+    """The text of the dry run."""
+    press(page, "Preview")
+    page.wait_for_selector(".write-plan")
+    return page.inner_text(".write-plan")
+
+
+def expect_at(page: Page, path: str) -> None:
+    """No dialog is open, and the page shows the node at this path."""
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator("main code.path")).to_have_text(path)

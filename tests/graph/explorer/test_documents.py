@@ -23,7 +23,10 @@ from tests.readme import README
 from tests.rights.asking import Server, caller
 
 HERE = README.parent / "tests" / "graph" / "explorer"
-EXPLORER = README.parent / "graph" / "explorer"
+ASSETS = README.parent / "graph" / "explorer" / "assets"
+WRITING = """{ hierarchies { name title field listField levels { name title inputField
+    attributes { name type selection values required computed } } } }"""
+VERBS, OF_LEVEL, OF_HIERARCHY, OF_ALL = 6, 2, 3, 2
 
 pytestmark = needs_node
 
@@ -46,49 +49,52 @@ class Ball(Thing, under=[Box]):
     owner: str | None = attribute("Owner.")
 
 
-async def documents(store, file, *classes):
-    """The documents of some hierarchies, by hierarchy and name, with the schema that they are for."""
-    server = Server(store, *classes)
-    first = json.loads(run("node", HERE / "print_documents.mjs"))["hierarchies"]
-    found = await server.data(caller(*[f"read:{cls.name}" for cls in classes]), first)
-    file.write_text(json.dumps(found["hierarchies"]))
-    printed = json.loads(run("node", HERE / "print_documents.mjs", file))["documents"]
-    named = {name: {one: text for one, text in each.items() if text} for name, each in printed.items()}
-    return {"all": {"hierarchies": first}, **named}, core_schema(server.schema)
+class Note(Node, hierarchy="note"):
+    """A note, whose levels have no attributes."""
 
 
-@pytest.fixture
-async def store(tmp_path):
-    """A store without nodes, since documents read none."""
-    async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as opened:
-        await opened.create()
-        yield opened
+class Page(Note, under=[None, "self"]):
+    """A page."""
+
+
+async def printed(tmp_path, *classes):
+    """The documents of some hierarchies by hierarchy and name, those of their dialogs, and the schema for both."""
+    async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:  # without nodes: documents read none
+        await store.create()
+        server, who = Server(store, *classes), caller(*[f"read:{cls.name}" for cls in classes])
+        first = json.loads(run("node", HERE / "print_documents.mjs"))["hierarchies"]
+        for name, document in (("reading", first), ("writing", WRITING)):
+            found = (await server.data(who, document))["hierarchies"]
+            (tmp_path / f"{name}.json").write_text(json.dumps(found))
+    made = json.loads(run("node", HERE / "print_documents.mjs", tmp_path / "reading.json", tmp_path / "writing.json"))
+    named = {name: {one: text for one, text in each.items() if text} for name, each in made["documents"].items()}
+    return {"all": {"hierarchies": first}, **named}, made["writing"], core_schema(server.schema)
 
 
 @pytest.mark.parametrize(
     "classes",
     [
         pytest.param((Location, CategoryNode), marks=pytest.mark.thorough),
-        (Place,),
+        (Place, Note),
         (Land, Thing),
         pytest.param((DriveNode, AssetNode), marks=pytest.mark.thorough),
     ],
 )
-async def test_documents_are_valid_and_within_the_default_limits(store, tmp_path, classes):
-    found, schema = await documents(store, tmp_path / "hierarchies.json", *classes)
-    assert len(found) == 1 + len(classes)
-    for name, each in found.items():
-        for document in each.values():
-            DocumentLimits().parse(document)
-            assert validate(schema, parse(document)) == [], name
+async def test_documents_are_valid_and_within_the_default_limits(tmp_path, classes):
+    found, writing, schema = await printed(tmp_path, *classes)
     for cls in classes:
         assert ("search" in found[cls.name]) == (cls.search is not None)
         assert ("near" in found[cls.name]) == (cls.location is not None)
         assert {"roots", "node", "children", "stub", "stubRoots", "known"} <= found[cls.name].keys()
+    levels = sum(len(cls.definition().levels) for cls in classes)
+    assert len(writing) == OF_ALL + len(classes) * (OF_HIERARCHY + VERBS) + levels * OF_LEVEL
+    for document in [document for each in found.values() for document in each.values()] + writing:
+        DocumentLimits().parse(document)
+        assert validate(schema, parse(document)) == [], document
 
 
-async def test_files_have_the_documents_of_the_hierarchies_that_come_with_clade(store, tmp_path):
-    found, _ = await documents(store, tmp_path / "hierarchies.json", Location, CategoryNode)
+async def test_files_have_the_documents_of_the_hierarchies_that_come_with_clade(tmp_path):
+    found, _, _ = await printed(tmp_path, Location, CategoryNode)
     schema = build_schema((README.parent / "schema.graphql").read_text())
     for name, each in found.items():
         file, text = HERE / "documents" / f"{name}.graphql", "\n\n".join(each.values()) + "\n"
@@ -101,7 +107,7 @@ async def test_files_have_the_documents_of_the_hierarchies_that_come_with_clade(
 @pytest.mark.thorough
 def test_the_code_agrees_with_the_types_of_its_answers(tmp_path):
     made = tmp_path / "assets"
-    shutil.copytree(EXPLORER / "assets", made)
+    shutil.copytree(ASSETS, made)
     operations = "".join((HERE / "documents" / f"{name}.graphql").read_text() for name in ("all", "location"))
     (tmp_path / "operations.graphql").write_text(operations)
     config = {"scalars": {"DateTime": "string", "Decimal": "string", "Path": "string"}, "defaultScalarType": "unknown"}
@@ -116,3 +122,56 @@ def test_the_code_agrees_with_the_types_of_its_answers(tmp_path):
     shutil.copy(HERE / "preact.d.ts", made / "vendor" / "preact.d.ts")
     options = "--noEmit --strict --checkJs --allowJs --target esnext --module esnext --moduleResolution bundler"
     run(PROGRAMS / "tsc", *options.split(), "--lib", "esnext,dom,dom.iterable", made / "main.js")
+
+
+EURO = {"amount": "1", "currency": "EUR"}
+VALUES = [
+    # type, selection, enum values, stored value, text of the form, input after a change back and forth
+    ("String", None, None, "x", "x", "x"),
+    ("Int", None, None, 7, "7", 7),
+    ("Long", None, None, 7, "7", "7"),
+    ("Long", None, None, "9007199254740993", "9007199254740993", "9007199254740993"),
+    ("[Long!]", None, None, ["-9223372036854775808", 7], "-9223372036854775808\n7", ["-9223372036854775808", "7"]),
+    ("Float", None, None, -1.5, "-1.5", -1.5),
+    ("Decimal", None, None, "12.50", "12.50", "12.50"),
+    ("Boolean", None, None, False, "false", False),
+    ("Date", None, None, "2026-10-05", "2026-10-05", "2026-10-05"),
+    ("Color", None, ["RED"], "RED", "RED", "RED"),
+    ("[Int!]", None, None, [1, 2], "1\n2", [1, 2]),
+    ("Money", "{ amount currency }", None, *[{"amount": "1.00", "currency": "EUR"}] * 3),
+    ("[Money!]", "{ amount currency }", None, [EURO], None, [EURO]),
+    ("Address", "{ street note { texts { language text } } }", None,
+     {"street": "Main 1", "note": {"texts": [{"language": "de", "text": "hinten"}]}}, None,
+     {"street": "Main 1", "note": [{"language": "de", "text": "hinten"}]}),
+    ("Localized", "{ texts { language text } }", None, {"texts": [{"language": "de", "text": "Hallo"}]},
+     [{"language": "de", "text": "Hallo"}], []),
+]  # fmt: skip
+
+
+def test_values_become_forms_and_inputs(tmp_path):
+    program = tmp_path / "values.mjs"
+    program.write_text(
+        f"""import {{ toForm, toInput, changedTexts, mergedTexts }} from "{ASSETS}/values.js";
+        const rows = JSON.parse(process.argv[2]).map(([type, selection, values, value]) => {{
+          const one = {{ name: "x", type, selection, values }};
+          const form = toForm(one, value);
+          const empty = toForm(one, null);
+          return [form, toInput(one, form, form), toInput(one, empty, empty)];
+        }});
+        const texts = (...all) => all.map(([language, text]) => ({{ language, text }}));
+        const wrong = ["12x", "1.5", ""].map((text) => {{
+          try {{ return toInput({{ type: "Int" }}, text, ""); }} catch (error) {{ return error.message; }}
+        }});
+        const old = texts(["de", "A"], ["fr", "B"]);
+        console.log(JSON.stringify({{ rows, wrong,
+          changed: changedTexts(old, texts(["de", "A"], ["en", "C"])),
+          merged: mergedTexts(old, texts(["de", "X"]), texts(["de", "Y"], ["fr", "B"], ["it", "Z"])) }}));"""
+    )
+    found = json.loads(run("node", "--no-warnings", program, json.dumps(VALUES)))
+    for (kind, _, _, _, form, given), (made, sent, empty) in zip(VALUES, found["rows"], strict=True):
+        assert form is None or made == form, kind
+        assert sent == given, kind
+        assert empty == ([] if kind == "Localized" else None), kind
+    assert found["wrong"] == ["“12x” is no whole number.", "“1.5” is no whole number.", None]
+    assert found["changed"] == [{"language": "en", "text": "C"}, {"language": "fr", "text": None}]
+    assert found["merged"] == [{"language": "it", "text": "Z"}, {"language": "de", "text": "X"}]

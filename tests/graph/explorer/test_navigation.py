@@ -1,61 +1,22 @@
-"""Explorer between nodes and dialogs: what is shown belongs together, what was typed is kept, and values look alike."""
+"""Explorer between nodes, dialogs and changes: what is shown belongs together, and what was typed is kept."""
 
+import json
 import re
 
-import httpx
 import pytest
 from playwright.sync_api import expect
 
-from clade import Settings, create_app
-from graph.hierarchies.locations import Location
-from tests.browser import wait_until
-from tests.classes.shops import Place
-from tests.graph.explorer.data import planted
-from tests.graph.explorer.steps import heading, line
-from tests.serving import serving
+from tests.browser import TIMEOUT_MS, wait_until
+from tests.graph.explorer.extremes import CHAIN
+from tests.graph.explorer.steps import ask, children, heading, line, opened, tree
 
-OMAHA = {"population": 486051, "latitude": 41.26, "longitude": -95.94}
-TOWNS = 30
-SHOP = {
-    "owner": "Ada",
-    "opened": "2026-01-02",
-    "checked": "2026-01-02T03:04:05Z",
-    "rent": {"amount": "12345.50", "currency": "EUR"},
-}
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory):
-    """A server that takes writes, of a state with many towns and of a shop."""
-    file = tmp_path_factory.mktemp("navigation") / "clade.db"
-    state = {"population": 1961504, "latitude": 41.5, "longitude": -99.9}
-    towns = [
-        (
-            ["US", "NE", f"T{number:02}"],
-            "CITY",
-            f"Town {number}",
-            {"population": 100, "latitude": 40.5 + number / 20, "longitude": -97},
-        )
-        for number in range(TOWNS)
-    ]
-    rows = [(["US"], "COUNTRY", "United States"), (["US", "NE"], "STATE", "Nebraska", state), *towns]
-    planted(file, Location, [*rows, (["US", "NE", "OMA"], "CITY", "Omaha", OMAHA)])
-    store = planted(file, Place, [(["Mall"], "MALL"), (["Mall", "Ada"], "SHOP", "Ada's", SHOP)])
-    hierarchies = "graph.hierarchies.locations,tests.classes.shops"
-    with serving(create_app(Settings(store=store, writes="on", hierarchies=hierarchies))) as address:
-        yield address
-
-
-def written(url, document):
-    answer = httpx.post(f"{url}/graphql", json={"query": document}).json()
-    assert "errors" not in answer, answer
-
-
-def edit(page):
-    """Open the form of the node, and wait for it."""
-    page.get_by_role("button", name="Edit…").click()
-    expect(page.get_by_role("dialog").locator("form")).to_be_visible()
-
+MIN_NAME_PIXELS = 60
+TABS = 7  # a browser has six connections to a host
+VISIBILITY = """
+    let state = "visible";
+    Object.defineProperty(Document.prototype, "visibilityState", { get: () => state });
+    globalThis.setVisibility = (to) => { state = to; document.dispatchEvent(new Event("visibilitychange")); };
+"""
 
 # -- dialogs -----------------------------------------------------------------------------------------------------------
 
@@ -75,18 +36,21 @@ def test_the_former_node_cannot_be_changed_while_the_next_one_loads(url, visit):
     page.unroute("**/graphql")
 
 
-def test_back_closes_a_dialog_unless_something_was_typed(url, visit):
+def test_back_and_escape_close_a_dialog_but_ask_before_they_discard_what_was_typed(url, visit):
     page = visit(url, "#location/US")
     expect(heading(page)).to_have_text("United States")
     line(page, "Nebraska").click()
     expect(heading(page)).to_have_text("Nebraska")
-    edit(page)
+    opened(page, "Edit…")
     page.go_back()
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(heading(page)).to_have_text("United States")
     line(page, "Nebraska").click()
     expect(heading(page)).to_have_text("Nebraska")
-    edit(page)
+    opened(page, "Edit…")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    opened(page, "Edit…")
     page.get_by_label("Population").fill("7")
     page.go_back()
     expect(page.get_by_role("alertdialog")).to_contain_text("Discard what you typed?")
@@ -94,15 +58,6 @@ def test_back_closes_a_dialog_unless_something_was_typed(url, visit):
     page.get_by_role("button", name="Keep editing").click()
     expect(page.get_by_label("Population")).to_have_value("7")
     expect(page.locator("h1")).to_have_text(["Locations", "Nebraska"])
-
-
-def test_escape_asks_before_it_discards_what_was_typed(url, visit):
-    page = visit(url, "#location/US/NE")
-    edit(page)
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    edit(page)
-    page.get_by_label("Population").fill("7")
     for _ in range(3):
         page.keyboard.press("Escape")
     expect(page.get_by_role("alertdialog")).to_be_visible()
@@ -111,68 +66,20 @@ def test_escape_asks_before_it_discards_what_was_typed(url, visit):
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_a_form_says_what_is_wrong_in_its_own_words(url, visit):
-    visit.expected.append("Failed to load resource")
-    page = visit(url, "#place/Mall/Ada")
-    edit(page)
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Address").fill('{"street": "Lane 1", "town": "Omaha"}')
-    dialog.get_by_role("button", name="Preview").click()
-    expect(dialog.locator(".write-error")).to_have_text("There is no “town” here.")
-    dialog.get_by_label("Address").fill('{"street": "Lane 1", "hours": [{"day": "FUNDAY"}]}')
-    dialog.get_by_role("button", name="Preview").click()
-    expect(dialog.locator(".write-error")).to_have_text("“FUNDAY” is none of the values that are allowed.")
+# -- nodes -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.thorough
-def test_of_the_changes_one_stands_out_and_deletion_is_apart(url, visit):
+def test_a_node_has_its_attributes_changes_and_keys_in_their_places(url, visit):
     page = visit(url, "#location/US/NE")
+    expect(page.locator("dl.attributes dt")).to_have_text(["Population", "Latitude", "Longitude"])
+    expect(page.locator("dl.facts dt")).to_have_text(["Children", "Descendants", "Revision", "Changed", "ID"])
     menu = page.get_by_role("group", name="Change US/NE")
     expect(menu.locator("button.primary")).to_have_text("Edit…")
     expect(menu.locator("button.danger")).to_have_text("Delete…")
     expect(menu.get_by_role("button").last).to_have_text("Delete…")
-
-
-# -- nodes -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.thorough
-def test_a_node_that_somebody_deletes_says_when_and_leads_to_its_parent(url, visit):
-    written(
-        url,
-        'mutation { createLocation(parent: "US", key: "Gone", name: "G", attributes: { city: {} }) { node { id } } }',
-    )
-    page = visit(url, "#location/US/Gone", is_live=True)
-    expect(heading(page)).to_have_text("G")
-    written(url, 'mutation { deleteLocation(path: "US/Gone") { node { id } } }')
-    alert = page.get_by_role("alert")
-    expect(alert).to_contain_text(re.compile(r"US/Gone was deleted.* on \d+ \w+ 20\d\d, \d\d:\d\d\."))
-    alert.get_by_role("link", name="Go to US").click()
-    expect(heading(page)).to_have_text("United States")
-
-
-@pytest.mark.thorough
-def test_values_look_alike_wherever_they_stand(url, visit):
-    page = visit(url, "#place/Mall/Ada")
-    page.get_by_role("button", name="Show what changed").click()
-    expect(page.locator(".history li")).to_have_count(1)
-    for text in ("2 Jan 2026, 03:04", "2 Jan 2026", "12,345.50 EUR"):
-        expect(page.locator(".attributes dd").get_by_text(text, exact=True)).to_have_count(1)
-        expect(page.locator(".history dd").get_by_text(text, exact=True)).to_have_count(1)
-
-
-@pytest.mark.thorough
-def test_attributes_are_apart_from_what_the_server_knows_of_a_node(url, visit):
-    page = visit(url, "#location/US/NE")
-    expect(page.locator("dl.attributes dt")).to_have_text(["Population", "Latitude", "Longitude"])
-    expect(page.locator("dl.facts dt")).to_have_text(["Children", "Descendants", "Revision", "Changed", "ID"])
-
-
-def test_a_table_shows_the_keys_that_it_is_ordered_by(url, visit):
-    page = visit(url, "#location/US/NE")
     column = page.get_by_role("columnheader", name="Key")
     expect(column).to_be_visible()
-    expect(page.get_by_role("region", name="Children").get_by_role("row").nth(1)).to_contain_text("OmahaOMA")
+    expect(children(page).get_by_role("row").nth(1)).to_contain_text("OmahaOMA")
     column.get_by_role("button").click()
     expect(column).to_have_attribute("aria-sort", "ascending")
 
@@ -181,27 +88,129 @@ def test_a_line_of_the_tree_is_a_link(url, visit):
     page = visit(url, "#location/US/NE")
     link = line(page, "Omaha").locator("a")
     expect(link).to_have_attribute("href", "#location/US/NE/OMA")
-    with page.context.expect_page() as opened:
+    with page.context.expect_page() as new:
         link.click(modifiers=["ControlOrMeta"])
-    expect(heading(opened.value)).to_have_text("Omaha")
+    expect(heading(new.value)).to_have_text("Omaha")
     expect(heading(page)).to_have_text("Nebraska")
-    opened.value.close()
+    new.value.close()
 
 
-# -- the map -----------------------------------------------------------------------------------------------------------
+def test_a_link_to_the_deepest_level_takes_one_query_for_the_node_and_one_for_all_above_it(url, visit):
+    sent = []
+
+    def note(request):
+        if request.method == "POST" and "subscription" not in request.post_data:
+            sent.append(json.loads(request.post_data)["query"].split()[1].split("(")[0])
+
+    page = visit(url, "#thing/" + "/".join(CHAIN), prepare=lambda page: page.on("request", note))
+    expect(heading(page)).to_have_text(CHAIN[-1])
+    expect(line(page, CHAIN[-1])).to_have_attribute("aria-selected", "true")
+    beside = f"Beside {len(CHAIN) - 1}"
+    expect(line(page, beside)).to_be_visible()
+    widths = page.locator(".line .name").evaluate_all("all => all.map(one => one.getBoundingClientRect().width)")
+    assert min(widths) > MIN_NAME_PIXELS * 0.6
+    assert all(page.locator(".line").evaluate_all("all => all.map(one => one.scrollWidth <= one.clientWidth)"))
+    line(page, beside).click()
+    expect(heading(page)).to_have_text(beside)
+    assert sent == ["Hierarchies", "Above", "Node", "Node"]
+
+
+# -- changes of others -------------------------------------------------------------------------------------------------
+
+
+def test_what_others_write_is_shown_as_it_is_written(url, visit, country):
+    page = visit(url, f"#location/{country}", is_live=True)
+    expect(heading(page)).to_have_text("Country")
+    create = """mutation ($path: Path!) { createLocation(parent: $path, key: "New", name: "Brand new",
+      attributes: { state: {} }) { node { id } } }"""
+    ask(url, create, path=country)
+    expect(children(page).get_by_role("link", name="Brand new")).to_be_visible()
+    line(page, "Brand new").click()
+    expect(heading(page)).to_have_text("Brand new")
+    ask(url, f'mutation {{ deleteLocation(path: "{country}/New") {{ node {{ id }} }} }}')
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text(re.compile(rf"{country}/New was deleted.* on \d+ \w+ 20\d\d, \d\d:\d\d\."))
+    expect(line(page, "Brand new")).to_have_count(0)
+    alert.get_by_role("link", name=f"Go to {country}").click()
+    expect(heading(page)).to_have_text("Country")
 
 
 @pytest.mark.thorough
-def test_the_map_of_one_place_shows_its_surroundings(url, visit):
-    page = visit(url, "#location/US/NE/OMA")
-    page.wait_for_selector(".map-land")
-    assert float(page.get_attribute("figure.map > svg", "viewBox").split()[2]) <= 20
+def test_seven_tabs_answer_and_follow_changes_when_they_are_shown_again(url, browser, country):
+    context = browser.new_context()
+    context.add_init_script(VISIBILITY)
+    pages = []
+    for _ in range(TABS):
+        if pages:
+            pages[-1].evaluate("setVisibility('hidden')")
+        page = context.new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+        page.goto(f"{url}/#location/{country}")
+        expect(heading(page)).to_have_text("Country")
+        pages.append(page)
+    rename = "mutation ($path: Path!, $name: String!) { updateLocation(path: $path, name: $name) { node { id } } }"
+    for number, page in enumerate(pages):
+        pages[number - 1].evaluate("setVisibility('hidden')")
+        ask(url, rename, path=country, name=f"Name {number}")
+        page.evaluate("setVisibility('visible')")
+        expect(heading(page)).to_have_text(f"Name {number}")
+        expect(line(page, f"Name {number}")).to_be_visible()
+    context.close()
 
 
-@pytest.mark.thorough
-def test_the_largest_of_many_places_have_labels(url, visit):
-    page = visit(url, "#location/US/NE")
-    page.wait_for_selector(".map-land")
-    labels = page.locator("figure.map text").all_text_contents()
-    assert "Omaha" in labels
-    assert 1 < len(labels) <= 15
+# -- answers with errors -----------------------------------------------------------------------------------------------
+
+
+def without_population(route):
+    """The answer of the server, in which the populations are missing because of an error."""
+    answer = route.fetch()
+    body, places = answer.json(), []
+
+    def clear(value, path):
+        if isinstance(value, dict) and value.get("population") is not None:
+            value["population"] = None
+            places.append([*path, "population"])
+        for key, part in (
+            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        ):
+            clear(part, [*path, key])
+
+    clear(body.get("data"), [])
+    if places:
+        body["errors"] = [{"message": "A population cannot be represented.", "path": path} for path in places]
+    route.fulfill(response=answer, body=json.dumps(body))
+
+
+def test_what_could_not_be_read_is_neither_edited_nor_restored(url, visit, country):
+    change = (
+        "mutation ($path: Path!, $to: Int) { updateLocation(path: $path, attributes: { state: { population: $to } }) "
+    )
+    change += "{ node { id } } }"
+    ask(url, change, path=f"{country}/S", to=6)
+    page = visit(url, f"#location/{country}/S")
+    expect(heading(page)).to_have_text("State")
+    page.route("**/graphql", without_population)
+    page.get_by_role("button", name="Show what changed").click()
+    expect(page.locator(".history").get_by_role("alert")).to_contain_text("A population cannot be represented.")
+    expect(page.get_by_role("button", name="Restore")).to_have_count(0)
+    page.get_by_role("button", name="Edit…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("alert")).to_contain_text("A population cannot be represented.")
+    expect(dialog.get_by_role("textbox")).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    page.unroute("**/graphql")
+
+
+def test_what_is_shown_stays_when_it_cannot_be_read_again(url, visit):
+    page = visit(url, "#location/US/NE", is_live=True)
+    expect(children(page).get_by_role("link", name="Omaha")).to_be_visible()
+    page.route("**/graphql", without_population)
+    ask(url, 'mutation { updateLocation(path: "US/NE/T29", attributes: { city: { population: 9 } }) { node { id } } }')
+    expect(page.get_by_role("main").get_by_role("alert").first).to_contain_text("A population cannot be represented.")
+    expect(heading(page)).to_have_text("Nebraska")
+    expect(children(page).get_by_role("link", name="Omaha")).to_be_visible()
+    expect(tree(page).get_by_role("treeitem", name="Omaha")).to_be_visible()
+    page.unroute("**/graphql")
+    children(page).get_by_role("button", name="Try again").click()
+    expect(children(page).get_by_role("alert")).to_have_count(0)

@@ -11,7 +11,7 @@ from graph.hierarchies.registry import served
 from graph.settings import Settings
 from store.connect import opened
 from tests.classes.shops import Place
-from tests.graph.explorer.data import planted
+from tests.graph.explorer.steps import planted
 from tests.serving import serving
 
 OWN = '''
@@ -105,14 +105,6 @@ async def test_the_new_node_has_the_attributes_that_its_level_requires(tmp_path,
     create = example_queries([Place], {"place": sample}, writable=True)[-1]
     with serving(create_app(Settings(store=store, hierarchies="tests.classes.shops", writes="on"))) as url:
         assert "errors" not in ask(url, create)
-
-
-async def test_a_child_is_the_sample_where_there_is_one_and_the_new_node_is_its_sibling(tmp_path):
-    (tmp_path / "own.py").write_text(OWN)
-    (cls,) = served(str(tmp_path / "own.py"))
-    create = example_queries([cls], {"thing": Sample("a", "a/b", "REMOTE_2", "REMOTE_2")}, writable=True)[-1]
-    assert create.variables["parent"] == "a"
-    assert create.variables["attributes"] == {"remote2": True}
 
 
 def test_examples_show_no_path_to_who_may_not_read_it(demo_store):

@@ -1,14 +1,14 @@
-"""Hierarchies by module and by file: any name, once per process, the same module name in every process."""
+"""Hierarchies by module and by file: any name, once per process; and what their attributes may be."""
 
-import importlib
 import pickle
 import subprocess
 import sys
 
 import pytest
 
-from graph.hierarchies.node import declared_in
 from graph.hierarchies.registry import served
+from graph.operation.graphql_core import core_schema
+from graph.schema import build_schema
 from store.errors import BadInput
 
 SHOP = '''
@@ -98,19 +98,63 @@ def test_a_file_that_failed_is_loaded_again_when_it_is_corrected(folder):
     assert [cls.name for cls in served("store.py")] == ["corrected"]
 
 
-def test_a_reloaded_module_declares_its_hierarchies_again(folder, monkeypatch):
-    monkeypatch.syspath_prepend(folder)
-    (folder / "reloaded_shop.py").write_text(shop("before"))
-    assert [cls.name for cls in served("reloaded_shop")] == ["before"]
-    (folder / "reloaded_shop.py").write_text("\n\n" + shop("afterwards"))
-    importlib.invalidate_caches()
-    importlib.reload(sys.modules["reloaded_shop"])
-    assert [cls.name for cls in declared_in("reloaded_shop")] == ["afterwards"]
-    assert [cls.name for cls in served("reloaded_shop")] == ["afterwards"]
-
-
 def test_a_mistake_in_an_imported_file_is_reported_with_its_line(folder):
     (folder / "shop_levels.py").write_text("\nfrom clade import Nothing\n")
     (folder / "shops.py").write_text(shop(more="import shop_levels"))
     with pytest.raises(BadInput, match=r"^shop_levels\.py:2: ImportError: cannot import name 'Nothing'"):
         served("shops.py")
+
+
+# -- types of attributes -----------------------------------------------------------------------------------------------
+
+TEXT = '''
+import datetime
+import decimal
+from enum import Enum, IntEnum
+from typing import Optional
+
+from clade import Date, DateTime, Decimal, Long, Node, attribute
+
+
+class Size(IntEnum):
+    SMALL = 1
+
+
+class Ware(Node, hierarchy="ware"):
+    """A ware."""
+
+
+class Item(Ware, under=None):
+    """An item."""
+
+    name_of_maker: str | None = attribute("a")
+    count: int | None = attribute("b")
+    big: Long | None = attribute("c")
+    ratio: Optional[float] = attribute("d")
+    is_new: "bool | None" = attribute("e")
+    size: Size | None = attribute("f")
+    price: Decimal | None = attribute("g")
+    price2: decimal.Decimal | None = attribute("h")
+    day: Date | None = attribute("i")
+    day2: datetime.date | None = attribute("j")
+    moment: DateTime | None = attribute("k")
+    moment2: datetime.datetime | None = attribute("l")
+    days: list[datetime.date] | None = attribute("m")
+    prices: Optional[list[decimal.Decimal]] = attribute("n")
+'''
+TYPES = {
+    "nameOfMaker": "String", "count": "Int", "big": "Long", "ratio": "Float", "isNew": "Boolean", "size": "Size",
+    "price": "Decimal", "price2": "Decimal", "day": "Date", "day2": "Date", "moment": "DateTime",
+    "moment2": "DateTime", "days": "[Date!]", "prices": "[Decimal!]",
+}  # fmt: skip
+
+
+def test_every_type_of_an_attribute_is_its_scalar_and_pythons_own_types_are_the_same(tmp_path):
+    (tmp_path / "ware.py").write_text(TEXT)
+    kinds = core_schema(build_schema(served(str(tmp_path / "ware.py")))[0]).type_map
+    for name in ("Item", "ItemAttributes", "ItemRevision"):
+        fields = kinds[name].fields
+        assert {field: str(fields[field].type) for field in TYPES} == TYPES
+    (cls,) = served(str(tmp_path / "ware.py"))
+    attributes = cls.definition().levels["ITEM"].attributes
+    assert attributes["days"].parse("2026-11-01; 2026-11-02") == ["2026-11-01", "2026-11-02"]

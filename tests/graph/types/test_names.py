@@ -4,7 +4,6 @@ import pytest
 
 from graph.hierarchies.locations import Location
 from store.engine.usage import ReadUsage
-from store.model.items import Put
 from store.model.keys import node_key
 from tests import invariants
 from tests.rights.asking import Server, caller, codes
@@ -54,24 +53,16 @@ async def test_a_name_is_looked_up_by_its_languages(server):
     assert await name(server, "zh-hant-TW") == ("慕尼黑", "zh-Hant")
     assert await name(server, "zh") == ("Muenchen", None)
     assert await name(server, "de", path="DE/BY/Ulm") == ("Ulm", None)
+    assert (await names(server, "DE"))[0] == {"de": "Deutschland", "fr-CH": "Allemagne"}
+    for languages in (["de", "not a tag"], ["de"] * 21):
+        for path in ("DE/BY/Muenchen", "DE/BY/Ulm"):  # whatever the node has
+            assert codes(await server.ask(ALL, LOOKUP, path=path, languages=languages)) == ["BAD_USER_INPUT"]
     found = (await server.data(ALL, LOOKUP, path="DE/BY", languages=["en", "de"]))["location"]
     assert [found[key] for key in ("name", "default", "none", "found", "austrian")] == ["Bavaria"] * 3 + ["Bayern"] * 2
     assert found["children"]["nodes"] == [
         {"name": "Muenchen", "name2": "Munich", "nameLanguage": "de"},
         {"name": "Ulm", "name2": "Ulm", "nameLanguage": None},
     ]
-
-
-async def test_all_names_are_listed_by_language(server):
-    found = await server.data(ALL, ALL_NAMES, path="DE")
-    assert found["location"]["names"] == [
-        {"language": "de", "text": "Deutschland"},
-        {"language": "fr-CH", "text": "Allemagne"},
-    ]
-    listed = '{ location(path: "DE") { descendants { nodes { names { l: language __typename } } } } }'
-    nodes = (await server.data(ALL, listed))["location"]["descendants"]["nodes"]
-    assert [len(node["names"]) for node in nodes] == [1, 3, 0]
-    assert nodes[0]["names"] == [{"l": "de", "__typename": "LocalizedName"}]
 
 
 async def test_names_cost_no_read_and_count_alike_compiled_and_interpreted(server):
@@ -88,26 +79,6 @@ async def test_names_cost_no_read_and_count_alike_compiled_and_interpreted(serve
     await server.data(ALL, query, some=["de"])
     await server.data(ALL, query, some=["en"])
     assert (server.planned.compiled, server.planned.interpreted, server.planned.fallbacks) == (2, 0, 0)
-
-
-async def test_damaged_names_are_an_error_of_their_fields_alone(server):
-    key = node_key("location", ("DE", "BY", "Ulm"))
-    (item,) = await server.store.get([key], ReadUsage(), strong=True)
-    await server.store.commit([Put({**item, "names": ["de"]})])
-    query = """{ location(path: "DE/BY/Ulm") { key name }
-        a: location(path: "DE/BY/Ulm") { names { text } } b: location(path: "DE/BY/Ulm") { name(languages: ["de"]) }
-        c: location(path: "DE/BY/Ulm") { parent { children { nodes { nameLanguage(languages: ["de"]) } } } } }"""
-    answer = await server.ask(ALL, query)
-    assert codes(answer) == ["BAD_DATA"]
-    assert answer["data"]["location"] == {"key": "Ulm", "name": "Ulm"}
-    await server.store.commit([Put(item)])
-
-
-@pytest.mark.parametrize("languages", [["de", "not a tag"], ["de"] * 21], ids=["no tag", "too many"])
-async def test_invalid_languages_are_errors_whatever_the_node_has(server, languages):
-    for path in ("DE/BY/Muenchen", "DE/BY/Ulm"):
-        answer = await server.ask(ALL, LOOKUP, path=path, languages=languages)
-        assert codes(answer) == ["BAD_USER_INPUT"]
 
 
 async def test_mutations_set_and_clear_one_language(server):
@@ -141,20 +112,6 @@ async def test_mutations_set_and_clear_one_language(server):
     assert [(one["name"], len(one["names"])) for one in past["location"]["history"]["nodes"]] == [
         ("Muenchen", 0), ("Muenchen", 3), ("Munich", 3),
     ]  # fmt: skip
-
-
-async def test_a_new_node_has_its_names_and_a_move_keeps_them(server):
-    created = await server.write(
-        ALL,
-        """mutation { createLocation(parent: "DE/BY", key: "N", name: "Nuremberg",
-        names: [{language: "de", text: "Nürnberg"}, {language: "fr"}], attributes: {city: {}}) {
-        node { revision names { language text } } } }""",
-    )
-    node = {"revision": 1, "names": [{"language": "de", "text": "Nürnberg"}]}
-    assert created["data"]["createLocation"]["node"] == node
-    moved = await server.write(ALL, 'mutation { moveLocation(path: "DE/BY/N", to: "DE") { node { path } } }')
-    assert "errors" not in moved
-    assert await names(server, "DE/N") == ({"de": "Nürnberg"}, 1)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,360 @@
+"""Mutations by the explorer's dialogs: each after its dry run, with errors at their fields, conflicts and ends."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from clade import Settings, create_app
+from graph.hierarchies.locations import Location
+from tests.browser import wait_until
+from tests.graph.explorer.extremes import BEYOND_DOUBLES, LEAST, MOST, NUMBERS
+from tests.graph.explorer.steps import (
+    EVIL,
+    ask,
+    expect_at,
+    heading,
+    line,
+    opened,
+    planted,
+    press,
+    preview,
+    violations,
+)  # fmt: skip
+from tests.serving import serving
+
+CREATE = """mutation ($parent: Path!, $key: String!) {
+  createLocation(parent: $parent, key: $key, name: $key, attributes: { city: {} }) { node { id } } }"""
+READ = """query ($path: Path!) { node: location(path: $path) { name names { language text } revision
+  ... on City { population } ... on State { population } } }"""
+
+
+def test_a_node_is_created_edited_restored_renamed_moved_and_deleted_each_after_its_preview(url, visit, country):
+    page = visit(url, "#location")
+    opened(page, "Add root…")
+    page.get_by_label("Key", exact=True).fill(f"N{country}")
+    page.get_by_label("Name", exact=True).fill("New root")
+    preview(page)
+    press(page, "Create")
+    expect_at(page, f"N{country}")
+    expect(line(page, "New root")).to_be_visible()
+
+    opened(page, "Add child…")
+    page.get_by_label("Level").select_option("CITY")
+    page.get_by_label("Key", exact=True).fill("New")
+    page.get_by_label("Name", exact=True).fill(EVIL)
+    page.get_by_label("Population").fill("12")
+    page.get_by_role("button", name="Add a language").click()
+    page.get_by_label("Language", exact=True).fill("de")
+    page.get_by_label("Text in de").fill("Neu")
+    path = f"N{country}/New"
+    assert f"{path} is created." in preview(page)
+    assert ask(url, READ, path=path) == {"node": None}
+    press(page, "Create")
+    expect_at(page, path)
+    new = {"name": EVIL, "names": [{"language": "de", "text": "Neu"}], "population": 12, "revision": 1}
+    assert ask(url, READ, path=path) == {"node": new}
+
+    opened(page, "Edit…")
+    page.get_by_label("Population").fill("")
+    page.get_by_label("Name", exact=True).fill("Renamed")
+    page.get_by_role("button", name="Remove de").click()
+    assert "Population\n12 → –" in preview(page)
+    press(page, "Write")
+    expect(heading(page)).to_have_text("Renamed")
+    expect(line(page, "Renamed")).to_be_visible()
+    edited = {"name": "Renamed", "names": [], "population": None, "revision": 2}
+    assert ask(url, READ, path=path)["node"] == edited
+    page.get_by_role("button", name="Show what changed").click()
+    page.get_by_role("button", name="Restore revision 1").click()
+    page.wait_for_selector(".write-plan")
+    press(page, "Write")
+    expect(heading(page)).to_have_text(EVIL)
+    assert ask(url, READ, path=path)["node"] == new | {"revision": 3}
+
+    opened(page, "Rename…")
+    page.get_by_label("Key", exact=True).fill("Newer")
+    assert f"{path} → N{country}/Newer" in preview(page)
+    press(page, "Rename")
+    expect_at(page, f"N{country}/Newer")
+    opened(page, "Move…")
+    page.get_by_label("New parent").fill(country)
+    assert f"N{country}/Newer → {country}/Newer" in preview(page)
+    press(page, "Move")
+    expect_at(page, f"{country}/Newer")
+
+    opened(page, "Delete…")
+    assert f"{country}/Newer is deleted." in preview(page)
+    press(page, "Delete")
+    press(page, "Undo…")
+    page.wait_for_selector(".write-plan")
+    assert ask(url, READ, path=f"{country}/Newer") == {"node": None}
+    press(page, "Create")
+    expect_at(page, f"{country}/Newer")
+    assert ask(url, READ, path=f"{country}/Newer")["node"]["revision"] == 4
+    opened(page, "Delete…")
+    preview(page)
+    press(page, "Delete")
+    press(page, "Close")
+    expect_at(page, country)
+    expect(line(page, EVIL)).to_have_count(0)
+    assert page.locator("img").count() == 0
+
+
+def test_a_node_that_is_dropped_on_another_moves_after_its_preview(url, visit, country):
+    create = "mutation ($key: String!) { createLocation(key: $key, name: $key, attributes: { country: {} })"
+    ask(url, f"{create} {{ node {{ id }} }} }}", key=f"Z{country}")
+    page = visit(url, f"#location/{country}/S/City")
+    expect(line(page, "City")).to_have_attribute("aria-selected", "true")  # no line moves any more
+    line(page, "State").locator(".name").drag_to(line(page, f"Z{country}").locator(".name"))
+    page.wait_for_selector(".write-plan")
+    assert f"{country}/S → Z{country}/S, with 1 descendant" in page.inner_text(".write-plan")
+    assert violations(page) == []
+    press(page, "Move")
+    expect_at(page, f"Z{country}/S")
+    assert ask(url, READ, path=f"Z{country}/S/City")["node"]["name"] == "City"
+
+
+def test_a_path_is_completed_by_children_whose_keys_begin_as_typed_and_siblings_are_reordered(url, visit, country):
+    for key in ("Oma", "Omaha", "Om/50%", "Lincoln"):
+        ask(url, CREATE, parent=f"{country}/S", key=key)
+    page = visit(url, f"#location/{country}/S/Oma")
+    opened(page, "Move…")
+    for typed, keys in (
+        ("Om", ["Om%2F50%25", "Oma", "Omaha"]),
+        ("Om%2f50%25", ["Om%2F50%25"]),
+        ("", ["City", "Lincoln", "Om%2F50%25", "Oma", "Omaha"]),
+    ):
+        page.get_by_label("New parent").fill(f"{country}/S/{typed}")
+        options = "[...document.querySelectorAll('dialog datalist option')].map((one) => one.value)"
+        wait_until(page, lambda: page.evaluate(options) == [f"{country}/S/{key}" for key in keys])  # noqa: B023
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Discard").click()
+    opened(page, "Reorder…")
+    page.get_by_label("Place").select_option("After")
+    page.get_by_label("Sibling").select_option(f"{country}/S/Lincoln")
+    preview(page)
+    page.get_by_label("Place").select_option("First")
+    preview(page)
+    press(page, "Reorder")
+    expect_at(page, f"{country}/S/Oma")
+    listed = ask(url, f'{{ location(path: "{country}/S") {{ children {{ nodes {{ key }} }} }} }}')["location"][
+        "children"
+    ]
+    assert [one["key"] for one in listed["nodes"]] == ["Oma", "City", "Lincoln", "Om/50%", "Omaha"]
+
+
+# -- fields ------------------------------------------------------------------------------------------------------------
+
+
+def expect_marked(field, fault):
+    """A field has a fault by the browser's rules, whose sentence is at the field, which has the focus."""
+    expect(field).to_be_focused()
+    expect(field).to_have_attribute("aria-invalid", "true")
+    has_fault, sentence = field.evaluate("(field, name) => [field.validity[name], field.validationMessage]", fault)
+    assert has_fault
+    assert sentence
+    expect(field).to_have_accessible_description(re.compile(re.escape(sentence)))
+
+
+def expect_refused_at(page, label, text, fault, **rule):
+    """A text in a field, whose attributes have the rule, is refused there, before anything is sent."""
+    sent = []
+
+    def note(request):
+        sent.append(request.url)
+
+    page.on("request", note)
+    field = page.get_by_label(label, exact=True)
+    field.fill(text)
+    press(page, "Preview")
+    expect_marked(field, fault)
+    for name, value in rule.items():
+        expect(field).to_have_attribute(name, value)
+    page.remove_listener("request", note)
+    assert sent == []
+
+
+def test_every_kind_of_attribute_is_written_and_its_rules_are_checked_before_anything_is_sent(url, visit):
+    visit.expected.append("Failed to load resource")  # of addresses that the server refuses
+    page = visit(url, "#place/Mall")
+    opened(page, "Edit…")
+    expect_refused_at(page, "Floors", "0", "rangeUnderflow", min="1")
+    expect_refused_at(page, "Floors", "10", "rangeOverflow", max="9")
+    expect_refused_at(page, "Floors", "2.5", "stepMismatch")
+    expect_refused_at(page, "Site", "example", "typeMismatch", type="url")
+    expect_refused_at(page, "Name", "", "valueMissing")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Discard").click()
+    opened(page, "Add child…")
+    page.get_by_label("Key", exact=True).fill("s")
+    page.get_by_label("Name", exact=True).fill("Shop")
+    expect_refused_at(page, "Owner (required)", "", "valueMissing")
+    expect_refused_at(page, "Owner (required)", "ada", "patternMismatch")
+    texts = {
+        "Owner (required)": "Ada", "Site": "https://example.com/a",
+        "Address": '{"street": "Main 1", "hours": [{"day": "MONDAY"}]}',
+        "Rent": "12.50", "Currency": "EUR", "Fees": '[{"amount": "1", "currency": "EUR"}]', "Area": "12.5",
+        "Opened": "2020-02-03", "Checked": "2020-02-03T10:00:00Z", "Codes": "a\nb",
+    }  # fmt: skip
+    for label, text in texts.items():
+        page.get_by_label(label, exact=True).fill(text)
+    expect_refused_at(page, "Area", "0.25", "rangeUnderflow", min="0.5")
+    page.get_by_label("Area").fill("12.5")
+    expect_refused_at(page, "Opened", "1989-12-31", "rangeUnderflow", min="1990-01-01")
+    page.get_by_label("Opened").fill("2020-02-03")
+    page.get_by_label("Weekday").select_option("MONDAY")
+    greeting = page.get_by_role("group", name="Greeting")
+    greeting.get_by_role("button").click()
+    greeting.get_by_label("Language", exact=True).fill("de")
+    greeting.get_by_label("Text in de").fill("Hallo")
+    for address, said in (
+        ('{"street": "Lane 1", "town": "Omaha"}', "There is no “town” here."),
+        ('{"street": "Lane 1", "hours": [{"day": "FUNDAY"}]}', "“FUNDAY” is none of the values that are allowed."),
+    ):
+        page.get_by_label("Address", exact=True).fill(address)
+        press(page, "Preview")
+        expect(page.locator(".write-error")).to_have_text(said)
+    page.get_by_label("Address", exact=True).fill(texts["Address"])
+    preview(page)
+    press(page, "Create")
+    expect_at(page, "Mall/s")
+    opened(page, "Edit…")
+    press(page, "Preview")
+    expect(page.get_by_role("alert")).to_have_text("Nothing is changed yet.")
+    (shop,) = ask(
+        url,
+        """{ shop(path: "Mall/s") { owner site area opened checked codes weekday rent { amount currency }
+          fees { amount } address { street hours { day } } greeting { texts { language text } } } }""",
+    ).values()
+    assert shop == {
+        "owner": "Ada", "site": "https://example.com/a", "area": "12.5", "opened": "2020-02-03",
+        "checked": "2020-02-03T10:00:00Z", "codes": ["a", "b"], "weekday": "MONDAY",
+        "rent": {"amount": "12.50", "currency": "EUR"}, "fees": [{"amount": "1"}],
+        "address": {"street": "Main 1", "hours": [{"day": "MONDAY"}]},
+        "greeting": {"texts": [{"language": "de", "text": "Hallo"}]},
+    }  # fmt: skip
+
+
+def test_errors_are_at_their_fields(url, visit, country):
+    page = visit(url, f"#location/{country}/S")
+    opened(page, "Add child…")
+    page.get_by_label("Key", exact=True).fill("City")
+    page.get_by_label("Level").select_option("CITY")
+    page.get_by_label("Latitude").press_sequentially("1e")
+    page.get_by_label("Name", exact=True).fill("x")
+    press(page, "Preview")
+    expect_marked(page.get_by_label("Latitude"), "badInput")
+    page.get_by_label("Latitude").fill("1")
+    press(page, "Preview")
+    expect(page.get_by_label("Key", exact=True)).to_have_accessible_description(re.compile(f"{country}/S/City"))
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Discard").click()
+    opened(page, "Delete…")
+    press(page, "Preview")
+    expect(page.get_by_role("alert")).to_contain_text("has 1 child")
+
+
+# -- integers past 2^53 ------------------------------------------------------------------------------------------------
+
+WRITE_NUMBERS = """mutation ($path: Path!, $serial: Long, $serials: [Long!], $number: Long) {
+  updateThing(path: $path, attributes: { part: {
+    serial: $serial, serials: $serials, count: { number: $number, numbers: $serials } } }) { node { revision } } }"""
+READ_NUMBERS = "query ($path: Path!) { part(path: $path) { serial serials count { number numbers } } }"
+
+
+def test_64_bit_integers_keep_all_digits_where_they_are_shown_edited_in_conflict_and_restored(url, visit):
+    page = visit(url, "#thing/Numbers")
+    for text in ("9,007,199,254,740,993", "-9,223,372,036,854,775,808", "9,223,372,036,854,775,807"):
+        expect(page.locator(".attributes")).to_contain_text(text)
+    opened(page, "Edit…")
+    serial, dialog = page.get_by_label("Serial", exact=True), page.get_by_role("dialog")
+    expect(serial).to_have_value(str(BEYOND_DOUBLES))
+    serial.fill(str(MOST + 1))
+    press(page, "Preview")
+    expect(serial).to_have_accessible_description(re.compile(str(MOST)))
+    serial.fill(str(BEYOND_DOUBLES + 2))
+    page.get_by_label("Serials").fill(f"{LEAST + 1}\n{MOST - 1}")
+    assert "9,007,199,254,740,993 → 9,007,199,254,740,995" in preview(page)
+    ask(url, WRITE_NUMBERS, path="Numbers", serial=MOST, serials=[LEAST], number=MOST)
+    press(page, "Write")
+    row = dialog.locator(".write-conflict tr").filter(has=page.get_by_role("rowheader", name="Serial", exact=True))
+    expect(row).to_contain_text("9,007,199,254,740,9939,223,372,036,854,775,8079,007,199,254,740,995")
+    press(page, "Write mine again")
+    page.wait_for_selector(".write-plan")
+    press(page, "Write")
+    expect(dialog).to_have_count(0)
+    mine = {"serial": BEYOND_DOUBLES + 2, "serials": [LEAST + 1, MOST - 1]}
+    assert ask(url, READ_NUMBERS, path="Numbers")["part"] == {**mine, "count": {"number": MOST, "numbers": [LEAST]}}
+    page.get_by_role("button", name="Show what changed").click()
+    page.get_by_role("button", name="Restore revision 1").click()
+    plan = page.locator(".write-plan dl")
+    expect(plan).to_contain_text("9,007,199,254,740,995 → 9,007,199,254,740,993")
+    expect(plan).to_contain_text("-9,223,372,036,854,775,808, 9,223,372,036,854,775,807")
+    press(page, "Write")
+    expect(dialog).to_have_count(0)
+    assert ask(url, READ_NUMBERS, path="Numbers")["part"] == NUMBERS
+
+
+# -- between a dry run and the end of its mutation ---------------------------------------------------------------------
+
+
+def test_a_conflict_shows_what_the_other_wrote_and_keeps_both_changes(url, visit, country):
+    page = visit(url, f"#location/{country}/S")
+    opened(page, "Edit…")
+    page.get_by_label("Population").fill("6")
+    preview(page)
+    other = """mutation ($path: Path!) { updateLocation(
+      path: $path, name: "Theirs", names: [{ language: "de", text: "Ihrer" }], attributes: { state: { population: 7 } }
+    ) { node { id } } }"""
+    ask(url, other, path=f"{country}/S")
+    press(page, "Write")
+    rows = page.locator(".write-conflict tbody tr")
+    expect(rows).to_have_text(["NameStateTheirs–", "Name (de)–Ihrer–", "Population576"])
+    expect(page.get_by_role("alert")).to_contain_text("It was at revision 1, and is at revision 2 now.")
+    assert violations(page) == []
+    press(page, "Write mine again")
+    page.wait_for_selector(".write-plan")
+    assert page.locator(".write-plan dl").inner_text() == "Population\n7 → 6"
+
+    def lose(route):
+        route.fetch()  # the server has written
+        route.abort()
+
+    visit.expected.append("Failed to load resource")
+    page.route("**/graphql", lose, times=1)
+    press(page, "Write")
+    expect(page.get_by_role("alert")).to_contain_text("It is not certain whether this was written.")
+    press(page, "Send again")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    found = ask(url, READ, path=f"{country}/S")["node"]
+    assert (found["name"], found["names"][0]["text"], found["population"]) == ("Theirs", "Ihrer", 6)
+    assert found["revision"] == 3, "what is sent again is written once"
+
+
+def test_theirs_can_be_taken_also_where_they_moved_the_node(url, visit, country):
+    page = visit(url, f"#location/{country}/S")
+    opened(page, "Rename…")
+    page.get_by_label("Key", exact=True).fill("T")
+    ask(url, f'mutation {{ renameLocation(path: "{country}/S", key: "U") {{ node {{ id }} }} }}')
+    press(page, "Preview")
+    expect(page.get_by_role("alert")).to_contain_text(f"It was at {country}/S, and is at {country}/U now.")
+    press(page, "Take theirs")
+    expect_at(page, f"{country}/U")
+
+
+@pytest.mark.thorough
+def test_a_large_move_shows_its_progress_and_its_end(engine, visit):
+    rows = [(["A"], "COUNTRY"), (["B"], "COUNTRY"), (["A", "S"], "STATE")]
+    rows += [(["A", "S", str(number)], "CITY") for number in range(60)]
+    store = planted(engine.address("panels"), Location, rows)
+    with serving(create_app(Settings(store=store, writes="on", request_seconds=2.5))) as url:
+        page = visit(url, "#location/A/S")
+        opened(page, "Move…")
+        page.get_by_label("New parent").fill("B")
+        assert "A/S → B/S, with 60 descendants" in preview(page)
+        press(page, "Move")
+        expect(page.locator("#write-progress")).to_contain_text("of 61 nodes")
+        expect_at(page, "B/S")
+        assert ask(url, '{ location(path: "B/S") { childCount } }') == {"location": {"childCount": 60}}
+        page.close()  # with its event stream, for which the server would wait
