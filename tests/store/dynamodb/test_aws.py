@@ -6,13 +6,14 @@ import hmac
 import json
 import os
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from store.dynamodb.store import DynamoDBStore
 from store.engine.patience import REQUEST_PATIENCE
@@ -25,6 +26,11 @@ from tests.certificate_authority import Authority
 from tests.connect_proxy import Tunnel
 
 ROLE = "arn:aws:iam::123456789012:role/clade"
+VARIABLES = {
+    "aws_access_key_id": "AccessKeyId",
+    "aws_secret_access_key": "SecretAccessKey",
+    "aws_session_token": "Token",
+}
 STS = """\
 <{0}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><{0}Result><Credentials>
 <AccessKeyId>{AccessKeyId}</AccessKeyId><SecretAccessKey>{SecretAccessKey}</SecretAccessKey>
@@ -32,28 +38,25 @@ STS = """\
 </Credentials></{0}Result></{0}Response>"""
 
 
-class Served:
-    """An HTTP server on the loopback for as long as it is open."""
+class Served(TestServer):
+    """An HTTP server on the loopback for as long as it is open, whose requests all come to `answer`."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None, port: int | None = None) -> None:
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", self.answer)
+        super().__init__(application, scheme="https" if tls else "http", port=port)
         self._tls = tls
-        self._port = port
+
+    @property
+    def url(self) -> str:
+        return str(self.make_url("")).rstrip("/")
 
     async def answer(self, request: web.Request) -> web.Response:
         raise NotImplementedError
 
     async def __aenter__(self) -> Self:
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", self.answer)
-        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls).start()
-        self.port = self._runner.addresses[0][1]
-        self.url = f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
+        await self.start_server(ssl=self._tls)
         return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
 
 
 class Table(Served):
@@ -62,7 +65,7 @@ class Table(Served):
     It rejects the access keys in `rejected` with the error `code`.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None, port: int | None = None) -> None:
         super().__init__(tls, port)
         self.keys: list[str] = []
         self.rejected: set[str] = set()
@@ -73,7 +76,8 @@ class Table(Served):
         key = request.headers["Authorization"].partition("Credential=")[2].partition("/")[0]
         assert request.headers["Authorization"].endswith(f"Signature={signature(request, body, f'secret of {key}')}")
         assert request.headers["X-Amz-Security-Token"] == f"token of {key}"
-        assert abs(datetime.now(UTC) - sent_at(request)) < timedelta(minutes=15)
+        sent_at = datetime.strptime(f"{request.headers['X-Amz-Date']}+0000", "%Y%m%dT%H%M%SZ%z")
+        assert abs(datetime.now(UTC) - sent_at) < timedelta(minutes=15)
         self.keys.append(key)
         if key in self.rejected:
             return web.json_response({"__type": f"com.amazonaws.dynamodb.v20120810#{self.code}"}, status=400)
@@ -83,10 +87,6 @@ class Table(Served):
         """The access keys since the last time."""
         taken, self.keys = self.keys, []
         return taken
-
-
-def sent_at(request: web.Request) -> datetime:
-    return datetime.strptime(request.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
 
 
 def signature(request: web.Request, body: bytes, secret: str) -> str:
@@ -140,14 +140,12 @@ class Sources(Served):
 
     def use_file(self) -> None:
         """A file of static credentials, which a program of the user replaces."""
-        names = {"aws_access_key_id": "AccessKeyId", "aws_secret_access_key": "SecretAccessKey"}
-        lines = [f"{name} = {self._issued[of]}\n" for name, of in (names | {"aws_session_token": "Token"}).items()]
+        lines = [f"{name} = {self._issued[of]}\n" for name, of in VARIABLES.items()]
         (self.folder / "credentials").write_text("".join(["[default]\n", *lines]))
 
     def use_environment(self) -> None:
-        for name, of in {"ACCESS_KEY_ID": "AccessKeyId", "SECRET_ACCESS_KEY": "SecretAccessKey"}.items():
-            self.patch.setenv(f"AWS_{name}", self._issued[of])
-        self.patch.setenv("AWS_SESSION_TOKEN", self._issued["Token"])
+        for name, of in VARIABLES.items():
+            self.patch.setenv(name.upper(), self._issued[of])
 
     async def answer(self, request: web.Request) -> web.Response:
         if request.path == "/container":
@@ -157,13 +155,6 @@ class Sources(Served):
         assert asked["RoleArn"] == ROLE
         self.shown.append(str(asked["WebIdentityToken"]))
         return web.Response(text=STS.format(asked["Action"], **self._issued), content_type="text/xml")
-
-
-EXPIRING: dict[str, Callable[[Sources], None]] = {
-    "process": Sources.use_process,
-    "container": Sources.use_container,
-    "web identity": Sources.use_web_identity,
-}
 
 
 @pytest.fixture
@@ -212,12 +203,12 @@ async def use(store: DynamoDBStore) -> None:
 # -- credentials -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", EXPIRING)
+@pytest.mark.parametrize("kind", ["process", "container", "web_identity"])
 async def test_requests_are_signed_with_credentials_that_are_refreshed_before_they_expire(
     kind: str, sources: Sources, table: Table
 ) -> None:
     sources.issue("FIRST", 5)  # botocore asks for others fifteen minutes before the end, with each call
-    EXPIRING[kind](sources)
+    getattr(sources, f"use_{kind}")()
     async with store_at(table) as store:
         await use(store)
         assert table.taken() == ["FIRST"] * 5
@@ -264,7 +255,7 @@ async def test_credentials_that_stay_rejected_are_reported_and_searched_once(
     kind: str, sources: Sources, table: Table
 ) -> None:
     sources.issue("FIRST")
-    {**EXPIRING, "environment": Sources.use_environment}[kind](sources)
+    getattr(sources, f"use_{kind}")()
     async with store_at(table) as store:
         before = len(sources.shown)
         table.rejected.add("FIRST")
@@ -333,8 +324,8 @@ async def test_the_right_certificate_alone_is_accepted_at_any_time_and_on_every_
 
 
 async def test_no_variable_turns_the_verification_off(authority: Authority, sources: Sources) -> None:
-    sources.patch.setenv("AWS_CA_BUNDLE", "")
-    sources.patch.setenv("REQUESTS_CA_BUNDLE", "")
+    for name in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
+        sources.patch.setenv(name, "")
     async with Table(authority.server("127.0.0.1")) as table:
         with pytest.raises((BadInput, Unavailable), match=r"certificate|Invalid CA bundle"):  # newer ones of botocore
             async with store_at(table) as store:

@@ -12,12 +12,11 @@ from aiohttp import web
 
 from store.connect import open_store
 from store.dynamodb.circuit_breaker import FAILURES, CircuitBreaker
-from store.dynamodb.client import CONNECTIONS
 from store.dynamodb.store import DynamoDBStore
 from store.engine.patience import REQUEST_PATIENCE, Patience
 from store.engine.read_trace import ReadTrace
 from store.engine.usage import ReadUsage
-from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable, Uncertain
+from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
 from store.model.items import ABSENT, Check, Item, Put, key_of
 from store.model.keys import Key
 from store.model.ranges import below, subtree
@@ -206,13 +205,6 @@ async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(store: Dy
     assert store.calls.failed == 1
 
 
-async def test_a_table_that_goes_away_is_told_as_no_table(store: DynamoDBStore, proxy: Proxy) -> None:
-    proxy.spoil("GetItem", refused("ResourceNotFoundException"))
-    with pytest.raises(NoTable, match="clade table create"):
-        await store.health()
-    await store.health()
-
-
 # -- connections -------------------------------------------------------------------------------------------------------
 
 
@@ -274,24 +266,6 @@ async def test_concurrent_calls_get_their_own_responses_also_after_one_that_was_
     await asyncio.gather(*map(one, range(100)))
 
 
-async def test_no_more_connections_are_open_than_there_may_be() -> None:
-    class Counting(FaultyEngine):
-        open_now = most = 0
-
-        async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self.open_now += 1
-            self.most = max(self.most, self.open_now)
-            try:
-                await super().serve(reader, writer)
-            finally:
-                self.open_now -= 1
-
-    async with Counting(empty) as engine, store_at(engine) as store:
-        for calls in (1, 3 * CONNECTIONS):
-            await asyncio.gather(*[store.range(EVERYTHING, ReadUsage()) for _ in range(calls)])
-        assert CONNECTIONS // 2 < engine.most <= CONNECTIONS + 1  # a first call may have one of its own
-
-
 # -- circuit breaker and figures ---------------------------------------------------------------------------------------
 
 
@@ -310,18 +284,13 @@ def test_the_circuit_opens_after_failures_in_a_row_lets_a_probe_through_and_is_c
     assert [circuit.allows_call() for _ in range(3)] == [True] * 3
 
 
-async def health_of(store: DynamoDBStore) -> str:
-    try:
-        await store.health()
-    except Unavailable as error:
-        return str(error)
-    return "well"
-
-
 async def test_an_engine_that_is_down_is_not_asked_again_by_every_request() -> None:
-    endpoint = f"http://127.0.0.1:{closed_port()}"
+    endpoint, told = f"http://127.0.0.1:{closed_port()}", list[str]()
     async with DynamoDBStore("clade", region="eu-west-1", endpoint=endpoint) as store:
-        told = [await health_of(store) for _ in range(20)]
+        for _ in range(20):
+            with pytest.raises(Unavailable) as caught:
+                await store.health()
+            told.append(str(caught.value))
     silent = f"DynamoDB does not respond at {endpoint} (EndpointConnectionError); try again."
     assert told == [silent] * 5 + ["DynamoDB has not responded for a while; try again."] * 15
     assert store.calls is not None
@@ -377,17 +346,16 @@ async def test_a_commit_that_always_meets_others_or_is_throttled_is_tried_some_t
     assert proxy.count("TransactWriteItems") == ATTEMPTS
 
 
-async def test_a_condition_that_failed_is_not_tried_again(store: DynamoDBStore, proxy: Proxy) -> None:
+async def test_a_commit_that_cannot_be_made_is_sent_once_and_one_past_four_megabytes_never(
+    store: DynamoDBStore, proxy: Proxy
+) -> None:
+    with pytest.raises(BadInput, match="4 MB"):
+        await store.commit([Put(item) for item in items(11, size=390_000)])
+    assert proxy.count("TransactWriteItems") == 0
     with pytest.raises(Conflict) as caught:
         await store.commit([Put(items(1)[0]), Check(Key("t", "x"), {"n": 1})])
     assert caught.value.failed == (1,)
     assert proxy.count("TransactWriteItems") == 1
-
-
-async def test_a_commit_past_four_megabytes_is_refused_before_it_is_sent(store: DynamoDBStore, proxy: Proxy) -> None:
-    with pytest.raises(BadInput, match="4 MB"):
-        await store.commit([Put(item) for item in items(11, size=390_000)])
-    assert proxy.count("TransactWriteItems") == 0
 
 
 # -- the address -------------------------------------------------------------------------------------------------------

@@ -190,17 +190,15 @@ async def test_a_table_with_other_keys_is_refused_and_left_alone(proxied: Dynamo
     assert {call.operation for call in proxy.calls} == {"CreateTable", "DescribeTable"}
 
 
-@pytest.mark.parametrize("name", ["UnknownOperationException", "ValidationException"])
-async def test_an_engine_that_cannot_expire_or_does_already_does_not_hinder(
-    proxied: DynamoDBStore, proxy: Proxy, name: str
+async def test_an_engine_that_cannot_expire_or_does_already_does_not_hinder_and_a_refusal_is_told(
+    proxied: DynamoDBStore, proxy: Proxy
 ) -> None:
-    proxy.spoil("DescribeTimeToLive", DISABLED)
-    proxy.spoil("UpdateTimeToLive", refused(name))
-    assert not await proxied.create()
-    assert proxy.count("UpdateTimeToLive") == 1
-
-
-async def test_a_refusal_to_expire_items_is_told(proxied: DynamoDBStore, proxy: Proxy) -> None:
+    for name in ("UnknownOperationException", "ValidationException"):
+        proxy.spoil("DescribeTimeToLive", DISABLED)
+        proxy.spoil("UpdateTimeToLive", refused(name))
+        assert not await proxied.create()
+        proxy.mend()
+    assert proxy.count("UpdateTimeToLive") == 2
     proxy.spoil("DescribeTimeToLive", DISABLED, DISABLED)
     proxy.spoil("UpdateTimeToLive", refused("AccessDeniedException"))
     with pytest.raises(Unavailable, match="credentials"):
