@@ -106,9 +106,9 @@ def signature(request: web.Request, body: bytes, secret: str) -> str:
 
 
 class Sources(Served):
-    """Sources of credentials, which give those that were issued last: files, a program, a container, STS.
+    """Sources of credentials, which give those that were issued last: files, a program, STS.
 
-    `shown` are the tokens that callers of the servers proved themselves with.
+    `shown` are the tokens that callers of STS proved themselves with.
     """
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, tls: ssl.SSLContext | None = None) -> None:
@@ -129,10 +129,6 @@ class Sources(Served):
     def use_process(self) -> None:
         (self.folder / "config").write_text(f"[default]\ncredential_process = cat {self.folder / 'issued.json'}\n")
 
-    def use_container(self) -> None:
-        self.patch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{self.url}/container")
-        self.patch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(self.folder / "token"))
-
     def use_web_identity(self) -> None:
         self.patch.setenv("AWS_ENDPOINT_URL_STS", self.url)
         self.patch.setenv("AWS_ROLE_ARN", ROLE)
@@ -148,9 +144,6 @@ class Sources(Served):
             self.patch.setenv(name.upper(), self._issued[of])
 
     async def answer(self, request: web.Request) -> web.Response:
-        if request.path == "/container":
-            self.shown.append(request.headers["Authorization"])
-            return web.json_response(self._issued)
         asked = await request.post()
         assert asked["RoleArn"] == ROLE
         self.shown.append(str(asked["WebIdentityToken"]))
@@ -203,7 +196,7 @@ async def use(store: DynamoDBStore) -> None:
 # -- credentials -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["process", "container", "web_identity"])
+@pytest.mark.parametrize("kind", ["process", "web_identity"])
 async def test_requests_are_signed_with_credentials_that_are_refreshed_before_they_expire(
     kind: str, sources: Sources, table: Table
 ) -> None:
@@ -227,12 +220,15 @@ async def test_requests_are_signed_with_credentials_that_are_refreshed_before_th
 
 
 @pytest.mark.parametrize("code", ["ExpiredTokenException", "UnrecognizedClientException"])
-async def test_rejected_credentials_of_a_file_are_replaced_by_those_that_it_has_now(
+async def test_credentials_of_a_file_are_found_after_the_start_and_replaced_when_they_are_rejected(
     code: str, sources: Sources, table: Table
 ) -> None:
     table.code = code
     sources.issue("FIRST")
-    sources.use_file()
+    async with store_at(table) as later:
+        sources.use_file()
+        await use(later)
+        assert table.taken() == ["FIRST"] * 5
     async with store_at(table) as store:
         await use(store)
         table.rejected.add("FIRST")
@@ -242,15 +238,7 @@ async def test_rejected_credentials_of_a_file_are_replaced_by_those_that_it_has_
         assert table.taken() == ["FIRST"] * 6 + ["SECOND"] * 5
 
 
-async def test_credentials_that_come_after_the_start_are_found(sources: Sources, table: Table) -> None:
-    async with store_at(table) as store:
-        sources.issue("FIRST")
-        sources.use_file()
-        await use(store)
-    assert table.taken() == ["FIRST"] * 5
-
-
-@pytest.mark.parametrize("kind", ["environment", "container"])
+@pytest.mark.parametrize("kind", ["environment", "web_identity"])
 async def test_credentials_that_stay_rejected_are_reported_and_searched_once(
     kind: str, sources: Sources, table: Table
 ) -> None:
@@ -263,7 +251,7 @@ async def test_credentials_that_stay_rejected_are_reported_and_searched_once(
             with pytest.raises(Unavailable, match="expired"):
                 await read(store)
     assert table.taken() == ["FIRST"] * 5
-    assert len(sources.shown) - before == (kind == "container")
+    assert len(sources.shown) - before == (kind == "web_identity")
 
 
 async def test_a_source_that_fails_is_reported_until_it_works_again(sources: Sources, table: Table) -> None:

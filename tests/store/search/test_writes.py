@@ -43,7 +43,7 @@ TINY = 18  # changes in a transaction, in which not even two nodes can move
 LIMITS = {"unlimited": None, "as on DynamoDB": 100, "tiny": TINY}
 SOON, LEASELESS = MoveTiming(0.0, 0.0, 5.0, 5.0), MoveTiming(0.0, 0.0, 5.0, 0.0)
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(1, 60))  # a seed, and how many edits
-at_once_or_not = pytest.mark.parametrize("limit", [None, 24], ids=["at once", "in the background"])
+at_once_or_not = pytest.mark.parametrize("limit", [None, TINY], ids=["at once", "in the background"])
 
 
 def create(path: str, name: str | None = None) -> Create:
