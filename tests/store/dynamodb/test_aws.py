@@ -245,6 +245,8 @@ async def test_credentials_that_stay_rejected_are_reported_and_searched_once(
     sources.issue("FIRST")
     getattr(sources, f"use_{kind}")()
     async with store_at(table) as store:
+        await read(store)
+        assert table.taken() == ["FIRST"]
         before = len(sources.shown)
         table.rejected.add("FIRST")
         for _ in range(5):
@@ -300,7 +302,8 @@ async def test_the_right_certificate_alone_is_accepted_at_any_time_and_on_every_
             await store.__aenter__()
             await use(store)
             assert right.taken() == ["FIRST"] * 5
-        async with Table(rejected, right.port) as other, store_at(other) as fresh:
+            port = right.port
+        async with Table(rejected, port) as other, store_at(other) as fresh:
             for one in (store, fresh):
                 with pytest.raises(Unavailable, match="certificate"):
                     await read(one)
@@ -308,7 +311,7 @@ async def test_the_right_certificate_alone_is_accepted_at_any_time_and_on_every_
                     await one.commit([Put({"pk": "t", "sk": "a"})])
             assert other.taken() == []
         await store.__aexit__(None, None, None)
-        assert set(tunnel.opened) == ({f"127.0.0.1:{right.port}"} if is_tunnelled else set())
+        assert set(tunnel.opened) == ({f"127.0.0.1:{port}"} if is_tunnelled else set())
 
 
 async def test_no_variable_turns_the_verification_off(authority: Authority, sources: Sources) -> None:
