@@ -1,27 +1,28 @@
-"""DynamoDB store: pages, capacity, unprocessed keys, throttling, lost connections."""
+"""DynamoDB store at the wire: pages, unprocessed keys, faults of calls and commits, connections, and the address."""
 
 import asyncio
 import contextlib
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from aiohttp import web
 
 from store.connect import open_store
+from store.dynamodb.circuit_breaker import FAILURES, CircuitBreaker
 from store.dynamodb.store import DynamoDBStore
-from store.dynamodb.transaction import RETRIES
 from store.engine.patience import REQUEST_PATIENCE, Patience
 from store.engine.read_trace import ReadTrace
 from store.engine.usage import ReadUsage
-from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable, Uncertain, WrongTable
+from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
 from store.model.items import ABSENT, Check, Item, Put, key_of
 from store.model.keys import Key
 from store.model.ranges import below, subtree
-from store.retry import RetryPolicy
 from tests import engines
-from tests.faulty_engine import FaultyEngine, slow
+from tests.faulty_engine import Answer, FaultyEngine, empty, mute, slow
+from tests.ports import closed_port
 from tests.proxy import (
     Call,
     Fault,
@@ -42,16 +43,26 @@ from tests.proxy import (
 )
 from tests.time_limits import Held
 
+ATTEMPTS = 8  # of a throttled call
+MANY = REQUEST_PATIENCE.attempts  # of one that fails
+EVERYTHING = subtree("t", "#")
+NO_RESPONSES = [garbled, scrambled, no_object]
+
 
 @pytest.fixture
 def store(proxied: DynamoDBStore) -> DynamoDBStore:
     return proxied
 
 
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits between attempts are as random as ever, and a hundred times as short."""
-    monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
+@asynccontextmanager
+async def store_at(engine: FaultyEngine, patience: Patience | None = None) -> AsyncIterator[DynamoDBStore]:
+    """A store that waits for responses longer than a test does, unless it is given another patience."""
+    patience = patience or replace(REQUEST_PATIENCE, read_seconds=600.0)
+    async with (
+        DynamoDBStore("clade", region="eu-west-1", endpoint=engine.url, patience=patience) as store,
+        asyncio.timeout(120),
+    ):
+        yield store
 
 
 def items(count: int, size: int = 1) -> list[Item]:
@@ -63,53 +74,26 @@ async def put(store: DynamoDBStore, *new: Item, together: int = 100) -> None:
         await store.commit([Put(item) for item in new[start : start + together]])
 
 
-EVERYTHING = subtree("t", "#")
-
-
-# -- pages and capacities ----------------------------------------------------------------------------------------------
+# -- pages and unprocessed keys ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-async def test_pages_of_one_megabyte_are_followed_to_the_end(
+async def test_pages_of_one_megabyte_are_followed_to_the_end_or_to_the_limit(
     store: DynamoDBStore, proxy: Proxy, engine: engines.Engine, reverse: bool
 ) -> None:
     new = items(30, size=100_000)  # 3 MB
     await put(store, *new, together=10)
-    reads = ReadUsage()
+    reads, some = ReadUsage(), ReadUsage()
     found = await store.range(EVERYTHING, reads, reverse=reverse)
     assert found == (new[::-1] if reverse else new)
     assert (reads.items, reads.requests) == (30, proxy.count("Query"))
     assert await store.count(EVERYTHING, ReadUsage()) == 30
+    proxy.calls.clear()
+    assert await store.range(EVERYTHING, some, limit=15, reverse=reverse) == found[:15]
     if engine.exact:
-        assert reads.requests == 3
+        assert (reads.requests, some.requests) == (3, 2)
         assert reads.units == pytest.approx(30 * 100_000 / 8192, rel=0.02)
-
-
-async def test_a_limit_holds_across_pages_and_asks_only_for_what_is_missing(
-    store: DynamoDBStore, proxy: Proxy, engine: engines.Engine
-) -> None:
-    await put(store, *items(30, size=100_000), together=10)
-    reads = ReadUsage()
-    assert len(await store.range(EVERYTHING, reads, limit=15)) == 15
-    if engine.exact:
-        limits = [call.body["Limit"] for call in proxy.calls if call.operation == "Query"]
-        assert limits == [15, 15 - 10]
-        assert reads.requests == 2
-
-
-@pytest.mark.usefixtures("exact")
-async def test_units_are_those_that_the_engine_reports(store: DynamoDBStore) -> None:
-    await put(store, *items(10, size=1000))
-    one, strong, many, all_of_them = ReadUsage(), ReadUsage(), ReadUsage(), ReadUsage()
-    await store.get([Key("t", "#00000#")], one)
-    await store.get([Key("t", "#00000#")], strong, strong=True)
-    await store.get([Key("t", f"#{number:05}#") for number in range(10)], many)
-    await store.range(EVERYTHING, all_of_them)
-    assert (one.units, strong.units, many.units) == (0.5, 1.0, 5.0)
-    assert all_of_them.units == 1.5  # 10 KB in one go
-
-
-# -- unprocessed keys --------------------------------------------------------------------------------------------------
+        assert [call.body["Limit"] for call in proxy.calls] == [15, 15 - 10]
 
 
 async def test_unprocessed_keys_are_requested_again(store: DynamoDBStore, proxy: Proxy) -> None:
@@ -126,21 +110,17 @@ async def test_unprocessed_keys_are_requested_again(store: DynamoDBStore, proxy:
     assert (reads.requests, reads.items) == (4, 10)
 
 
-async def test_keys_that_stay_unprocessed_are_an_error_after_bounded_attempts(
-    store: DynamoDBStore, proxy: Proxy
-) -> None:
-    proxy.spoil("BatchGetItem", *[unprocessed(0)] * (RETRIES.attempts + 1))
+async def test_only_attempts_without_progress_are_counted_and_bounded(store: DynamoDBStore, proxy: Proxy) -> None:
+    new = items(2 * ATTEMPTS)
+    await put(store, *new)
+    proxy.spoil("BatchGetItem", *[unprocessed(1)] * (2 * ATTEMPTS - 1))
+    assert await store.get([key_of(item) for item in new], ReadUsage()) == new
+    assert proxy.count("BatchGetItem") == 2 * ATTEMPTS
+    proxy.calls.clear()
+    proxy.spoil("BatchGetItem", *[unprocessed(0)] * (ATTEMPTS + 1))
     with pytest.raises(Unavailable, match="overloaded"):
         await store.get([Key("t", "#")], ReadUsage())
-    assert proxy.count("BatchGetItem") == RETRIES.attempts
-
-
-async def test_attempts_with_progress_are_not_counted(store: DynamoDBStore, proxy: Proxy) -> None:
-    new = items(2 * RETRIES.attempts)
-    await put(store, *new)
-    proxy.spoil("BatchGetItem", *[unprocessed(1)] * (2 * RETRIES.attempts - 1))
-    assert await store.get([key_of(item) for item in new], ReadUsage()) == new
-    assert proxy.count("BatchGetItem") == 2 * RETRIES.attempts
+    assert proxy.count("BatchGetItem") == ATTEMPTS
 
 
 async def test_hundreds_of_keys_are_requested_concurrently(store: DynamoDBStore, proxy: Proxy) -> None:
@@ -157,145 +137,173 @@ async def test_hundreds_of_keys_are_requested_concurrently(store: DynamoDBStore,
     assert proxy.count("BatchGetItem") == 3
 
 
-# -- calls that fail ---------------------------------------------------------------------------------------------------
-
-BOTH_WAYS = pytest.mark.parametrize("is_direct", [False, True], ids=["by botocore", "directly"])
+# -- reads that fail ---------------------------------------------------------------------------------------------------
 
 
-async def fill(store: DynamoDBStore, proxy: Proxy, *, is_direct: bool) -> list[Item]:
-    """Put some items, and have botocore make the first read, after which the store makes them itself."""
-    new = items(3)
-    await put(store, *new)
-    if is_direct:
-        await store.range(EVERYTHING, ReadUsage())
-    proxy.calls.clear()
-    return new
-
-
-@BOTH_WAYS
 @pytest.mark.parametrize("fault", [throttled, refused("InternalServerError", 500), status(503), dropped, miscounted])
-async def test_a_call_that_fails_once_is_sent_again(
-    store: DynamoDBStore, proxy: Proxy, fault: Fault, *, is_direct: bool
-) -> None:
-    new = await fill(store, proxy, is_direct=is_direct)
-    proxy.spoil("Query", fault)
-    assert await store.range(EVERYTHING, ReadUsage()) == new
-    assert proxy.count("Query") == 2
-
-
-@BOTH_WAYS
-@pytest.mark.parametrize(
-    ("fault", "sentence"),
-    [
-        (throttled, "overloaded"), (refused("InternalServerError", 500), "fails"), (status(502), "not DynamoDB's"),
-        (dropped, "does not respond"),
-    ],
-)  # fmt: skip
-async def test_a_call_that_keeps_failing_ends_in_an_error(
-    store: DynamoDBStore, proxy: Proxy, fault: Fault, sentence: str, *, is_direct: bool
-) -> None:
-    await fill(store, proxy, is_direct=is_direct)
-    proxy.spoil("Query", *[fault] * 10)
-    with pytest.raises(Unavailable, match=sentence):
-        await store.range(EVERYTHING, ReadUsage())
-    assert proxy.count("Query") == REQUEST_PATIENCE.attempts
+async def test_a_call_that_fails_once_is_sent_again(store: DynamoDBStore, proxy: Proxy, fault: Fault) -> None:
+    await put(store, *items(3))
+    for calls in (2, 4):  # the first call of an operation, and a later one
+        proxy.spoil("Query", fault)
+        assert await store.range(EVERYTHING, ReadUsage()) == items(3)
+        assert proxy.count("Query") == calls
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("fault", "calls", "sentence"),
     [
-        ("AccessDeniedException", "credentials"), ("UnrecognizedClientException", "credentials"),
-        ("ExpiredTokenException", "expired"), ("ValidationException", "ValidationException"),
+        (throttled, MANY, "overloaded"), (dropped, MANY, "does not respond"), (status(502), MANY, "not DynamoDB's"),
+        (refused("InternalServerError", 500), MANY, "fails"), *[(fault, 1, "not DynamoDB's") for fault in NO_RESPONSES],
+        *[(refused(f"{name}Exception"), 1, "credentials") for name in ("AccessDenied", "UnrecognizedClient")],
+        (refused("ExpiredTokenException"), 1, "expired"), (refused("ValidationException"), 1, "ValidationException"),
     ],
 )  # fmt: skip
-async def test_a_refusal_is_told_at_once_and_without_the_engines_own_words(
-    store: DynamoDBStore, proxy: Proxy, name: str, sentence: str
+async def test_a_call_that_keeps_failing_or_is_refused_ends_in_an_error_without_the_engines_own_words(
+    store: DynamoDBStore, proxy: Proxy, fault: Fault, calls: int, sentence: str
 ) -> None:
-    proxy.spoil("Query", refused(name))
-    with pytest.raises(Unavailable, match=sentence) as caught:
-        await store.range(EVERYTHING, ReadUsage())
-    assert "spoiled by a test" not in str(caught.value)
-    assert proxy.count("Query") == 1
+    await put(store, *items(3))
+    for _ in range(2):
+        proxy.calls.clear()
+        proxy.spoil("Query", *[fault] * 10)
+        with pytest.raises(Unavailable, match=sentence) as caught:
+            await store.range(EVERYTHING, ReadUsage())
+        assert "spoiled by a test" not in str(caught.value)
+        assert proxy.count("Query") == calls
+        proxy.mend()
+        assert await store.range(EVERYTHING, ReadUsage()) == items(3)
 
 
-@BOTH_WAYS
-@pytest.mark.parametrize("fault", [garbled, scrambled, no_object])
-async def test_a_damaged_response_is_an_error(
-    store: DynamoDBStore, proxy: Proxy, fault: Fault, *, is_direct: bool
-) -> None:
-    await fill(store, proxy, is_direct=is_direct)
-    proxy.spoil("Query", fault)
-    with pytest.raises(Unavailable, match="not DynamoDB's"):
-        await store.range(EVERYTHING, ReadUsage())
-    assert proxy.count("Query") == 1
-
-
-@pytest.mark.parametrize("fault", [garbled, scrambled, no_object])
-async def test_a_damaged_refusal_of_a_commit_leaves_it_unknown_whether_it_was_made(
-    store: DynamoDBStore, proxy: Proxy, fault: Fault
-) -> None:
-    proxy.spoil("TransactWriteItems", fault)
-    with pytest.raises(Uncertain, match="not DynamoDB's"):
-        await store.commit([Put(items(1)[0]), Check(Key("t", "x"), {"n": 1})])
-
-
-async def test_after_an_attempt_of_a_request_that_timed_out_there_is_one_more(proxy: Proxy) -> None:
-    table, patience = f"clade-{uuid.uuid4().hex}", replace(REQUEST_PATIENCE, read_seconds=0.8)
-    async with DynamoDBStore(table, region="eu-west-1", endpoint=proxy.url) as store:
-        await store.create()
-    async with DynamoDBStore(table, region="eu-west-1", endpoint=proxy.url, patience=patience) as store:
+@pytest.mark.parametrize("answer", [mute, slow])
+async def test_a_response_that_does_not_come_or_drips_is_waited_for_twice(answer: Answer) -> None:
+    patience = Patience(connect_seconds=0.2, read_seconds=0.5, timeouts=2, attempts=5)
+    async with FaultyEngine(empty) as engine, store_at(engine, patience) as store:
         found = None
         while found is None:  # a busy machine may take longer
             with contextlib.suppress(Unavailable):
                 found = await store.range(EVERYTHING, ReadUsage())
-        assert found == []
-        proxy.calls.clear()
-        proxy.spoil("TransactWriteItems", *[delayed(60)] * 9)
-        with pytest.raises(Uncertain, match="ReadTimeoutError"):
-            await store.commit([Put(items(1)[0])])
-        assert proxy.count("TransactWriteItems") == 2
-        proxy.spoil("Query", *[delayed(60)] * 9)
+        engine.answer = answer
+        engine.calls.clear()
         with pytest.raises(Unavailable, match="ReadTimeoutError"):
             await store.range(EVERYTHING, ReadUsage())
-    calls = [call for call in proxy.calls if call.operation == "Query"]
-    assert ["amz-sdk-request" in call.headers for call in calls] == [False, True]  # directly, and by the library
-
-
-async def test_an_answer_that_drips_is_not_waited_for() -> None:
-    patience = Patience(connect_seconds=0.2, read_seconds=0.3, timeouts=2, attempts=5)
-    async with (
-        FaultyEngine(slow) as engine,
-        DynamoDBStore("clade", region="eu-west-1", endpoint=engine.url, patience=patience) as store,
-        asyncio.timeout(120),
-    ):  # fmt: skip
+        assert engine.calls == ["query"] * 2
         with pytest.raises(Uncertain, match="ReadTimeoutError"):
             await store.commit([Put(items(1)[0])])
-    assert engine.calls[:2] == ["transactwriteitems"] * 2
-    assert "transactwriteitems" not in engine.calls[2:]
+        assert engine.calls.count("transactwriteitems") == 2
 
 
-async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(
-    store: DynamoDBStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_call_that_was_cancelled_after_a_while_is_a_silent_one(store: DynamoDBStore, proxy: Proxy) -> None:
+    held = Held()
+    proxy.spoil("Query", held)
+    asked = asyncio.create_task(store.range(EVERYTHING, ReadUsage()))
+    await held.arrived()
+    await asyncio.sleep(1.1)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    held.may_go.set()
     assert store.calls is not None
-    for least, failed in ((3600.0, 0), (0.0, 1)):
-        monkeypatch.setattr("store.dynamodb.client.SILENT_SECONDS", least)
-        held = Held()
-        proxy.spoil("Query", held)
-        asked = asyncio.create_task(store.range(EVERYTHING, ReadUsage()))
-        await held.arrived()
-        asked.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asked
-        assert store.calls.failed == failed
-        held.may_go.set()
+    assert store.calls.failed == 1
 
 
-async def test_a_table_that_goes_away_is_told_as_no_table(store: DynamoDBStore, proxy: Proxy) -> None:
-    proxy.spoil("GetItem", refused("ResourceNotFoundException"))
-    with pytest.raises(NoTable, match="clade table create"):
-        await store.health()
-    await store.health()
+# -- connections -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raw", "is_closed"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", True), (b"", True), (b"SSH-2.0-OpenSSH_9.2\r\n", False),
+        (b"HTTP/1.1 101 Upgrade\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", False),
+    ],
+    ids=["broken off", "nothing", "another protocol", "a wish for another protocol"],
+)  # fmt: skip
+async def test_what_is_no_whole_response_is_retried_over_other_connections(raw: bytes, is_closed: bool) -> None:
+    async def once(operation: str, writer: asyncio.StreamWriter) -> None:
+        engine.answer = empty
+        writer.write(raw)
+        if is_closed:
+            writer.close()
+
+    async with FaultyEngine(empty) as engine, store_at(engine) as store:
+        assert await store.range(EVERYTHING, ReadUsage()) == []
+        engine.answer = once
+        assert await store.range(EVERYTHING, ReadUsage()) == []
+        assert engine.calls == ["query"] * 3
+
+
+async def test_no_call_gets_the_response_to_another() -> None:
+    """Not even where an informational response comes before it, or one more begins that nobody asked for."""
+    count, rest = 0, dict[asyncio.StreamWriter, bytes]()
+
+    async def counting(operation: str, writer: asyncio.StreamWriter) -> None:
+        nonlocal count
+        count += 1
+        body = b'{"Items": [], "Count": %d}' % count
+        whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+        early = b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"
+        writer.write(rest.get(writer, b"") + early + whole + whole[:20])
+        rest[writer] = whole[20:]
+
+    async with FaultyEngine(empty) as engine, store_at(engine) as store:
+        await store.count(EVERYTHING, ReadUsage())
+        engine.answer = counting
+        assert [await store.count(EVERYTHING, ReadUsage()) for _ in range(3)] == [1, 2, 3]
+
+
+async def test_concurrent_calls_get_their_own_responses_also_after_one_that_was_given_up(
+    store: DynamoDBStore, proxy: Proxy
+) -> None:
+    async def one(number: int) -> None:
+        item = items(3)[number % 3]
+        assert await store.range(subtree("t", str(item["sk"])), ReadUsage()) == [item]
+
+    await put(store, *items(3))
+    for number in range(3):
+        await one(number)
+        proxy.spoil("Query", delayed(0.2))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await store.range(EVERYTHING, ReadUsage())
+    await asyncio.gather(*map(one, range(100)))
+
+
+# -- circuit breaker and figures ---------------------------------------------------------------------------------------
+
+
+def test_the_circuit_opens_after_failures_in_a_row_lets_a_probe_through_and_is_closed_by_a_response() -> None:
+    now = [0.0]
+    circuit = CircuitBreaker(lambda: now[0])
+    for failures, allowed in ((FAILURES - 1, [True] * 3), (FAILURES, [False] * 3)):
+        circuit.record_response()
+        for _ in range(failures):
+            circuit.record_timeout()
+        assert [circuit.allows_call() for _ in range(3)] == allowed
+    for now[0] in (1.0, 2.0):
+        assert [circuit.allows_call() for _ in range(3)] == [True, False, False]
+        circuit.record_timeout()
+    circuit.record_response()
+    assert [circuit.allows_call() for _ in range(3)] == [True] * 3
+
+
+async def test_an_engine_that_is_down_is_not_asked_again_by_every_request() -> None:
+    endpoint, told = f"http://127.0.0.1:{closed_port()}", list[str]()
+    async with DynamoDBStore("clade", region="eu-west-1", endpoint=endpoint) as store:
+        for _ in range(20):
+            with pytest.raises(Unavailable) as caught:
+                await store.health()
+            told.append(str(caught.value))
+    silent = f"DynamoDB does not respond at {endpoint} (EndpointConnectionError); try again."
+    assert told == [silent] * 5 + ["DynamoDB has not responded for a while; try again."] * 15
+    assert store.calls is not None
+    assert (store.calls.made, store.calls.failed, store.calls.skipped, store.calls.retried) == (5, 5, 15, 20)
+
+
+async def test_lost_connections_and_throttles_are_tried_again_and_counted(store: DynamoDBStore, proxy: Proxy) -> None:
+    calls = store.calls
+    assert calls is not None
+    made = calls.made
+    proxy.spoil("BatchGetItem", dropped, throttled, throttled)
+    assert await store.get([Key("a", "b")], ReadUsage()) == [None]
+    assert (calls.made - made, calls.retried, calls.throttled, calls.failed) == (1, 3, 2, 0)
 
 
 # -- commits that fail -------------------------------------------------------------------------------------------------
@@ -307,6 +315,15 @@ async def test_a_commit_whose_answer_was_lost_is_made_once(store: DynamoDBStore,
     await store.commit([Put(items(1)[0], ABSENT)])  # made twice, its own condition would stop it
     assert proxy.count("TransactWriteItems") == 2
     assert await store.range(EVERYTHING, ReadUsage(), strong=True) == items(1)
+
+
+@pytest.mark.parametrize("fault", NO_RESPONSES)
+async def test_a_damaged_refusal_of_a_commit_leaves_it_unknown_whether_it_was_made(
+    store: DynamoDBStore, proxy: Proxy, fault: Fault
+) -> None:
+    proxy.spoil("TransactWriteItems", fault)
+    with pytest.raises(Uncertain, match="not DynamoDB's"):
+        await store.commit([Put(items(1)[0]), Check(Key("t", "x"), {"n": 1})])
 
 
 async def test_a_commit_that_met_another_is_tried_again_as_the_same(store: DynamoDBStore, proxy: Proxy) -> None:
@@ -322,85 +339,32 @@ async def test_a_commit_that_met_another_is_tried_again_as_the_same(store: Dynam
 async def test_a_commit_that_always_meets_others_or_is_throttled_is_tried_some_times(
     store: DynamoDBStore, proxy: Proxy, reason: str, error: type[CladeError]
 ) -> None:
-    proxy.spoil("TransactWriteItems", *[cancelled(reason)] * (RETRIES.attempts + 1))
+    proxy.spoil("TransactWriteItems", *[cancelled(reason)] * (ATTEMPTS + 1))
     with pytest.raises(error) as caught:
         await store.commit([Put(items(1)[0])])
     assert getattr(caught.value, "failed", ()) == ()
-    assert proxy.count("TransactWriteItems") == RETRIES.attempts
+    assert proxy.count("TransactWriteItems") == ATTEMPTS
 
 
-async def test_a_condition_that_failed_is_not_tried_again(store: DynamoDBStore, proxy: Proxy) -> None:
+async def test_a_commit_that_cannot_be_made_is_sent_once_and_one_past_four_megabytes_never(
+    store: DynamoDBStore, proxy: Proxy
+) -> None:
+    with pytest.raises(BadInput, match="4 MB"):
+        await store.commit([Put(item) for item in items(11, size=390_000)])
+    assert proxy.count("TransactWriteItems") == 0
     with pytest.raises(Conflict) as caught:
         await store.commit([Put(items(1)[0]), Check(Key("t", "x"), {"n": 1})])
     assert caught.value.failed == (1,)
     assert proxy.count("TransactWriteItems") == 1
 
 
-async def test_a_commit_past_four_megabytes_is_refused_before_it_is_sent(store: DynamoDBStore, proxy: Proxy) -> None:
-    with pytest.raises(BadInput, match="4 MB"):
-        await store.commit([Put(item) for item in items(11, size=390_000)])
-    assert proxy.count("TransactWriteItems") == 0
-
-
-# -- the table and its address -----------------------------------------------------------------------------------------
-
-
-async def test_a_table_with_other_keys_is_refused_and_left_alone(engine: engines.Engine) -> None:
-    name = f"other-{uuid.uuid4().hex}"
-    async with DynamoDBStore(name, region="eu-west-1", endpoint=engine.url) as store:
-        await store.client.call(
-            "create_table", TableName=name, BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        )  # fmt: skip
-        with pytest.raises(WrongTable, match=f"{name}.*key.*by_parent.*by_level"):
-            await store.create()
-        ttl: Any = await store.client.call("describe_time_to_live", TableName=name)
-        assert ttl["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED"
-
-
-def saying(old: bytes, new: bytes) -> Fault:
-    """The response with other words."""
-
-    async def fault(call: Call, forward: Forward) -> web.Response:
-        answer = await forward(call.body)
-        assert isinstance(answer.body, bytes)
-        answer.body = answer.body.replace(old, new)
-        return answer
-
-    return fault
-
-
-CREATING, DISABLED = saying(b'"ACTIVE"', b'"CREATING"'), saying(b'"ENABLED"', b'"DISABLED"')
-
-
-async def test_a_table_that_is_still_being_made_is_waited_for(store: DynamoDBStore, proxy: Proxy) -> None:
-    proxy.spoil("DescribeTable", refused("ResourceNotFoundException"), CREATING, CREATING)
-    assert not await store.create()
-    assert proxy.count("DescribeTable") == 4
-
-
-@pytest.mark.parametrize("fault", [refused("UnknownOperationException"), refused("ValidationException")])
-async def test_an_engine_that_cannot_expire_or_does_already_does_not_hinder(
-    store: DynamoDBStore, proxy: Proxy, fault: Fault
-) -> None:
-    proxy.spoil("DescribeTimeToLive", DISABLED)
-    proxy.spoil("UpdateTimeToLive", fault)
-    assert not await store.create()
-    assert proxy.count("UpdateTimeToLive") == 1
-
-
-async def test_a_refusal_to_expire_items_is_told(store: DynamoDBStore, proxy: Proxy) -> None:
-    proxy.spoil("DescribeTimeToLive", DISABLED, DISABLED)
-    proxy.spoil("UpdateTimeToLive", refused("AccessDeniedException"))
-    with pytest.raises(Unavailable, match="credentials"):
-        await store.create()
+# -- the address -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ("", "not the name of a table"), ("a b", "not the name"), ("t/x", "not the name"), ("ab", "3 to 255"),
+        ("", "not the name of a table"), ("t/x", "not the name"), ("ab", "3 to 255"),
         ("table?zone=x", "no option zone"), ("table?region=x&y", "no option y"),
     ],
 )  # fmt: skip
@@ -420,16 +384,10 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_credentials")
-@pytest.mark.parametrize(
-    ("address", "sentence"), [("table", "region=REGION"), ("table?region=eu-west-1&endpoint=nowhere", "settings")]
-)
-async def test_settings_that_cannot_be_meant_are_refused_on_opening(address: str, sentence: str) -> None:
-    with pytest.raises(BadInput, match=sentence):
-        await open_store(f"dynamodb://{address}").__aenter__()
-
-
-@pytest.mark.usefixtures("no_credentials")
-async def test_a_local_engine_alone_needs_no_credentials(engine: engines.Engine) -> None:
+async def test_opening_needs_a_region_and_a_local_engine_alone_no_credentials(engine: engines.Engine) -> None:
+    for address, sentence in (("table", "region=REGION"), ("table?region=eu-west-1&endpoint=nowhere", "settings")):
+        with pytest.raises(BadInput, match=sentence):
+            await open_store(f"dynamodb://{address}").__aenter__()
     async with open_store(f"dynamodb://clade-{uuid.uuid4().hex}?endpoint={engine.url}") as store:
         assert await store.create()
     async with open_store("dynamodb://table?region=eu-west-1") as store:

@@ -10,130 +10,75 @@ from store.engine.usage import ReadUsage
 from store.model.items import Put
 from store.model.keys import Index, Key, log_key, sort_key
 from store.model.ranges import KeyRange, below, children, level_range, siblings, subtree
-from tests.model import Model
-
-pytestmark = pytest.mark.both_stores
 
 US = "location#US"
 NE = sort_key(("US", "NE"))
+BELOW = below(US, NE)
 
 
 @pytest.mark.parametrize(
     ("key_range", "condition"),
     [
         (subtree(US, NE), 'pk = "location#US" AND begins_with(sk, "#NE#")'),
-        (below(US, NE), 'pk = "location#US" AND begins_with(sk, "#NE#")'),
+        (BELOW, 'pk = "location#US" AND begins_with(sk, "#NE#")'),
         (children(US, NE), 'parent = "location#US#NE#"'),
-        (siblings("location"), 'parent = "location"'),
         (children(US, NE, "CITY"), 'parent = "location#US#NE#" AND begins_with(rank, "CITY#")'),
-        (
-            level_range(US, "CITY", 2, below(US, NE).lo, below(US, NE).hi),
-            'tier = "location#US@CITY@2" AND begins_with(sk, "#NE#")',
-        ),
-        (
-            level_range(US, "CITY", 2, "#NE#A#", "#NE#K!"),
-            'tier = "location#US@CITY@2" AND sk BETWEEN "#NE#A#" AND "#NE#K!"',
-        ),
-        (
-            below(US, NE).after("#NE#Omaha#"),
-            'pk = "location#US" AND sk BETWEEN "#NE#Omaha#!" AND "#NE$"',
-        ),
+        (level_range(US, "CITY", 2, BELOW.lo, BELOW.hi), 'tier = "location#US@CITY@2" AND begins_with(sk, "#NE#")'),
+        (BELOW.after("#NE#Omaha#"), 'pk = "location#US" AND sk BETWEEN "#NE#Omaha#!" AND "#NE$"'),
         (
             KeyRange(Index.TABLE, US, log_key(US, 7).sk, log_key(US, 9).sk),
             'pk = "location#US" AND sk BETWEEN "!000000000007" AND "!000000000009"',
         ),
-        (subtree("location#Å\"\\", "#"), r'pk = "location#Å\"\\" AND begins_with(sk, "#")'),
+        (subtree('location#Å"\\', "#"), r'pk = "location#Å\"\\" AND begins_with(sk, "#")'),
     ],
-    ids=[
-        "subtree", "below", "children", "roots", "children of a level", "level below a node", "level between keys",
-        "after a cursor", "change log", "quotes",
-    ],
-)  # fmt: skip
+)
 def test_a_range_is_shown_as_a_key_condition_with_its_values(key_range, condition):
     assert key_condition(key_range) == condition
 
 
-def trace() -> ReadTrace:
-    return ReadTrace(lambda: 1)
-
-
+@pytest.mark.both_stores
 async def test_each_call_of_both_stores_is_listed_in_one_notation(store: Store):
-    model = Model("ground", {("r",): "AREA", ("r", "a"): "AREA", ("r", "b"): "PLOT"}, {})
-    await store.commit([Put(item) for item in model.items()])
-    reads = ReadUsage(trace=trace())
-    by_key, by_range = ("SELECT", "SELECT") if store.version() is not None else ("BatchGetItem", "Query")
-    await store.get([Key("ground#r", "#"), Key("ground#r", "!"), Key("ground#r", "#x#")], reads, strong=True)
-    await store.nodes(children("ground#r", "#"), reads, limit=5)
-    await store.range(subtree("ground#r", "#"), reads, reverse=True, strong=True)
-    await store.count(level_range("ground#r", "PLOT", 1, "#!", "$"), reads)
+    await store.commit([Put({"pk": "g", "sk": f"#{number}#", "text": "x" * 300_000}) for number in range(5)])
+    reads = ReadUsage(trace=ReadTrace(lambda: 7))
+    assert reads.trace is not None
+    await store.get([Key("g", "#0#"), Key("g", "#x#")], reads, strong=True)
+    await store.range(subtree("g", "#"), reads, limit=1, reverse=True, strong=True)
+    await store.nodes(children("g", "#"), reads)
+    await store.count(level_range("g", "PLOT", 1, "#!", "$"), reads)
     await store.get([], reads)
-    await store.nodes(children("ground#r", "#"), reads, limit=0)
-    calls: list[dict[str, Any]] = [dict(call) for call in reads.trace.report()["calls"]] if reads.trace else []
-    assert [call.pop("round") for call in calls] == [1] * 4
+    await store.range(children("g", "#"), reads, limit=0)
+    one = {"consistentRead": True, "items": 1, "index": "table"}
+    expected: list[dict[str, Any]] = [
+        {**one, "keys": ['pk = "g" AND sk = "#0#"', 'pk = "g" AND sk = "#x#"']},
+        {**one, "keyCondition": 'pk = "g" AND begins_with(sk, "#")', "limit": 1, "scanIndexForward": False},
+        {"consistentRead": False, "items": 0, "index": "by_parent", "keyCondition": 'parent = "g#"'},
+        {"consistentRead": False, "items": 0, "index": "by_level", "select": "COUNT",
+         "keyCondition": 'tier = "g@PLOT@1" AND begins_with(sk, "#")'},
+    ]  # fmt: skip
+    by_key, by_range = ("SELECT", "SELECT") if store.version() is not None else ("BatchGetItem", "Query")
+    calls = reads.trace.report()["calls"]
     assert sum(call["units"] for call in calls) == reads.units
-    assert [call.pop("units") > 0 for call in calls] == [True] * 4
-    assert calls == [
-        {
-            "operation": by_key,
-            "index": "table",
-            "keys": [f'pk = "ground#r" AND sk = "{sk}"' for sk in ("#", "!", "#x#")],
-            "consistentRead": True,
-            "items": 2,
-        },
-        {
-            "operation": by_range,
-            "index": "by_parent",
-            "keyCondition": 'parent = "ground#r#"',
-            "limit": 5,
-            "consistentRead": False,
-            "items": 2,
-        },
-        {
-            "operation": by_range,
-            "index": "table",
-            "keyCondition": 'pk = "ground#r" AND begins_with(sk, "#")',
-            "scanIndexForward": False,
-            "consistentRead": True,
-            "items": 3,
-        },
-        {
-            "operation": by_range,
-            "index": "by_level",
-            "keyCondition": 'tier = "ground#r@PLOT@1" AND begins_with(sk, "#")',
-            "select": "COUNT",
-            "consistentRead": False,
-            "items": 0,
-        },
+    assert all(call["units"] > 0 for call in calls)
+    assert [{**call, "units": 1} for call in calls] == [
+        {**call, "units": 1, "round": 7, "operation": by_key if "keys" in call else by_range} for call in expected
     ]
-
-
-async def test_a_further_page_of_a_query_names_the_key_behind_which_it_begins(store: Store):
-    for number in range(5):
-        await store.commit([Put({"pk": "large", "sk": f"#{number}#", "text": "x" * 300_000})])
-    reads = ReadUsage(trace=trace())
-    assert len(await store.range(subtree("large", "#"), reads)) == 5
-    calls = reads.trace.report()["calls"] if reads.trace else []
+    pages = ReadUsage(trace=ReadTrace(lambda: 8))
+    assert pages.trace is not None
+    assert len(await store.range(subtree("g", "#"), pages)) == 5
+    calls = pages.trace.report()["calls"]
     assert sum(call["items"] for call in calls) == 5
-    assert {call["keyCondition"] for call in calls} == {'pk = "large" AND begins_with(sk, "#")'}
-    expected = [None] if store.version() is not None else [None, f"#{calls[0]['items'] - 1}#"]
-    assert [call.get("after") for call in calls] == expected
+    after = [None] if store.version() is not None else [None, f"#{calls[0]['items'] - 1}#"]
+    assert [call.get("after") for call in calls] == after
 
 
-def test_calls_beyond_the_bound_are_counted():
-    traced = trace()
-    for _ in range(MAX_CALLS):
-        traced.add_range("Query", siblings("location"), items=1, units=0.5)
-    assert "moreCalls" not in traced.report()
-    for _ in range(3):
-        traced.add_range("Query", siblings("location"), items=1, units=0.5)
-    traced.add_keys("BatchGetItem", [Key("a", "#")], items=1, units=1.0, strong=False)
-    assert (len(traced.report()["calls"]), traced.report()["moreCalls"]) == (MAX_CALLS, 4)
-
-
-def test_keys_beyond_the_bound_are_counted():
-    traced = trace()
+def test_calls_and_keys_beyond_their_bounds_are_counted():
+    traced = ReadTrace(lambda: 1)
     for count in (MAX_KEYS, MAX_KEYS + 5):
         traced.add_keys("BatchGetItem", [Key("a", f"#{n}#") for n in range(count)], items=1, units=1.0, strong=False)
-    some, more = traced.report()["calls"]
-    assert (len(some["keys"]), some.get("moreKeys")) == (MAX_KEYS, None)
-    assert (len(more["keys"]), more["moreKeys"]) == (MAX_KEYS, 5)
+    assert [(len(call["keys"]), call.get("moreKeys")) for call in traced.report()["calls"]] == [(20, None), (20, 5)]
+    for _ in range(MAX_CALLS - 2):
+        traced.add_range("Query", siblings("location"), items=1, units=0.5)
+    assert "moreCalls" not in traced.report()
+    for more in (1, 2):
+        traced.add_range("Query", siblings("location"), items=1, units=0.5)
+        assert (len(traced.report()["calls"]), traced.report()["moreCalls"]) == (MAX_CALLS, more)

@@ -1,6 +1,4 @@
-"""Record cache: a hit for equal bytes, never a stale record, and the limit of bytes."""
-
-from random import Random
+"""Record cache: never a stale record, one object for equal bytes, and the limit of bytes."""
 
 import pytest
 
@@ -11,7 +9,6 @@ from store.engine.usage import ReadUsage
 from store.model.items import Item, Put
 from store.model.ranges import KeyRange, children, subtree
 from store.model.records import Record
-from tests.cached_records import cached_records, changed_records, decoded_records
 
 pytestmark = pytest.mark.both_stores
 
@@ -23,10 +20,6 @@ def record(name: str) -> Record:
     return Record.new("location", ("US", name), "CITY", name, name, "2026-11-20T12:00:00Z", {}, above=["COUNTRY"])
 
 
-def item(key: str, **changed: str) -> Item:
-    return {**record(key).item(), **changed}
-
-
 async def put(store: Store, *items: Item) -> None:
     await store.commit([Put(one) for one in items])
 
@@ -36,105 +29,44 @@ async def nodes(store: Store, span: KeyRange = SPANS[0]) -> list[Record]:
 
 
 async def test_an_unchanged_record_is_the_same_object_in_every_index_and_after_other_writes(store: Store) -> None:
-    await put(store, item("a"), item("b"))
+    await put(store, record("a").item(), record("b").item())
     await nodes(store)  # from which a parser learns
     first = await nodes(store)
     for number in range(3):
-        await put(store, item(f"c{number}"))
+        await put(store, record(f"c{number}").item())
         for span in SPANS:
-            assert [one for one in await nodes(store, span) if one.name in "ab"] == first
             assert all(one is other for one, other in zip(await nodes(store, span), first, strict=False))
+    if snapshot := store.snapshot():
+        async with snapshot:
+            assert (await nodes(snapshot))[0] is first[0]
 
 
 async def test_an_edit_is_visible_at_once_though_it_increments_no_revision(store_url: str) -> None:
     async with open_store(store_url, keep_bytes=1_000_000) as store, open_store(store_url) as other:
         await store.create()
-        await put(store, item("a"), item("b"))
+        await put(store, record("a").item(), record("b").item())
         for name in ("Ä", "a", "A", "a"):
-            await put(other, item("a", name=name))
+            await put(other, {**record("a").item(), "name": name})
             for span in SPANS:
                 assert [one.name for one in await nodes(store, span)] == [name, "b"]
             assert {one.revision for one in await nodes(store)} == {1}
-        assert not changed_records(store)
+        one, again = await nodes(other), await nodes(other)
+        assert one == again
+        assert one[0] is not again[0]
 
 
-async def test_nothing_is_cached_where_the_limit_is_0(store_url: str) -> None:
-    async with open_store(store_url) as store:
-        await store.create()
-        await put(store, item("a"))
-        assert [await nodes(store) for _ in range(3)] == [[record("a")]] * 3
-        assert not cached_records(store)
+@pytest.mark.parametrize(("most", "kept"), [(0, []), (SIZE - 1, []), (SIZE, ["c"]), (3 * SIZE - 1, ["b", "c"])])
+def test_the_records_read_last_are_kept_up_to_the_limit_of_bytes(most: int, kept: list[str]) -> None:
+    cache, decoded = RecordCache(most), list[str]()
 
+    def decode(content: bytes) -> Record:
+        decoded.append(content.decode()[-1])
+        return record(decoded[-1])
 
-async def test_ranges_of_items_do_not_use_the_record_cache(store: Store) -> None:
-    await put(store, item("a"))
-    await nodes(store)
-    await nodes(store)
-    before = cached_records(store)
-    await put(store, *[item(f"b{number}") for number in range(90)])
-    await store.range(SPANS[0], ReadUsage())
-    assert before
-    assert cached_records(store) == before
-
-
-async def test_a_snapshot_shares_the_cache_of_its_store(tmp_path) -> None:
-    async with open_store(f"sqlite:///{tmp_path / 'clade.db'}", keep_bytes=1_000_000) as store:
-        await store.create()
-        await put(store, item("a"))
-        (first,) = await nodes(store)
-        snapshot = store.snapshot()
-        assert snapshot is not None
-        async with snapshot:
-            assert (await nodes(snapshot))[0] is first
-
-
-class Decoding:
-    """What is decoded, and how often."""
-
-    def __init__(self, most: int) -> None:
-        self.decoded = RecordCache(most)
-        self.times = 0
-
-    def __call__(self, content: bytes) -> Record:
-        self.times += 1
-        return record(content.decode())
-
-    def ask(self, name: str) -> bool:
-        """Whether it was kept."""
-        before = self.times
-        assert self.decoded.records([name.encode()], self) == [record(name)]
-        return self.times == before
-
-
-@pytest.mark.parametrize("most", [0, 1, SIZE, 2 * SIZE, 7 * SIZE + 1, 20 * SIZE])
-def test_the_limit_of_bytes_holds(most: int) -> None:
-    decoding, random = Decoding(most), Random(most)  # noqa: S311
-    for _ in range(500):
-        decoding.ask(f"{random.randrange(40):03}")
-        assert len(decoded_records(decoding.decoded)) * SIZE <= most
-    assert len(decoded_records(decoding.decoded)) * SIZE >= most / 2 - SIZE
-
-
-def test_the_least_recently_read_record_is_dropped_first() -> None:
-    decoding = Decoding(20 * SIZE)
-    assert not decoding.ask("hot")
-    assert not decoding.ask("one")
-    for number in range(100):
-        assert not decoding.ask(f"{number:03}")
-        assert decoding.ask("hot")
-    assert not decoding.ask("one")
-
-
-def test_a_record_larger_than_the_limit_drops_no_other() -> None:
-    decoding = Decoding(4 * SIZE)
-    decoding.ask("hot")
-    for _ in range(2):
-        decoding.decoded.records([bytes(2 * SIZE)], lambda _: record("huge"))
-    assert list(decoded_records(decoding.decoded)) == [b"hot"]
-
-
-def test_serialized_fragments_are_cached_with_their_record() -> None:
-    kept, not_kept = RecordCache(SIZE * 2), RecordCache(0)
-    assert kept.records([b"one"], Decoding(0))[0].fragments == {}
-    assert not_kept.records([b"one"], Decoding(0))[0].fragments is None
-    assert kept.records([b"one"], Decoding(0)) == not_kept.records([b"one"], Decoding(0))
+    for name in "abc":
+        (found,) = cache.records([f"{name:>3}".encode()], decode)
+        assert (found.name, found.fragments is None) == (name, most == 0)
+    decoded.clear()
+    for name in reversed("abc"):  # the newest first, so that what is decoded again drops nothing that is asked for
+        cache.records([f"{name:>3}".encode()], decode)
+    assert [name for name in "abc" if name not in decoded] == kept

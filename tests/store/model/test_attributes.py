@@ -1,12 +1,14 @@
-"""Attribute types: parsing, canonical form and validation of each kind."""
+"""Attributes: canonical form and validation of each kind; names in languages, and the lookup of RFC 4647."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from store.errors import BadInput
+from store.errors import BadData, BadInput
 from store.model.attributes import Attribute, Kind, Value
 from store.model.items import canonical_item
+from store.model.languages import MAX_REQUESTED, canonical_language, lookup
+from store.model.names import MAX_LANGUAGES, checked_names, names_of, with_changes
 from store.model.values.kinds import IS_CANONICAL
 
 MEMBERS = frozenset({"OPEN", "CLOSED"})
@@ -57,6 +59,8 @@ def test_a_value_is_stored_in_one_form(kind: Kind, given_value: object, stored: 
     assert (found, type(found)) == (stored, type(stored))
     assert attribute(kind).is_valid(found)
     assert attribute(kind).parse(found) == found
+    # A float that is whole comes back from a store as an int.
+    assert attribute(kind).is_valid(canonical_item({"a": stored})["a"])
 
 
 @pytest.mark.parametrize(("kind", "given_value"), REFUSED, ids=lambda value: repr(value)[:24])
@@ -66,12 +70,6 @@ def test_the_error_of_an_invalid_value_names_attribute_value_and_kind(kind: Kind
     ) as caught:
         attribute(kind).parse(given_value)
     assert len(str(caught.value)) < 160
-
-
-@pytest.mark.parametrize(("kind", "_given", "stored"), TAKEN)
-def test_a_stored_value_is_still_valid_when_the_store_gives_it_back(kind: Kind, _given: object, stored: Value) -> None:
-    """A float that is whole comes back as an int."""
-    assert attribute(kind).is_valid(canonical_item({"a": stored})["a"])
 
 
 def test_lists_are_taken_as_lists_or_as_text_with_semicolons() -> None:
@@ -124,3 +122,96 @@ def test_a_stored_value_of_another_kind_is_not_valid() -> None:
     assert not attribute(Kind.DATETIME).is_valid("2026-11-20T12:00:00+02:00")
     assert not attribute(Kind.ENUM).is_valid("OTHER")
     assert attribute(Kind.TEXT, many=True).is_valid([])
+
+
+# -- names in languages ------------------------------------------------------------------------------------------------
+
+SUBTAGS = st.sampled_from(["at", "AT", "ch", "Latn", "cyrl", "x", "a", "1996", "nedis"])
+TAGS = st.builds(
+    lambda first, rest: "-".join([first, *rest]), st.sampled_from(["de", "EN", "sr"]), st.lists(SUBTAGS, max_size=4)
+)
+
+
+@pytest.mark.parametrize(
+    "tag", ["de", "de-AT", "zh-Hant-TW", "sl-rozaj-biske", "es-419", "en-a-bbbb-gb", "de-1996", "sr-Latn", "de-x-at"]
+)
+def test_tags_are_stored_in_canonical_case(tag: str) -> None:
+    assert {canonical_language(tag), canonical_language(tag.lower()), canonical_language(tag.upper())} == {tag}
+
+
+@pytest.mark.parametrize(
+    "tag",
+    ["", "d", "de_AT", "de-", "-de", "de--AT", "*", "de-AT ", "deutschland", "1de", "de-abcdefghi", "de\n", "dé",
+     "a" * 8 + "-a" * 30, None, 7, ["de"]],
+    ids=repr,
+)  # fmt: skip
+def test_other_texts_are_refused_with_examples(tag: str) -> None:
+    with pytest.raises(BadInput, match="not a language tag of BCP 47; use one such as de, de-AT or zh-Hant"):
+        canonical_language(tag)
+
+
+def plain_lookup(available: list[str], wanted: list[str]) -> str | None:
+    """The lookup of RFC 4647, section 3.4, as it is written there, without regard to case."""
+    by_lower = {tag.lower(): tag for tag in available}
+    for tag in wanted:
+        rest = tag.lower()
+        while rest:
+            if rest in by_lower:
+                return by_lower[rest]
+            rest = rest.rpartition("-")[0]
+            while rest[-2:-1] == "-":  # a single letter goes with the subtag after it, also if that is one itself
+                rest = rest[:-2]
+    return None
+
+
+@example(["de-AT-x"], ["de-at-x-x-at"])
+@example(["de-AT"], ["de"])
+@example(["de", "en"], ["fr", "en", "de"])
+@given(st.lists(TAGS, max_size=6), st.lists(TAGS, max_size=6))
+def test_the_lookup_is_that_of_rfc_4647(available: list[str], wanted: list[str]) -> None:
+    names = sorted({canonical_language(tag) for tag in available})
+    assert lookup(names, wanted) == plain_lookup(names, wanted)
+
+
+def test_every_requested_tag_is_checked_and_their_number_is_bounded() -> None:
+    with pytest.raises(BadInput, match="language tag"):
+        lookup(["de"], ["de", "e!"])
+    assert lookup(["de"], ["en"] * (MAX_REQUESTED - 1) + ["de"]) == "de"
+    with pytest.raises(BadInput, match="21 tags; at most 20"):
+        lookup(["de"], ["de"] * 21)
+
+
+def test_changes_set_and_clear_single_languages_in_the_order_of_tags() -> None:
+    stored = {"population": 1, "names": {"de": "Wien", "en": "Vienna"}}
+    assert with_changes(stored, {"names": {"fr": "Vienne", "en": None}})["names"] == {"de": "Wien", "fr": "Vienne"}
+    for cleared in ({"de": None, "en": None}, None):
+        assert with_changes(stored, {"names": cleared}) == {"population": 1}
+    assert with_changes(stored, {"population": None}) == {"names": stored["names"]}
+    assert with_changes({}, {"names": {"de": None}}) == {}
+    assert list(with_changes({"names": {"en": "a"}}, {"names": {"zh": "b", "de": "c"}})["names"]) == ["de", "en", "zh"]
+
+
+def test_a_node_has_names_in_at_most_50_languages_and_damaged_ones_can_be_replaced() -> None:
+    full = {"names": {f"de-{number:03}": "x" for number in range(MAX_LANGUAGES)}}
+    assert with_changes(full, {"names": {"de-000": "y"}})["names"]["de-000"] == "y"
+    with pytest.raises(BadInput, match="names in 51 languages; at most 50"):
+        with_changes(full, {"names": {"en": "x"}})
+    assert with_changes(full, {"names": {"en": "x", "de-000": None}})["names"]["en"] == "x"
+    with pytest.raises(BadData, match="names"):
+        names_of({"names": ["de"]})
+    assert with_changes({"names": ["de"]}, {"names": {"de": "x"}}) == {"names": {"de": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (["de"], "names must be texts by language"), ("de", "names must be texts by language"),
+        ({"d": "x"}, "language tag"), ({"de": ""}, "non-empty"), ({"de": 1}, "non-empty"),
+        ({"de": "x" * 16_385}, "at most 16,384"), ({"de": "\ud800"}, "not valid text"),
+        ({"de-at": "x", "de-AT": "y"}, "the language de-AT twice; omit one"),
+    ],
+    ids=lambda value: repr(value)[:30],
+)  # fmt: skip
+def test_invalid_names_are_refused_with_a_way_out(names: object, reason: str) -> None:
+    with pytest.raises(BadInput, match=reason):
+        checked_names(names)

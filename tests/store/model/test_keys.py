@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Callable, Iterable
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -45,6 +46,7 @@ from store.model.ranges import (
     siblings,
     subtree,
 )
+from store.model.spans import EVERYTHING, Span, Spans, clipped, complement, contains, intersection, prefix_span, union
 from store.text import shorten
 
 # Segments as they can come in, where they can: nothing that NFC changes, no control characters, no lone surrogates. The
@@ -333,3 +335,49 @@ def test_a_message_quotes_no_more_than_can_be_read() -> None:
     assert shorten("a" * 100) == "a" * 60 + "…"
     assert shorten("a\x00\u2028b\ud800") == "a��b�"
     assert shorten("Omaha") == "Omaha"
+
+
+# -- sets of spans, compared with sets of texts -----------------------------------------------------------------------
+
+LETTERS = "\0#$a\ud7ff\ue000\U0010ffff"
+SPAN_TEXTS = ["", *("".join(letters) for length in (1, 2, 3) for letters in product(LETTERS, repeat=length))]
+
+span_texts = st.text(LETTERS, max_size=3)
+spans = st.lists(st.tuples(span_texts, span_texts | st.none()), max_size=4)
+
+
+def inside(some: list[Span] | Spans) -> set[str]:
+    return {text for text in SPAN_TEXTS if any(lo <= text and (hi is None or text < hi) for lo, hi in some)}
+
+
+def check(found: Spans, wanted: set[str]) -> None:
+    assert inside(found) == {text for text in SPAN_TEXTS if contains(found, text)} == wanted
+    assert all(hi is None or lo < hi for lo, hi in found)
+    assert all(hi is not None and hi < lo for (_, hi), (lo, _) in pairwise(found))
+
+
+@given(spans, spans)
+def test_sets_of_spans_are_sets_of_texts(one, other):
+    first, second = union(*[(span,) for span in one]), union(*[(span,) for span in other])
+    check(first, inside(one))
+    check(union(first, second), inside(one) | inside(other))
+    check(intersection(first, second), inside(one) & inside(other))
+    check(complement(first), {*SPAN_TEXTS} - inside(one))
+    assert complement(complement(first)) == first
+
+
+def test_of_nothing_the_union_is_empty_and_the_intersection_is_everything():
+    assert union() == ()
+    assert intersection() == EVERYTHING
+    assert complement(EVERYTHING) == ()
+
+
+@given(spans, span_texts, span_texts)
+def test_a_clipped_set_has_what_is_between_two_texts(some, lo, hi):
+    whole = union(*[(span,) for span in some])
+    check(clipped(whole, lo, hi), {text for text in inside(whole) if lo <= text < hi})
+
+
+@given(span_texts)
+def test_the_span_of_a_prefix_has_all_texts_that_begin_with_it(prefix):
+    check((prefix_span(prefix),), {text for text in SPAN_TEXTS if text.startswith(prefix)})

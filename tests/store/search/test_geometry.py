@@ -69,22 +69,18 @@ def test_what_is_no_point_is_refused(latitude, longitude):
 
 
 @given(points, radii, st.randoms(use_true_random=False))
-def test_a_cover_holds_every_point_of_its_circle(center, kilometers, random):
+def test_a_cover_holds_every_point_of_its_circle_and_tells_how_near_others_may_be(center, kilometers, random):
     runs = cover(center, kilometers, RUNS)
     inside = [beside(center, random.uniform(0, 7), kilometers * random.random() ** 0.5) for _ in range(20)]
-    for one in [center, *inside, *[beside(center, turn, kilometers) for turn in range(7)]]:
-        if center.kilometers(one) <= kilometers:
-            assert any(run[0].first <= one.cell < run[-1].end for run in runs)
-
-
-@given(points, radii, st.randoms(use_true_random=False))
-def test_cells_tell_how_near_their_points_may_be(center, kilometers, random):
-    runs = cover(center, kilometers, RUNS)
-    reach = 3 * kilometers + 1
-    for one in [beside(center, random.uniform(0, 7), random.uniform(0, min(reach, 20_000))) for _ in range(30)]:
-        for cell in [cell for run in runs for cell in run if cell.first <= one.cell < cell.end]:
-            assert cell.nearest <= center.kilometers(one) + 1e-6
-            assert not cell.is_inside or center.kilometers(one) <= kilometers + 1e-6
+    reach = min(3 * kilometers + 1, 20_000)
+    around = [beside(center, random.uniform(0, 7), random.uniform(0, reach)) for _ in range(30)]
+    for one in [center, *inside, *around, *[beside(center, turn, kilometers) for turn in range(7)]]:
+        distance = center.kilometers(one)
+        cells = [cell for run in runs for cell in run if cell.first <= one.cell < cell.end]
+        assert cells or distance > kilometers
+        for cell in cells:
+            assert cell.nearest <= distance + 1e-6
+            assert not cell.is_inside or distance <= kilometers + 1e-6
 
 
 @given(points, radii)
@@ -97,12 +93,8 @@ def test_a_cover_has_few_runs_each_in_one_cell_of_the_first_level(center, kilome
     for run in runs:
         assert len({first_cell(cell.first) for cell in run}) == 1
         assert all(one.end == other.first for one, other in itertools.pairwise(run))
-
-
-@given(points)
-def test_where_only_one_run_is_wanted_there_is_one_in_each_cell_of_the_first_level(center):
-    runs = cover(center, 2_000, 1)
-    assert len({first_cell(run[0].first) for run in runs}) == len(runs) <= 5
+    single = cover(center, 2_000, 1)
+    assert len({first_cell(run[0].first) for run in single}) == len(single) <= 5
 
 
 def test_a_cover_is_not_much_larger_than_its_circle():

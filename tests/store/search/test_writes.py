@@ -1,38 +1,66 @@
-"""Search items after random edits, each in a transaction or in the background, by invariants, check and repair."""
+"""Search items after edits, each in a transaction or in the background, by invariants, check and repair."""
 
+import contextlib
+import shutil
 import uuid
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from store.background_moves.timing import MoveTiming
 from store.checking.check import Check
 from store.checking.repair import Repair
 from store.connect import open_store
+from store.edits.create_update import Create
 from store.edits.delete import Delete, Policy
+from store.edits.move import Move
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.errors import CladeError
+from store.errors import BadPath, CladeError
+from store.metadata.move_record import MoveState
 from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Hierarchy, Search, SearchScope
-from store.model.items import key_of
+from store.model.items import Change, Item, canonical_item, key_of, size_of
+from store.model.paths import parse_path
+from store.reading.active_moves import recent_moves
 from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, RandomEdits, Refused
 from tests.selection import examples
-from tests.store.background_moves.journaled import AT, create, move
-from tests.store.writer.test_writer_model import SEQUENCES
-from tests.store.writer.test_writer_model import TINY as TINY_WITHOUT_SEARCH
 
+AT = "2026-01-01T00:00:00.000Z"
 NOTED = replace(CATEGORY.levels["CATEGORY"], attributes={"note": Attribute("note", Kind.TEXT, "A note.", search=True)})
 SEARCHED = replace(CATEGORY, levels={**CATEGORY.levels, "CATEGORY": NOTED}, search=Search(SearchScope.HIERARCHY))
 BY_TREE = replace(SEARCHED, search=Search(SearchScope.TREE))
 SCOPES = {"hierarchy": SEARCHED, "tree": BY_TREE}
-TINY = TINY_WITHOUT_SEARCH + 4  # the changes of search in the transaction that ends the copying of a move
+TINY = 18  # changes in a transaction, in which not even two nodes can move
 LIMITS = {"unlimited": None, "as on DynamoDB": 100, "tiny": TINY}
+SOON, LEASELESS = MoveTiming(0.0, 0.0, 5.0, 5.0), MoveTiming(0.0, 0.0, 5.0, 0.0)
+SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(1, 60))  # a seed, and how many edits
+at_once_or_not = pytest.mark.parametrize("limit", [None, TINY], ids=["at once", "in the background"])
+
+
+def create(path: str, name: str | None = None) -> Create:
+    where = parse_path(path)
+    node_id = path.replace("/", ".") if len(path) < 100 else None
+    return Create(SEARCHED, where, "CATEGORY", name or where[-1], {}, node_id)
+
+
+def move(path: str, target: str) -> Move:
+    return Move(SEARCHED, parse_path(path), parse_path(target))
+
+
+async def write(store: Any, *edits: Any, hierarchy: Hierarchy = SEARCHED, timing: MoveTiming = SOON) -> None:
+    writer = Writer(store, timing, {"category": hierarchy})
+    for edit in edits:
+        await writer.write(replace(edit, hierarchy=hierarchy), ReadUsage())
+        await writer.move_worker.finished()
 
 
 async def check(store: Store, hierarchy: Hierarchy = SEARCHED) -> None:
@@ -40,8 +68,17 @@ async def check(store: Store, hierarchy: Hierarchy = SEARCHED) -> None:
     assert [str(one) async for one in Check(store, {"category": hierarchy}, AT).findings()] == []
 
 
+async def search_items(store: Store) -> list[Item]:
+    """The items of words and of moved nodes."""
+    found = [item for item in await invariants.all_items(store) if item["pk"].startswith(("words/", "search/"))]
+    return [item for item in found if item["sk"] != "-" and not item["sk"].startswith("~")]
+
+
+# -- random edits ------------------------------------------------------------------------------------------------------
+
+
 async def follow(store: Store, hierarchy: Hierarchy, seed: int, length: int) -> None:
-    writer, model = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0), {"category": hierarchy}), Model()
+    writer, model = Writer(store, SOON, {"category": hierarchy}), Model()
     edits = RandomEdits(seed, model)
     for _ in range(length):
         edit: Any = edits.one()
@@ -58,13 +95,10 @@ async def follow(store: Store, hierarchy: Hierarchy, seed: int, length: int) -> 
     await check(store, hierarchy)
     assert [one async for one in Repair(Check(store, {"category": hierarchy}, AT)).run()] == []
     await check(store, hierarchy)
-    for item in await invariants.all_items(store):
-        if item["pk"].startswith("words/category#"):
-            assert f"category#{item['at'].partition('#')[0]}" in {key_of(one).pk for one in await roots(store)}
-
-
-async def roots(store: Store) -> list[dict[str, Any]]:
-    return [item for item in await invariants.all_items(store) if item["sk"] == "#" and "tier" in item]
+    items = await invariants.all_items(store)
+    trees = {key_of(item).pk for item in items if item["sk"] == "#" and "tier" in item}
+    words = [item for item in items if item["pk"].startswith("words/")]
+    assert {f"category#{item['at'].partition('#')[0]}" for item in words} <= trees
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -80,63 +114,148 @@ async def test_items_are_right_after_random_edits(
         await follow(store, SCOPES[scope], *sequence)
 
 
+@pytest.mark.both_stores
 @pytest.mark.parametrize("scope", SCOPES)
 async def test_items_are_right_after_random_edits_on_both_stores(store: Store, scope: str) -> None:
     await follow(store, SCOPES[scope], 1, 40)
 
 
-async def write(store: Store, *edits: Any, hierarchy: Hierarchy = SEARCHED) -> None:
-    writer = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0), {"category": hierarchy})
-    for edit in edits:
-        await writer.write(replace(edit, hierarchy=hierarchy), ReadUsage())
-        await writer.move_worker.finished()
+# -- single edits ------------------------------------------------------------------------------------------------------
+
+TREES = [create(path) for path in ("r", "r/a", "r/a/b", "r/a/b/c", "o", "o/p")]
 
 
-async def test_a_moved_node_whose_children_left_is_right_after_its_next_move(store: Store) -> None:
-    await write(store, create("r"), create("r/a"), create("r/a/b"), create("r/a/b/c"), create("o"))
-    await write(store, move("r/a/b", "o/b"), move("o/b/c", "o/c"), move("o/b", "r/a/b"), create("r/a/b/d"))
+@at_once_or_not
+@pytest.mark.parametrize(
+    ("edit", "hierarchy", "written"),
+    [
+        (create("r/garden-chairs", "Garden Chairs"), SEARCHED,
+         ["chairs#11#r.garden-chairs", "garden+chairs#01#r.garden-chairs"]),
+        (create("r/s", "Garden Chairs"), CATEGORY, []),
+        (move("r/a", "r/z"), SEARCHED, ["a#01#r.a", "z#01#r.a"]),
+        (move("r/a", "o/p/a"), SEARCHED, ["a#01#r.a", "category:r.a"]),
+        (move("r/a/b/c", "o/c"), SEARCHED, ["c#01#r.a.b.c"]),
+    ],
+    ids=["a creation", "a creation without search", "a rename", "a move", "a move of a leaf"],
+)  # fmt: skip
+async def test_an_edit_writes_the_items_of_its_node_and_none_of_its_descendants(
+    store: Store, edit: Any, hierarchy: Hierarchy, written: list[str], limit: int | None
+) -> None:
+    await write(store, *TREES, hierarchy=hierarchy)
+    before = await search_items(store)
+    store.max_commit_changes = limit or store.max_commit_changes
+    await write(store, edit, hierarchy=hierarchy)
+    after = await search_items(store)
+    changed = [item for item in (*before, *after) if (item in before) != (item in after)]
+    assert sorted({item["sk"] for item in changed}) == written
+    for item in after:  # write units: in a transaction 2 a KB, and in each index with the item 1 a KB
+        assert ceil(size_of(canonical_item(item)) / 1024) * (2 + ("rank" in item)) <= 3
+
+
+DEEP = [create("/".join("rabcdefgh"[: length + 1])) for length in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("edits", "is_moved"),
+    [
+        ([*TREES, move("r/a/b", "o/b"), move("o/b/c", "o/c"), move("o/b", "r/a/b"), create("r/a/b/d")], False),
+        ([*TREES, move("r/a/b", "o/b"), move("o/b/c", "o/c"), Delete(SEARCHED, ("o", "b"), Policy.REFUSE)], False),
+        ([*DEEP, create("o"), move("r/a/b/c/d/e", "o/e"), move("o/e/f", "o/f"), move("o/e", "r/a/b/c/d/e")], True),
+    ],
+    ids=["the next move after children left", "deleted after children left", "a child leaves, of a former depth"],
+)
+async def test_of_a_moved_node_is_kept_what_its_descendants_need(
+    store: Store, edits: list[Any], is_moved: bool
+) -> None:
+    await write(store, *edits)
     await check(store)
+    assert any(item["pk"] == "search/category" for item in await search_items(store)) == is_moved
 
 
-async def test_a_deleted_node_leaves_nothing_of_its_moves(store: Store) -> None:
-    await write(store, create("r"), create("r/a"), create("r/a/b"), create("r/a/b/c", node_id="c"), create("o"))
-    await write(store, move("r/a/b", "o/b"), move("o/b/c", "o/c"))
-    await write(store, Delete(SEARCHED, ("o", "b"), Policy.REFUSE))
-    await check(store)
-    assert not [
-        item for item in await invariants.all_items(store) if item["pk"] == "search/category" and item["sk"] != "-"
-    ]
-
-
-async def test_a_node_that_leaves_a_moved_one_takes_its_former_depth_along(store: Store) -> None:
-    await write(store, *[create("/".join("rabcdefgh"[: length + 1])) for length in range(9)], create("o"))
-    await write(store, move("r/a/b/c/d/e", "o/e"), move("o/e/f", "o/f"), move("o/e", "r/a/b/c/d/e"))
-    await check(store)
-    items = await invariants.all_items(store)
-    assert [item for item in items if item["pk"] == "search/category" and item["sk"] != "-"]
-
-
-ACROSS = [
-    move("r/a/b", "o/b"), move("o/b/c", "c"), move("c", "o/b/c"), move("o", "r/o"), move("r/o/b", "b"),
-    move("b", "r/b"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("limit", [None, 24], ids=["at once", "in the background"])
-async def test_a_move_to_another_tree_takes_the_items_along_where_trees_are_searched_by_themselves(
+@at_once_or_not
+async def test_where_trees_are_searched_by_themselves_a_move_or_deletion_takes_the_items_to_another_tree(
     store: Store, limit: int | None
 ) -> None:
-    named = [create("r"), create("r/a"), create("r/a/b"), create("r/a/b/c"), create("r/a/b/c/d"), create("o")]
-    await write(store, *named, hierarchy=BY_TREE)
-    store.max_commit_changes = limit or store.max_commit_changes
-    for edit in ACROSS:
+    most = store.max_commit_changes
+    await write(store, *TREES, create("r/r"), create("r/r/d"), hierarchy=BY_TREE)
+    for edit in (
+        move("r/a/b", "o/b"), move("o/b/c", "c"), move("c", "o/b/c"), move("o", "r/o"), move("r/o/b", "b"),
+        move("b", "r/b"), Delete(BY_TREE, ("r",), Policy.REPARENT),
+    ):  # fmt: skip
+        store.max_commit_changes = most if isinstance(edit, Delete) else limit or most
         await write(store, edit, hierarchy=BY_TREE)
         await check(store, BY_TREE)
-        words = [item for item in await invariants.all_items(store) if item["pk"].startswith("words/")]
-        assert len(words) == len(named)
+        words = sum(item["pk"].startswith("words/") for item in await search_items(store))
+        assert words == len(TREES) + 2 - isinstance(edit, Delete)
 
 
-async def test_the_children_of_a_deleted_root_take_their_items_along(store: Store) -> None:
-    await write(store, create("r"), create("r/r"), create("r/r/a"), create("r/o"), create("r/o/b"), hierarchy=BY_TREE)
-    await write(store, Delete(BY_TREE, ("r",), Policy.REPARENT), hierarchy=BY_TREE)
+# -- moves that are interrupted ----------------------------------------------------------------------------------------
+
+
+class Dies(BaseException):
+    """Nothing that is caught on the way: the process ends here."""
+
+
+class Interrupted:
+    """A store with something that happens before each commit."""
+
+    def __init__(self, store: Store, before: Callable[[], Awaitable[None]]) -> None:
+        self._store = store
+        self._before = before
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        await self._before()
+        await self._store.commit(changes)
+
+
+@pytest.mark.parametrize("target", ["o/p/a", "a"])
+async def test_a_move_stopped_before_any_commit_is_finished_by_a_repair_with_its_items(
+    tmp_path: Any, target: str
+) -> None:
+    async with open_store(f"sqlite:///{tmp_path}/planted.db") as store:
+        await store.create()
+        await write(store, *TREES, *[create(f"r/a/n{number}") for number in range(14)], hierarchy=BY_TREE)
+    states = set[MoveState]()
+    for commits in range(1, 100):
+        left = commits
+
+        async def die() -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Dies
+
+        shutil.copy(tmp_path / "planted.db", tmp_path / f"{commits}.db")
+        async with open_store(f"sqlite:///{tmp_path}/{commits}.db") as store:
+            store.max_commit_changes = 48
+            with contextlib.suppress(Dies):
+                await write(Interrupted(store, die), move("r/a", target), hierarchy=BY_TREE, timing=LEASELESS)
+            states.add((await recent_moves(store, ReadUsage()))[0].state)
+            async for one in Repair(Check(store, {"category": BY_TREE}, AT), SOON).run():
+                assert one.is_fixed
+            assert (await recent_moves(store, ReadUsage()))[0].state is MoveState.DONE
+            await check(store, BY_TREE)
+            if left >= 0:
+                break
+    assert states == {MoveState.COPYING, MoveState.SWEEPING, MoveState.DONE}
+
+
+async def test_a_move_that_is_undone_leaves_the_items_as_they_were(store: Store) -> None:
+    long = "m" * 500
+    await write(store, *TREES, create("r/b"), create(f"o/{long}"), create(f"r/a/{long}"), hierarchy=BY_TREE)
+    await write(store, move("r/b", "r/a/d"), hierarchy=BY_TREE)  # so that there are items of moves in the subtree
+    edits = [create(f"r/a/{long}/{'n' * 20}")]
+
+    async def edit_once() -> None:
+        while edits:
+            await write(store, edits.pop(), hierarchy=BY_TREE)
+
+    store.max_commit_changes = 24
+    with pytest.raises(BadPath):
+        await write(Interrupted(store, edit_once), move("r/a", f"o/{long}/a"), hierarchy=BY_TREE)
+    (found,) = await recent_moves(store, ReadUsage())
+    assert found.state is MoveState.UNDONE
     await check(store, BY_TREE)
