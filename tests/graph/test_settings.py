@@ -96,7 +96,7 @@ def test_other_variables_are_ignored_and_listed(monkeypatch):
 
 
 def test_variables_of_the_tests_and_of_kubernetes_are_not_listed(monkeypatch):
-    for variable, value in {**OF_KUBERNETES, "CLADE_TEST_KILLS": "8", "clade_max_nodes": "5"}.items():
+    for variable, value in {**OF_KUBERNETES, "CLADE_TEST_ENGINE": "dynoxide", "clade_max_nodes": "5"}.items():
         monkeypatch.setenv(variable, value)
     assert Settings().max_nodes == 5
     assert ignored_variables() == []

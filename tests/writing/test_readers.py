@@ -6,11 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
-from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 from resolvers.session.request import Request
 from store.background_moves.timing import MoveTiming
@@ -30,18 +28,17 @@ PACE = MoveTiming(REQUEST + 0.2, SETTLE, 60.0, 60.0)
 SUBTREE = [("x",), *[("x", f"n{n}") for n in range(20)], *[("x", "n0", f"m{n}") for n in range(10)]]
 NODE = """{
   childCount children { totalCount nodes { key } }
-  descendants { nodes { path } } page: descendants(last: 9) { nodes { path } }
+  descendants { nodes { path } }
 }"""
 ROOTS = "grounds { nodes { children { nodes { path } } } }"
 QUERY = f'{{ a: area(path: "a") {NODE} b: area(path: "b") {NODE} {ROOTS} }}'
 
 
-async def read(store: Store, plans: PlanCache | None) -> dict[str, Any] | None:
+async def read(store: Store) -> dict[str, Any] | None:
     """What is answered, None where it took too long on a busy machine: then it is ended, and promises nothing."""
     execution = Execution(
         SCHEMA,
         lambda: Context(Request(store, DEFINITIONS), SCHEMA_TYPES),
-        plans=plans,
         limits=DocumentLimits(request_seconds=REQUEST),
     )
     answer = await execution.answer(GraphQLRequest(QUERY), allow_mutations=False)
@@ -55,7 +52,6 @@ def places(data: dict[str, Any]) -> list[str]:
         node, whole = data[top], [format_path((top, *path)) for path in SUBTREE]
         there = [one["path"] for one in node["descendants"]["nodes"]]
         assert there in ([], sorted(whole)), there
-        assert [one["path"] for one in node["page"]["nodes"]] == there[-9:]
         keys = [one["key"] for one in node["children"]["nodes"]]
         assert keys == (["x"] if there else [])
         assert node["childCount"] == node["children"]["totalCount"] == len(keys)
@@ -67,7 +63,6 @@ def places(data: dict[str, Any]) -> list[str]:
 
 async def told_meanwhile(writer: Writer, reader: Store, edit: Any) -> list[list[str]]:
     """Where readers found the subtree, one after another, from before a change until it is swept."""
-    plans = PlanCache(core_schema(SCHEMA), SCHEMA_TYPES, keep=10)
 
     async def change() -> None:
         assert (await writer.write(edit, ReadUsage())).move is not None
@@ -75,9 +70,8 @@ async def told_meanwhile(writer: Writer, reader: Store, edit: Any) -> list[list[
 
     making, found = asyncio.create_task(change()), []
     while not making.done():
-        for one in (plans, None):
-            if (data := await read(reader, one)) is not None:
-                found.append(places(data))
+        if (data := await read(reader)) is not None:
+            found.append(places(data))
     await making
     return found
 

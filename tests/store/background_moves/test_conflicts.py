@@ -1,4 +1,4 @@
-"""Other writes during a background move, and those that are rejected until it has ended."""
+"""Requests for moves and cascades of several transactions, and other writes while those run."""
 
 from typing import Any
 
@@ -16,12 +16,14 @@ from store.metadata.move_record import MoveState
 from store.model.paths import parse_path
 from store.retry import RetryPolicy
 from store.transfer.load import LoadResult, load
-from store.transfer.rows import ImportPlan, Part, Row
 from store.writer.request import EditOptions
 from store.writer.writer import Writer
+from tests import invariants
+from tests.counting_store import CountingStore
 from tests.hierarchies import CATEGORY
 from tests.store.background_moves import journaled
-from tests.store.background_moves.journaled import cascade, create, move
+from tests.store.background_moves.journaled import SUBTREE, cascade, create, move
+from tests.store.transfer.test_load import wanted_of
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
 
@@ -61,21 +63,6 @@ TOLD = "^(r/a is being moved with all below it|A subtree is moved to o/p/a)"
 
 
 @pytest.mark.parametrize("state", STATES)
-async def test_a_refusal_names_the_end_that_conflicts_and_never_the_other(store: Store, state: MoveState) -> None:
-    await journaled.plant(store)
-    await journaled.halted(store, move("r/a", "o/p/a"), state)
-    for edit, told, other in (
-        (cascade("r"), "^r/a is", "o/p/a"),
-        (move("r", "s"), "^r/a is", "o/p/a"),
-        (cascade("o"), "to o/p/a;", "r/a"),
-        (create("o/p/a"), "to o/p/a;", "r/a"),
-    ):
-        with pytest.raises(Conflict, match=told) as refused:
-            await Writer(store, journaled.SOON).write(edit, ReadUsage())
-        assert other not in str(refused.value)
-
-
-@pytest.mark.parametrize("state", STATES)
 async def test_writes_to_either_end_or_its_ancestors_are_rejected(store: Store, state: MoveState) -> None:
     await journaled.plant(store)
     found = await journaled.halted(store, move("r/a", "o/p/a"), state)
@@ -84,6 +71,10 @@ async def test_writes_to_either_end_or_its_ancestors_are_rejected(store: Store, 
         for dry_run in (True, False):
             with pytest.raises(Conflict, match=f"{TOLD}; .* the move {found.id}"):
                 await Writer(store, journaled.SOON).write(edit, ReadUsage(), EditOptions(dry_run=dry_run))
+    for edit, told, other in ((cascade("r"), "^r/a is", "o/p/a"), (create("o/p/a"), "to o/p/a;", "r/a")):
+        with pytest.raises(Conflict, match=told) as refused:
+            await Writer(store, journaled.SOON).write(edit, ReadUsage())
+        assert other not in str(refused.value), "the other end may be where the client may not read"
     assert await journaled.paths(store) == before
     await journaled.lapse(store)
     await journaled.resume(store)
@@ -152,18 +143,61 @@ async def test_an_import_waits_for_the_moves_in_its_trees_for_a_while(
     monkeypatch.setattr("store.reading.active_moves.MOVE_POLLS", RetryPolicy(0.001, 0.001, attempts=3))
     await journaled.plant(store, "other")
     await journaled.halted(store, move("r/a", "o/p/a"), MoveState.COPYING)
-    await load(store, wanted("other/x"), LoadResult())
+    await load(store, wanted_of([("other/x", "CATEGORY")], CATEGORY), LoadResult())
     with pytest.raises(Conflict, match=r"r/a is being moved .* clade repair finishes an abandoned move"):
-        await load(store, wanted("r/new"), LoadResult())
+        await load(store, wanted_of([("r/new", "CATEGORY")], CATEGORY), LoadResult())
     await journaled.lapse(store)
     await journaled.resume(store)
-    await load(store, wanted("o/p/a/n0", "o/p/a/mine"), outcome := LoadResult())
+    rows = wanted_of([("o/p/a/n0", "CATEGORY"), ("o/p/a/mine", "CATEGORY")], CATEGORY)
+    await load(store, rows, outcome := LoadResult())
     assert (outcome.unchanged, outcome.added.total()) == (1, 1)
     await journaled.has_ended(store)
 
 
-def wanted(*paths: str) -> ImportPlan:
-    rows = ImportPlan(CATEGORY)
-    for number, path in enumerate(paths):
-        rows.take(Row(number, parse_path(path), [Part("CATEGORY")]))
-    return rows
+# -- the requests that ask for them ------------------------------------------------------------------------------------
+
+
+async def foretold(store: Store, edit: Any, transactions: int) -> None:
+    """Fail unless a dry run tells so many transactions, and the write units of the whole subtree."""
+    forecast = (await Writer(store).write(edit, ReadUsage(), EditOptions(dry_run=True))).dry_run
+    assert forecast is not None
+    assert (forecast.nodes, forecast.transactions) == (len(SUBTREE), transactions)
+    assert 10 * forecast.nodes <= forecast.write_units < 14 * forecast.nodes
+
+
+async def test_a_dry_run_of_a_large_move_writes_nothing(store: Store) -> None:
+    await journaled.plant(store)
+    before = await invariants.all_items(store)
+    for edit, transactions in ((move("r/a", "o/p/a"), 3 + 2 + 2), (cascade("r/a"), 3 + 3)):
+        await foretold(store, edit, transactions)
+    taken = (await Writer(store).write(move("r/a", "r/b"), ReadUsage(), EditOptions(dry_run=True))).dry_run
+    assert taken is not None
+    assert taken.collisions == [("r", "b")]
+    assert await invariants.all_items(store) == before
+
+
+async def test_a_dry_run_of_a_cascade_tells_the_transactions_that_end_redirects(store: Store) -> None:
+    await journaled.plant(store)
+    await journaled.write(store, move("r/b", "r/c"))
+    await foretold(store, cascade("r/a"), 3 + 3 + 1)
+    counted: Any = CountingStore(store)
+    await journaled.write(counted, cascade("r/a"))
+    assert len(counted.commits) == 3 + 3 + 1
+
+
+async def test_a_repeated_large_move_with_one_key_is_one_move(store: Store) -> None:
+    await journaled.plant(store)
+    writer = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0))
+    told = [await writer.write(move("r/a", "o/p/a"), ReadUsage(), EditOptions(key="k")) for _ in range(2)]
+    await writer.move_worker.finished()
+    told.append(await Writer(store).write(move("r/a", "o/p/a"), ReadUsage(), EditOptions(key="k")))
+    assert len({written.move.id for written in told if written.move}) == 1
+    assert told[-1].move is not None
+    assert told[-1].move.state is MoveState.DONE
+    assert len({written.record.id for written in told}) == 1
+    await journaled.has_ended(store)
+
+
+@pytest.mark.parametrize(("request_seconds", "wait_seconds"), [(4.0, 2.0), (10.0, 5.0), (60.0, 5.0)])
+def test_a_request_waits_for_a_move_for_five_seconds_and_half_of_its_time_at_most(request_seconds, wait_seconds):
+    assert MoveTiming.of(request_seconds, 2.0).wait_seconds == wait_seconds

@@ -22,7 +22,6 @@ from store.model.items import Change, Put
 from store.model.keys import tree_version_key
 from store.writer.writer import Writer
 from tests.hierarchies import CATEGORY
-from tests.recorded_reads import ReadRecorder
 from tests.store.background_moves import journaled
 from tests.store.background_moves.journaled import OTHERS, cascade, move
 
@@ -116,19 +115,6 @@ async def test_a_worker_continues_after_an_outage_or_a_lost_answer(store: Store)
     assert away.commits > 4
     assert await journaled.paths(store) == {*OTHERS, *journaled.at("r/a", "o/p/a")}
     await journaled.has_ended(store)
-
-
-async def test_a_worker_reads_ended_moves_once(store: Store) -> None:
-    await journaled.plant(store)
-    await journaled.write(store, move("r/a", "o/p/a"))
-    ended = await journaled.only_move(store)
-    await store.commit([Put({**ended.item(), "sk": "0" * 24})])
-    witness: Any = ReadRecorder(store)
-    worker = MoveWorker(witness, journaled.SOON)
-    for _ in range(2):
-        assert await worker.resume() == []
-    (first, *_), (second, *_) = witness.spans
-    assert first.lo < "0" * 24 < second.lo < ended.id
 
 
 # -- what check and repair make of it ----------------------------------------------------------------------------------

@@ -1,27 +1,29 @@
-"""Findings of a check, on both stores: each problem is found, and nothing else."""
+"""Check and repair of nodes, ids, counts and versions, on both stores: each problem is found, and nothing else."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 from store.checking.check import Check
-from store.connect import open_store
+from store.checking.findings import MAX_KEPT, Finding, Findings, Fix
+from store.checking.repair import Repair
 from store.edits.create_update import Create
 from store.edits.delete import Delete as Deletion
 from store.edits.delete import Policy
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
-from store.model import items
-from store.model.items import Put
+from store.metadata.tree_version import TreeVersion
+from store.model.hierarchy import Hierarchy
+from store.model.items import ABSENT, Item, Put, key_of
 from store.model.keys import Key, id_key, log_key, revision_key, tree_version_key
+from store.transfer.load import LoadResult, load
 from store.writer.writer import Writer
+from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
-from tests.selection import examples
 from tests.store.checking.broken import GONE_ID, HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove
+from tests.store.transfer.test_load import wanted_of
 
 pytestmark = pytest.mark.extenddb
 
@@ -30,8 +32,18 @@ AT = "2026-11-20T12:00:00.000Z"
 Break = Callable[[Store], Awaitable[None]]
 
 
-async def findings(store: Store) -> list[str]:
-    return [str(finding) async for finding in Check(store, HIERARCHIES, AT).findings()]
+async def findings(store: Store, hierarchies: dict[str, Hierarchy] = HIERARCHIES) -> list[str]:
+    return sorted([str(finding) async for finding in Check(store, hierarchies, AT).findings()])
+
+
+async def repaired(store: Store) -> tuple[list[str], list[str]]:
+    """What a repair says that it mended, and what it says that it cannot mend."""
+    told = [one async for one in Repair(Check(store, HIERARCHIES, AT)).run()]
+    return [str(one.finding) for one in told if one.is_fixed], [str(one.finding) for one in told if not one.is_fixed]
+
+
+async def all_items(store: Store) -> dict[Key, Item]:
+    return {key_of(one): one for one in await invariants.all_items(store)}
 
 
 @pytest.fixture(autouse=True)
@@ -52,197 +64,136 @@ def made(**values: Any) -> Break:
     return lambda store: store.commit([Put(values)])
 
 
-NE, PARIS, BELLEVUE, FR = at("US/NE"), at("FR/Paris"), at("US/NE/Bellevue"), "location#FR"
+NE, PARIS, FR = at("US/NE"), at("FR/Paris"), "location#FR"
+PARIS_ID = "location:paris"
 
-BROKEN: dict[str, tuple[Break, list[str]]] = {
-    "kids": (
-        changed(NE, kids={"CITY": 4}),
-        ["location US/NE: attribute `kids` is 4 CITY, expected 3 CITY"],
-    ),
-    "kids that are no counts": (
-        changed(OMAHA, kids="many"),
-        ["location US/NE/Omaha: attribute `kids` is 'many', expected 1 POSTAL_CODE"],
-    ),
-    "below": (
-        changed(NE, below={}),
-        ["location US/NE: attribute `below` is none, expected 3 CITY, 1 POSTAL_CODE, 1 STORE"],
-    ),
-    "below of a root": (
-        changed(at("FR"), below={"CITY": 1}),
-        ["location FR: attribute `below` is {'CITY': 1}, expected absent"],
-    ),
-    "above": (
+DERIVED: list[tuple[Break, list[str]]] = [  # all of it follows from other items
+    (changed(NE, kids={"CITY": 4}), ["US/NE: attribute `kids` is 4 CITY, expected 3 CITY"]),
+    (changed(OMAHA, kids="many"), ["US/NE/Omaha: attribute `kids` is 'many', expected 1 POSTAL_CODE"]),
+    (changed(NE, below={}), ["US/NE: attribute `below` is none, expected 3 CITY, 1 POSTAL_CODE, 1 STORE"]),
+    (changed(at("FR"), below={"CITY": 1}), ["FR: attribute `below` is {'CITY': 1}, expected absent"]),
+    (
         changed(OMAHA, above=["COUNTRY"]),
-        ["location US/NE/Omaha: attribute `above` is ['COUNTRY'], expected ['COUNTRY', 'STATE']"],
+        ["US/NE/Omaha: attribute `above` is ['COUNTRY'], expected ['COUNTRY', 'STATE']"],
     ),
-    "level": (
-        changed(OMAHA, level="STATE"),
-        ["location US/NE/Omaha: attribute `level` is 'STATE', expected 'CITY'"],
-    ),
-    "tier": (
-        changed(OMAHA, tier="nowhere"),
-        ["location US/NE/Omaha: attribute `tier` is 'nowhere', expected 'location#US@CITY@2'"],
-    ),
-    "parent": (
-        changed(OMAHA, parent=None),
-        ["location US/NE/Omaha: attribute `parent` is absent, expected 'location#US#NE#'"],
-    ),
-    "rank": (
-        changed(OMAHA, rank="CITY#Paris#"),
-        ["location US/NE/Omaha: attribute `rank` is 'CITY#Paris#', expected 'CITY#Omaha#'"],
-    ),
-    "name": (
-        changed(OMAHA, name=None),
-        ["location US/NE/Omaha: attribute `name` is absent, expected a text that is not empty"],
-    ),
-    "revision": (
-        changed(PARIS, revision=3),
-        ["location FR/Paris: 2 earlier revisions missing"],
-    ),
-    "many revisions": (
-        changed(PARIS, revision=5000),
-        ["location FR/Paris: 4,999 earlier revisions missing"],
-    ),
-    "a revision gone back": (
-        changed(OMAHA, revision=2),
-        ["location US/NE/Omaha: history of id location:5074472 has revision 2, but the node is at 2"],
-    ),
-    "a revision that is no number": (
-        changed(PARIS, revision="one"),
-        ["location FR/Paris: attribute `revision` is 'one', expected a positive integer"],
-    ),
-    "updated_at": (
-        changed(OMAHA, updated_at="today"),
-        ["location US/NE/Omaha: attribute `updated_at` is 'today', expected a time in UTC (RFC 3339)"],
-    ),
-    "changed_by": (
-        changed(OMAHA, changed_by=7),
-        ["location US/NE/Omaha: attribute `changed_by` is 7, expected a text"],
-    ),
-    "an own attribute": (
-        changed(OMAHA, population="some"),
-        ["location US/NE/Omaha: attribute `population` is 'some', expected Long"],
-    ),
-    "a former state": (
-        removed(revision_key(OMAHA_ID, 2)),
-        ["location US/NE/Omaha: 1 earlier revision missing"],
-    ),
-    "a former state that says another revision": (
-        changed(revision_key(OMAHA_ID, 2), revision=1),
-        ["location US/NE/Omaha: history of id location:5074472: attribute `revision` is 1, expected 2"],
-    ),
-    "a former state of nothing": (
+    (changed(OMAHA, level="STATE"), ["US/NE/Omaha: attribute `level` is 'STATE', expected 'CITY'"]),
+    (changed(OMAHA, tier="nowhere"), ["US/NE/Omaha: attribute `tier` is 'nowhere', expected 'location#US@CITY@2'"]),
+    (changed(OMAHA, parent=None), ["US/NE/Omaha: attribute `parent` is absent, expected 'location#US#NE#'"]),
+    (changed(at("FR"), parent="nowhere"), [
+        "FR: attribute `parent` is 'nowhere', expected 'location'",
+        "version of the roots: attribute `shape` is 2 COUNTRY@0, expected 1 COUNTRY@0",
+    ]),
+    (changed(OMAHA, rank="CITY#Paris#"), ["US/NE/Omaha: attribute `rank` is 'CITY#Paris#', expected 'CITY#Omaha#'"]),
+    (
         made(pk="id#location:x", sk="v0000000001", revision=1, tree=FR, key="#X#"),
-        ["location FR/X: id location:x has no record"],
+        ["FR/X: id location:x has no record"],
     ),
-    "the state of a deleted node": (
-        removed(revision_key(GONE_ID, 1)),
-        ["location US/NE/Gone: 1 revision of the deleted node location:gone missing"],
-    ),
-    "a deleted node without a revision": (
-        changed(id_key(GONE_ID), revision=None),
-        ["location US/NE/Gone: the deleted node location:gone has no revision"],
-    ),
-    "the record of an id": (
-        removed(id_key("location:paris")),
-        ["location FR/Paris: id location:paris has no record"],
-    ),
-    "the record of an id that leads nowhere": (
-        changed(id_key(OMAHA_ID), key="#NE#Oz#"),
-        [
-            "location US/NE/Omaha: the record of id location:5074472 points to US/NE/Oz",
-            "location US/NE/Oz: id location:5074472 has no node",
-        ],
-    ),
-    "the record of an id as a deleted node's": (
-        changed(id_key("location:paris"), deleted="2026-11-20T12:00:00Z", revision=0),
-        [
-            "location FR/Paris: the record of id location:paris says that the node is deleted",
-            "location FR/Paris: the deleted node location:paris has no revision",
-        ],
-    ),
-    "the record of an id without a node": (
-        made(pk="id#location:x", sk="v0", tree=US, key="#NE#X#"),
-        ["location US/NE/X: id location:x has no node"],
-    ),
-    "the record of an id that is another's": (
+    (removed(id_key(PARIS_ID)), ["FR/Paris: id location:paris has no record"]),
+    (changed(id_key(OMAHA_ID), key="#NE#Oz#"), [
+        "US/NE/Omaha: the record of id location:5074472 points to US/NE/Oz",
+        "US/NE/Oz: id location:5074472 has no node",
+    ]),
+    (changed(id_key(PARIS_ID), deleted="2026-11-20T12:00:00Z", revision=0), [
+        "FR/Paris: the deleted node location:paris has no revision",
+        "FR/Paris: the record of id location:paris says that the node is deleted",
+    ]),
+    (made(pk="id#location:x", sk="v0", tree=US, key="#NE#X#"), ["US/NE/X: id location:x has no node"]),
+    (
         made(pk="id#location:x", sk="v0", tree=US, key="#NE#Omaha#"),
-        ["location US/NE/Omaha: the record of id location:x points to the node with the id location:5074472"],
+        ["US/NE/Omaha: the record of id location:x points to the node with the id location:5074472"],
     ),
-    "an id": (
-        changed(PARIS, id="location:rome"),
-        [
-            "location FR/Paris: id location:rome has no record",
-            "location FR/Paris: attribute `id` is 'location:rome', expected 'location:paris'",
-        ],
-    ),
-    "an id that none can have": (
-        changed(PARIS, id="category:paris"),
-        [
-            "location FR/Paris: attribute `id` is 'category:paris', expected an id of location",
-            "location FR/Paris: attribute `id` is 'category:paris', expected 'location:paris'",
-        ],
-    ),
-    "an id that two have": (
-        changed(PARIS, id=OMAHA_ID),
-        [
-            "location FR/Paris: id location:5074472 is also the id of US/NE/Omaha",
-            "location FR/Paris: attribute `id` is 'location:5074472', expected 'location:paris'",
-        ],
-    ),
-    "the number of a stamp": (
-        changed(tree_version_key(FR), n=0),
-        ["location FR: tree version: attribute `n` is 0, expected 1"],
-    ),
-    "the shape of a stamp": (
+    (changed(PARIS, id="location:rome"), [
+        "FR/Paris: attribute `id` is 'location:rome', expected 'location:paris'",
+        "FR/Paris: id location:rome has no record",
+    ]),
+    (changed(PARIS, id="category:paris"), [
+        "FR/Paris: attribute `id` is 'category:paris', expected 'location:paris'",
+        "FR/Paris: attribute `id` is 'category:paris', expected an id of location",
+    ]),
+    (changed(PARIS, id=OMAHA_ID), [
+        "FR/Paris: attribute `id` is 'location:5074472', expected 'location:paris'",
+        "FR/Paris: id location:5074472 is also the id of US/NE/Omaha",
+    ]),
+    (changed(tree_version_key(FR), n=0), ["FR: tree version: attribute `n` is 0, expected 1"]),
+    (
         changed(tree_version_key(FR), shape={"CITY@1": 2}),
-        ["location FR: tree version: attribute `shape` is 2 CITY@1, expected 1 CITY@1, 1 COUNTRY@0"],
+        ["FR: tree version: attribute `shape` is 2 CITY@1, expected 1 CITY@1, 1 COUNTRY@0"],
     ),
-    "the aliases of a stamp": (
-        changed(tree_version_key(US), aliases=0),
-        ["location US: tree version: attribute `aliases` is 0, expected True"],
-    ),
-    "a stamp": (
-        removed(tree_version_key(FR)),
-        ["location FR: the tree version is missing"],
-    ),
-    "the stamp of the roots": (
+    (changed(tree_version_key(US), aliases=0), ["US: tree version: attribute `aliases` is 0, expected True"]),
+    (removed(tree_version_key(FR)), ["FR: the tree version is missing"]),
+    (
         changed(tree_version_key("location"), shape={"COUNTRY@0": 3}),
-        ["location: version of the roots: attribute `shape` is 3 COUNTRY@0, expected 2 COUNTRY@0"],
+        ["version of the roots: attribute `shape` is 3 COUNTRY@0, expected 2 COUNTRY@0"],
     ),
-    "an alias": (
+]  # fmt: skip
+
+LASTING: list[tuple[Break, str]] = [  # what only the node or its history said, so that nothing tells how it was
+    (changed(OMAHA, name=None), "US/NE/Omaha: attribute `name` is absent, expected a text that is not empty"),
+    (changed(PARIS, revision=5000), "FR/Paris: 4,999 earlier revisions missing"),
+    (
+        changed(OMAHA, revision=2),
+        "US/NE/Omaha: history of id location:5074472 has revision 2, but the node is at 2",
+    ),
+    (changed(PARIS, revision="one"), "FR/Paris: attribute `revision` is 'one', expected a positive integer"),
+    (
+        changed(OMAHA, updated_at="today"),
+        "US/NE/Omaha: attribute `updated_at` is 'today', expected a time in UTC (RFC 3339)",
+    ),
+    (changed(OMAHA, changed_by=7), "US/NE/Omaha: attribute `changed_by` is 7, expected a text"),
+    (changed(OMAHA, population="some"), "US/NE/Omaha: attribute `population` is 'some', expected Long"),
+    (removed(revision_key(OMAHA_ID, 2)), "US/NE/Omaha: 1 earlier revision missing"),
+    (
+        changed(revision_key(OMAHA_ID, 2), revision=1),
+        "US/NE/Omaha: history of id location:5074472: attribute `revision` is 1, expected 2",
+    ),
+    (removed(revision_key(GONE_ID, 1)), "US/NE/Gone: 1 revision of the deleted node location:gone missing"),
+    (changed(id_key(GONE_ID), revision=None), "US/NE/Gone: the deleted node location:gone has no revision"),
+    (
         changed(Key(f"alias#{US}", "#NE#Lincoln#"), id="location:x"),
-        ["location US/NE/Lincoln: the redirect points to id 'location:x', which has no record"],
+        "US/NE/Lincoln: the redirect points to id 'location:x', which has no record",
     ),
-    "the log": (
-        removed(log_key(US, 3), log_key(US, 4)),
-        ["location US: the change log lacks the numbers 3 to 4"],
-    ),
-    "the end of the log": (
-        changed(tree_version_key(FR), n=2),
-        ["location FR: the change log lacks number 2"],
-    ),
-    "a key that is not in normal form": (
-        made(pk=FR, sk="#Aix les#"),
-        ["location FR/Aix les: the key is not in canonical form"],
-    ),
-    "a key that is none": (
-        made(pk=FR, sk="#Aix"),
-        ["location location#FR #Aix: the key is not that of a node"],
-    ),
-}  # fmt: skip
+    (removed(log_key(US, 3), log_key(US, 4)), "US: the change log lacks the numbers 3 to 4"),
+    (changed(tree_version_key(FR), n=2), "FR: the change log lacks number 2"),
+    (made(pk=FR, sk="#Aix les#"), "FR/Aix les: the key is not in canonical form"),
+    (made(pk=FR, sk="#Aix"), "location#FR #Aix: the key is not that of a node"),
+]
 
 
-@pytest.mark.parametrize("what", BROKEN)
-async def test_each_problem_is_found_and_nothing_else(store: Store, what: str) -> None:
-    breaking, expected = BROKEN[what]
+def told(problems: list[str]) -> list[str]:
+    return [f"location{':' if one.startswith('version') else ''} {one}" for one in problems]
+
+
+@pytest.mark.parametrize(("breaking", "problems"), DERIVED, ids=[problems[0] for _, problems in DERIVED])
+async def test_derived_values_are_found_and_repaired(store: Store, breaking: Break, problems: list[str]) -> None:
     await fill(store)
     await breaking(store)
-    assert sorted(await findings(store)) == sorted(expected)
+    assert await findings(store) == told(problems)
+    mended, lasting = await repaired(store)
+    assert mended
+    assert set(mended) <= set(told(problems))
+    assert lasting == []
+    assert await findings(store) == []
+    await invariants.check(store)
 
 
-async def test_nothing_is_found_in_a_good_table(store: Store) -> None:
+@pytest.mark.parametrize(("breaking", "problem"), LASTING, ids=[problem for _, problem in LASTING])
+async def test_other_problems_are_found_and_left_by_a_repair(store: Store, breaking: Break, problem: str) -> None:
     await fill(store)
+    await breaking(store)
+    before = await all_items(store)
+    assert await findings(store) == told([problem])
+    assert await repaired(store) == ([], told([problem]))
+    assert await all_items(store) == before
+
+
+async def test_nothing_is_found_in_a_good_table_and_a_repair_leaves_it(store: Store) -> None:
+    assert await findings(store) == []
+    await fill(store)
+    before = await all_items(store)
+    assert await findings(store) == []
+    assert await repaired(store) == ([], [])
+    assert await all_items(store) == before
+    await Writer(store).write(Deletion(LOCATION, ("FR",), Policy.CASCADE), ReadUsage())
     assert await findings(store) == []
 
 
@@ -257,23 +208,13 @@ async def test_deleted_nodes_are_checked_many_at_a_time(store: Store) -> None:
     assert check._reads.requests < 60
 
 
-async def test_nothing_is_found_in_an_empty_table(store: Store) -> None:
-    assert await findings(store) == []
-
-
-async def test_a_table_with_a_tree_that_was_emptied_is_good(store: Store) -> None:
-    await fill(store)
-    await Writer(store).write(Deletion(LOCATION, ("FR",), Policy.CASCADE), ReadUsage())
-    assert await findings(store) == []
-
-
-# -- more than one attribute -------------------------------------------------------------------------------------------
+# -- findings of more than one attribute -------------------------------------------------------------------------------
 
 
 async def test_a_node_without_a_parent_is_found_with_all_wrong_counts(store: Store) -> None:
     await fill(store)
     await remove(store, OMAHA)
-    assert sorted(await findings(store)) == sorted([
+    assert await findings(store) == sorted([
         "location US/NE/Omaha/68118: parent US/NE/Omaha is missing",
         "location US/NE/Omaha: id location:5074472 has no node",
         "location US/NE: attribute `kids` is 3 CITY, expected 2 CITY",
@@ -293,17 +234,10 @@ async def test_a_tree_without_a_root_is_found_once(store: Store, stamped: bool) 
     assert "location: version of the roots: attribute `shape` is 2 COUNTRY@0, expected 1 COUNTRY@0" in found
 
 
-async def test_a_root_that_is_not_listed_is_found(store: Store) -> None:
-    await fill(store)
-    await change(store, at("FR"), parent="nowhere")
-    assert "location FR: attribute `parent` is 'nowhere', expected 'location'" in await findings(store)
-
-
 async def test_levels_are_checked_against_their_parents(store: Store) -> None:
     await fill(store)
     levels = level("COUNTRY", "-"), level("TOWN", "COUNTRY"), level("CITY", "TOWN")
-    elsewhere = {**HIERARCHIES, "location": hierarchy("location", *levels)}
-    found = [str(one) async for one in Check(store, elsewhere, AT).findings()]
+    found = await findings(store, {**HIERARCHIES, "location": hierarchy("location", *levels)})
     assert "location FR/Paris: CITY may not stand under COUNTRY, only under TOWN" in found
     assert "location US/NE: attribute `level` is 'STATE', expected a level of location" in found
 
@@ -323,38 +257,85 @@ async def test_two_reordered_siblings_with_one_rank_are_found(store: Store, plac
 async def test_only_the_given_hierarchies_are_checked(store: Store) -> None:
     await fill(store)
     await change(store, PARIS, name=None)
-    assert [one async for one in Check(store, {"category": CATEGORY}, AT).findings()] == []
+    assert await findings(store, {"category": CATEGORY}) == []
 
 
-async def test_findings_beyond_the_bound_are_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("store.checking.findings.MAX_KEPT", 2)
+def test_of_each_kind_of_finding_so_many_are_kept_and_the_others_counted() -> None:
+    kept = Findings()
+    for fix in (None, Fix(PARIS, None, ABSENT)):
+        for _ in range(MAX_KEPT + 1):
+            kept.add(Finding("location", "FR", "x", fix))
+    assert len(kept.kept) == 2 * MAX_KEPT
+    assert str(list(kept)[-1]) == "location FR: and 2 more in this tree"
+
+
+# -- repairs -----------------------------------------------------------------------------------------------------------
+
+
+async def test_many_problems_are_repaired_and_a_second_repair_changes_nothing(store: Store) -> None:
     await fill(store)
-    for path in ("US", "US/NE", "US/NE/Omaha"):
-        await change(store, at(path), name=None, kids="?")
-    found = await findings(store)
-    assert len(found) == 5
-    assert found[-1].endswith("and 2 more in this tree")
+    for breaking, _ in DERIVED[:18:2]:  # which change different items
+        await breaking(store)
+    await repaired(store)
+    assert await findings(store) == []
+    await invariants.check(store)
+    before = await all_items(store)
+    assert await repaired(store) == ([], [])
+    assert await all_items(store) == before
 
 
-# -- properties --------------------------------------------------------------------------------------------------------
+async def test_the_id_of_a_lost_node_becomes_a_tombstone_of_its_last_revision(store: Store) -> None:
+    await fill(store)
+    await remove(store, at("US/NE/Omaha/68118/1"), OMAHA)
+    _, lasting = await repaired(store)
+    assert lasting == ["location US/NE/Omaha/68118: parent US/NE/Omaha is missing"]
+    tombstone = await item(store, id_key(OMAHA_ID))
+    assert (tombstone["deleted"], tombstone["revision"], tombstone["key"]) == (AT, 2, OMAHA.sk)
+    assert await findings(store) == lasting, "the node below stays, and its parent can be imported"
+    await load(store, wanted_of([("US/NE/Omaha", "CITY", {"id": OMAHA_ID.partition(":")[2]})]), LoadResult())
+    assert (await item(store, OMAHA))["revision"] == 3
 
-NODES = [at(path) for path in ("US", "US/NE", "US/NE/Omaha", "US/NE/York", "US/NE/Omaha/68118/1", "FR", "FR/Paris")]
-DERIVED = "parent rank tier id level above kids below revision".split()
-TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
-VALUES = st.one_of(
-    st.none(), TEXTS, st.integers(-5, 5), st.booleans(), st.lists(TEXTS, max_size=2),
-    st.dictionaries(st.sampled_from(["CITY", "STATE", "x"]), st.integers(-2, 9), max_size=2),
-)  # fmt: skip
+
+async def test_a_repair_increments_the_version_and_adds_an_empty_log_item(store: Store) -> None:
+    await fill(store)
+    await change(store, OMAHA, kids={}, below={})
+    before = TreeVersion.of(US, await item(store, tree_version_key(US)))
+    await repaired(store)
+    after = TreeVersion.of(US, await item(store, tree_version_key(US)))
+    assert (after.number, after.shape, after.has_redirects) == (before.number + 1, before.shape, before.has_redirects)
+    assert (await item(store, log_key(US, after.number)))["changes"] == []
 
 
-@given(key=st.sampled_from(NODES), name=st.sampled_from(DERIVED), value=VALUES)
-@settings(max_examples=examples(12, 60))
-async def test_any_wrong_value_of_a_derived_attribute_is_found(key: Key, name: str, value: Any) -> None:
-    async with open_store("sqlite://:memory:") as store:
-        await store.create()
-        await fill(store)
-        good = await item(store, key)
-        assume(items.canonical_item({name: value}) != items.canonical_item({name: good.get(name)}))
-        assume(name not in ("parent", "rank", "tier") or value is None or isinstance(value, str))  # as an engine does
-        await store.commit([Put({**good, name: value})])
-        assert await findings(store)
+async def test_many_fixes_take_several_transactions(store: Store) -> None:
+    await fill(store)
+    count = store.max_changes + 50
+    await load(store, wanted_of([(f"FR/C{n}", "CITY") for n in range(count)]), LoadResult())
+    keys = [at(f"FR/C{n}") for n in range(count)]
+    found = [one for one in await store.get(keys, ReadUsage(), strong=True) if one is not None]
+    for start in range(0, count, store.max_changes):
+        await store.commit([Put({**one, "kids": {"CITY": 1}}) for one in found[start : start + store.max_changes]])
+    mended, lasting = await repaired(store)
+    assert (len(mended), lasting) == (count, [])
+    await invariants.check(store)
+
+
+async def test_concurrent_checks_and_repairs_report_and_lose_nothing(store: Store) -> None:
+    await fill(store)
+
+    async def write() -> None:
+        for n in range(12):
+            await load(store, wanted_of([(f"US/NE/N{n}", "CITY"), (f"C{n}", "COUNTRY")]), LoadResult())
+            await asyncio.sleep(0)
+
+    async def check() -> list[str]:
+        found = []
+        for _ in range(5):
+            found += await findings(store)
+            await repaired(store)
+        return found
+
+    _, found = await asyncio.gather(write(), check())
+    assert [one for one in found if "not checked" not in one] == []
+    assert await findings(store) == []
+    await invariants.check(store)
+    assert (await item(store, at("US/NE")))["kids"] == {"CITY": 15}

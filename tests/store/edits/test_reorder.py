@@ -1,25 +1,37 @@
-"""Reorders: a rank between any two siblings, by writing as few nodes as possible."""
+"""Order of siblings: ranks, reorders that write as few nodes as possible, exports and imports, and late indexes."""
 
+import asyncio
+from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from store.connect import open_store, opened
+from store.edits.delete import Delete, Policy
+from store.edits.move import Move
 from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import TooLarge
-from store.model.items import Put
+from store.model.items import Change, Put
 from store.model.keys import first_rank
-from store.model.ranges import children, siblings
+from store.model.paths import parse_path
+from store.model.ranges import KeyRange, children, siblings
 from store.model.ranks import is_manual, is_valid, rank_between, ranks_between
+from store.model.records import Record
+from store.transfer.export import count
 from store.writer.request import EditOptions
 from store.writer.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.selection import examples
-from tests.store.writer.test_writer import plant, write
+from tests.store.model.test_undefined_values import exported, taken
+from tests.store.writer.test_writer import create, plant, update, write
 
 
 @given(
@@ -71,7 +83,7 @@ def test_two_ranks_at_one_place_differ() -> None:
 
 
 async def test_a_reorder_writes_the_moved_node_alone(store: Store) -> None:
-    await plant(store, [("r",), *[("r", f"n{n}") for n in range(9)]])
+    await plant(store, "r", *[f"r/n{n}" for n in range(9)])
     plan = (
         await Writer(store).write(Reorder(CATEGORY, ("r", "n7"), Side.FIRST), ReadUsage(), EditOptions(dry_run=True))
     ).dry_run
@@ -90,7 +102,7 @@ async def in_order(store: Store, count: int) -> list[str]:
 @pytest.mark.parametrize("side", Side)
 async def test_there_is_always_room_among_siblings_whose_ranks_are_all_nearly_full(store: Store, side: Side) -> None:
     keys = [f"n{n:03}" for n in range(150)]
-    await plant(store, [("r",), *[("r", key) for key in keys]])
+    await plant(store, "r", *[f"r/{key}" for key in keys])
     nodes = await invariants.nodes(store, "category")
     for number, key in enumerate(keys):  # nested, as halving one gap again and again leaves them
         rank = "CATEGORY##" + "0" * (1013 - number // 6) + "17EMUc"[number % 6]
@@ -110,7 +122,7 @@ async def test_there_is_always_room_among_siblings_whose_ranks_are_all_nearly_fu
 @pytest.mark.both_stores
 async def test_there_is_room_among_many_roots(store: Store) -> None:
     keys = [f"n{n:02}" for n in range(60)]
-    await plant(store, [(key,) for key in keys])
+    await plant(store, *keys)
     nodes = await invariants.nodes(store, "category")
     for number, key in enumerate(keys):
         rank = "CATEGORY##" + "0" * (1013 - number // 6) + "17EMUc"[number % 6]
@@ -123,7 +135,7 @@ async def test_there_is_room_among_many_roots(store: Store) -> None:
 
 async def test_neighbours_with_keys_as_long_as_they_may_be_are_ranked_or_it_is_said(store: Store) -> None:
     keys = [f"{n:02}" + "k" * 1011 for n in range(90)]
-    await plant(store, [("r",), *[("r", key) for key in keys]])
+    await plant(store, "r", *[f"r/{key}" for key in keys])
     edit = Reorder(CATEGORY, ("r", keys[80]), Side.BEFORE, ("r", keys[45]))
     if store.max_commit_changes is None:
         await write(store, edit)
@@ -132,3 +144,123 @@ async def test_neighbours_with_keys_as_long_as_they_may_be_are_ranked_or_it_is_s
     else:
         with pytest.raises(TooLarge, match="the keys or ranks of its siblings are too long and too close"):
             await write(store, edit)
+
+
+# -- exports and imports -----------------------------------------------------------------------------------------------
+
+LINES = [{"path": path.split("/"), "level": "CATEGORY"} for path in ("a", "a/1", "a/2", "a/3", "a/4", "b", "c")]
+
+
+async def reordered(store: Store, path: str, side: Side, beside: str = "") -> None:
+    await write(store, Reorder(CATEGORY, tuple(path.split("/")), side, tuple(beside.split("/")) if beside else None))
+
+
+async def keys_of(store: Store, partition: str = "category#a#") -> list[str]:
+    """The keys of siblings in their order, by the index that lists them."""
+    found = await store.nodes(siblings(partition), ReadUsage())
+    return [one.path[-1] for one in found]
+
+
+async def arranged(store: Store, folder: Path) -> None:
+    """Siblings in another order than that of their keys: 4 1 3 2, and of the roots c first."""
+    await taken(store, folder / "nodes.jsonl", LINES, CATEGORY)
+    await reordered(store, "a/4", Side.FIRST)
+    await reordered(store, "a/2", Side.LAST)
+    await reordered(store, "c", Side.FIRST)
+
+
+async def test_an_export_and_an_import_keep_the_order_of_siblings_and_of_roots(store: Store, tmp_path: Path) -> None:
+    await arranged(store, tmp_path)
+    lines = await exported(store, CATEGORY)
+    assert ["rank" in line for line in lines] == [False, False, True, False, True, False, True]
+    async with opened(f"sqlite:///{tmp_path}/other.db", make=True) as other:
+        assert (await taken(other, tmp_path / "again.jsonl", lines, CATEGORY)).rejections == []
+        assert await keys_of(other) == await keys_of(store) == ["4", "1", "3", "2"]
+        assert await keys_of(other, "category") == await keys_of(store, "category") == ["c", "a", "b"]
+        assert await exported(other, CATEGORY) == lines
+
+
+async def test_nodes_that_are_there_stay_where_they_are(store: Store, tmp_path: Path) -> None:
+    await arranged(store, tmp_path)
+    lines = await exported(store, CATEGORY)
+    await reordered(store, "a/4", Side.LAST)
+    outcome = await taken(store, tmp_path / "again.jsonl", lines, CATEGORY)
+    assert (outcome.written, outcome.rejections) == (0, [])
+    assert await keys_of(store) == ["1", "3", "2", "4"]
+
+
+async def test_a_rank_that_a_sibling_has_is_not_given_twice(store: Store, tmp_path: Path) -> None:
+    await arranged(store, tmp_path)
+    taken_rank = (await exported(store, CATEGORY))[4]["rank"]
+    root_rank = (await exported(store, CATEGORY))[6]["rank"]
+    lines = [
+        {"path": path, "level": "CATEGORY", "rank": rank}
+        for path, rank in (("a/0", taken_rank), ("a/5", taken_rank), ("0", root_rank), ("d", root_rank))
+    ]
+    assert (await taken(store, tmp_path / "more.jsonl", lines, CATEGORY)).rejections == []  # and no rank is there twice
+    assert await keys_of(store) == ["4", "0", "5", "1", "3", "2"]
+    assert (await keys_of(store, "category"))[0] == "c"
+    assert sorted((await keys_of(store, "category"))[1:3]) == ["0", "d"]  # trees are written side by side
+    assert await count(store, CATEGORY) == len(LINES) + len(lines)
+
+
+@pytest.mark.parametrize("rank", ["", "1#", "#V0", "a#b#V", "#v!", "#\u00e9", 7, "#" + "V" * 1100])
+async def test_an_invalid_rank_is_rejected(store: Store, tmp_path: Path, rank: object) -> None:
+    lines = [*LINES[:1], {"path": "a/1", "level": "CATEGORY", "rank": rank}]
+    (rejection,) = (await taken(store, tmp_path / "nodes.jsonl", lines, CATEGORY)).rejections
+    assert "is not a rank" in rejection.reason
+
+
+# -- indexes behind the table ------------------------------------------------------------------------------------------
+
+
+class Late:
+    """A store whose indexes show what is written when they are told to; nothing else of it trails."""
+
+    def __init__(self, store: Store, indexes: Store) -> None:
+        self._store = store
+        self._indexes = indexes
+        self._coming: list[Change] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        await self._store.commit(changes)
+        self._coming += [replace(one, when={}) for one in changes]
+
+    async def nodes(self, span: KeyRange, reads: ReadUsage, **how: Any) -> list[Record]:
+        return await self._indexes.nodes(span, reads, **how)
+
+    async def show(self) -> None:
+        coming, self._coming = self._coming, []
+        for change in coming:
+            await self._indexes.commit([change])
+
+
+async def test_an_order_is_right_before_the_index_shows_what_was_written(store: Store) -> None:
+    def reorder(path: str, side: Side, beside: str | None = None) -> Reorder:
+        return Reorder(CATEGORY, parse_path(path), side, beside and parse_path(beside), settle_seconds=60)
+
+    async with open_store("sqlite://:memory:") as indexes:
+        await indexes.create()
+        late: Any = Late(store, indexes)
+        await write(late, *map(create, ["q", "r", *[f"r/{key}" for key in "abcde"]]))
+        await late.show()
+        await write(late, *[create(f"r/a/{key}") for key in "123"], update("r/b", note="1"))
+        await write(late, Move(CATEGORY, ("r", "a"), ("r", "f")))  # the log does not name what comes along
+        for edit in (reorder("r/d", Side.FIRST), reorder("r/f/3", Side.FIRST), reorder("r", Side.FIRST)):
+            reads = ReadUsage()
+            await Writer(late).write(edit, reads)
+            assert reads.requests <= 5
+        await write(late, Delete(CATEGORY, ("r", "e"), Policy.REFUSE), create("r/g"), reorder("r/b", Side.LAST))
+        assert await keys_of(store, "category#r#") == ["d", "c", "f", "g", "b"]
+        writer = Writer(late)
+        together = [
+            Delete(CATEGORY, ("r", "g"), Policy.REFUSE), reorder("r/c", Side.FIRST), reorder("r/f", Side.LAST),
+            reorder("r/d", Side.AFTER, "r/b"), create("r/0"), reorder("r/b", Side.FIRST),
+        ]  # fmt: skip
+        await asyncio.gather(*[writer.write(edit, ReadUsage()) for edit in together])
+        assert await keys_of(store, "category#r#") == ["b", "c", "0", "d", "f"]
+        assert await keys_of(store, "category#r#f#") == ["3", "1", "2"]
+        assert await keys_of(store, "category") == ["r", "q"]

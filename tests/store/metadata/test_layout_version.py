@@ -32,7 +32,7 @@ async def set_layout(url: str, version: object) -> None:
             await aws.call("put_item", **where, Item=encode({"pk": "!", "sk": "layout", "version": version}))  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize("version", [None, LAYOUT - 1, LAYOUT + 1, 2**31 - 1])
+@pytest.mark.parametrize("version", [None, LAYOUT - 1, LAYOUT + 1])
 async def test_the_table_of_another_version_is_refused_by_whatever_opens_it(
     store: Store, store_url: str, version: int | None
 ) -> None:
@@ -49,7 +49,7 @@ async def test_the_table_of_another_version_is_refused_by_whatever_opens_it(
                 pass
 
 
-@pytest.mark.parametrize("version", ["old", 0, -1, 1.5, [1]])
+@pytest.mark.parametrize("version", ["old", 0, 1.5])
 async def test_an_invalid_version_is_rejected(engine: Engine, version: object) -> None:
     url = engine.address(f"clade-{uuid.uuid4().hex}")
     async with open_store(url) as store:

@@ -1,9 +1,11 @@
-"""Tree version: every transaction increments it, and of two that read the same number one fails."""
+"""Tree version, which every transaction increments, so that of two that read the same number one fails; and its log."""
 
 import time
 
 import pytest
 
+from store.checking.check import Check
+from store.checking.repair import Repair
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import Conflict
@@ -12,6 +14,10 @@ from store.metadata.tree_version import LOG_SECONDS, TreeVersion, level_at_depth
 from store.model.items import ABSENT, Put, key_of
 from store.model.keys import Index, log_key, tree_version_key
 from store.model.ranges import KeyRange, subtree
+from store.transfer.load import LoadResult, load
+from tests import invariants
+from tests.hierarchies import LOCATION
+from tests.store.transfer.test_load import wanted_of
 
 TREE = "location#US"
 
@@ -71,3 +77,26 @@ async def test_the_log_is_behind_the_version_in_order_and_apart_from_the_nodes(s
     assert log[10]["changes"] == [["CREATED", "#10#", "location:10", "STATE", 1]]
     assert log[0]["expires"] == int(now) + LOG_SECONDS
     assert await store.range(subtree(TREE, "#"), ReadUsage()) == []
+
+
+async def test_each_transaction_of_an_import_and_of_a_repair_has_its_own_time(store: Store) -> None:
+    store.max_changes = 12
+    await load(store, wanted_of([("US", "COUNTRY"), *[(f"US/C{n}", "CITY") for n in range(200)]]), LoadResult())
+    imported = await times(store)
+    assert len(set(imported)) > 1
+    assert imported == sorted(imported)
+    nodes = (await invariants.nodes(store, "location")).values()
+    assert {node["updated_at"] for node in nodes} == set(imported)
+    for node in nodes:
+        await store.commit([Put({**node, "kids": "?"})])
+    results = [one async for one in Repair(Check(store, {"location": LOCATION}, imported[0])).run()]
+    assert all(one.is_fixed for one in results)
+    repaired = (await times(store))[len(imported) :]
+    assert len(set(repaired)) > 1
+    assert repaired == sorted(repaired)
+
+
+async def times(store: Store) -> list[str]:
+    """Those of the change log in its order."""
+    found = await store.range(KeyRange(Index.TABLE, TREE, "!0", "!~"), ReadUsage())
+    return [str(item["at"]) for item in found]

@@ -1,9 +1,8 @@
-"""Random edits of one tree at once, on both stores, compared with a plain model."""
+"""Random edits of one tree at once, compared with a plain model."""
 
 import asyncio
-import uuid
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from store.checking.check import Check
@@ -54,17 +53,6 @@ async def at_once(writer: Writer, model: Model, edits: list[Edit]) -> None:
 def test_concurrent_edits_are_serializable(sequence: tuple[int, int]) -> None:
     async def run() -> None:
         async with open_store("sqlite://:memory:") as store:
-            await store.create()
-            await follow_together(store, *sequence)
-
-    asyncio.run(run())
-
-
-@settings(max_examples=examples(3, 10), deadline=None, suppress_health_check=list(HealthCheck))
-@given(SEQUENCES)
-def test_concurrent_edits_on_dynamodb_are_serializable(engine, sequence: tuple[int, int]) -> None:
-    async def run() -> None:
-        async with open_store(engine.address(f"at-once-{uuid.uuid4().hex}")) as store:
             await store.create()
             await follow_together(store, *sequence)
 

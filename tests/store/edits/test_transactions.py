@@ -1,4 +1,4 @@
-"""Subtrees of few but large nodes: the bytes that a transaction removes count as well."""
+"""Transactions cut by count and bytes, which in subtrees of few but large nodes are also those of what is removed."""
 
 import asyncio
 import uuid
@@ -12,13 +12,14 @@ from store.connect import open_store
 from store.edits.create_update import Create, Edit
 from store.edits.delete import Delete, Policy
 from store.edits.move import Move
+from store.edits.transaction_batches import Step, in_transactions
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import TooLarge
 from store.model import items
-from store.model.items import Change, Put
+from store.model.items import MAX_BATCH_BYTES, Change, Put
 from store.model.items import Delete as Removal
-from store.model.keys import Path
+from store.model.keys import Key, Path
 from store.writer.writer import Writer
 from tests import invariants
 from tests.engines import Engine
@@ -69,16 +70,17 @@ def create(path: Path, size: int) -> Create:
     return Create(CATEGORY, path, "CATEGORY", "x", {"note": "x" * size})
 
 
-@pytest.mark.parametrize(("nodes", "size", "journaled"), [(6, 250_000, False), (6, 390_000, True)])
-@pytest.mark.parametrize("edit", [Move(CATEGORY, TOP, ("r", "b")), Delete(CATEGORY, TOP, Policy.CASCADE)])
-async def test_a_heavy_subtree_is_moved_and_deleted(
-    weighed: Any, edit: Edit, nodes: int, size: int, journaled: bool
-) -> None:
-    await write(
-        weighed,
-        create(("r",), 9),
-        *[create((*TOP, *below), size) for below in [(), *[(f"{n}",) for n in range(nodes - 1)]]],
-    )
+@pytest.mark.parametrize(
+    ("edit", "size", "journaled"),
+    [
+        (Move(CATEGORY, TOP, ("r", "b")), 250_000, False),
+        (Move(CATEGORY, TOP, ("r", "b")), 390_000, True),
+        (Delete(CATEGORY, TOP, Policy.CASCADE), 390_000, True),
+    ],
+)
+async def test_a_heavy_subtree_is_moved_and_deleted(weighed: Any, edit: Edit, size: int, journaled: bool) -> None:
+    paths = [TOP, *[(*TOP, f"{n}") for n in range(5)]]
+    await write(weighed, create(("r",), 9), *[create(path, size) for path in paths])
     assert await write(weighed, edit) == journaled
 
 
@@ -107,3 +109,31 @@ async def test_heavy_nodes_that_are_deleted_together_are_few_enough_for_one_tran
     writer, before = Writer(weighed), weighed.commits
     await asyncio.gather(*[writer.write(Delete(CATEGORY, path, Policy.REFUSE), ReadUsage()) for path in paths])
     assert weighed.commits - before == 3
+
+
+# -- batches of steps --------------------------------------------------------------------------------------------------
+
+
+def step(name: str, changes: int = 1, size: int = 1) -> Step[str]:
+    return Step(name, [Removal(Key(name, str(number))) for number in range(changes)], size)
+
+
+HALF = MAX_BATCH_BYTES // 2
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([], []),
+        ([step("a"), step("b"), step("c"), step("d")], ["abc", "d"]),
+        ([step("a", 2), step("b", 2), step("c")], ["a", "bc"]),
+        ([step("a", size=HALF), step("b", size=HALF), step("c", size=HALF)], ["ab", "c"]),
+        ([step("a"), step("b", size=3 * HALF), step("c")], ["a", "b", "c"]),
+        ([step("a", 0), step("b", 3), step("c", 0)], ["abc"]),
+        ([step("a", 0)], ["a"]),
+    ],
+)
+def test_a_transaction_has_as_many_steps_as_fit(steps: list[Step[str]], expected: list[str]) -> None:
+    batches = list(in_transactions(steps, 3))
+    assert ["".join(names) for _, names in batches] == expected
+    assert [change for changes, _ in batches for change in changes] == [one for s in steps for one in s.changes]
