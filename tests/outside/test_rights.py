@@ -6,10 +6,8 @@ from tests.outside.processes import missing, place
 from tests.outside.rights import RIGHTS
 from tests.selection import until
 
-pytestmark = pytest.mark.thorough
 
-
-@pytest.mark.parametrize("kind", ["sqlite", "dynamodb"])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("dynamodb", marks=pytest.mark.thorough)])
 def test_what_is_hidden_changes_no_byte_of_a_response(kind):
     if reason := missing(kind):
         pytest.skip(reason)

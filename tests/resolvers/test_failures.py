@@ -8,17 +8,11 @@ from typing import Any
 import pytest
 
 from resolvers.session.read_concurrency import MAX_PARALLEL_READS
-from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.patience import REQUEST_PATIENCE
 from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.errors import Unavailable
-from store.model.items import Item
-from store.model.keys import Key, node_key
 from tests.model import Ground, Model
 from tests.proxy import Call, Proxy, throttled
-from tests.recorded_reads import ReadRecorder
 from tests.systems.asking import WIDE, Client
 
 pytestmark = pytest.mark.both_stores
@@ -72,30 +66,6 @@ async def test_a_failed_read_of_an_id_fails_only_its_field(behind_proxy):
     assert [(error["path"], error["extensions"]["code"]) for error in reply.errors] == [(["byId"], "UNAVAILABLE")]
 
 
-class Failing(ReadRecorder):
-    """A store that fails to read the batches with one key."""
-
-    bad: Key
-
-    async def get(self, keys: list[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:  # type: ignore[override]
-        if self.bad in keys:
-            raise Unavailable("The table is overloaded; try again.")
-        return await super().get(keys, reads, strong=strong)
-
-
-async def test_a_failed_batch_of_keys_fails_no_other_batch(store: Store):
-    await MODEL.plant(store)
-    failing = Failing(store)
-    failing.bad = node_key("ground", ("s",))
-    request = Request(failing, {"ground": Ground.definition()})
-    keys = [node_key("ground", ("r", f"x{number}")) for number in range(200)]
-    found = await request.state.nodes([node_key("ground", ("r", "a")), *keys, failing.bad])
-    assert found[node_key("ground", ("r", "a"))] == MODEL.nodes["r", "a"]
-    assert isinstance(found[failing.bad], Unavailable)
-    with pytest.raises(Unavailable):
-        await request.state.node(failing.bad)
-
-
 async def test_extensions_reads_equals_the_requests_on_the_wire(behind_proxy):
     store, proxy = behind_proxy
     answers: list[dict[str, Any]] = []
@@ -122,9 +92,14 @@ async def test_extensions_reads_equals_the_requests_on_the_wire(behind_proxy):
     assert reply.units == sum(units)
 
 
-async def test_reads_that_are_awaited_together_are_one_round(store: Store):
+@pytest.fixture
+async def client(store: Store) -> Client:
     await MODEL.plant(store)
-    client, page = Client(store, Ground), "children(first: 1) { nodes { path } }"
+    return Client(store, Ground)
+
+
+async def test_reads_that_are_awaited_together_are_one_round(client, store):
+    page = "children(first: 1) { nodes { path } }"
     one = await client.ask('{ a: area(path: "r") { path } b: area(path: "s") { path } }')
     two = await client.ask(f'{{ a: area(path: "r") {{ {page} }} b: area(path: "s") {{ {page} }} }}')
     three = await client.ask(f'{{ area(path: "r") {{ children(first: 1) {{ nodes {{ {page} }} }} }} }}')
@@ -134,28 +109,41 @@ async def test_reads_that_are_awaited_together_are_one_round(store: Store):
     assert (three.requests, three.rounds) == (3, rounds), "a page comes with its node, where rounds count"
 
 
-class Busy(ReadRecorder):
-    """A store that counts how many reads run at a time."""
-
-    running = most = 0
-
-    async def range(self, *arguments, **options) -> list[Item]:
-        self.running += 1
-        self.most = max(self.most, self.running)
-        await asyncio.sleep(0.001)
-        try:
-            return await super().range(*arguments, **options)
-        finally:
-            self.running -= 1
-
-
-async def test_a_request_has_a_limited_number_of_reads_at_a_time(store: Store):
-    areas = [("w", f"{number:02}") for number in range(40)]
-    nodes = {("w",): "AREA"} | dict.fromkeys(areas, "AREA")
-    nodes |= {(*path, str(plot)): "PLOT" for path in areas for plot in range(3)}
-    await Model("ground", nodes).plant(store)
-    busy, asked = Busy(store), 'children(where: {key: {gte: "1"}}) { nodes { path } }'
-    fields = " ".join(f'a{name}: area(path: "w/{name}") {{ {asked} }}' for _, name in areas)
-    reply = await Client(busy, Ground, planned=False, limits=WIDE).ask(f"{{ {fields} }}")
+async def test_nothing_is_read_twice_and_each_node_is_spent_each_time(client):
+    page = "children { nodes { path ancestors { path } } }"
+    once = await client.ask(f'{{ area(path: "r") {{ {page} }} }}')
+    reply = await client.ask(f'{{ a: area(path: "r") {{ {page} x: {page} }} b: area(path: "r") {{ y: {page} }} }}')
     assert not reply.errors
-    assert busy.most == MAX_PARALLEL_READS < len(areas)
+    assert (reply.requests, reply.witness.repeated) == (once.requests, [])
+    assert reply.nodes == 2 * 1 + 3 * (once.nodes - 1)
+    assert len(reply.data["b"]["y"]["nodes"]) == 2
+
+
+async def test_a_request_has_a_limited_number_of_reads_at_a_time(engine):
+    """The engine answers nothing until as many reads wait as there may be."""
+    areas = [("w", f"{number:02}") for number in range(MAX_PARALLEL_READS + 8)]
+    nodes = {("w",): "AREA"} | dict.fromkeys(areas, "AREA") | {(*path, "p"): "PLOT" for path in areas}
+    running, most, may_answer = 0, 0, asyncio.Event()
+
+    async def held(call: Call, forward):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        if running == MAX_PARALLEL_READS:
+            may_answer.set()
+        await may_answer.wait()
+        answer = await forward(call.body)
+        running -= 1
+        return answer
+
+    async with Proxy(engine.url) as proxy:
+        address = f"dynamodb://failures-{uuid.uuid4().hex}?region=eu-west-1&endpoint={proxy.url}"
+        async with open_store(address) as store:
+            await store.create()
+            await Model("ground", nodes).plant(store)
+            proxy.spoil("Query", *[held] * len(areas))
+            asked = 'children(where: {key: {gte: "1"}}) { nodes { path } }'
+            fields = " ".join(f'a{name}: area(path: "w/{name}") {{ {asked} }}' for _, name in areas)
+            reply = await Client(store, Ground, planned=False, limits=WIDE).ask(f"{{ {fields} }}")
+    assert not reply.errors
+    assert most == MAX_PARALLEL_READS < len(areas)

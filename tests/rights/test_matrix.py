@@ -233,6 +233,46 @@ OF_MUTATION: dict[str, list[tuple[str, list[str]]]] = {
     },
 }  # fmt: skip
 
+# Mutations that depend on more than the node. OPEN: the caller may read everything, so that nothing is NOT_FOUND.
+OPEN, BOTH = "OPEN", "write:location/US/NE/Omaha write:location/US/NE/Lincoln"
+OF_GRANTS = [
+    ("write:location/US/NE", f'move(path: "{CHILD}", to: "US/NE/Lincoln"', OK),
+    ("write:location/US/NE", 'create(parent: "US", key: "NE2", name: "x", attributes: {state: {}}', FORBIDDEN),
+    ("write:location/US/NE read:location", 'move(path: "US/NE/Lincoln", to: "US/IA"', FORBIDDEN),
+    ("write:location/US/NE OPEN", 'update(path: "US/IA", name: "x"', FORBIDDEN),
+    ("write:location/US/NE OPEN", 'create(parent: "XX", key: "x", name: "x", attributes: {city: {}}', FORBIDDEN),
+    ("write:location/AT", 'create(key: "AT", name: "x", attributes: {country: {}}', OK),
+    ("write:location/AT", 'create(key: "BE", name: "x", attributes: {country: {}}', FORBIDDEN),
+    ("write:location/US/NE", 'move(path: "US/NE", to: null', FORBIDDEN),
+    ("write:location/US", 'move(path: "US", to: null', OK),  # to where it is
+    ("write:location/US", 'rename(path: "US", key: "USA"', FORBIDDEN),
+    ("write:location/US", 'delete(path: "US", policy: REPARENT', FORBIDDEN),
+    ("write:location/US/NE", f'delete(path: "{OMAHA}", policy: REPARENT', OK),
+    *[
+        (f"{BOTH} {more}", f'reorder(path: "{OMAHA}", {place}', outcome)
+        for place in ("first: true", "last: true", 'after: "US/NE/Lincoln"', 'before: "US/NE/Lincoln"')
+        for more, outcome in (("", FORBIDDEN), ("read:location/US/NE", OK), (OPEN, OK))
+    ],
+    ("write:location/US", 'reorder(path: "US", first: true', FORBIDDEN),
+    ("write:location/US read:location", 'reorder(path: "US", first: true', OK),
+    ("write:location/US", 'create(parent: "US/NE", key: "x", id: "x", name: "x", attributes: {city: {}}', FORBIDDEN),
+    ("write:location", 'create(parent: "US/NE", key: "x", id: "x", name: "x", attributes: {city: {}}', OK),
+]
+
+# What one grant allows, made one after the other.
+ALLOWED = [
+    'createLocation(parent: "US/NE", key: "Bellevue", name: "x", attributes: {city: {}})',
+    'updateLocation(path: "US/NE", name: "x")',
+    'moveLocation(path: "US/NE/Omaha/68118", to: "US/NE/Lincoln")',
+    'renameLocation(path: "US/NE/Omaha", key: "OMA")',
+    'reorderLocation(path: "US/NE/OMA", after: "US/NE/Lincoln")',
+    'deleteLocation(path: "US/NE/Lincoln", policy: REPARENT)',
+    'deleteLocation(path: "US/NE", policy: CASCADE)',
+    'createLocation(parent: "US", key: "NE", name: "x", attributes: {state: {}})',
+]
+ONCE = """mutation { createLocation(parent: "US/NE", key: "KEY", name: "x", idempotencyKey: "once",
+  attributes: {city: {}}) { node { path changedBy } } }"""
+
 
 # -- the world ---------------------------------------------------------------------------------------------------------
 
@@ -345,3 +385,28 @@ async def test_every_mutation_follows_the_grants_of_each_caller(world):
                     found = (list(codes(answer)) or [OK])[0]
                     wrong += [] if found == expected else [(name, verb, case, arguments, found, expected)]
     assert wrong == []
+
+
+async def test_a_mutation_needs_grants_on_all_that_it_changes_or_discloses(world):
+    for grants, asked, outcome in OF_GRANTS:
+        who = caller(*[grant for grant in grants.split() if grant != OPEN], reads=OPEN not in grants)
+        mutation = asked.replace("(", "Location(", 1)
+        answer = await world.server.write(who, f"mutation {{ {mutation}, {DRY} }}")
+        assert (list(codes(answer)) or [OK]) == [outcome], (grants, asked)
+
+
+async def test_a_grant_allows_every_mutation_within_its_subtree(world):
+    for mutation in ALLOWED:
+        answer = await world.server.write(
+            caller("write:location/US/NE"), f"mutation {{ {mutation} {{ node {{ id }} }} }}"
+        )
+        assert "errors" not in answer, (mutation, answer)
+
+
+async def test_idempotency_keys_are_separate_for_each_caller(world):
+    one, other = (caller("write:location/US", name=name) for name in ("one", "other"))
+    first = await world.server.write(one, ONCE.replace("KEY", "Bellevue"))
+    assert first["data"]["createLocation"]["node"] == {"path": "US/NE/Bellevue", "changedBy": "one"}
+    assert await world.server.write(one, ONCE.replace("KEY", "Bellevue")) == first
+    answers = [await world.server.write(who, ONCE.replace("KEY", "Kearney")) for who in (other, one)]
+    assert [list(codes(answer)) for answer in answers] == [[], ["BAD_USER_INPUT"]]

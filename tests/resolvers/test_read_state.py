@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,10 +13,9 @@ from resolvers.session.request import Request
 from store.engine.protocol import Store
 from store.model.keys import node_key
 from store.model.ranges import subtree
-from tests.graph.execution.test_response_cache import GROUND, plant
+from tests.model import Ground, Model
 
-pytestmark = pytest.mark.both_stores
-
+MODEL, GROUND = Model("ground", {("a",): "AREA", ("a", "b"): "AREA"}), Ground.definition()
 SPAN = subtree("ground#a", "#")
 KEY = node_key("ground", ("a", "b"))
 
@@ -56,7 +54,7 @@ READS: dict[str, Callable[[Request], Awaitable[Any]]] = {
 
 @pytest.mark.parametrize("name", READS)
 async def test_a_late_read_of_a_discarded_state_adds_nothing(name: str, store: Store) -> None:
-    await plant(store, "a", "a/b")
+    await MODEL.plant(store)
     slow, page_cache = SlowStore(store), PageCache(1_000_000)
     request = Request(slow, {"ground": GROUND}, page_cache=page_cache)  # type: ignore[arg-type]
     late = asyncio.ensure_future(READS[name](request))
@@ -74,25 +72,10 @@ async def test_a_late_read_of_a_discarded_state_adds_nothing(name: str, store: S
 
 
 async def test_a_stopped_request_reads_nothing(store: Store) -> None:
-    await plant(store, "a", "a/b")
+    await MODEL.plant(store)
     request = Request(store, {"ground": GROUND})
     request.stop()
     for read in READS.values():
         with pytest.raises(asyncio.CancelledError):
             await read(request)
     assert request.reads.requests == 0
-
-
-@pytest.mark.parametrize("name", READS)
-async def test_a_read_that_is_cancelled_before_it_begins_leaves_no_coroutine(name: str, store: Store) -> None:
-    await plant(store, "a", "a/b")
-    for steps in range(6):
-        request = Request(store, {"ground": GROUND})
-        read = asyncio.ensure_future(READS[name](request))
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        request.discard_reads()
-        read.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await read
-    gc.collect()

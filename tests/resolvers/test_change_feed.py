@@ -1,0 +1,253 @@
+"""Change feed: who applies the changes of a tree has its nodes, by path and by id, and event streams, which share their
+reads, have the changes of the query.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resolvers.past.change_feed import Change, read_changes
+from resolvers.past.change_follower import ChangeFollower, ChangeListener
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.edits.create_update import Create
+from store.edits.delete import Delete, Policy
+from store.engine.protocol import Store
+from store.engine.usage import ReadUsage
+from store.errors import CladeError, Unavailable
+from store.model.keys import Path
+from store.model.paths import parse_path
+from store.model.records import Record
+from store.writer.writer import Writer
+from tests import invariants
+from tests.hierarchies import CATEGORY
+from tests.model_writes import KEYS, Model, RandomEdits
+from tests.recorded_reads import ReadRecorder
+from tests.selection import examples
+
+POLL_SECONDS = 0.005
+WAIT_SECONDS = 60.0
+
+
+def request(store: Store) -> Request:
+    return Request(store, {"category": CATEGORY})
+
+
+async def create(store: Store, *paths: str) -> None:
+    for path in paths:
+        await Writer(store).write(Create(CATEGORY, parse_path(path), "CATEGORY", path, {}), ReadUsage())
+
+
+async def all_changes(store: Store, root: str, under: Path | None = None) -> list[Change]:
+    found: list[Change] = []
+    since, more = None, True
+    while more:
+        page = await read_changes(request(store), "category", (root,), since, under)
+        found, since, more = found + page.changes, page.cursor, page.has_more
+    return found
+
+
+async def nodes(store: Store) -> dict[Path, str]:
+    """The ids of all nodes by their paths."""
+    return {Record.of(one).path: one["id"] for one in (await invariants.nodes(store, "category")).values()}
+
+
+class Replica:
+    """Applies the changes of one tree; a subtree that comes from another tree is read."""
+
+    def __init__(self, store: Store, root: str) -> None:
+        self.by_path: dict[Path, str] = {}
+        self.by_id: dict[str, Path] = {}
+        self._store = store
+        self._root = root
+        self._cursor: str | None = None
+
+    async def catch_up(self) -> None:
+        page = await read_changes(request(self._store), "category", (self._root,), self._cursor, None)
+        self._cursor = page.cursor
+        for change in page.changes:
+            await self._take(change)
+
+    async def _take(self, change: Change) -> None:
+        assert change.id is not None
+        path = parse_path(change.path)
+        match change.event:
+            case "CREATED":
+                self._add({path: change.id})
+            case "DELETED":
+                self._leave(path, change)
+            case "MOVED":
+                source, target = parse_path(change.source or ""), parse_path(change.target or "")
+                came = self._leave(source, change) if source[0] == self._root else await self._below(target)
+                if target[0] == self._root:
+                    self._add({(*target, *below): node_id for below, node_id in came.items()})
+
+    def _add(self, came: dict[Path, str]) -> None:
+        self.by_path |= came
+        self.by_id |= {node_id: path for path, node_id in came.items()}
+
+    def _leave(self, path: Path, change: Change) -> dict[Path, str]:
+        """Take out the node at a path, with all below it where the change says so; by what each has below the path."""
+
+        def goes(other: Path) -> bool:
+            return other == path or (change.with_descendants and other[: len(path)] == path)
+
+        left = {one[len(path) :]: node_id for one, node_id in self.by_path.items() if goes(one)}
+        self.by_path = {one: node_id for one, node_id in self.by_path.items() if not goes(one)}
+        self.by_id = {node_id: one for node_id, one in self.by_id.items() if not goes(one)}
+        return left
+
+    async def _below(self, top: Path) -> dict[Path, str]:
+        found = await nodes(self._store)
+        return {path[len(top) :]: node_id for path, node_id in found.items() if path[: len(top)] == top}
+
+
+async def check(store: Store, replicas: dict[str, Replica]) -> None:
+    found = await nodes(store)
+    for root in KEYS:
+        await replicas[root].catch_up()
+        tree = {path: node_id for path, node_id in found.items() if path[0] == root}
+        assert replicas[root].by_path == tree
+        assert replicas[root].by_id == {node_id: path for path, node_id in tree.items()}
+
+
+class Stream:
+    """What one listener of a tree has seen."""
+
+    def __init__(self, store: Store, listener: ChangeListener, root: str, under: Path | None = None) -> None:
+        self.seen: list[Change] = []
+        self._store, self._listener, self._place = store, listener, (root, under)
+
+    async def read(self) -> None:
+        root, under = self._place
+        page = await self._listener.read(request(self._store), "category", (root,), None, under)
+        self._listener.take()
+        self.seen += page.changes
+
+    async def follow(self, length: int) -> None:
+        """Read on until it has seen so many changes."""
+        async with asyncio.timeout(WAIT_SECONDS):
+            while len(self.seen) < length:
+                await self._listener.has_news()
+                await self.read()
+
+
+@asynccontextmanager
+async def follower_of(store: Store, poll_seconds: float = POLL_SECONDS) -> AsyncIterator[ChangeFollower]:
+    follower = ChangeFollower(store, poll_seconds)
+    watch = asyncio.create_task(follower.watch())
+    try:
+        yield follower
+    finally:
+        watch.cancel()
+        await asyncio.wait([watch])
+
+
+async def follow_random_edits(store: Store, seed: int, length: int) -> None:
+    writer, model = Writer(store), Model()
+    edits, replicas = RandomEdits(seed, model), {root: Replica(store, root) for root in KEYS}
+    places: list[tuple[str, Path | None]] = [(root, under) for root in KEYS for under in (None, (root, "b"))]
+    async with follower_of(store) as follower, AsyncExitStack() as stack:
+        streams = {place: Stream(store, stack.enter_context(follower.listening(None)), *place) for place in places}
+        for stream in streams.values():
+            await stream.read()
+        tasks = [asyncio.create_task(stream.follow(1_000_000)) for stream in streams.values()]
+        for _ in range(length):
+            edit = edits.one()
+            with contextlib.suppress(CladeError):
+                record = (await writer.write(edit, ReadUsage())).record
+                model.apply(edit)(record)
+                await check(store, replicas)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        for place, stream in streams.items():
+            wanted = await all_changes(store, *place)
+            await stream.follow(len(wanted))
+            assert stream.seen == wanted
+
+
+@settings(max_examples=examples(6, 30), deadline=None)
+@given(st.integers(0, 1 << 32), st.integers(10, 40))
+def test_replicas_and_streams_of_random_edits_have_all_changes(seed: int, length: int) -> None:
+    async def run() -> None:
+        async with open_store("sqlite://:memory:") as store:
+            await store.create()
+            await follow_random_edits(store, seed, length)
+
+    asyncio.run(run())
+
+
+async def test_a_child_with_the_key_of_its_parent_survives_reparenting_in_the_feed(store: Store) -> None:
+    replicas = {root: Replica(store, root) for root in KEYS}
+    await create(store, "a", "a/b", "a/b/b", "a/b/b/é", "a/b/é", "a/b/é/a")
+    await check(store, replicas)
+    await Writer(store).write(Delete(CATEGORY, ("a", "b"), Policy.REPARENT), ReadUsage())
+    await check(store, replicas)
+    assert replicas["a"].by_path.keys() == {("a",), ("a", "b"), ("a", "b", "é"), ("a", "é"), ("a", "é", "a")}
+
+
+async def test_all_streams_share_one_poll_and_one_read_of_a_change(store: Store) -> None:
+    recorder: Any = ReadRecorder(store)
+    async with follower_of(recorder) as follower, AsyncExitStack() as stack:
+        streams = [
+            Stream(recorder, stack.enter_context(follower.listening(None)), root) for root in "ab" for _ in range(20)
+        ]
+        for stream in streams:
+            await stream.read()
+        assert (follower.trees, recorder.spans) == (2, [])
+        await create(store, "a")
+        await asyncio.gather(*[stream.follow(1) for stream in streams[:20]])
+        assert [len(stream.seen) for stream in streams] == [1] * 20 + [0] * 20
+    assert len(recorder.spans) == 1
+
+
+async def test_a_poll_reads_half_a_unit_a_tree_and_none_is_made_for_nobody(exact: None, store: Store) -> None:
+    async with follower_of(store, 600.0) as follower:
+        await asyncio.sleep(POLL_SECONDS)
+        assert follower.reads.requests == 0
+        with follower.listening(None) as one, follower.listening(None) as other:
+            for listener, root in ((one, "a"), (other, "b")):
+                await listener.read(request(store), "category", (root,), None, None)
+                assert follower.reads.requests == 0
+            async with asyncio.timeout(WAIT_SECONDS):
+                while not follower.reads.requests:  # noqa: ASYNC110 - by another task
+                    await asyncio.sleep(0)
+        assert (follower.reads.requests, follower.reads.units, follower.trees) == (1, 1.0, 0)
+
+
+async def test_polls_wait_out_a_failure_of_the_store_which_is_logged_once(tmp_path: File, caplog: Any) -> None:
+    async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store, follower_of(store) as follower:
+        with follower.listening(None) as listener:
+            stream = Stream(store, listener, "a")
+            with pytest.raises(Unavailable):  # the table is not created
+                await stream.read()
+            await asyncio.sleep(10 * POLL_SECONDS)
+            await store.create()
+            await stream.read()
+            await create(store, "a")
+            await stream.follow(1)
+            assert [change.path for change in stream.seen] == ["a"]
+    assert sum("followed trees" in record.message for record in caplog.records) == 1
+
+
+async def test_a_stream_that_is_cancelled_takes_no_read_from_others(store: Store) -> None:
+    async with follower_of(store) as follower, AsyncExitStack() as stack:
+        listeners = [stack.enter_context(follower.listening(None)) for _ in range(2)]
+        streams = [Stream(store, listener, "a") for listener in listeners]
+        for stream in streams:
+            await stream.read()
+        await create(store, "a")
+        await asyncio.gather(*[listener.has_news() for listener in listeners])
+        first, second = [asyncio.create_task(stream.read()) for stream in streams]
+        await asyncio.sleep(0)
+        first.cancel()
+        await second
+        assert [len(stream.seen) for stream in streams] == [0, 1]

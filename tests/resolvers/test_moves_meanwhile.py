@@ -1,0 +1,89 @@
+"""Lookups while another process writes: a node that moves between two reads is found by its path and by its id."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from resolvers.lookup import find_nodes
+from resolvers.planning.relations import NoSelection
+from resolvers.session.request import Request
+from store.edits.create_update import Create, Edit
+from store.edits.delete import Delete, Policy
+from store.edits.move import Move
+from store.engine.protocol import Store
+from store.engine.usage import ReadUsage
+from store.model.items import Item
+from store.model.keys import node_key
+from store.model.paths import parse_path
+from store.writer.writer import Writer
+from tests.hierarchies import CATEGORY
+from tests.systems.writing import Clients
+
+BY_PATH = "query ($path: Path!) { categoryNode(path: $path) { path } }"
+BY_ID = "query ($id: ID!) { node(id: $id) { ... on CategoryNode { path } } }"
+
+
+class WrittenBetween:
+    """A store to which another process writes right before some of the reads, by their numbers."""
+
+    def __init__(self, store: Store, edits: dict[int, Edit]) -> None:
+        self._store, self._edits, self.reads = store, edits, 0
+
+    async def get(self, *arguments: Any, **options: Any) -> list[Item | None]:
+        self.reads += 1
+        if edit := self._edits.pop(self.reads, None):
+            await write(self._store, edit)
+        return await self._store.get(*arguments, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+async def write(store: Store, *edits: Edit) -> None:
+    for edit in edits:
+        await Writer(store).write(edit, ReadUsage())
+
+
+def move(source: str, target: str) -> Move:
+    return Move(CATEGORY, parse_path(source), parse_path(target))
+
+
+async def plant(store: Store) -> str:
+    """The trees r and o; r/b/x, whose id is returned, was at r/a/x."""
+    for path in ("r", "r/a", "r/b", "r/a/x", "o", "o/p"):
+        await write(store, Create(CATEGORY, parse_path(path), "CATEGORY", path, {}))
+    await write(store, move("r/a/x", "r/b/x"))
+    (item,) = await store.get([node_key("category", ("r", "b", "x"))], ReadUsage())
+    assert item is not None
+    return str(item["id"])
+
+
+@pytest.mark.parametrize("asked", ["r/a/x", "r/b/x"])
+@pytest.mark.parametrize("reads", [(1,), (2,), (3,), (4,), (1, 2), (2, 3), (3, 4), (2, 4), (1, 2, 3), (2, 3, 4)])
+async def test_a_node_that_is_moved_to_and_fro_is_found_by_its_path(
+    store: Store, reads: Sequence[int], asked: str
+) -> None:
+    await plant(store)
+    moves = [move("r/b/x", "r/a/x"), move("r/a/x", "r/b/x")]
+    between = WrittenBetween(store, {read: moves[number % 2] for number, read in enumerate(reads)})
+    answer = await Clients(between, planned=False).ask(BY_PATH, path=asked)  # type: ignore[arg-type]
+    assert answer["categoryNode"] is not None, between.reads
+
+
+@pytest.mark.parametrize("target", ["r/a/x", "o/p/x", "x"])
+async def test_a_node_that_moves_is_found_by_its_id(store: Store, target: str) -> None:
+    node_id = await plant(store)
+    between = WrittenBetween(
+        store, {2: move("r/b/x", target), 3: Create(CATEGORY, ("r", "b", "x"), "CATEGORY", "x", {})}
+    )
+    answer = await Clients(between, planned=False).ask(BY_ID, id=node_id)  # type: ignore[arg-type]
+    assert answer["node"] == {"path": target}
+
+
+async def test_a_node_that_is_deleted_costs_three_reads(store: Store) -> None:
+    node_id = await plant(store)
+    between = WrittenBetween(store, {2: Delete(CATEGORY, ("r", "b", "x"), Policy.CASCADE)})
+    request = Request(between, {"category": CATEGORY})  # type: ignore[arg-type]
+    assert await find_nodes(request, [(("category", node_id), NoSelection())]) == [None]
+    assert request.reads.requests == 3
