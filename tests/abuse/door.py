@@ -34,11 +34,12 @@ async def door(
     limits: DocumentLimits = PATIENT,
     budget: BudgetLimits = BudgetLimits(),
     large_reads: asyncio.Semaphore | None = None,
+    pages: PageCache | None = None,
     headers: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Ask]:
-    """Asks hierarchies over an open store, which share a cache of pages."""
+    """Asks hierarchies over an open store; without a cache of pages no request knows of those before it."""
     schema, types = schema_of(*classes)
-    definitions, pages = {cls.name: cls.definition() for cls in classes}, PageCache(10_000_000)
+    definitions = {cls.name: cls.definition() for cls in classes}
 
     def context() -> Context:
         return Context(Request(store, definitions, budget, page_cache=pages, large_reads=large_reads), types)
