@@ -108,6 +108,10 @@ function Browser({ model, path, unknown, onOpen }) {
       setError(sentence(failure));
     }
   };
+  // After a wait the path may be another one: the function of an earlier render would load the node that was left.
+  const newest = useRef(load);
+  newest.current = load;
+  const reload = () => newest.current();
   useEffect(() => {
     setError("");
     setMissing(false);
@@ -130,10 +134,10 @@ function Browser({ model, path, unknown, onOpen }) {
   };
   const done = async (/** @type {string | null} */ to) => {
     await refresh();
-    if (to === path) await load();
+    if (to === path) await reload();
     else onOpen(to ?? "");
   };
-  useLive(model, treeOf(node?.path ?? path), () => refresh().then(load));
+  useLive(model, treeOf(node?.path ?? path), () => refresh().then(reload));
   const move = async (/** @type {string} */ from, /** @type {string} */ to) => {
     try {
       const moved = await openWrite({ api: model.api, hierarchy: model.hierarchy, verb: "move", path: from, draft: { to } });

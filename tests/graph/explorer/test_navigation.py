@@ -135,6 +135,29 @@ def test_what_others_write_is_shown_as_it_is_written(url, visit, country):
     expect(heading(page)).to_have_text("Country")
 
 
+def test_a_change_that_is_read_while_another_node_is_opened_does_not_bring_the_former_one_back(url, visit, country):
+    page, held, opened = visit(url, f"#location/{country}", is_live=True), [], []
+    expect(heading(page)).to_have_text("Country")
+
+    def answer(route):
+        if not held:
+            return held.append(route)
+        if "query Node" in route.request.post_data:
+            opened.append(route.request.post_data_json["variables"]["path"])
+        return route.continue_()
+
+    page.route("**/graphql", answer)
+    ask(url, f'mutation {{ updateLocation(path: "{country}", name: "Changed") {{ node {{ id }} }} }}')
+    wait_until(page, lambda: held)
+    line(page, "State").click()
+    expect(heading(page)).to_have_text("State")
+    held[0].continue_()
+    wait_until(page, lambda: len(opened) > 1)
+    assert {*opened} == {f"{country}/S"}
+    expect(page.locator("[inert]")).to_have_count(0)
+    page.unroute("**/graphql")
+
+
 @pytest.mark.thorough
 def test_seven_tabs_answer_and_follow_changes_when_they_are_shown_again(url, browser, country):
     context = browser.new_context()
