@@ -267,7 +267,7 @@ async def test_only_the_longest_waiting_client_is_disconnected():
         return send
 
     bodies = [asyncio.ensure_future(sending.send(client(n), bytes(3 * PIECE_BYTES))) for n in range(3)]
-    await bodies[0]
+    await asyncio.wait_for(bodies[0], 60)
     assert sent == [[True], [True], [True]]
     for event in taken:
         event.set()
