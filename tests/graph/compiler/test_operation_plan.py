@@ -6,6 +6,7 @@ The long form: pytest --examples 2000 tests/graph/compiler/test_operation_plan.p
 import asyncio
 import sqlite3
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -26,10 +27,9 @@ from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store
-from tests.graph.execution.test_response_cache import plant
 from tests.model import GraphText, Ground, Model
 from tests.selection import examples
-from tests.systems.asking import BOUNDLESS, WIDE
+from tests.systems.asking import BOUNDLESS, WIDE, plant
 from tests.systems.test_answers_model import Writer, grow, models, queries
 
 SCHEMA, TYPES = build_schema([Ground])
@@ -38,27 +38,20 @@ told: Counter[str] = Counter()
 
 
 def executions(
-    store: Store, *, kept: PageCache | None = None, cache: ResponseCache | None = None
+    store: Store,
+    *,
+    kept: PageCache | None = None,
+    cache: ResponseCache | None = None,
+    budget: BudgetLimits = BOUNDLESS,
 ) -> tuple[Execution, Execution]:
-    """One with compiled plans, and one that interprets everything."""
+    """One with compiled plans, and one that interprets everything and keeps no pages."""
 
-    def context() -> Context:
-        return Context(
-            Request(store, DEFINITIONS, BOUNDLESS, page_cache=kept),
-            TYPES,
-        )
-
-    def plain() -> Context:
-        return Context(
-            Request(store, DEFINITIONS, BOUNDLESS),
-            TYPES,
-        )
+    def context(kept: PageCache | None = None) -> Context:
+        return Context(Request(store, DEFINITIONS, budget, page_cache=kept), TYPES)
 
     plans = PlanCache(core_schema(SCHEMA), TYPES, keep=100)
-    return (
-        Execution(SCHEMA, context, plans=plans, cache=cache, limits=WIDE),
-        Execution(SCHEMA, plain, limits=WIDE),
-    )
+    planning = Execution(SCHEMA, partial(context, kept), plans=plans, cache=cache, limits=WIDE)
+    return planning, Execution(SCHEMA, context, limits=WIDE)
 
 
 def wire(answer: OperationResponse) -> dict[str, Any]:
@@ -135,7 +128,7 @@ async def planted(tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         await store.create()
         await model.plant(store)
-        await plant(store, "a/\u00e9t\u00e9")
+        await plant(store, Ground, [(["a", "\u00e9t\u00e9"], "AREA")])
         yield store, tmp_path / "clade.db"
 
 
@@ -282,13 +275,7 @@ async def test_an_operation_with_a_field_that_no_plan_compiles_is_interpreted_fr
 
 
 async def test_nodes_returned_twice_count_twice_compiled_and_interpreted(planted):
-    store, _ = planted
-
-    def context() -> Context:
-        return Context(Request(store, DEFINITIONS, BudgetLimits(20)), TYPES)
-
-    planning = Execution(SCHEMA, context, plans=PlanCache(core_schema(SCHEMA), TYPES, keep=10))
-    plain = Execution(SCHEMA, context)
+    planning, plain = executions(planted[0], budget=BudgetLimits(20))
     ids = '"ground:n0", ' * 8
     for query in (
         f"{{ nodes(ids: [{ids}]) {{ ... on Area {{ descendants {{ nodes {{ id }} }} }} }} }}",
