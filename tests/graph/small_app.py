@@ -2,9 +2,12 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 from weakref import WeakSet
 
+import httpx
 import strawberry
 from starlette.types import ASGIApp
 from strawberry.scalars import JSON
@@ -23,6 +26,7 @@ from resolvers.access.caller import Caller
 from resolvers.past.change_follower import ChangeFollower
 from resolvers.session.budget import Budget
 from store.errors import BadPath, Unavailable
+from tests.serving import serving
 
 MAX_BODY_BYTES = 40_000
 
@@ -158,3 +162,10 @@ def small_app(
     execution = execution or Execution(schema, Context, limits=limits)
     streams = EventStreams(execution, ChangeFollower(store), usual["limiter"], usual["drain"])
     return build_app(whole, store, execution, streams=streams, **usual)
+
+
+@contextmanager
+def asking(store: SmallStore | None = None, *parts: Any, **more: Any) -> Iterator[httpx.Client]:
+    """A client of a server of the small application, until the block ends."""
+    with serving(small_app(store or SmallStore(), *parts, **more)) as url, httpx.Client(base_url=url) as client:
+        yield client

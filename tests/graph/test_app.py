@@ -1,17 +1,22 @@
-"""The application around the endpoint: security headers, health checks, lifespan and hosts."""
+"""The application around the endpoint: security headers, health checks, lifespan, hosts, limits and shutdown."""
 
 import asyncio
 import socket
+import threading
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import strawberry
 
 from graph.app import create_app
 from graph.auth.loopback import is_loopback
 from graph.errors import STORE_MESSAGE
+from graph.execution.operation import Execution
 from graph.server import health
-from tests.graph.small_app import SmallStore, small_app
+from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.graceful_shutdown import GracefulShutdown
+from tests.graph.small_app import Context, SmallStore, asking, small_app
 from tests.serving import serving
 
 
@@ -22,7 +27,7 @@ def store():
 
 @pytest.fixture(scope="module")
 def client(store):
-    with serving(small_app(store)) as url, httpx.Client(base_url=url) as client:
+    with asking(store) as client:
         yield client
 
 
@@ -127,3 +132,99 @@ def test_a_second_host_header_is_rejected(demo_store, monkeypatch):
                 connection.sendall(f"GET /healthz HTTP/1.0\r\n{named}\r\n".encode())
                 status = b"400" if len(hosts) > 1 else b"403"
                 assert connection.recv(65_536).startswith(b"HTTP/1.1 " + status)
+
+
+# -- what observes requests: the concurrency limit, and graceful shutdown ----------------------------------------------
+
+SLOW = {"query": "{ slow }"}
+may_go = threading.Event()
+
+
+@strawberry.type
+class Held:
+    """Fields of which one waits until the test lets it go."""
+
+    @strawberry.field
+    async def slow(self) -> str:
+        await asyncio.to_thread(may_go.wait, 60)
+        return "at last"
+
+    @strawberry.field
+    def hello(self) -> str:
+        return "Hello world!"
+
+
+class Seen(list):
+    """An observer that records status and codes."""
+
+    def __call__(self, observed):
+        self.append((observed.status, list(observed.codes)))
+
+
+def test_requests_above_the_limit_are_503_with_retry_after():
+    seen, gate = Seen(), ConcurrencyLimiter(2)
+    execution = Execution(strawberry.Schema(Held), Context)
+    with serving(small_app(SmallStore(), execution=execution, limiter=gate, observers=[seen])) as url:
+        statuses = asyncio.run(ask_at_once(url, 5, refusals=3))
+        assert httpx.post(f"{url}/graphql", json={"query": "{ hello }"}).status_code == 200
+    assert sorted(statuses) == [200, 200, 503, 503, 503]
+    assert sorted(seen) == [(200, []), (200, []), (200, []), *[(503, ["OVERLOADED"])] * 3]
+    assert gate.running == 0
+
+
+async def ask_at_once(url, count, refusals):
+    """The statuses of requests of which none is answered but by these refusals until those have come."""
+    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+        coming = asyncio.as_completed([client.post("/graphql", json=SLOW) for _ in range(count)])
+        refused = [await next(coming) for _ in range(refusals)]
+        may_go.set()
+        answers = [*refused, *[await one for one in coming]]
+    assert all(answer.headers["retry-after"] == "1" for answer in refused)
+    assert all(answer.json()["errors"][0]["extensions"] == {"code": "OVERLOADED"} for answer in refused)
+    return [answer.status_code for answer in answers]
+
+
+def test_probes_and_the_page_are_not_limited():
+    with asking(limiter=ConcurrencyLimiter(0)) as client:
+        assert client.post("/graphql", json={"query": "{ hello }"}).status_code == 503
+        assert client.get("/readyz").status_code == 200
+        assert client.get("/graphql", headers={"accept": "text/html"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/graphql?query={hello}"])
+def test_a_draining_server_answers_and_closes_connections(path):
+    drain = GracefulShutdown()
+    with asking(drain=drain) as client:
+        before = client.get(path)
+        drain.draining = True
+        after, ready = client.get(path), client.get("/readyz")
+    assert (before.status_code, before.text) == (after.status_code, after.text)
+    assert ("connection" in before.headers, after.headers["connection"]) == (False, "close")
+    assert (ready.status_code, ready.json()) == (503, {"ready": False, "reason": "The server is stopping."})
+
+
+async def test_a_cancelled_request_is_503_and_is_observed():
+    seen, sent = Seen(), []
+    drain = GracefulShutdown()
+    app = small_app(SmallStore(), observers=[seen], drain=drain)
+    scope = {
+        "type": "http", "method": "GET", "path": "/graphql", "raw_path": b"/graphql",
+        "headers": [(b"host", b"localhost")],
+        "query_string": b"query={slow}", "root_path": "", "scheme": "http", "server": ("127.0.0.1", 80),
+    }  # fmt: skip
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    async def send(message):
+        sent.append(message)
+
+    with drain.started():
+        task = asyncio.create_task(app(scope, receive, send))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert (sent[0]["status"], (b"connection", b"close") in sent[0]["headers"]) == (503, True)
+    assert b"UNAVAILABLE" in sent[1]["body"]
+    assert seen == [(503, ["UNAVAILABLE"])]

@@ -6,6 +6,7 @@ The long form: pytest --examples 2000 tests/graph/compiler/test_operation_plan.p
 import asyncio
 import sqlite3
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -26,10 +27,9 @@ from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine.protocol import Store
-from tests.graph.execution.test_response_cache import plant
 from tests.model import GraphText, Ground, Model
 from tests.selection import examples
-from tests.systems.asking import BOUNDLESS, WIDE
+from tests.systems.asking import BOUNDLESS, WIDE, plant
 from tests.systems.test_answers_model import Writer, grow, models, queries
 
 SCHEMA, TYPES = build_schema([Ground])
@@ -38,27 +38,20 @@ told: Counter[str] = Counter()
 
 
 def executions(
-    store: Store, *, kept: PageCache | None = None, cache: ResponseCache | None = None
+    store: Store,
+    *,
+    kept: PageCache | None = None,
+    cache: ResponseCache | None = None,
+    budget: BudgetLimits = BOUNDLESS,
 ) -> tuple[Execution, Execution]:
-    """One with compiled plans, and one that interprets everything."""
+    """One with compiled plans, and one that interprets everything and keeps no pages."""
 
-    def context() -> Context:
-        return Context(
-            Request(store, DEFINITIONS, BOUNDLESS, page_cache=kept),
-            TYPES,
-        )
-
-    def plain() -> Context:
-        return Context(
-            Request(store, DEFINITIONS, BOUNDLESS),
-            TYPES,
-        )
+    def context(kept: PageCache | None = None) -> Context:
+        return Context(Request(store, DEFINITIONS, budget, page_cache=kept), TYPES)
 
     plans = PlanCache(core_schema(SCHEMA), TYPES, keep=100)
-    return (
-        Execution(SCHEMA, context, plans=plans, cache=cache, limits=WIDE),
-        Execution(SCHEMA, plain, limits=WIDE),
-    )
+    planning = Execution(SCHEMA, partial(context, kept), plans=plans, cache=cache, limits=WIDE)
+    return planning, Execution(SCHEMA, context, limits=WIDE)
 
 
 def wire(answer: OperationResponse) -> dict[str, Any]:
@@ -103,7 +96,6 @@ async def differ(tree: tuple[int, int, bool, bool], asked: list[tuple[int, int]]
     async with open_store("sqlite://:memory:") as store:
         await store.create()
         await model.plant(store)
-        planning, plain = executions(store)
         for kept, cache in ((None, None), (PageCache(10_000_000), ResponseCache(10_000_000))):
             planning, plain = executions(store, kept=kept, cache=cache)
             for seed, depth in asked * (1 if kept is None else 2):
@@ -135,8 +127,8 @@ async def planted(tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         await store.create()
         await model.plant(store)
-        await plant(store, "a/\u00e9t\u00e9")
-        yield store, tmp_path / "clade.db"
+        await plant(store, Ground, [(["a", "\u00e9t\u00e9"], "AREA")])
+        yield store
 
 
 QUERIES = [
@@ -175,14 +167,13 @@ QUERIES = [
 
 @pytest.mark.parametrize("query", QUERIES)
 async def test_queries_have_equal_responses_compiled_and_interpreted(planted, query):
-    store, _ = planted
-    planning, plain = executions(store, kept=PageCache(1_000_000))
+    planning, plain = executions(planted, kept=PageCache(1_000_000))
     for _ in range(2):
         await asyncio.gather(*[compare(planning, plain, one, {}) for one in (query, query, QUERIES[-5])])
 
 
 async def test_bounds_of_keys_are_normalized_like_keys(planted):
-    planning, plain = executions(planted[0])
+    planning, plain = executions(planted)
     body = await compare(planning, plain, QUERIES[-4])
     assert body["data"]["area"]["children"]["nodes"] == [{"key": "\u00e9t\u00e9"}]
 
@@ -197,8 +188,7 @@ for _ in range(400):
     [{"n": 1}, {"n": None}, {"n": 1, "skip": True}, {"n": "x"}, {"n": 1, "skip": None}, {"n": -1}, {"skip": "x"}, DEEP],
 )
 async def test_variables_decide_alike_and_are_rejected_alike(planted, variables):
-    store, _ = planted
-    planning, plain = executions(store, cache=ResponseCache(1_000_000))
+    planning, plain = executions(planted, cache=ResponseCache(1_000_000))
     for given_now in (variables, {"n": 0}, variables):
         await compare(planning, plain, QUERIES[2], given_now)
 
@@ -209,7 +199,7 @@ LEAVES = """query($tags: [String!], $level: GroundLevel) { grounds { nodes {
 
 
 async def test_variables_of_leaves_are_values_of_one_plan(planted):
-    planning, plain = executions(planted[0], kept=PageCache(1_000_000))
+    planning, plain = executions(planted, kept=PageCache(1_000_000))
     values = [{"tags": [tag], "level": level} for tag in ("de", "en") for level in ("AREA", None)]
     for variables in [*values, {"tags": ["?"]}, *values[::-1], {}]:
         await compare(planning, plain, LEAVES, variables)
@@ -227,20 +217,18 @@ ODD = {"a number for a name": {"name": 5}, "a time that is a number": {"updated_
 
 
 @pytest.mark.parametrize("harm", [*BROKEN.values(), *ODD.values()], ids=[*BROKEN, *ODD])
-async def test_data_of_wrong_types_has_equal_responses_compiled_and_interpreted(planted, harm):
-    store, file = planted
-    change_bodies(file, "#b#", harm)
-    planning, plain = executions(store)
+async def test_data_of_wrong_types_has_equal_responses_compiled_and_interpreted(planted, tmp_path, harm):
+    change_bodies(tmp_path / "clade.db", "#b#", harm)
+    planning, plain = executions(planted)
     below = "children { nodes { id name level revision updatedAt parent { name } ... on Area { note } } }"
     body = await compare(planning, plain, f'{{ area(path: "a") {{ name {below} }} }}')
     assert ("errors" in body) == (harm in BROKEN.values())
 
 
 @pytest.mark.parametrize("harm", [{"name": None}, {"kids": {"TREE": 0}, "below": {"TREE": 0}}], ids=["name", "counts"])
-async def test_a_node_without_children_has_equal_responses_compiled_and_interpreted(planted, harm):
-    store, file = planted
-    change_bodies(file, "#b#t#", harm)
-    planning, plain = executions(store, kept=PageCache(1_000_000))
+async def test_a_node_without_children_has_equal_responses_compiled_and_interpreted(planted, tmp_path, harm):
+    change_bodies(tmp_path / "clade.db", "#b#t#", harm)
+    planning, plain = executions(planted, kept=PageCache(1_000_000))
     below = "nodes { name level children { totalCount nodes { key } } }"
     for _ in range(2):
         body = await compare(planning, plain, f'{{ area(path: "a") {{ descendants {{ {below} }} }} }}')
@@ -257,15 +245,13 @@ def change_bodies(file, sk: str, harm: dict[str, Any]) -> None:
 
 
 async def test_a_plan_with_an_error_falls_back_once_and_reads_nothing_twice(planted):
-    store, _ = planted
-    planning, plain = executions(store)
+    planning, plain = executions(planted)
     await compare(planning, plain, '{ a: area(path: "a") { id } b: plot(path: "a") { id } }')
     assert (planning.compiled, planning.fallbacks) == (0, 1)
 
 
 async def test_an_operation_with_a_field_that_no_plan_compiles_is_interpreted_from_the_start(planted):
-    store, _ = planted
-    planning, plain = executions(store)
+    planning, plain = executions(planted)
     revisions = "history { totalCount nodes { name } }"
     for query in (
         f'{{ area(path: "a") {{ id {revisions} }} }}',
@@ -282,13 +268,7 @@ async def test_an_operation_with_a_field_that_no_plan_compiles_is_interpreted_fr
 
 
 async def test_nodes_returned_twice_count_twice_compiled_and_interpreted(planted):
-    store, _ = planted
-
-    def context() -> Context:
-        return Context(Request(store, DEFINITIONS, BudgetLimits(20)), TYPES)
-
-    planning = Execution(SCHEMA, context, plans=PlanCache(core_schema(SCHEMA), TYPES, keep=10))
-    plain = Execution(SCHEMA, context)
+    planning, plain = executions(planted, budget=BudgetLimits(20))
     ids = '"ground:n0", ' * 8
     for query in (
         f"{{ nodes(ids: [{ids}]) {{ ... on Area {{ descendants {{ nodes {{ id }} }} }} }} }}",

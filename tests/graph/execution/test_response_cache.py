@@ -22,10 +22,9 @@ from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
 from store.engine.protocol import Store
-from store.transfer.load import LoadResult, load
-from store.transfer.rows import ImportPlan, Part, Row
 from tests.late_indexes import late_stores
 from tests.model import Ground
+from tests.systems import asking
 
 SCHEMA, TYPES = build_schema([Ground])
 GROUND = Ground.definition()
@@ -58,11 +57,7 @@ async def keys(execution: Execution) -> list[str]:
 
 async def plant(store: Store, *paths: str) -> None:
     """Bring areas into the table as an import does."""
-    wanted, outcome = ImportPlan(GROUND), LoadResult()
-    for number, path in enumerate(paths, start=1):
-        wanted.take(Row(number, path.split("/"), [Part("AREA", path, None, {})]))
-    await load(store, wanted, outcome)
-    assert not outcome.rejections
+    await asking.plant(store, Ground, [(path.split("/"), "AREA") for path in paths])
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ from tests.clients.programs import PROGRAMS
 from tests.systems.asking import plant
 
 SECRET = "a secret of the tests with 32 bytes or more"
+NONE = "There are none that you may read."
 EVIL = '<img src=x onerror="window.evil = true">'
 AXE = PROGRAMS.parent / "axe-core" / "axe.min.js"
 DEVICES = {
@@ -72,12 +73,31 @@ def heading(page):
     return page.get_by_role("heading", level=1)
 
 
+def go(page, name):
+    """Open a node by its line in the tree."""
+    line(page, name).click()
+    expect(heading(page)).to_have_text(name)
+
+
 def children(page):
     return page.get_by_role("region", name="Children")
 
 
 def cost(page):
     return page.locator("footer.cost").get_by_role("status")
+
+
+def sort(page, name, order):
+    """Sort the children by a column, whose header says then that it is."""
+    column = page.get_by_role("columnheader", name=name)
+    column.get_by_role("button").click()
+    expect(column).to_have_attribute("aria-sort", order)
+
+
+def expect_no_children(page, said):
+    """The children could not be read, which the page says, and not that there are none."""
+    expect(children(page).get_by_role("alert")).to_contain_text(said)
+    expect(page.get_by_text(NONE)).to_have_count(0)
 
 
 def use_key(page, text):
@@ -109,11 +129,34 @@ def press(page: Page, button: str) -> None:
     page.get_by_role("dialog").get_by_role("button", name=button, exact=True).click()
 
 
-def preview(page: Page) -> str:
-    """The text of the dry run."""
-    press(page, "Preview")
+def fill(page: Page, **texts: str) -> None:
+    """Fill in fields by their labels, in which `_` is a space."""
+    for label, text in texts.items():
+        page.get_by_label(label.replace("_", " "), exact=True).fill(text)
+
+
+def discard(page: Page) -> None:
+    """Close a dialog in which something was typed."""
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Discard").click()
+
+
+def plan(page: Page) -> str:
+    """The text of the dry run, when it is there."""
     page.wait_for_selector(".write-plan")
     return page.inner_text(".write-plan")
+
+
+def preview(page: Page) -> str:
+    """The text of the dry run that a dialog asks for."""
+    press(page, "Preview")
+    return plan(page)
+
+
+def restore(page: Page, number: int = 1) -> str:
+    """Begin to restore a revision; the text of the dry run."""
+    page.get_by_role("button", name=f"Restore revision {number}", exact=True).click()
+    return plan(page)
 
 
 def expect_at(page: Page, path: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from graph.explorer.page import FILES
-from tests.graph.explorer.steps import EVIL, ask, expect_at, heading, press
+from tests.graph.explorer.steps import EVIL, ask, expect_at, heading, press, restore
 
 
 def view_box(page):
@@ -86,8 +86,7 @@ def test_a_history_shows_differences_and_moves_and_restores_values(url, visit, c
     expect(entries).to_have_count(29)
     expect(entries.nth(0)).to_contain_text(f"Renamed with a node above it: {country} → X{country}")
     expect(entries.nth(1)).to_contain_text(f"Renamed: {country}/S → {country}/T")
-    page.get_by_role("button", name="Restore revision 1", exact=True).click()
-    page.wait_for_selector(".write-plan")
+    restore(page)
     assert page.locator(".write-plan dl").inner_text() == "Name\nN24 → State"
     press(page, "Write")
     expect(heading(page)).to_have_text("State")

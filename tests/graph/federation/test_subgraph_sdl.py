@@ -121,11 +121,6 @@ def test_a_word_that_cannot_be_exposed_is_refused_with_those_that_can():
         exposed("node,secrets")
 
 
-async def test_the_service_returns_the_subgraph_s_schema(schema):
-    result = await schema.execute("{ _service { sdl } }")
-    assert result.data["_service"]["sdl"] == subgraph_sdl(schema, CLASSES)
-
-
 # -- demand control ----------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from strawberry.utils.str_converters import to_camel_case
 
 from graph.hierarchies.registry import served
 from graph.operation.graphql_core import core_schema
@@ -110,7 +111,7 @@ def test_a_mistake_in_an_imported_file_is_reported_with_its_line(folder):
 TEXT = '''
 import datetime
 import decimal
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import Optional
 
 from clade import Date, DateTime, Decimal, Long, Node, attribute
@@ -126,35 +127,25 @@ class Ware(Node, hierarchy="ware"):
 
 class Item(Ware, under=None):
     """An item."""
-
-    name_of_maker: str | None = attribute("a")
-    count: int | None = attribute("b")
-    big: Long | None = attribute("c")
-    ratio: Optional[float] = attribute("d")
-    is_new: "bool | None" = attribute("e")
-    size: Size | None = attribute("f")
-    price: Decimal | None = attribute("g")
-    price2: decimal.Decimal | None = attribute("h")
-    day: Date | None = attribute("i")
-    day2: datetime.date | None = attribute("j")
-    moment: DateTime | None = attribute("k")
-    moment2: datetime.datetime | None = attribute("l")
-    days: list[datetime.date] | None = attribute("m")
-    prices: Optional[list[decimal.Decimal]] = attribute("n")
 '''
 TYPES = {
-    "nameOfMaker": "String", "count": "Int", "big": "Long", "ratio": "Float", "isNew": "Boolean", "size": "Size",
-    "price": "Decimal", "price2": "Decimal", "day": "Date", "day2": "Date", "moment": "DateTime",
-    "moment2": "DateTime", "days": "[Date!]", "prices": "[Decimal!]",
+    "name_of_maker: str | None": "String", "count: int | None": "Int", "big: Long | None": "Long",
+    "ratio: Optional[float]": "Float", 'is_new: "bool | None"': "Boolean", "size: Size | None": "Size",
+    "price: Decimal | None": "Decimal", "cost: decimal.Decimal | None": "Decimal",
+    "day: Date | None": "Date", "birth: datetime.date | None": "Date",
+    "moment: DateTime | None": "DateTime", "time: datetime.datetime | None": "DateTime",
+    "days: list[datetime.date] | None": "[Date!]", "prices: Optional[list[decimal.Decimal]]": "[Decimal!]",
 }  # fmt: skip
 
 
 def test_every_type_of_an_attribute_is_its_scalar_and_pythons_own_types_are_the_same(tmp_path):
-    (tmp_path / "ware.py").write_text(TEXT)
-    kinds = core_schema(build_schema(served(str(tmp_path / "ware.py")))[0]).type_map
-    for name in ("Item", "ItemAttributes", "ItemRevision"):
-        fields = kinds[name].fields
-        assert {field: str(fields[field].type) for field in TYPES} == TYPES
+    declared = "".join(f"    {written} = attribute('{number}')\n" for number, written in enumerate(TYPES))
+    (tmp_path / "ware.py").write_text(TEXT + declared)
     (cls,) = served(str(tmp_path / "ware.py"))
+    kinds = core_schema(build_schema([cls])[0]).type_map
+    for name in ("Item", "ItemAttributes", "ItemRevision"):
+        fields = {field: str(one.type) for field, one in kinds[name].fields.items()}
+        for written, kind in TYPES.items():
+            assert fields[to_camel_case(written.partition(":")[0])] == kind, written
     attributes = cls.definition().levels["ITEM"].attributes
     assert attributes["days"].parse("2026-11-01; 2026-11-02") == ["2026-11-01", "2026-11-02"]

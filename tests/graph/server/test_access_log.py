@@ -11,17 +11,13 @@ import subprocess
 import sys
 import time
 
-import httpx
 import pytest
 
-from graph.auth.authentication import Authenticator
 from graph.observability.access_log import RequestLog
 from graph.observability.log_handler import Handler, JSONFormatter, TextFormatter
-from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from store.api_keys import add_key, new_key
 from store.connect import open_store
-from tests.graph.small_app import SmallStore, small_app
-from tests.serving import serving
+from tests.graph.small_app import asking
 
 WAIT_SECONDS = 60
 json_line, text_line = JSONFormatter().format, TextFormatter().format
@@ -31,8 +27,7 @@ QUERY = "query Greeting($name: String!) { hello(name: $name) }"
 
 @pytest.fixture(scope="module")
 def client():
-    app = small_app(SmallStore(), observers=[RequestLog(slow_seconds=30.0)])
-    with serving(app) as url, httpx.Client(base_url=url) as client:
+    with asking(observers=[RequestLog(slow_seconds=30.0)]) as client:
         yield client
 
 
@@ -77,20 +72,18 @@ def test_a_line_names_the_caller_and_no_secret(tmp_path, lines):
     url = f"sqlite:///{tmp_path / 'clade.db'}"
     key, text = new_key("shop", ["read:location"], None)
 
+    store = open_store(url)
+
     async def give_out():
-        async with open_store(url) as store:
-            await store.create()
-            await add_key(store, key)
+        async with open_store(url) as opened:
+            await opened.create()
+            await add_key(opened, key)
 
     asyncio.run(give_out())
-    store = open_store(url)
-    app = small_app(
-        store, observers=[RequestLog(slow_seconds=5.0)], authenticator=Authenticator(ApiKeyAuthenticator(store))
-    )
-    with serving(app) as base:
+    with asking(store, observers=[RequestLog(slow_seconds=5.0)]) as client:
         for sent in (text, f"{text[:-43]}{'A' * 43}", None):
             headers = {} if sent is None else {"authorization": f"Bearer {sent}"}
-            httpx.post(f"{base}/graphql", json={"query": "{ hello }"}, headers=headers)
+            client.post("/graphql", json={"query": "{ hello }"}, headers=headers)
     told = lines(3)
     assert [(line["status"], line.get("caller"), line.get("credential")) for line in told] == [
         (200, "shop", f"key:{key.id}"), (401, None, None), (200, None, None),
@@ -118,8 +111,8 @@ def test_a_slow_request_is_a_warning_and_probes_are_not_logged(client, lines):
     for path in ("/nothing", "/healthz", "/readyz", "/"):
         client.get(path)
     assert [(line["path"], line["status"]) for line in lines(2)] == [("/nothing", 404), ("/", 200)]
-    with serving(small_app(SmallStore(), observers=[RequestLog(slow_seconds=0.0)])) as url:
-        httpx.post(f"{url}/graphql", json={"query": "{ hello }"})
+    with asking(observers=[RequestLog(slow_seconds=0.0)]) as slow:
+        slow.post("/graphql", json={"query": "{ hello }"})
     assert lines(3)[-1]["level"] == "warning"
 
 

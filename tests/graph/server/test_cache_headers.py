@@ -1,6 +1,5 @@
 """Cache headers of responses over HTTP: shared caches get what trees prove, with their tags, and no more."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -12,16 +11,17 @@ from graph.execution.cache_policy import MAX_TAG_BYTES, MAX_TAGS, tags_of
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.settings import Settings
-from store.api_keys import add_key, new_key
-from store.connect import open_store
 from store.model.keys import tree_key
+from tests.graph.explorer.steps import SECRET, planted, token
 from tests.serving import serving
-from tests.systems.asking import plant
 
 PUBLIC = "public, max-age=60, stale-while-revalidate=60"
 PRIVATE = "private, no-cache"
-PLACES = [("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("FR", "COUNTRY"), ("FR/Paris", "CITY")]
-GOODS = [("Hüte, Mützen", "CATEGORY"), ("Hüte, Mützen/Hüte", "CATEGORY")]
+PLACES = [
+    (["US"], "COUNTRY"), (["US", "NE"], "STATE"), (["US", "NE", "Omaha"], "CITY"),
+    (["FR"], "COUNTRY"), (["FR", "Paris"], "CITY"),
+]  # fmt: skip
+GOODS = [(["Hüte, Mützen"], "CATEGORY"), (["Hüte, Mützen", "Hüte"], "CATEGORY")]
 STATE = '{ state(path: "US/NE") { name children { nodes { name } } ancestors { name } } }'
 ROOTS = "{ locations { nodes { key childCount } } }"
 
@@ -32,13 +32,8 @@ Start = Callable[..., AbstractContextManager[httpx.Client]]
 def start(store_url: str) -> Start:
     """Starts a server over some places and goods, with these settings."""
 
-    async def fill() -> None:
-        async with open_store(store_url) as store:
-            await store.create()
-            for hierarchy, rows in ((Location, PLACES), (CategoryNode, GOODS)):
-                await plant(store, hierarchy, [(tuple(path.split("/")), level) for path, level in rows])
-
-    asyncio.run(fill())
+    planted(store_url, Location, PLACES)
+    planted(store_url, CategoryNode, GOODS)
 
     @contextmanager
     def start(**settings: object) -> Iterator[httpx.Client]:
@@ -72,16 +67,6 @@ def is_private(answer: httpx.Response, control: str = "no-store") -> bool:
     return (answer.headers["cache-control"], answer.headers.get("cache-tag"), answer.headers.get("surrogate-key")) == (
         control, None, None,
     )  # fmt: skip
-
-
-def key_for(url: str, grant: str) -> dict[str, str]:
-    async def make() -> str:
-        async with open_store(url) as store:
-            key, text = new_key("somebody", [grant], None)
-            await add_key(store, key)
-            return text
-
-    return {"authorization": f"Bearer {asyncio.run(make())}"}
 
 
 # -- which tags --------------------------------------------------------------------------------------------------------
@@ -181,14 +166,14 @@ def test_posts_and_mutations_and_reported_reads_are_in_no_shared_cache(start):
         assert is_private(get(client, STATE, **{"clade-reads": "2"}))
 
 
-def test_a_response_to_a_credential_is_in_no_shared_cache(start, store_url):
-    headers = key_for(store_url, "read:location")
-    with start() as client:
+def test_a_response_to_a_credential_is_in_no_shared_cache(start):
+    headers = {"authorization": f"Bearer {token('read:location')}"}
+    with start(jwt_secret=SECRET) as client:
         assert is_private(get(client, STATE, **headers), PRIVATE)
         answer = post(client, STATE, headers)
         assert is_private(answer)
         assert "extensions" not in answer.json()
-    with start(reads="granted") as client:
+    with start(jwt_secret=SECRET, reads="granted") as client:
         answer = get(client, STATE, **headers)
         assert answer.json()["data"]["state"]["name"]
         assert is_private(answer, PRIVATE)
@@ -211,11 +196,7 @@ def test_more_tags_than_headers_may_hold_make_none():
 
 
 def test_a_response_of_too_many_trees_is_private(start, store_url):
-    async def fill() -> None:
-        async with open_store(store_url) as store:
-            await plant(store, Location, [((f"country {n:04}",), "COUNTRY") for n in range(MAX_TAGS)])
-
-    asyncio.run(fill())
+    planted(store_url, Location, [([f"country {n:04}"], "COUNTRY") for n in range(MAX_TAGS)])
     with start() as client:
         assert is_private(get(client, ROOTS), PRIVATE)
         assert is_private(post(client, ROOTS))

@@ -1,19 +1,15 @@
-"""GraphiQL in a real browser under its strict policy, and its files."""
+"""GraphiQL in a real browser under its strict policy."""
 
-import httpx
 import pytest
 from playwright.sync_api import expect
 
 from graph.auth.authentication import Authenticator
 from graph.hierarchies.example_queries import Example
-from graph.server import graphiql
 from resolvers.access.caller import ANYONE
 from tests.browser import Visit, wait_until
-from tests.graph.asset_pages import check_page, check_sums
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 
-BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 EDITOR = ".graphiql-query-editor .CodeMirror"
 VARIABLES = ".graphiql-editor-tool .CodeMirror:visible"
 RESPONSE = ".result-window .CodeMirror"
@@ -179,37 +175,3 @@ def test_on_a_phone_the_editor_is_above_the_answer_and_everything_can_be_reached
     page.get_by_label("Open settings dialog").click()
     dialog = page.get_by_role("dialog")
     assert dialog.evaluate("dialog => dialog.scrollWidth <= dialog.clientWidth"), "it scrolls up and down only"
-
-
-# The files
-
-
-def test_the_vendored_files_are_those_of_the_recorded_sums():
-    libraries = {"graphiql.min.css", "graphiql.min.js", "react-dom.production.min.js", "react.production.min.js"}
-    check_sums(graphiql.FILES, "", {"LICENSE-graphiql", "LICENSE-react", *libraries})
-
-
-def test_the_page_has_exactly_the_agreed_policy_and_nothing_inline(url):
-    policy = (
-        "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self' data:; img-src 'self' data:; "
-        "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-    check_page(httpx.get(f"{url}/graphql", headers=BROWSER), policy, scripts=4)
-
-
-def test_files_are_kept_for_good_under_the_digest_of_the_page_and_travel_zipped(url):
-    now = httpx.get(f"{url}/graphql/static/{graphiql.FILES.digest}/boot.js")
-    assert now.headers["cache-control"] == "public, max-age=31536000, immutable"
-    assert now.headers["content-type"] == "text/javascript; charset=utf-8"
-    other = httpx.get(f"{url}/graphql/static/0123456789abcdef/boot.js")
-    assert (other.content, other.headers["cache-control"]) == (now.content, "no-cache")
-    zipped = httpx.get(f"{url}/graphql/static/x/graphiql.min.js", headers={"accept-encoding": "gzip"})
-    assert zipped.headers["content-encoding"] == "gzip"
-    assert int(zipped.headers["content-length"]) < 400_000
-
-
-@pytest.mark.parametrize(
-    "name", ["nothing.js", "SHA256SUMS", "index.html", "..%2fapp.py", "%2e%2e/app.py", "boot.js%00"]
-)
-def test_no_other_file_is_served(url, name):
-    assert httpx.get(f"{url}/graphql/static/x/{name}").status_code == 404

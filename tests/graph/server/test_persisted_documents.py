@@ -3,14 +3,12 @@
 import hashlib
 import json
 
-import httpx
 import pytest
 
 from graph.operation.graphql_request import PersistedDocuments, UnknownDocument, read_trusted
 from graph.settings import Settings
 from store.errors import BadInput
-from tests.graph.small_app import SmallStore, small_app
-from tests.serving import serving
+from tests.graph.small_app import asking
 
 HELLO = "query Hello($times: Int!) { hello(times: $times) }"
 CHANGE = "mutation { change }"
@@ -33,8 +31,7 @@ def mode(request):
 def client(mode, tmp_path_factory):
     file = tmp_path_factory.mktemp("trusted") / "documents.json"
     file.write_text(json.dumps(DOCUMENTS))
-    app = small_app(SmallStore(), settings={"trusted_documents": str(file), "trusted_mode": mode})
-    with serving(app) as url, httpx.Client(base_url=url) as client:
+    with asking(settings={"trusted_documents": str(file), "trusted_mode": mode}) as client:
         yield client
 
 
@@ -93,7 +90,7 @@ def test_a_known_id_takes_precedence_over_the_query_sent_with_it(client):
 
 
 def test_without_persisted_documents_an_id_is_not_supported():
-    with serving(small_app(SmallStore())) as url, httpx.Client(base_url=url) as client:
+    with asking() as client:
         assert code(ask(client, **by_apollo(HASHES[HELLO]))) == "PERSISTED_QUERY_NOT_SUPPORTED"
         assert ask(client, query=HELLO, **by_apollo(HASHES[HELLO])) == ANSWER
 

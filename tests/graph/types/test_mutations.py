@@ -15,6 +15,12 @@ async def clients(store):
     await invariants.check(store)
 
 
+async def rename(clients, *changes):
+    """Rename nodes, given by their path and new key, one after the other."""
+    for path, key in changes:
+        await clients.ask(f'mutation {{ renameLocation(path: "{path}", key: "{key}") {{ node {{ id }} }} }}')
+
+
 async def keys(clients, path):
     answer = await clients.ask("query($p: Path!) { location(path: $p) { children { nodes { key } } } }", p=path)
     return [node["key"] for node in answer["location"]["children"]["nodes"]]
@@ -53,41 +59,29 @@ async def test_an_update_keeps_what_is_left_out_and_clears_what_is_null(clients)
 
 async def test_everything_that_takes_a_path_leads_from_a_former_one(clients):
     """After renames of the node and of what is above it, in an order that no path from root to node tells."""
-    for path, key in [("US/NE", "N"), ("US/N/Omaha", "O"), ("US/N", "Nebraska")]:
-        await clients.ask(f'mutation {{ renameLocation(path: "{path}", key: "{key}") {{ node {{ id }} }} }}')
+    await rename(clients, ("US/NE", "N"), ("US/N/Omaha", "O"), ("US/N", "Nebraska"))
     await clients.ask(
         'mutation { createLocation(parent: "US/Nebraska/O", key: "new", name: "Newest", '
         "attributes: {postalCode: {latitude: 1, longitude: 1}}) { node { id } } }"
     )
     now = {"path": "US/Nebraska/O"}
-    found = await clients.ask(
-        """query($former: Path!, $entity: String!) {
+    found = await clients.ask("""query($former: Path = "US/NE/Omaha", $entity: String = "US/NE/Omaha") {
         location(path: $former) { path } city(path: $former) { path } locationsByPath(paths: [$former]) { path }
         _entities(representations: [{__typename: "City", path: $entity}]) { ... on City { path } }
         searchLocations(text: "newest", under: $former) { nodes { path } }
-        locationsNear(latitude: 1, longitude: 1, under: $former) { nodes { path } } }""",
-        former="US/NE/Omaha",
-        entity="US/NE/Omaha",
-    )
+        locationsNear(latitude: 1, longitude: 1, under: $former) { nodes { path } } }""")
+    below = {"nodes": [{"path": "US/Nebraska/O/new"}]}
     assert found == {
         "location": now, "city": now, "locationsByPath": [now], "_entities": [now],
-        "searchLocations": {"nodes": [{"path": "US/Nebraska/O/new"}]},
-        "locationsNear": {"nodes": [{"path": "US/Nebraska/O/new"}]},
+        "searchLocations": below, "locationsNear": below,
     }  # fmt: skip
     # Between the two renames it had this path, too; and where its former path is taken, that node answers.
     assert await clients.ask('{ location(path: "US/N/Omaha") { path } }') == {"location": now}
 
 
 async def test_a_former_path_takes_three_requests_more_however_many_moves_there_were(clients):
-    for path, key in [
-        ("US/NE", "N"),
-        ("US/N/Omaha", "O"),
-        ("US/N", "M"),
-        ("US/M/O", "P"),
-        ("US/M", "NE"),
-        ("US/NE/P", "Q"),
-    ]:
-        await clients.ask(f'mutation {{ renameLocation(path: "{path}", key: "{key}") {{ node {{ id }} }} }}')
+    await rename(clients, ("US/NE", "N"), ("US/N/Omaha", "O"), ("US/N", "M"))
+    await rename(clients, ("US/M/O", "P"), ("US/M", "NE"), ("US/NE/P", "Q"))
     await clients.ask('mutation { moveLocation(path: "US/NE/Q", to: "US/MO") { node { id } } }')
     reads = {}
     for path in ("US/MO/Q", "US/NE/Omaha", "US/N/Omaha", "US/M/P", "US/NE/Q", "US/MO/never"):
@@ -99,7 +93,7 @@ async def test_a_former_path_takes_three_requests_more_however_many_moves_there_
 
 
 async def test_mutations_follow_no_redirects(clients):
-    await clients.ask('mutation { renameLocation(path: "US/NE", key: "Nebraska") { node { path } } }')
+    await rename(clients, ("US/NE", "Nebraska"))
     code, _ = await clients.refusal('mutation { updateLocation(path: "US/NE", name: "x") { node { path } } }')
     assert code == "NOT_FOUND"
 
@@ -165,7 +159,7 @@ async def test_a_repeated_mutation_returns_the_node_as_it_was_first_written(clie
     first = await clients.ask(update % one)
     assert await clients.ask(update % other) == first
     await clients.ask('mutation { updateLocation(path: "US/NE/Omaha", name: "O") { node { id } } }')
-    await clients.ask('mutation { renameLocation(path: "US/NE", key: "X") { node { id } } }')
+    await rename(clients, ("US/NE", "X"))
     assert await clients.ask(update % other) == first
     await clients.ask('mutation { deleteLocation(path: "US/X", policy: CASCADE) { node { id } } }')
     assert await clients.ask(update % one) == first

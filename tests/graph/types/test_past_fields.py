@@ -14,7 +14,8 @@ from store.model.keys import log_key
 from tests import invariants
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES, Clients, plant
 
-AUDIT = "... on Audit { auditor result }"
+CREATE = """mutation($p: Path, $k: String!, $a: AssetNodeAttributes!, $id: ID) {
+  createAssetNode(parent: $p, key: $k, name: $k, id: $id, attributes: $a) { node { id } } }"""
 
 
 @pytest.fixture
@@ -33,31 +34,29 @@ async def audits(clients):
         ("Equipment_1", "Motor", {"part": {}}),
         ("Equipment_1/Motor", "2026-11", {"audit": {"auditor": "Cy", "result": "PASSED"}}),
     ]:
-        create = "mutation($p: Path, $k: String!, $a: AssetNodeAttributes!) {"
-        create += " createAssetNode(parent: $p, key: $k, name: $k, attributes: $a) { node { id } } }"
-        await clients.ask(create, p=parent, k=key, a=attributes)
+        await clients.ask(CREATE, p=parent, k=key, a=attributes)
     for result in ("FAILED", "PASSED"):
-        await clients.ask(
-            "mutation($a: AssetNodeAttributes!) {"
-            ' updateAssetNode(path: "Equipment_1/2026-10", attributes: $a) { node { id } } }',
-            a={"audit": {"result": result}},
-        )
+        update = f'updateAssetNode(path: "Equipment_1/2026-10", attributes: {{ audit: {{ result: {result} }} }})'
+        await clients.ask(f"mutation {{ {update} {{ node {{ id }} }} }}")
     return clients
+
+
+async def audit(clients, fields):
+    """What the audit of the equipment has in these fields."""
+    return (await clients.ask(f'{{ audit(path: "Equipment_1/2026-10") {{ {fields} }} }}'))["audit"]
 
 
 async def test_the_latest_audit_is_one_read_and_its_full_history_one_query_more(audits):
     reader = Clients(audits.store)
-    latest = await reader.ask(f'{{ audit(path: "Equipment_1/2026-10") {{ revision {AUDIT} }} }}')
-    assert latest["audit"] == {"revision": 3, "auditor": "Ann", "result": "PASSED"}
+    latest = await audit(reader, "revision ... on Audit { auditor result }")
+    assert latest == {"revision": 3, "auditor": "Ann", "result": "PASSED"}
     assert reader.request.reads.requests == 1
     reader = Clients(audits.store)
-    whole = await reader.ask(
-        '{ audit(path: "Equipment_1/2026-10") { history { totalCount'
-        " nodes { revision ... on AuditRevision { result } } } } }"
-    )
-    states = whole["audit"]["history"]["nodes"]
-    assert [(state["revision"], state["result"]) for state in states] == [(3, "PASSED"), (2, "FAILED"), (1, "OPEN")]
-    assert whole["audit"]["history"]["totalCount"] == 3
+    whole = (await audit(reader, "history { totalCount nodes { revision ... on AuditRevision { result } } }"))[
+        "history"
+    ]
+    found = [(state["revision"], state["result"]) for state in whole["nodes"]]
+    assert (whole["totalCount"], found) == (3, [(3, "PASSED"), (2, "FAILED"), (1, "OPEN")])
     assert reader.request.reads.requests == 2
 
 
@@ -65,14 +64,10 @@ async def test_history_comes_from_its_beginning_with_last(audits):
     page = "history(%s) { edges { cursor node { revision } } pageInfo { hasNextPage hasPreviousPage } totalCount }"
 
     async def listed(arguments):
-        found = await audits.ask('{ audit(path: "Equipment_1/2026-10") { ' + page % arguments + " } }")
-        history = found["audit"]["history"]
+        history = (await audit(audits, page % arguments))["history"]
         assert history["totalCount"] == 3
-        return (
-            [edge["node"]["revision"] for edge in history["edges"]],
-            [*history["pageInfo"].values()],
-            history["edges"],
-        )
+        edges = history["edges"]
+        return [edge["node"]["revision"] for edge in edges], [*history["pageInfo"].values()], edges
 
     revisions, _, edges = await listed("first: 9")
     third, second, first = [edge["cursor"] for edge in edges]
@@ -99,20 +94,18 @@ async def test_a_made_up_cursor_is_rejected(audits, position):
     made_up = encode_cursor(CursorKind.CHANGES, "asset#Equipment_1", position)
     query = 'query($since: String) { changes(hierarchy: ASSET, tree: "Equipment_1", after: $since) { cursor } }'
     assert (await audits.refusal(query, since=made_up))[0] == "BAD_CURSOR"
-    found = await audits.ask('{ audit(path: "Equipment_1/2026-10") { id } }')
-    made_up = encode_cursor(CursorKind.HISTORY, found["audit"]["id"], position)
-    query = (
-        'query($after: String) { audit(path: "Equipment_1/2026-10") { history(after: $after) { nodes { revision } } } }'
-    )
-    assert (await audits.refusal(query, after=made_up))[0] == "BAD_CURSOR"
+    made_up = encode_cursor(CursorKind.HISTORY, (await audit(audits, "id"))["id"], position)
+    query = 'query($since: String) { audit(path: "Equipment_1/2026-10") { history(after: $since) { totalCount } } }'
+    assert (await audits.refusal(query, since=made_up))[0] == "BAD_CURSOR"
 
 
 async def test_one_revision_is_one_get_and_null_outside_of_the_range(audits):
-    found = await audits.ask(
-        '{ audit(path: "Equipment_1/2026-10") { zero: atRevision(n: 0) { id } one: atRevision(n: 1) { level revision '
-        "... on AuditRevision { result } } three: atRevision(n: 3) { revision } four: atRevision(n: 4) { id } } }"
+    found = await audit(
+        audits,
+        "zero: atRevision(n: 0) { id } one: atRevision(n: 1) { level revision ... on AuditRevision { result } } "
+        "three: atRevision(n: 3) { revision } four: atRevision(n: 4) { id }",
     )
-    assert found["audit"] == {
+    assert found == {
         "zero": None,
         "one": {"level": "AUDIT", "revision": 1, "result": "OPEN"},
         "three": {"revision": 3},
@@ -152,13 +145,10 @@ async def test_history_stays_through_moves_and_deletion(audits):
 
 
 async def test_a_revision_is_of_the_level_that_the_node_had(audits):
-    create = (
-        'mutation($id: ID!, $a: AssetNodeAttributes!) { createAssetNode(parent: "Equipment_1", key: "again",'
-        ' name: "again", id: $id, attributes: $a) { node { id } } }'
-    )
-    await audits.ask(create, id="one", a={"audit": {"auditor": "Ann"}})
+    again = {"p": "Equipment_1", "k": "again", "id": "one"}
+    await audits.ask(CREATE, **again, a={"audit": {"auditor": "Ann"}})
     await audits.ask('mutation { deleteAssetNode(path: "Equipment_1/again") { node { id } } }')
-    await audits.ask(create, id="one", a={"part": {"serialNumber": "7"}})
+    await audits.ask(CREATE, **again, a={"part": {"serialNumber": "7"}})
     found = await audits.ask(
         '{ part(path: "Equipment_1/again") { history { nodes { __typename level'
         " ... on AuditRevision { auditor } ... on PartRevision { serialNumber } } } } }"
