@@ -630,6 +630,7 @@ def test_a_file_that_would_become_another_tree_needs_a_confirmation(clade: Clade
         refused = clade("import", hierarchy, name, *words, *more)
         assert isinstance(refused.exception, BadInput), refused.output
         assert message in str(refused.exception)
+        assert "Proposed command" not in refused.output
     confirmed = clade("import", hierarchy, name, *words, "--yes", "--dry-run")
     assert f"would be added: {count:,} (" in confirmed.stdout, confirmed.output
     assert not (tmp_path / "clade.db").exists()
