@@ -13,7 +13,8 @@ from store.engine.protocol import Store
 from store.errors import BadInput, NoTable
 from store.model.keys import tree_version_key
 from tests import invariants
-from tests.commands.importing.test_command import OPTIONS, Clade, clade, shops  # noqa: F401 - fixtures
+from tests.commands.conftest import Clade
+from tests.commands.importing.test_command import OPTIONS, shops  # noqa: F401 - a fixture
 from tests.store.checking.broken import at, change
 
 
@@ -75,7 +76,7 @@ def test_a_finding_that_cannot_be_repaired_is_printed_with_exit_status_1(filled:
 
 
 @pytest.mark.parametrize("command", ["check", "repair"])
-def test_an_unknown_hierarchy_or_a_missing_table_is_an_error(clade: Clade, tmp_path: Path, command: str) -> None:  # noqa: F811
+def test_an_unknown_hierarchy_or_a_missing_table_is_an_error(clade: Clade, tmp_path: Path, command: str) -> None:
     assert isinstance(clade(command, "planets").exception, BadInput)
     assert isinstance(clade(command, "--store", f"sqlite:///{tmp_path}/none.db").exception, NoTable)
 
@@ -101,11 +102,7 @@ LINES = [
 ]
 
 
-def test_former_names_are_counted_and_rewritten(
-    clade: Clade,  # noqa: F811 - fixtures
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_former_names_are_counted_and_rewritten(clade: Clade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "nodes.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in LINES))
     monkeypatch.setenv("CLADE_HIERARCHIES", BEFORE)

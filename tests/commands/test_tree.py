@@ -11,34 +11,27 @@ from commands.main import app_of
 from graph.hierarchies.registry import hierarchies
 from store.connect import open_store
 from store.metadata.move_record import MoveState
-from store.transfer.load import LoadResult, load
-from store.transfer.rows import ImportPlan, Part, Row
 from tests.engines import Engine
 from tests.proxy import Proxy
 from tests.store.background_moves import journaled
 from tests.store.checking.broken import at, change
+from tests.store.transfer.test_load import Told, imported
 
-NODES = [
-    ("US", "COUNTRY", "United States"),
-    ("US/MO", "STATE", "Missouri"),
-    ("US/NE", "STATE", "Nebraska"),
-    ("US/MO/St. Louis", "CITY", None),
-    ("US/NE/Lincoln", "CITY", None),
-    ("US/NE/Omaha", "CITY", None),
-    ("US/NE/Omaha/68118", "POSTAL_CODE", None),
-    ("SG", "COUNTRY", "Singapore"),
-    ("SG/Singapore", "CITY", None),
-    ("SG/Jurong", "CITY", "Jurong\N{RIGHT-TO-LEFT OVERRIDE}East"),
-]
+NODES: list[Told] = [
+    ("US", "COUNTRY", {"name": "United States"}),
+    ("US/MO", "STATE", {"name": "Missouri"}),
+    ("US/NE", "STATE", {"name": "Nebraska"}),
+    ("US/MO/St. Louis", "CITY"), ("US/NE/Lincoln", "CITY"), ("US/NE/Omaha", "CITY"),
+    ("US/NE/Omaha/68118", "POSTAL_CODE"),
+    ("SG", "COUNTRY", {"name": "Singapore"}),
+    ("SG/Singapore", "CITY"), ("SG/Jurong", "CITY", {"name": "Jurong\N{RIGHT-TO-LEFT OVERRIDE}East"}),
+]  # fmt: skip
 
 
 async def fill(url: str) -> None:
-    plan = ImportPlan(hierarchies()["location"])
-    for number, (path, level, name) in enumerate(NODES, start=1):
-        plan.take(Row(number, path.split("/"), [Part(level, name)]))
     async with open_store(url) as store:
         await store.create()
-        await load(store, plan, LoadResult())
+        await imported(store, NODES)
 
 
 @pytest.fixture
@@ -111,15 +104,8 @@ async def test_a_tree_is_read_again_if_a_move_commits_meanwhile(engine: Engine):
 
         async with Proxy(engine.url) as proxy:
             proxy.spoil("Query", after_the_move)
-            words = [
-                "tree",
-                "category",
-                "r",
-                "--depth",
-                "2",
-                "--store",
-                Engine("", proxy.url, exact=True).address(name),
-            ]
+            url = Engine("", proxy.url, exact=True).address(name)
+            words = ["tree", "category", "r", "--depth", "2", "--store", url]
             shown = await asyncio.to_thread(CliRunner().invoke, app_of(), words)
     assert shown.output.splitlines() == [
         "r CATEGORY (18 CATEGORY)", "├── 0 CATEGORY", "└── b CATEGORY (16 CATEGORY)",

@@ -1,6 +1,5 @@
 """`clade import` and `clade export`: output, files and exit status."""
 
-import asyncio
 import json
 import os
 import re
@@ -12,12 +11,10 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from commands.main import app_of
-from store.connect import open_store
 from store.errors import BadInput, NoTable
+from tests.commands.conftest import Clade
 
 pytestmark = pytest.mark.extenddb
-
-Clade = Callable[..., Result]
 
 SHOPS = """Country,State,City,Shop,Name,Street
 US,NE,OMAHA,1,Main,100 St Andrews lane
@@ -26,18 +23,6 @@ SG,,Singapore,3,East,5 Bugis
 """
 LEVELS = ["--level", "country=Country", "--level", "state=State", "--level", "city=City", "--level", "store=Shop"]
 OPTIONS = [*LEVELS, "--name", "store=Name", "--attr", "store.street=Street", "--fold-case", "city"]
-
-
-@pytest.fixture
-def clade(store_url: str) -> Clade:
-    """Runs a command on a table of its own, which is there."""
-
-    async def create() -> None:
-        async with open_store(store_url) as store:
-            await store.create()
-
-    asyncio.run(create())
-    return lambda *words: CliRunner().invoke(app_of(), [str(word) for word in words], env={"CLADE_STORE": store_url})
 
 
 @pytest.fixture
@@ -163,7 +148,6 @@ def test_nodes_at_another_path_are_moved_only_with_the_option(clade: Clade, tmp_
         (["--level", "country=Land"], 'has no column "Land"; it has "Country", "State"'),
         (["--level", "country=Country", "--level", "country=State"], "--level country is given twice."),
         (["--level", "city=City"], "--level city is in the wrong position: CITY is allowed under COUNTRY,"),
-        ([*LEVELS, "--name", "region=Name"], "--name region needs a column for this level; add --level region=Column."),
         ([*LEVELS, "--attr", "street=Street"], "--attr street=Street has no attribute; use --attr"),
         ([*LEVELS, "--attr", "store.color=Street"], 'STORE has no attribute "color"; it has'),
         ([*LEVELS, "--fold-case", "town"], 'location has no level "town"'),
@@ -181,24 +165,6 @@ def test_a_wrong_option_is_one_sentence(clade: Clade, shops: Path, options: list
     assert isinstance(result.exception, BadInput)
     assert message in str(result.exception)
     assert "\n" not in str(result.exception)
-
-
-def test_the_error_for_an_unknown_hierarchy_or_format_lists_the_known_ones(clade: Clade, shops: Path) -> None:
-    assert "CLADE_HIERARCHIES has location, category." in str(clade("import", "places", shops).exception)
-    other = shops.rename(shops.with_suffix(".dat"))
-    assert "add --format with one of csv, jsonl, taxonomy, excel, parquet, json, geojson." in str(
-        clade("import", "location", other).exception
-    )
-
-
-def test_an_import_creates_the_sqlite_file_and_a_dry_run_does_not(shops: Path, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/new.db"
-    assert (
-        CliRunner().invoke(app_of(), ["import", "location", str(shops), *OPTIONS, "--store", url, "--dry-run"]).stdout
-    )
-    assert not (tmp_path / "new.db").exists()
-    assert CliRunner().invoke(app_of(), ["import", "location", str(shops), *OPTIONS, "--store", url]).exit_code == 0
-    assert (tmp_path / "new.db").exists()
 
 
 def test_a_missing_dynamodb_table_is_an_error_with_the_command(engine: object, shops: Path) -> None:

@@ -1,13 +1,14 @@
-"""Files of every format: the nodes that they make, rows that are rejected with a reason, and files that stop an import.
-
-Files of rejected rows can be corrected and imported again.
+"""Files of every format: the nodes that they make, rows that are rejected with a reason, files that stop an import, and
+files that it could take for something else. Rejected rows can be corrected and imported again.
 """
 
+import csv
 import gzip
 import json
+import shlex
 import zipfile
-from collections.abc import Callable, Sequence
-from io import BytesIO
+from collections.abc import Callable, Iterable, Sequence
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +19,11 @@ from click.testing import Result
 from pyarrow import parquet
 from typer.testing import CliRunner
 
+from commands.importing.source import Source
 from commands.main import app_of
 from store.errors import BadInput
 from store.transfer.formats.lines import MAX_LINE_BYTES
+from tests.real_files import STARBUCKS, TAXONOMY, real_file
 
 Clade = Callable[..., Result]
 
@@ -30,11 +33,61 @@ def clade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clade:
     """Runs a command in a directory of its own, on a store that is made by the first import."""
     monkeypatch.chdir(tmp_path)
     environment = {"CLADE_STORE": f"sqlite:///{tmp_path}/clade.db"}
-    return lambda *words: CliRunner().invoke(app_of(), [str(word) for word in words], env=environment)
+    return lambda *words, stdin=None: CliRunner().invoke(app_of(), [*map(str, words)], input=stdin, env=environment)
 
 
-def stored(clade: Clade, hierarchy: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in clade("export", hierarchy).stdout.splitlines()]
+def stored(clade: Clade, hierarchy: str) -> dict[str, dict[str, Any]]:
+    """The nodes by their paths."""
+    nodes = [json.loads(line) for line in clade("export", hierarchy).stdout.splitlines()]
+    return {"/".join(key.replace("/", "%2F") for key in node["path"]): node for node in nodes}
+
+
+def split(options: str) -> tuple[str, list[str]]:
+    """The hierarchy of a case, location unless its options begin with another, and the options."""
+    return ("category" if options.startswith("category") else "location"), shlex.split(options.removeprefix("category"))
+
+
+# -- contents of files -------------------------------------------------------------------------------------------------
+
+
+def table(rows: Iterable[Sequence[object]]) -> bytes:
+    output = StringIO()
+    csv.writer(output).writerows(rows)
+    return output.getvalue().encode()
+
+
+def excel(rows: list[list[Any]], sheets: dict[str, list[list[Any]]] | None = None) -> bytes:
+    book = openpyxl.Workbook()
+    book.active.title = "First"
+    for row in rows:
+        book.active.append(row)
+    for name, others in (sheets or {}).items():
+        sheet = book.create_sheet(name)
+        for row in others:
+            sheet.append(row)
+    file = BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def parquet_file(rows: list[dict[str, Any]]) -> bytes:
+    file = BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    return file.getvalue()
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def items(*found: dict[str, str]) -> bytes:
+    """The items of a DynamoDB table as in an export to S3."""
+    lines = [{"Item": {name: {"S": value} for name, value in item.items()}} for item in found]
+    return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
 
 
 # -- what files make ---------------------------------------------------------------------------------------------------
@@ -103,17 +156,35 @@ NODES: dict[str, tuple[str, bytes, str, dict[str, dict[str, Any]]]] = {
         {"Pets": {"id": "1"}, "Pets/Live Animals": {"id": "3237", "level": "CATEGORY"}, "Food": {}, "Food/Tea": {},
          "Food/Tea/Green": {"name": "Green"}},
     ),
+    "a taxonomy may have commas": ("a.txt", b"Tea\nTea > Green, dry\n", "category", {"Tea": {}, "Tea/Green, dry": {}}),
+    **{f"a text file with columns by {one!r}": ("a.txt", f"Country{one}City\nUS{one}Omaha\nDE{one}Ulm\n".encode(), "",
+       {"US": {}, "US/Omaha": {}, "DE": {}, "DE/Ulm": {}}) for one in "\t;|,"},
+    "a table of paths": (
+        "a.csv", b"path,level,name\nKitchen,CATEGORY,Kitchen\nGarden,CATEGORY,Garden\nGarden/Mowers,CATEGORY,M\n",
+        "category", {"Kitchen": {}, "Garden": {}, "Garden/Mowers": {"name": "M"}},
+    ),
+    "an item of a table has values of its last node": (
+        "a.json", items({"PK": "garden#mowers", "SK": "1", "title": "Lawn mowers"}),
+        "category --keys PK --key {category*#} --name category=title --name-in category.de=SK",
+        {"garden": {"name": "garden", "names": None}, "garden/mowers": {"name": "Lawn mowers", "names": {"de": "1"}}},
+    ),
+    "an attribute of an item for one level alone is a value of it": (
+        "a.json", items({"PK": "tools", "SK": "mower", "title": "Mower", "owner": "Tools Ltd"}),
+        "category --key '{category} / {product}' --keys PK,SK --name category=title --name product=title"
+        " --name-in category.en=owner",
+        {"tools": {"name": "tools", "names": {"en": "Tools Ltd"}}, "tools/mower": {"name": "Mower"}},
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", NODES)
 def test_a_file_makes_these_nodes(clade: Clade, tmp_path: Path, what: str) -> None:
     name, content, options, expected = NODES[what]
-    hierarchy = "category" if options == "category" else "location"
+    hierarchy, words = split(options)
     (tmp_path / name).write_bytes(content)
-    result = clade("import", hierarchy, name, *options.removeprefix("category").split())
+    result = clade("import", hierarchy, name, *words)
     assert result.exit_code == 0, result.output + repr(result.exception)
-    found = {"/".join(one.replace("/", "%2F") for one in node["path"]): node for node in stored(clade, hierarchy)}
+    found = stored(clade, hierarchy)
     assert {path: {field: found[path].get(field) for field in expected.get(path, {})} for path in found} == expected
 
 
@@ -142,34 +213,6 @@ class Dirty(NamedTuple):
     mended: Sequence[tuple[bytes, bytes]] = ()
     total: int = 0
     says: str = ""
-
-
-def excel(rows: list[list[Any]], sheets: dict[str, list[list[Any]]] | None = None) -> bytes:
-    book = openpyxl.Workbook()
-    book.active.title = "First"
-    for row in rows:
-        book.active.append(row)
-    for name, others in (sheets or {}).items():
-        sheet = book.create_sheet(name)
-        for row in others:
-            sheet.append(row)
-    file = BytesIO()
-    book.save(file)
-    return file.getvalue()
-
-
-def parquet_file(rows: list[dict[str, Any]]) -> bytes:
-    file = BytesIO()
-    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
-    return file.getvalue()
-
-
-def zipped(files: dict[str, bytes]) -> bytes:
-    file = BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return file.getvalue()
 
 
 def feature(city: str, *coordinates: Any, **more: Any) -> dict[str, Any]:
@@ -263,16 +306,16 @@ DIRTY = {
     "null markers": Dirty(
         "c.csv", f"{CITIES}NA,Windhoek,NA\nNULL,NULL,\\N\nNA,Oranjemund,n/a\n".encode(), 2,
         {3: "The row has no key in any column of a level.", 4: POPULATION.format("Population") + "'n/a' is not"},
-        "--null Population=NA --null NULL --null \\N", [(b"n/a", b""), (b"NULL,NULL", b"NA,Outjo")], 4,
+        "--null Population=NA --null NULL --null '\\N'", [(b"n/a", b""), (b"NULL,NULL", b"NA,Outjo")], 4,
     ),
     "French numbers": Dirty(
         "c.tsv", "Country\tCity\tPopulation\nFR\tParis\t2\u202f102\u00a0650\nFR\tLyon\t522 96\n".encode(), 2,
-        {3: "Column \"Population\": population: '522 96', which is not written like 1 234,56"}, "--numbers",
+        {3: "Column \"Population\": population: '522 96', which is not written like 1 234,56"}, "--numbers '1 234,56'",
         [(b"522 96\t", b"522 960\t")], 3,
     ),
     "Swiss numbers and pipes": Dirty(
         "c.csv", b"Country|City|Population\nCH|Bern|144'447\nCH|Chur|40,000\n", 2, {3: POPULATION.format("Population")},
-        "--numbers 1'234.56", [(b"40,000", b"40'000")], 3, "delimiter |",
+        "--numbers \"1'234.56\"", [(b"40,000", b"40'000")], 3, "delimiter |",
     ),
     "the separator line of Excel": Dirty(
         "c.csv", b"sep=;\r\nCountry;City;Population\r\nUS;Omaha;many\r\nUS;Lincoln;1\r\n", 2, {3: NO_LONG}, "",
@@ -366,14 +409,18 @@ DIRTY = {
         "c.csv", b" COUNTRY , city_name ,POSTAL CODE,notes\nUS,Omaha,68118,x\n,Omaha,68118,y\n", 3,
         {3: "CITY may not stand as a root"}, "", [(b"\n,Omaha", b"\nUS,Omaha")], 3,
     ),
+    "items that contradict each other": Dirty(
+        "c.json", items({"PK": "garden", "SK": "0", "owner": "Ann"}, {"PK": "garden", "SK": "1", "owner": "Bo"}), 2,
+        {2: "garden has the name Ann in row 1 already, not Bo."},
+        "category --key '{category} / {product}' --name category=owner --keys PK,SK", [(b"Bo", b"Ann")], 3,
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", DIRTY)
 def test_valid_rows_are_imported_and_rejected_rows_can_be_corrected(clade: Clade, tmp_path: Path, what: str) -> None:
     dirty = DIRTY[what]
-    hierarchy = "category" if dirty.options == "category" else "location"
-    options = [*dirty.options.removeprefix("category").split(), *["1 234,56"][: dirty.options == "--numbers"]]
+    hierarchy, options = split(dirty.options)
     (tmp_path / dirty.name).write_bytes(dirty.content)
     result = clade("import", hierarchy, dirty.name, *options)
     assert result.exit_code == 1, result.output + repr(result.exception)
@@ -445,7 +492,7 @@ def test_a_rejected_line_has_a_reason(clade: Clade, tmp_path: Path) -> None:
     first = '{"path": "FR", "level": "COUNTRY", "names": {"de": "Frankreich"}}'
     (tmp_path / "a.jsonl").write_text("\n".join([first, *[line for line, _ in LINES]]))
     assert "rejected: 21 rows" in clade("import", "location", "a.jsonl").stderr
-    assert [node["path"] for node in stored(clade, "location")] == [["FR"]]
+    assert list(stored(clade, "location")) == ["FR"]
     written = (tmp_path / "a.rejected.jsonl").read_text().splitlines()
     for number, ((line, reason), kept) in enumerate(zip(LINES, written[1::2], strict=True), start=2):
         assert kept == line
@@ -455,7 +502,7 @@ def test_a_rejected_line_has_a_reason(clade: Clade, tmp_path: Path) -> None:
 # -- files that stop an import -----------------------------------------------------------------------------------------
 
 OPEN_QUOTE = "a quote in this row is not closed; close it, or double it"
-STOPPED = {
+STOPPED: dict[str, tuple[Any, ...]] = {
     "an open quote": ("c.csv", b'Country,City\nUS,Ames\nUS,"Omaha\nUS,Lincoln\n', f"c.csv, line 3: {OPEN_QUOTE}"),
     "an open quote up to the next one": ("c.csv", b'Country,X\n"a,1\nb,"2"\nc,3\n', f"c.csv, line 2: {OPEN_QUOTE}"),
     "half a gzip file": ("c.csv.gz", gzip.compress(b"Country\nUS\n" * 1000)[:-20], "c.csv.gz cannot be decompressed"),
@@ -479,14 +526,20 @@ STOPPED = {
                                 'The file has two columns "City"; it has "Country", "City", "City", "Population".'),
     "columns of other names": ("c.csv", b"Land,Stadt\nUS,Ames\n", ' --level city=City. The file has "Land", "Stadt".'),
     "a taxonomy of levels": ("c.txt", b"US > NE\n", "allowed under itself; location has none: use csv or jsonl."),
+    "folded keys of items": ("c.json", items({"PK": "garden"}), "--fold-case is for files, not for DynamoDB tables",
+                             "category --key {category} --keys PK --fold-case category"),
+    "paths as keys of items": ("c.json", items({"PK": "Pets"}, {"PK": "Pets > Cats > Siamese"}),
+                               'has whole paths, such as "Pets > Cats > Siamese", where a key of one CATEGORY belongs',
+                               "category --keys PK --key {category}"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", STOPPED)
 def test_a_file_that_cannot_be_read_stops_the_import_with_one_sentence(clade: Clade, tmp_path: Path, what: str) -> None:
-    name, content, message = STOPPED[what]
+    name, content, message, *more = STOPPED[what]
+    hierarchy, options = split(*more or [""])
     (tmp_path / name).write_bytes(content)
-    result = clade("import", "location", name)
+    result = clade("import", hierarchy, name, *options)
     assert isinstance(result.exception, BadInput), result.output + repr(result.exception)
     assert message in str(result.exception)
     assert "\n" not in str(result.exception)
@@ -507,3 +560,178 @@ def test_a_document_that_is_read_whole_has_a_largest_size(clade: Clade, tmp_path
                 target.write(b" " * 1_000_000)
         message = "is a JSON document of more than 200,000,000 bytes; write it as JSON lines"
         assert message in str(clade("import", "location", name).exception)
+
+
+# -- files that could be taken for something else ----------------------------------------------------------------------
+
+
+def children(count: int, header: Sequence[str], root: str = "") -> list[list[str]]:
+    """A header and rows of an id, the id of the parent and a name: a tree of four children each."""
+    kinds = ("Garden", "Mowers", "Robots", "Blades", "Tools", "Hoses")
+    rows = [[f"{n}", f"{(n - 2) // 4 + 1}" if n > 1 else root, f"{kinds[n % 6]} {n}"] for n in range(1, count + 1)]
+    return [[*header], *rows]
+
+
+BY_ID = "category --level category=id --name category=name"
+BY_PARENT = (
+    'is a tree by parent ids: column "{}" has values of "{}" of other rows. Such trees are not imported; write a'
+)
+IDS = children(9, ["id", "parentId", "name"])
+OBJECTS = [dict(zip(IDS[0], row, strict=True)) for row in IDS[1:]]
+PATHS = [["Garden"], ["Garden", "Mowers"], ["Garden", "Mowers", "Robots"], ["Garden", "Hoses"], ["Kitchen", "Knives"]]
+BY_PATH = (
+    'has whole paths, such as "{}", where a key of one CATEGORY belongs; write a file with the columns path, level'
+)
+JOINED = ["/".join(path) for path in PATHS]
+NO_HEADER = "add a line above it that names the columns"
+NEBRASKA = [["US", "NE", "Omaha"], ["US", "NE", "Lincoln"]]
+DATES = [["S-001", "2019-01-02"], ["S-002", "2020-02-03"]]
+MISREAD: dict[str, tuple[str, bytes, str, str, int]] = {
+    "root 0": ("a.csv", table(children(150, ["id", "parent_id", "name"], "0")), BY_ID,
+               BY_PARENT.format("parent_id", "id"), 150),
+    "root refers to itself": ("a.csv", table(children(150, ["id", "parent_id", "name"], "1")), BY_ID,
+                              BY_PARENT.format("parent_id", "id"), 150),
+    "three rows": ("a.csv", table(IDS[:4]), BY_ID, BY_PARENT.format("parentId", "id"), 3),
+    "another name": ("a.csv", table(children(150, ["id", "belongs under", "name"])), BY_ID,
+                     BY_PARENT.format("belongs under", "id"), 150),
+    "children first": ("a.csv", table([["id", "parent_id", "name"], *reversed(children(5_500, [])[1:])]), BY_ID,
+                       BY_PARENT.format("parent_id", "id"), 5_500),
+    "texts": ("a.csv", b"slug,x,name\ng,,G\ng-m,g,M\ng-m-r,g-m,R\n", "category --level category=slug",
+              BY_PARENT.format("x", "slug"), 3),
+    "ids in JSON": ("a.json", json.dumps(OBJECTS).encode(), BY_ID, BY_PARENT.format("parentId", "id"), 9),
+    "ids in Parquet": ("a.parquet", parquet_file(OBJECTS), BY_ID, BY_PARENT.format("parentId", "id"), 9),
+    "ids in Excel": ("a.xlsx", excel(IDS), BY_ID, BY_PARENT.format("parentId", "id"), 9),
+    "ids of items": ("a.json", items(*[{**one, "PK": f"C{one['id']}"} for one in OBJECTS]),
+                     "category --keys id --key {category}", BY_PARENT.format("parentId", "id"), 9),
+    **{f"paths with {one!r}": ("a.csv", table([["Path", "n"], *[[one.join(path), "1"] for path in PATHS]]),
+                               "category --level category=Path", BY_PATH.format(one.join(PATHS[2])), 5)
+       for one in (" > ", ">", "/", " / ", "|", " | ", " » ")},
+    "a table of paths": ("a.csv", table([["path", "level"], *[[" > ".join(one), "CATEGORY"] for one in PATHS]]),
+                         "category", BY_PATH.format(" > ".join(PATHS[2])), 5),
+    "lines of paths": ("a.jsonl", "\n".join(json.dumps({"path": " > ".join(one), "level": "CATEGORY"}) for one in PATHS)
+                       .encode(), "category", BY_PATH.format(" > ".join(PATHS[2])), 5),
+    "paths in a text": ("a.txt", "\n".join(JOINED).encode(), "category", BY_PATH.format(JOINED[2]), 5),
+    "keys": ("a.csv", table(NEBRASKA), "--level country=US --level state=NE --level city=Omaha", NO_HEADER, 3),
+    "numbers": ("a.csv", b"Omaha,478192\nLincoln,291082\n",
+                "--level country=Omaha --attr country.population=478192", NO_HEADER, 1),
+    "codes and dates": ("a.csv", table(DATES), "--level country=S-001", NO_HEADER, 1),
+    "codes and dates in Excel": ("a.xlsx", excel(DATES), "--level country=S-001", NO_HEADER, 1),
+    "negative numbers": ("a.csv", b"Omaha,41.26,-95.94\nUlm,48.4,9.99\n",
+                         "--level country=Omaha --attr country.latitude=41.26", NO_HEADER, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MISREAD)
+def test_a_file_that_would_become_another_tree_needs_a_confirmation(clade: Clade, tmp_path: Path, what: str) -> None:
+    name, content, options, message, count = MISREAD[what]
+    hierarchy, words = split(options)
+    (tmp_path / name).write_bytes(content)
+    for more in ([], ["--dry-run"], ["--describe"]):
+        refused = clade("import", hierarchy, name, *words, *more)
+        assert isinstance(refused.exception, BadInput), refused.output
+        assert message in str(refused.exception)
+        assert "Proposed command" not in refused.output
+    confirmed = clade("import", hierarchy, name, *words, "--yes", "--dry-run")
+    assert f"would be added: {count:,} (" in confirmed.stdout, confirmed.output
+    assert not (tmp_path / "clade.db").exists()
+
+
+def test_a_level_in_several_columns_is_refused_with_the_way_out(clade: Clade, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(table([["L1", "L2", "L3"], *[[*one, "", ""][:3] for one in PATHS]]))
+    options = [word for one in ("L1", "L2", "L3") for word in ("--level", f"category={one}")]
+    refused = clade("import", "category", "a.csv", *options)
+    assert "write a file with the columns path, level and name" in str(refused.exception)
+
+
+ORDINARY = [
+    pytest.param([["City", "Capital", "n"], ["Lyon", "Paris", "1"], ["Paris", "Paris", "2"], ["Nice", "Paris", "3"]],
+                 id="capitals"),
+    pytest.param([["City", "depth"], *[[f"{n}", f"{min(n - 1, 3)}"] for n in range(1, 40)]], id="depths"),
+    pytest.param([["City", "rooms"], *[[f"{n}", f"{n * 7 % 11}"] for n in range(1, 400)]], id="small numbers"),
+    pytest.param([["City", "next"], *[[f"C{n}", f"C{n % 9 + 1}"] for n in range(1, 10)]], id="a circle"),
+    pytest.param([["City", "parent company"], ["A", "Acme"], ["B", "Acme"], ["C", "B & Sons"]], id="companies"),
+    pytest.param([["City", "Road"], ["A/B", "1/2"], ["C/D", "1/3"], ["E/F", "1/4"]], id="slashes"),
+    pytest.param([["City", "n"], ["Main St 5/1", "1"], ["Main St 5/2", "2"], ["Main St 5/3", "3"]], id="houses"),
+    pytest.param([["City", "n"], ["https://a.example/x", "1"], ["https://a.example/y", "2"]], id="addresses"),
+    pytest.param([["City", "2019", "2020"], ["Bonn", "1", "2"], ["Köln", "3", "4"]], id="years"),
+    pytest.param([["Land", "2019", "City"], ["DE", "1999", "Bonn"], ["DE", "2020", "Ulm"]], id="years above years"),
+    pytest.param([["City"], ["Bonn"]], id="one column"),
+    pytest.param([["City", "Q1", "Q2"], ["Bonn", "Q3", "Q4"], ["Ulm", "Q2", "Q1"]], id="quarters"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", ORDINARY)
+def test_an_ordinary_table_is_imported(clade: Clade, tmp_path: Path, rows: list[list[str]]) -> None:
+    (tmp_path / "a.csv").write_bytes(table(rows))
+    done = clade("import", "location", "a.csv", "--level", "country=City")
+    assert (done.exit_code, len(stored(clade, "location"))) == (0, len(rows) - 1), done.output
+
+
+@pytest.mark.parametrize(
+    ("name", "hierarchy", "levels"),
+    [
+        (STARBUCKS, "location", []),
+        (STARBUCKS, "location", ["country=Country", "city=City", "store=Store Number"]),
+        (STARBUCKS, "location", ["country=Street Address"]),
+        (TAXONOMY, "category", []),
+    ],
+)
+def test_a_real_file_is_what_it_seems(clade: Clade, name: str, hierarchy: str, levels: list[str]) -> None:
+    options = [word for one in levels for word in ("--level", one)]
+    done = clade("import", hierarchy, real_file(name), *options, "--describe")
+    assert (done.exit_code, "Proposed command" in done.stdout) == (0, True), done.output
+
+
+# -- sources -----------------------------------------------------------------------------------------------------------
+
+OMAHA = f"{CITIES}US,Omaha,many\nUS,Lincoln,291082\n".encode()
+
+
+def test_the_standard_input_is_imported_and_its_rejected_rows_are_in_the_working_directory(
+    clade: Clade, tmp_path: Path
+) -> None:
+    done = clade("import", "location", "-", "--format", "csv", stdin=gzip.compress(OMAHA))
+    assert "added: 2 (1 COUNTRY, 1 CITY)" in done.stdout, done.output
+    assert (tmp_path / "stdin.rejected.csv").read_bytes().startswith(b"Country,City,Population,reason\nUS,Omaha,many,")
+    assert "add --format with one of csv," in str(clade("import", "location", "-", stdin=OMAHA).exception)
+
+
+@pytest.mark.parametrize("name", ["a" * 300 + ".csv", "é" * 150 + ".csv", "a\x1b[31m\n.csv", "../../a.csv", ".."])
+def test_a_name_in_an_archive_is_no_place_for_rejected_rows(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.zip").write_bytes(zipped({name: OMAHA}))
+    found = Source(tmp_path / "a.zip", "a.zip", tmp_path).rejected(".csv")
+    assert found.parent == tmp_path
+    assert found.name.isprintable()
+    found.write_bytes(b"")
+
+
+def test_the_described_command_imports_the_file(clade: Clade, tmp_path: Path) -> None:
+    content = "Country;City;Population;Latitude;Note\nDE;Köln;1.073.096;50,9;x\nDE;Bonn;NULL;50,7;y\n"
+    (tmp_path / "cities.csv").write_bytes(content.encode("cp1252"))
+    described = clade("import", "location", "cities.csv", "--describe")
+    assert "cities.csv: encoding cp1252 and delimiter ;, guessed" in described.output
+    assert "  City: Köln, Bonn\n" in described.stdout
+    assert "  Note: x, y (not imported)\n" in described.stdout
+    command = described.stdout.splitlines()[-1].strip()
+    assert "--null Population=NULL --numbers 1.234,56" in command
+    assert not (tmp_path / "clade.db").exists()
+    assert "added: 3 (1 COUNTRY, 2 CITY)" in clade(*shlex.split(command)[1:]).stdout
+    cologne = stored(clade, "location")["DE/Köln"]
+    assert (cologne["population"], cologne["latitude"]) == (1073096, 50.9)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("s3://bucket/cities.csv?key=x", "s3://bucket/cities.csv is an address, and only files are imported; download"),
+        ("https://me:secret@host/cities.csv", "https://host/cities.csv is an address, and only files are imported"),
+        ("folder", "folder is not an export of a DynamoDB table"),
+        ("land.csv", "No column is named like a level of location"),
+    ],
+)
+def test_what_cannot_be_described_gets_one_sentence(clade: Clade, tmp_path: Path, address: str, message: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "land.csv").write_text("Land;Stadt\nDE;Bonn\n")
+    for more in ([], ["--describe"]):
+        assert message in str(clade("import", "location", address, *more).exception)
+    assert not (tmp_path / "clade.db").exists()

@@ -20,15 +20,14 @@ from typing import Any
 import aioboto3
 import pytest
 from boto3.dynamodb.types import TypeSerializer
-from typer.testing import CliRunner
 
-from commands.main import app_of
 from store.connect import open_store
 from store.engine.usage import ReadUsage
 from store.errors import BadInput, NoTable
 from store.metadata.history import current_key, revisions
 from store.model.keys import id_key
 from tests import engines, invariants
+from tests.commands.conftest import Clade
 
 STORES = [
     {"Country": "USA", "State#City#Zip": "NE#OMAHA#68118", "street": "100 St Andrews lane", "squareFeet": 921},
@@ -82,20 +81,11 @@ SYSTEMS: dict[str, tuple[str, list[dict[str, Any]], list[str], dict[str, str]]] 
 }  # fmt: skip
 
 
-@pytest.fixture
-def clade(store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Runs a command on a table of its own, in a directory of its own."""
-
-    async def create() -> None:
-        async with open_store(store_url) as store:
-            await store.create()
-
-    asyncio.run(create())
+@pytest.fixture(autouse=True)
+def _in_a_directory_with_four_hierarchies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     hierarchies = "graph.hierarchies.locations,graph.hierarchies.categories,examples.drive,examples.asset"
-    environment = {"CLADE_STORE": store_url, "CLADE_HIERARCHIES": hierarchies}
     monkeypatch.setenv("CLADE_HIERARCHIES", hierarchies)
-    return lambda *words: CliRunner().invoke(app_of(), [str(word) for word in words], env=environment)
 
 
 async def fill(engine: engines.Engine, name: str, items: list[dict[str, Any]], *, create: bool = True) -> None:
@@ -130,7 +120,7 @@ def table(engine: engines.Engine) -> Callable[[list[dict[str, Any]]], str]:
     return make
 
 
-def exported(clade: Callable[..., Any], hierarchy: str) -> list[dict[str, Any]]:
+def exported(clade: Clade, hierarchy: str) -> list[dict[str, Any]]:
     result = clade("export", hierarchy)
     assert result.exit_code == 0, result.output + repr(result.exception)
     return [json.loads(line) for line in result.stdout.splitlines()]
@@ -154,7 +144,7 @@ EACH = [pytest.param(one, marks=[] if number == 0 else pytest.mark.thorough) for
 
 @pytest.mark.parametrize("system", EACH)
 def test_a_table_comes_out_with_its_levels_and_counts_and_again_unchanged(
-    clade: Callable[..., Any], table: Callable[..., str], store_url: str, system: str, tmp_path: Path
+    clade: Clade, table: Callable[..., str], store_url: str, system: str, tmp_path: Path
 ) -> None:
     hierarchy, items, options, counts = SYSTEMS[system]
     url = table(items)
@@ -172,7 +162,7 @@ def test_a_table_comes_out_with_its_levels_and_counts_and_again_unchanged(
     assert exported(clade, hierarchy) == nodes
 
 
-def test_attributes_and_names_are_those_of_the_items(clade: Callable[..., Any], table: Callable[..., str]) -> None:
+def test_attributes_and_names_are_those_of_the_items(clade: Clade, table: Callable[..., str]) -> None:
     for system in ("stores", "products", "drives"):
         hierarchy, items, options, _ = SYSTEMS[system]
         imported(clade("import", hierarchy, table(items), *options))
@@ -204,7 +194,7 @@ async def _history(store_url: str, node_id: str) -> list[tuple[Any, ...]]:
 
 
 def test_versions_become_the_history_and_new_ones_are_added(
-    clade: Callable[..., Any], table: Callable[..., str], engine: engines.Engine, store_url: str
+    clade: Clade, table: Callable[..., str], engine: engines.Engine, store_url: str
 ) -> None:
     hierarchy, items, options, _ = SYSTEMS["audits"]
     url = table(items)
@@ -227,7 +217,7 @@ def test_versions_become_the_history_and_new_ones_are_added(
 
 
 def test_items_that_do_not_match_are_rejected_with_their_keys_and_can_be_corrected(
-    clade: Callable[..., Any], table: Callable[..., str], tmp_path: Path
+    clade: Clade, table: Callable[..., str], tmp_path: Path
 ) -> None:
     hierarchy, items, options, _ = SYSTEMS["products"]
     strange = [
@@ -255,9 +245,7 @@ def test_items_that_do_not_match_are_rejected_with_their_keys_and_can_be_correct
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("system", EACH)
-def test_the_described_command_imports_the_table(
-    clade: Callable[..., Any], table: Callable[..., str], system: str
-) -> None:
+def test_the_described_command_imports_the_table(clade: Clade, table: Callable[..., str], system: str) -> None:
     hierarchy, items, options, _ = SYSTEMS[system]
     described = clade("import", hierarchy, table(items), "--describe")
     command = shlex.split(imported(described).splitlines()[-1])
@@ -271,7 +259,7 @@ def test_the_described_command_imports_the_table(
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_a_dry_run_reads_one_page_and_writes_nothing(
-    clade: Callable[..., Any], table: Callable[..., str], engine: engines.Engine, exact: None
+    clade: Clade, table: Callable[..., str], engine: engines.Engine, exact: None
 ) -> None:
     items = [{"PK": "CATEGORY#A", "SK": f"PRODUCT#{n:03}", "brand": "x" * 10_000} for n in range(250)]
     url = table(items)
@@ -305,7 +293,7 @@ def test_a_dry_run_reads_one_page_and_writes_nothing(
     ],
 )
 def test_a_wrong_option_is_one_sentence(
-    clade: Callable[..., Any], table: Callable[..., str], options: list[str], message: str
+    clade: Clade, table: Callable[..., str], options: list[str], message: str
 ) -> None:
     result = clade("import", "category", table(PRODUCTS), *options)
     assert isinstance(result.exception, BadInput), result.output + repr(result.exception)
@@ -315,7 +303,7 @@ def test_a_wrong_option_is_one_sentence(
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_a_table_or_a_store_that_is_not_there_is_told_before_a_scan_costs_units(
-    clade: Callable[..., Any], table: Callable[..., str], engine: engines.Engine
+    clade: Clade, table: Callable[..., str], engine: engines.Engine
 ) -> None:
     absent, options = engine.address("absent"), ["--key", "CATEGORY#{category} / PRODUCT#{product}"]
     for found in (
@@ -329,7 +317,7 @@ def test_a_table_or_a_store_that_is_not_there_is_told_before_a_scan_costs_units(
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_values_of_all_types_are_read_by_several_segments_within_a_limit_of_units(
-    clade: Callable[..., Any], table: Callable[..., str], tmp_path: Path, exact: None
+    clade: Clade, table: Callable[..., str], tmp_path: Path, exact: None
 ) -> None:
     values: dict[str, Any] = {
         "list": ["a", 1, None, True], "map": {"x": {"y": 2}}, "set": {"a"}, "no": None, "empty": "", "bytes": b"\0x",
@@ -392,7 +380,7 @@ def items(*found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_a_full_export_is_imported_from_its_folder_its_manifest_or_the_folder_above(
-    clade: Callable[..., Any], tmp_path: Path, store_url: str
+    clade: Clade, tmp_path: Path, store_url: str
 ) -> None:
     top = export(tmp_path, [items(*PRODUCTS[:2]), [], items(*PRODUCTS[2:])])
     assert "added: 6 (1 CATEGORY, 2 PRODUCT, 3 VARIANT)" in imported(clade("import", "category", top, *PRODUCT_KEYS))
@@ -405,9 +393,7 @@ def test_a_full_export_is_imported_from_its_folder_its_manifest_or_the_folder_ab
     consistent(store_url)
 
 
-def test_an_incremental_export_brings_changes_and_deletions(
-    clade: Callable[..., Any], tmp_path: Path, store_url: str
-) -> None:
+def test_an_incremental_export_brings_changes_and_deletions(clade: Clade, tmp_path: Path, store_url: str) -> None:
     imported(clade("import", "category", export(tmp_path / "full", [items(*PRODUCTS)]), *PRODUCT_KEYS))
     lines = [
         change({**PRODUCTS[0], "brand": "LG Electronics"}),
@@ -433,7 +419,7 @@ def test_an_incremental_export_brings_changes_and_deletions(
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_lines_that_are_no_items_are_rejected_with_file_and_line(clade: Callable[..., Any], tmp_path: Path) -> None:
+def test_lines_that_are_no_items_are_rejected_with_file_and_line(clade: Clade, tmp_path: Path) -> None:
     top = export(tmp_path, [items(*PRODUCTS), [{"Item": {"PK": "text"}}, {"Thing": 1}, *items({"PK": 7, "SK": "x"})]])
     result = clade("import", "category", top, *PRODUCT_KEYS, "--keys", "PK,SK")
     assert result.exit_code == 1
@@ -471,9 +457,7 @@ def replaced(file: Path, old: str, new: str) -> None:
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_export_stops_before_anything_is_written(
-    clade: Callable[..., Any], tmp_path: Path, damage: str
-) -> None:
+def test_a_damaged_export_stops_before_anything_is_written(clade: Clade, tmp_path: Path, damage: str) -> None:
     spoil, message = DAMAGES[damage]
     top = export(tmp_path, [items(*PRODUCTS)])
     spoil(top, top / "data" / "file0.json.gz")

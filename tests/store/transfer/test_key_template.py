@@ -8,6 +8,7 @@ from store.transfer.tables.key_template import KeyTemplate, Match
 from tests.hierarchies import CATEGORY, LOCATION
 
 SEGMENTS = st.text(st.characters(exclude_characters="#/[]{}", exclude_categories=["Cs"]), min_size=1, max_size=8)
+FOLDERS = "D#{category} / root/{category*}/[{product}]"
 
 
 @pytest.mark.parametrize(
@@ -26,29 +27,17 @@ SEGMENTS = st.text(st.characters(exclude_characters="#/[]{}", exclude_categories
         ("{country} / v{version}_{city}", ("USA", "v0_A"), (["COUNTRY", "CITY"], ["USA", "A"], 0)),
         ("{country} / v{version}_{city}", ("USA", "vx_A"), None),
         ("{country} / {state}[#{county}[#{city}]]", ("A", "B#C"), (["COUNTRY", "STATE", "COUNTY"], ["A", "B", "C"])),
+        (FOLDERS, ("D#a", "root/"), (["CATEGORY"], ["a"])),
+        (FOLDERS, ("D#a", "root/b/c/"), (["CATEGORY"] * 3, ["a", "b", "c"])),
+        (FOLDERS, ("D#a", "root/b/c/d.jpg"), (["CATEGORY"] * 3 + ["PRODUCT"], ["a", "b", "c", "d.jpg"])),
+        (FOLDERS, ("D#a", "root/d.jpg"), (["CATEGORY", "PRODUCT"], ["a", "d.jpg"])),
+        (FOLDERS, ("D#a", "root"), None),
+        (FOLDERS, ("D#a", "root//d.jpg"), None),
     ],
 )  # fmt: skip
 def test_a_template_matches_whole_keys(template: str, keys: tuple[str, ...], match: tuple | None) -> None:
-    assert KeyTemplate(LOCATION, template).match(*keys) == (None if match is None else Match(*match))
-
-
-@pytest.mark.parametrize(
-    ("key", "path"),
-    [
-        ("root/", ["a"]),
-        ("root/b/", ["a", "b"]),
-        ("root/b/c/", ["a", "b", "c"]),
-        ("root/b/c/d.jpg", ["a", "b", "c", "d.jpg"]),
-        ("root/d.jpg", ["a", "d.jpg"]),
-        ("root", None),
-        ("root//d.jpg", None),
-    ],
-)
-def test_folders_end_in_their_delimiter(key: str, path: list[str] | None) -> None:
-    found = KeyTemplate(CATEGORY, "D#{category} / root/{category*}/[{product}]").match("D#a", key)
-    assert (found and found.path) == path
-    if found and not key.endswith("/"):
-        assert found.levels == ["CATEGORY"] * (len(found.path) - 1) + ["PRODUCT"]
+    hierarchy = CATEGORY if template == FOLDERS else LOCATION
+    assert KeyTemplate(hierarchy, template).match(*keys) == (None if match is None else Match(*match))
 
 
 @given(st.lists(SEGMENTS, min_size=1, max_size=6))

@@ -17,7 +17,7 @@ from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.items import Put
 from store.model.keys import id_key, log_key, node_key, revision_key, tree_version_key
-from store.model.paths import checked_path, parse_path
+from store.model.paths import parse_path
 from store.model.records import Record, derived_id
 from store.transfer.export import export
 from store.transfer.load import EXAMPLES, LoadResult, load
@@ -343,17 +343,6 @@ async def test_an_import_fails_after_too_many_conflicts(store: Store) -> None:
     with pytest.raises(Conflict, match="Other writes to US prevented the import"):
         await load(Disturbed(store, commits=1000), wanted_of([("US/NE", "STATE")]), LoadResult())
     await invariants.check(store)
-
-
-def test_keys_of_rows_are_those_of_paths() -> None:
-    paths = [("US",), ("US", "N%E", "O#$!"), ("ÅÄ", "e\u0301" * 3), ("a b", *["x" * 30] * 20)]
-    for path in paths:
-        wanted = ImportPlan(CATEGORY)
-        wanted.take(Row(1, path, [Part("CATEGORY")]))
-        ((pk, tree),) = wanted.trees.items()
-        key = node_key("category", checked_path(path))
-        assert pk == key.pk
-        assert list(tree.nodes) == [key.sk]
 
 
 # -- plans of many nodes -----------------------------------------------------------------------------------------------

@@ -1,0 +1,25 @@
+"""Commands on a table of their own, on both stores."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from commands.main import app_of
+from store.connect import open_store
+
+Clade = Callable[..., Result]
+
+
+@pytest.fixture
+def clade(store_url: str) -> Clade:
+    """Runs a command on a table of its own, which is there."""
+
+    async def create() -> None:
+        async with open_store(store_url) as store:
+            await store.create()
+
+    asyncio.run(create())
+    return lambda *words: CliRunner().invoke(app_of(), [str(word) for word in words], env={"CLADE_STORE": store_url})
