@@ -3,6 +3,7 @@
 import asyncio
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
@@ -11,7 +12,6 @@ from graph.errors import MAX_ERRORS_PER_CODE
 from graph.hierarchies.locations import Location
 from graph.operation.graphql_core import core_schema
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
-from store.concurrency import SLICE_SECONDS
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.model.items import Put
@@ -196,11 +196,7 @@ EDGES = "edges { cursor node { id path key name level depth } }"
 LARGE = f'{{ area(path: "r") {{ children {{ nodes {{ id children {{ {EDGES} }} }} }} }} }}'
 LONG_TEXTS = ", ".join(f'{{name: {{contains: "ä{n}"}}}}' for n in range(45))
 CONDITIONS = f'{{ location(path: "US") {{ children(where: {{or: [{LONG_TEXTS}]}}) {{ totalCount }} }} }}'
-SEARCHES = [f'{{ searchLocations(text: "o{more}) {{ nodes {{ path }} }} }}' for more in ('ma"', 'ma", under: "US"')]
-PLACES = [
-    (("US",), "COUNTRY"), *[(("US", f"s{n}"), "STATE", f"{n} {'é' * 16_000}") for n in range(40)],
-    *[(("US", "s1", f"c{n}"), "CITY", f"omaha {n} oma", {"population": n}) for n in range(4_000)],
-]  # fmt: skip
+PLACES = [(("US",), "COUNTRY"), *[(("US", f"s{n}"), "STATE", f"{n} {'é' * 16_000}") for n in range(40)]]
 
 
 @pytest.fixture(scope="module")
@@ -219,28 +215,28 @@ def large(tmp_path_factory):
 
 
 @both_ways
-@pytest.mark.parametrize("query", [LARGE, CONDITIONS, *SEARCHES], ids=["lists", "conditions", "search", "part"])
+@pytest.mark.parametrize("query", [LARGE, CONDITIONS], ids=["lists", "conditions"])
 async def test_long_computation_yields_to_other_requests(large, planned, query):
-    """Turns of another task are counted against the processor time of this thread, which others do not lengthen."""
-    turns = 0
+    """The longest time without a turn of another task, in processor time of this thread: others do not lengthen it."""
+    turns: list[float] = []
 
-    async def count() -> None:
-        nonlocal turns
+    async def take_turns() -> None:
         while True:
-            turns += 1
+            turns.append(time.thread_time())
             await asyncio.sleep(0)
 
     async with (
         open_store(large) as store,
         door(store, Ground, Location, planned=planned, limits=WIDE, budget=BOUNDLESS) as ask,
     ):
-        counting = asyncio.create_task(count())
-        began = time.thread_time()
-        body = (await ask(query)).json()
-        spent = time.thread_time() - began
-    counting.cancel()
-    assert "errors" not in body
-    assert turns >= spent / (10 * SLICE_SECONDS), f"{turns} turns in {spent:.2f} s"
+        assert "errors" not in (await ask(query)).json()
+        other = asyncio.create_task(take_turns())
+        await asyncio.sleep(0)
+        await ask(query)
+        turns.append(time.thread_time())
+    other.cancel()
+    longest = max(after - before for before, after in pairwise(turns))
+    assert longest < (turns[-1] - turns[0]) / 2, f"{longest:.3f} of {turns[-1] - turns[0]:.3f} s"
 
 
 async def test_long_computation_without_waits_is_timed_out(large):
