@@ -229,15 +229,3 @@ def test_the_curl_command_of_the_quickstart_gets_the_response_that_is_shown(demo
         headers={"content-type": "application/json"},
     )
     assert response.json() == json.loads(blocks("json", text)[0])
-
-
-def test_the_application_that_mounts_clade_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    subprocess.run([CLADE, "table", "create", "--store", "sqlite:///drives.db"], check=True, timeout=COMMAND_SECONDS)
-    (program,) = blocks("py", text_of("mounting"))
-    names: dict[str, Any] = {}
-    exec(program, names)  # noqa: S102  # of our own page
-    with serving(names["app"]) as url:
-        assert httpx.get(url).text == "The drives are at /drives/graphql."
-        response = httpx.post(f"{url}/drives/graphql", json={"query": "{ drives { totalCount } }"})
-        assert response.json()["data"] == {"drives": {"totalCount": 0}}

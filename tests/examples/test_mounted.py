@@ -12,6 +12,7 @@ from clade import Settings, create_app
 from examples.mounted import make_app
 from store.connect import opened
 from store.errors import BadInput
+from tests.readme import DOCS, blocks
 from tests.serving import serving
 
 SHELVES = '''
@@ -43,8 +44,17 @@ def ask(url: str, query: str) -> dict:
     return answer.json()
 
 
-def test_a_mounted_application_answers_beside_the_pages_of_its_host(store):
-    with serving(make_app(store)) as url:
+def app_of_the_page(store):
+    """The application of docs/mounting.md."""
+    (program,) = blocks("py", (DOCS / "mounting.md").read_text("utf-8"))
+    names = {}
+    exec(program.replace("sqlite:///drives.db", store), names)  # noqa: S102  # of our own page
+    return names["app"]
+
+
+@pytest.mark.parametrize("make", [make_app, app_of_the_page])
+def test_a_mounted_application_answers_beside_the_pages_of_its_host(store, make):
+    with serving(make(store)) as url:
         assert httpx.get(url).text == "The drives are at /drives/graphql."
         assert ask(f"{url}/drives/graphql", "{ drives { nodes { path } } }") == {"data": {"drives": {"nodes": []}}}
         explorer = httpx.get(f"{url}/drives/")
