@@ -24,11 +24,8 @@ def clade(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             run()
         printed = "".join(capsys.readouterr())
-        match ended.value.code:
-            case str(message):
-                return 1, f"{printed}{message}\n"
-            case code:
-                return int(code or 0), printed
+        code = ended.value.code
+        return (1, f"{printed}{code}\n") if isinstance(code, str) else (int(code or 0), printed)
 
     return clade
 

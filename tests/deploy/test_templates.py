@@ -137,12 +137,6 @@ def test_two_replicas_are_never_stopped_together() -> None:
     assert found["Service"]["spec"]["selector"] == found["Deployment"]["spec"]["selector"]["matchLabels"]
 
 
-def health_check_commands() -> list[list[str]]:
-    (task,) = template("ecs.yaml")["Resources"]["Task"]["Properties"]["ContainerDefinitions"]
-    (image,) = re.findall(r"^HEALTHCHECK .*CMD \\\n +(\[.*\])$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
-    return [json.loads(image), task["HealthCheck"]["Command"][1:]]
-
-
 class Unavailable(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response(503)
@@ -155,7 +149,9 @@ def test_health_checks_run_without_python_and_fail_unless_the_server_answers_200
         words = [word.replace("/8000", f"/{port}") for word in command]
         return subprocess.run(words, env={"PATH": "/usr/bin:/bin"}, capture_output=True, timeout=60).returncode
 
+    (task,) = template("ecs.yaml")["Resources"]["Task"]["Properties"]["ContainerDefinitions"]
+    (image,) = re.findall(r"^HEALTHCHECK .*CMD \\\n +(\[.*\])$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     with handling(Unavailable) as stopping:
         ports = [url.rpartition(":")[2] for url in (demo_server, stopping)]
-        for command in health_check_commands():
+        for command in (json.loads(image), task["HealthCheck"]["Command"][1:]):
             assert [status(command, port) == 0 for port in (*ports, closed_port())] == [True, False, False]
