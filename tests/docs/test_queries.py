@@ -29,16 +29,10 @@ SCHEMA = core_schema(build_schema(CLASSES)[0])
 PAGES = {page.relative_to(README.parent).as_posix(): page.read_text("utf-8") for page in [README, *DOCS.rglob("*.md")]}
 PAGES = {name: text for name, text in PAGES.items() if blocks("graphql", text)}
 
-OWN_TESTS = {
-    "docs/attributes.md": "test_classes.py",
-    "docs/dynamodb.md": "test_figures.py",
-    "docs/federation.md": "../federation/test_guide.py",
-    "docs/following-changes.md": "test_frontends.py",
-    "docs/from-your-table.md": "test_commands.py",
-    "docs/languages.md": "test_queries.py",
-    "docs/modelling.md": "test_classes.py",
-    "docs/publishing.md": "test_commands.py",
-    "docs/writing.md": "test_queries.py",
+OWN_DATA = {
+    f"docs/{name}.md"
+    for name in "attributes dynamodb federation following-changes from-your-table languages modelling publishing "
+    "writing".split()
 }
 """Pages whose operations need other data or hierarchies than those of the demo, or write."""
 
@@ -124,7 +118,7 @@ def count(listed: dict[str, Any]) -> int:
     return sum(1 + count(node.get("children", {"nodes": []})) for node in listed["nodes"])
 
 
-@pytest.mark.parametrize("page", sorted(PAGES.keys() - OWN_TESTS.keys() - set(BOTH_STORES)))
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - OWN_DATA - set(BOTH_STORES)))
 async def test_queries_of_a_page(page: str, demo_store: str) -> None:
     async with open_store(demo_store) as store:
         client = Client(store, *CLASSES, planned=False)  # the test of the compiler compares both ways
@@ -142,12 +136,6 @@ async def compare_answers(client: Client, text: str) -> None:
 def test_every_query_of_the_guide_states_its_requests() -> None:
     text = PAGES["docs/querying.md"]
     assert [found["query"] for found in STATED.finditer(text)] == blocks("graphql", text)
-
-
-def test_every_page_of_other_data_has_a_test_of_its_own() -> None:
-    assert OWN_TESTS.keys() <= PAGES.keys()
-    for page, test in OWN_TESTS.items():
-        assert Path(page).stem in (Path(__file__).parent / test).read_text("utf-8"), page
 
 
 # -- Pages that write --------------------------------------------------------------------------------------------------

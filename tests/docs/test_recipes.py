@@ -28,7 +28,6 @@ FILES = dict(
 ADDRESS = "http://127.0.0.1:8000"
 PORT = "const PORT = 8080;"
 TAGS = set("nav ol ul li a bdi small p title h1".split())
-START_SECONDS = 60
 
 pytestmark = needs_node
 

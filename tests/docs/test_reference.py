@@ -31,16 +31,13 @@ def test_a_page_is_the_output_of_the_script(page):
 
 
 def test_every_error_code_is_listed_once():
-    codes = {value for name, value in vars(errors).items() if name.isupper() and is_code(value)}
+    constants = (value for name, value in vars(errors).items() if name.isupper())
+    codes = {one for one in constants if isinstance(one, str) and re.fullmatch(r"[A-Z_]+", one)}
     kinds = [CladeError]
     for kind in kinds:
         kinds += kind.__subclasses__()
         codes.add(kind.code)
     assert sorted(code.name for code in ERROR_CODES) == sorted(codes)
-
-
-def is_code(value: object) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"[A-Z_]+", value) is not None
 
 
 def test_every_setting_that_a_page_names_exists():

@@ -131,14 +131,10 @@ class Places:
         attributes = f"attributes: {{ {level.lower()}: {{ population: {len(path)} }} }}"
         return self.write("create", f"{given}key: {json.dumps(key)}, name: {json.dumps(key)}, {attributes}{more}")
 
-    def nodes(self) -> dict[str, Any]:
-        """All nodes by their paths."""
-        data = self.ask(ALL)["data"]["locations"]["nodes"]
-        return {node["path"]: node for root in data for node in (root, *root["descendants"]["nodes"])}
-
     def wanted(self) -> dict[str, Any]:
         """The documents that the engine should have by their ids."""
-        nodes = self.nodes()
+        roots = self.ask(ALL)["data"]["locations"]["nodes"]
+        nodes = {node["path"]: node for root in roots for node in (root, *root["descendants"]["nodes"])}
         ids = {path: quote(node["id"], safe=":") for path, node in nodes.items()}
         return {
             ids[path]: {

@@ -12,6 +12,7 @@ from clade import Settings, create_app
 from examples.mounted import make_app
 from store.connect import opened
 from store.errors import BadInput
+from tests.readme import DOCS, blocks
 from tests.serving import serving
 
 SHELVES = '''
@@ -43,8 +44,17 @@ def ask(url: str, query: str) -> dict:
     return answer.json()
 
 
-def test_a_mounted_application_answers_beside_the_pages_of_its_host(store):
-    with serving(make_app(store)) as url:
+def app_of_the_page(store):
+    """The application of docs/mounting.md."""
+    (program,) = blocks("py", (DOCS / "mounting.md").read_text("utf-8"))
+    names = {}
+    exec(program.replace("sqlite:///drives.db", store), names)  # noqa: S102  # of our own page
+    return names["app"]
+
+
+@pytest.mark.parametrize("make", [make_app, app_of_the_page])
+def test_a_mounted_application_answers_beside_the_pages_of_its_host(store, make):
+    with serving(make(store)) as url:
         assert httpx.get(url).text == "The drives are at /drives/graphql."
         assert ask(f"{url}/drives/graphql", "{ drives { nodes { path } } }") == {"data": {"drives": {"nodes": []}}}
         explorer = httpx.get(f"{url}/drives/")
@@ -76,24 +86,16 @@ def test_without_its_lifespan_a_mounted_application_says_what_is_missing(store, 
 
 
 @pytest.fixture
-async def folder(tmp_path):
-    """A directory with the stores of two shops and their hierarchies, different files of the same name."""
+async def two_shops(tmp_path):
+    """An application with two shops, whose hierarchies are different files of the same name."""
+    shops = {}
     for name in ("books", "shoes"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "store.py").write_text(SHELVES.format(level=name.title()))
-        async with opened(f"sqlite:///{tmp_path / name}.db", make=True):
-            pass
-    return tmp_path
-
-
-def two_shops(folder):
-    """An application with both shops."""
-    shops = {
-        name: create_app(
-            Settings(store=f"sqlite:///{folder / name}.db", hierarchies=str(folder / name / "store.py"), writes="on")
-        )
-        for name in ("books", "shoes")
-    }
+        url = f"sqlite:///{tmp_path / name}.db"
+        async with opened(url, make=True):
+            hierarchies = str(tmp_path / name / "store.py")
+            shops[name] = create_app(Settings(store=url, hierarchies=hierarchies, writes="on"))
 
     @asynccontextmanager
     async def lifespan(app):
@@ -105,8 +107,8 @@ def two_shops(folder):
     return Starlette(routes=[Mount(f"/{name}", shop) for name, shop in shops.items()], lifespan=lifespan)
 
 
-def test_two_applications_in_one_process_have_hierarchies_and_stores_of_their_own(folder):
-    with serving(two_shops(folder)) as url:
+def test_two_applications_in_one_process_have_hierarchies_and_stores_of_their_own(two_shops):
+    with serving(two_shops) as url:
         for name in ("books", "shoes"):
             made = ask(f"{url}/{name}/graphql", CREATE.format(name))
             assert made == {"data": {"createShelf": {"node": {"path": name}}}}
