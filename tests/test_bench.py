@@ -3,9 +3,6 @@
 import importlib
 import re
 import shlex
-import subprocess
-from dataclasses import replace
-from statistics import median
 
 import pytest
 
@@ -13,9 +10,7 @@ from bench import __main__ as bench
 from bench import (
     beside,
     checkouts,
-    clients,
     importing,
-    measurement,
     places,
     processes,
     search,
@@ -23,16 +18,13 @@ from bench import (
     writes,
 )
 from bench.dynamodb import reads
-from bench.measurement import ExpectedData, Figures, Schedule, Workload, WrongResponse
+from bench.measurement import Schedule, WrongResponse
 from bench.places import COUNTRY_NODES
 from bench.processes import CHECKOUT, Process, Silent
-from bench.queries import CHILDREN
-from bench.tree import Tree
 from tests.readme import DOCS
 
 TREE = list(places.made(COUNTRY_NODES))
 COUNTRY = TREE[0].path[0]
-EXPECTED = ExpectedData(Tree(TREE), COUNTRY)
 SORTED = f'{{ location(path: "{COUNTRY}") {{ children(orderBy: {{field: NAME}}) {{ nodes {{ name }} }} }} }}'
 
 
@@ -54,14 +46,6 @@ def dynoxide() -> None:
 def small(monkeypatch) -> None:
     """Generated places instead of the real ones, which take a minute to import."""
     monkeypatch.setattr(places, "real", lambda min_population: TREE)
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory) -> str:
-    folder = tmp_path_factory.mktemp("bench")
-    places.write(TREE, folder / "places.jsonl")
-    servers.fill(f"sqlite:///{folder}/clade.db", location=folder / "places.jsonl")
-    return f"sqlite:///{folder}/clade.db"
 
 
 def test_the_commands_of_the_documentation_exist_with_their_options(monkeypatch):
@@ -148,22 +132,6 @@ def test_searches_of_random_texts_are_measured():
     assert all(float(one) > 0 for row in rows for one in row[2:])
 
 
-@pytest.mark.thorough
-def test_wrong_responses_and_failed_requests_end_a_measurement(store, monkeypatch):
-    monkeypatch.setattr(clients.shutil, "which", lambda name: None)  # our own client, without wrk
-    server = servers.clade(servers.SQLITE, store)
-    with server.process as process:
-        EXPECTED.check(EXPECTED.workload(server, CHILDREN))
-        tree = [TREE[0], replace(TREE[1], population=-1), *TREE[2:]]
-        with pytest.raises(WrongResponse, match="Clade, SQLite, Q2"):
-            replace(EXPECTED, tree=Tree(tree)).check(EXPECTED.workload(server, CHILDREN))
-        missing = replace(server, process=replace(process, url=process.url.replace("/graphql", "/nothing")))
-        with pytest.raises(WrongResponse, match="requests failed"):
-            Workload(missing, CHILDREN, EXPECTED.bodies(CHILDREN)).run(1, 0.2)
-        pid = process.pid
-    assert subprocess.run(["ps", "-p", str(pid)], capture_output=True, check=False).returncode == 1
-
-
 def test_the_error_of_a_process_that_ends_has_its_output():
     with pytest.raises(Silent, match="no such thing"), Process(("sh", "-c", "echo no such thing"), "tcp://127.0.0.1:1"):
         pass
@@ -173,10 +141,3 @@ def test_a_folder_without_code_is_rejected(tmp_path, capsys):
     with pytest.raises(SystemExit):
         checkouts.main(["--checkout", str(tmp_path)])
     assert "has no commands/main.py" in capsys.readouterr().err
-
-
-def test_a_ratio_is_the_median_of_those_of_each_round():
-    runs = [Figures(1, 9, 5, cpu) for cpu in (1, 2, 10)]
-    others = [Figures(1, 9, 5, cpu) for cpu in (2, 3, 11)]
-    assert measurement.ratio(runs, others) == 1.5
-    assert measurement.middle(runs).cpu == median([1, 2, 10])

@@ -1,7 +1,4 @@
-"""Cost of one request: every list and input object of every field, filled to its bound and beyond it.
-
-`python -m tests.outside.cost` measures all of them and prints those that cost most.
-"""
+"""Cost of one request: every list and input object of every field, filled to its bound and beyond it."""
 
 import contextlib
 import http.client
@@ -9,7 +6,6 @@ import itertools
 import json
 import random
 import re
-import sys
 import threading
 import time
 from collections import Counter
@@ -33,7 +29,7 @@ from graphql import (
 
 from tests.outside.failures import Wrong
 from tests.outside.parts import Part
-from tests.outside.processes import EXTREMES, Answer, Place, Server, command, place
+from tests.outside.processes import EXTREMES, Answer, Place, Server, command
 
 NODES = 3000
 CPU_SECONDS, BLOCKED_SECONDS, MEGABYTES = 1.0, 0.5, 100.0
@@ -327,18 +323,3 @@ def run(found: Place, seed: int, until: float) -> Counter[str]:
 
 
 PART = Part("cost", run, PROMISES)
-
-
-def main() -> int:
-    """All requests, dearest last; 1 if one costs too much."""
-    costs: list[Cost] = []
-    with place("sqlite") as found:
-        measure(found, 0, time.monotonic() + float(sys.argv[1] if len(sys.argv) > 1 else 3600), costs.append, 12)
-    for cost in sorted(costs, key=lambda one: one.cpu)[-40:]:
-        print("!" if cost.excess else " ", cost)
-    print(len(costs), "requests")
-    return 1 if any(cost.excess for cost in costs) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -22,11 +22,6 @@ class Difference:
     expected: Any
     got: Any
 
-    @property
-    def sign(self) -> str:
-        """Equal for differences that probably have one cause."""
-        return f"{self.kind} {'.'.join(self.where.split('.')[-2:])}"
-
 
 def names(path: list[Any] | None) -> str:
     """A place in a response without the indices of lists."""

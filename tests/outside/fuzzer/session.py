@@ -1,7 +1,6 @@
 """Session: one server of a data set with its oracle, and the check of one document by both."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from graphql import OperationDefinitionNode, parse
@@ -20,7 +19,7 @@ CURSORS = "{ edges { cursor node { path } } }"
 class Session:
     """A server, its snapshot and its oracle."""
 
-    def __init__(self, place: Place, data: DataSet, report: Callable[["Session", Document, Difference], None]) -> None:
+    def __init__(self, place: Place, data: DataSet) -> None:
         self.data = data
         self.counts: Counter[str] = Counter()
         self.store = place.new_store()
@@ -31,7 +30,7 @@ class Session:
         file = place.folder / f"{data.name}.graphql"
         command("schema", str(file), store=self.store, hierarchies=data.hierarchies)
         sdl = file.read_text(encoding="utf-8")
-        self.snapshot = snapshot.take(self.client, data, sdl, deleted, lambda one, what: report(self, one, what))
+        self.snapshot = snapshot.take(self.client, data, sdl, deleted, self.wrong)
         self.oracle = Oracle(self.snapshot.world, self._ask)
         self.cursors = self._collect_cursors()
         self._asked: Difference | None = None

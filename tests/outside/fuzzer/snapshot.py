@@ -50,18 +50,18 @@ def own_fields(schema: GraphQLSchema, kind: GraphQLObjectType, depth: int = 0) -
     return " ".join(parts)
 
 
-Report = Callable[[Document, Difference], None]
+Failure = Callable[[Document, Difference], Exception]
 
 
-def take(client: Client, data: DataSet, sdl: str, deleted: str, report: Report) -> Snapshot:
-    """Read all nodes. Values that are not as they were written are reported, and then taken as written."""
+def take(client: Client, data: DataSet, sdl: str, deleted: str, failure: Failure) -> Snapshot:
+    """Read all nodes. A value that is not as it was written is raised as a `failure`."""
     schema = build_schema(sdl, assume_valid_sdl=True)
     hierarchies = []
     for found in client.ask(Document(HIERARCHIES)).body["data"]["hierarchies"]:
         name = found["name"].lower()
         interface = get_named_type(schema.query_type.fields[found["field"]].type) if schema.query_type else None
         assert isinstance(interface, GraphQLInterfaceType)
-        nodes = [_read(client, schema, found["field"], row, report) for row in data.now(name)]
+        nodes = [_read(client, schema, found["field"], row, failure) for row in data.now(name)]
         hierarchies.append({
             "name": name, "interface": interface.name, "fields": found, "nodes": nodes,
             "levels": [level["name"] for level in found["levels"]], "reordered": data.reordered,
@@ -69,7 +69,7 @@ def take(client: Client, data: DataSet, sdl: str, deleted: str, report: Report) 
     return Snapshot(data, sdl, schema, hierarchies, deleted)
 
 
-def _read(client: Client, schema: GraphQLSchema, field: str, row: Row, report: Report) -> dict[str, Any]:
+def _read(client: Client, schema: GraphQLSchema, field: str, row: Row, failure: Failure) -> dict[str, Any]:
     ask = "query($path: Path!) { %s(path: $path) { %s } }"
     path = {"path": row["path"]}
     level = client.ask(Document(ask % (field, "__typename"), path)).body["data"][field]["__typename"]
@@ -88,8 +88,7 @@ def _read(client: Client, schema: GraphQLSchema, field: str, row: Row, report: R
         else:
             got = _without(node[camel], value)
         if got != value and not (value == [] and got is None):
-            report(document, Difference("value", camel, PROMISE, value, [got, reply.errors[:2]]))
-            node[camel] = _with(node[camel], value)
+            raise failure(document, Difference("value", camel, PROMISE, value, [got, reply.errors[:2]]))
     return node
 
 
@@ -100,12 +99,3 @@ def _without(got: Any, written: Any) -> Any:
     if isinstance(written, list) and isinstance(got, list) and len(got) == len(written):
         return [_without(one, value) for one, value in zip(got, written, strict=True)]
     return got
-
-
-def _with(got: Any, written: Any) -> Any:
-    """What was read with what was written over it."""
-    if isinstance(written, dict) and isinstance(got, dict):
-        return {**got, **{key: _with(got[key], value) for key, value in written.items()}}
-    if isinstance(written, list) and isinstance(got, list) and len(got) == len(written):
-        return [_with(one, value) for one, value in zip(got, written, strict=True)]
-    return written
