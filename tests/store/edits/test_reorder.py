@@ -1,29 +1,21 @@
-"""Order of siblings: ranks, reorders that write as few nodes as possible, exports and imports, and late indexes."""
+"""Order of siblings: ranks, reorders that write as few nodes as possible, exports and imports."""
 
-import asyncio
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from store.connect import open_store, opened
-from store.edits.delete import Delete, Policy
-from store.edits.move import Move
+from store.connect import opened
 from store.edits.reorder import Reorder, Side
 from store.engine.protocol import Store
 from store.engine.usage import ReadUsage
 from store.errors import TooLarge
-from store.model.items import Change, Put
+from store.model.items import Put
 from store.model.keys import first_rank
-from store.model.paths import parse_path
-from store.model.ranges import KeyRange, children, siblings
+from store.model.ranges import children, siblings
 from store.model.ranks import is_manual, is_valid, rank_between, ranks_between
-from store.model.records import Record
 from store.transfer.export import count
 from store.writer.request import EditOptions
 from store.writer.writer import Writer
@@ -31,7 +23,7 @@ from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.selection import examples
 from tests.store.model.test_undefined_values import exported, taken
-from tests.store.writer.test_writer import create, plant, update, write
+from tests.store.writer.test_writer import plant, write
 
 
 @given(
@@ -209,58 +201,3 @@ async def test_an_invalid_rank_is_rejected(store: Store, tmp_path: Path, rank: o
     lines = [*LINES[:1], {"path": "a/1", "level": "CATEGORY", "rank": rank}]
     (rejection,) = (await taken(store, tmp_path / "nodes.jsonl", lines, CATEGORY)).rejections
     assert "is not a rank" in rejection.reason
-
-
-# -- indexes behind the table ------------------------------------------------------------------------------------------
-
-
-class Late:
-    """A store whose indexes show what is written when they are told to; nothing else of it trails."""
-
-    def __init__(self, store: Store, indexes: Store) -> None:
-        self._store = store
-        self._indexes = indexes
-        self._coming: list[Change] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def commit(self, changes: Sequence[Change]) -> None:
-        await self._store.commit(changes)
-        self._coming += [replace(one, when={}) for one in changes]
-
-    async def nodes(self, span: KeyRange, reads: ReadUsage, **how: Any) -> list[Record]:
-        return await self._indexes.nodes(span, reads, **how)
-
-    async def show(self) -> None:
-        coming, self._coming = self._coming, []
-        for change in coming:
-            await self._indexes.commit([change])
-
-
-async def test_an_order_is_right_before_the_index_shows_what_was_written(store: Store) -> None:
-    def reorder(path: str, side: Side, beside: str | None = None) -> Reorder:
-        return Reorder(CATEGORY, parse_path(path), side, beside and parse_path(beside), settle_seconds=60)
-
-    async with open_store("sqlite://:memory:") as indexes:
-        await indexes.create()
-        late: Any = Late(store, indexes)
-        await write(late, *map(create, ["q", "r", *[f"r/{key}" for key in "abcde"]]))
-        await late.show()
-        await write(late, *[create(f"r/a/{key}") for key in "123"], update("r/b", note="1"))
-        await write(late, Move(CATEGORY, ("r", "a"), ("r", "f")))  # the log does not name what comes along
-        for edit in (reorder("r/d", Side.FIRST), reorder("r/f/3", Side.FIRST), reorder("r", Side.FIRST)):
-            reads = ReadUsage()
-            await Writer(late).write(edit, reads)
-            assert reads.requests <= 5
-        await write(late, Delete(CATEGORY, ("r", "e"), Policy.REFUSE), create("r/g"), reorder("r/b", Side.LAST))
-        assert await keys_of(store, "category#r#") == ["d", "c", "f", "g", "b"]
-        writer = Writer(late)
-        together = [
-            Delete(CATEGORY, ("r", "g"), Policy.REFUSE), reorder("r/c", Side.FIRST), reorder("r/f", Side.LAST),
-            reorder("r/d", Side.AFTER, "r/b"), create("r/0"), reorder("r/b", Side.FIRST),
-        ]  # fmt: skip
-        await asyncio.gather(*[writer.write(edit, ReadUsage()) for edit in together])
-        assert await keys_of(store, "category#r#") == ["b", "c", "0", "d", "f"]
-        assert await keys_of(store, "category#r#f#") == ["3", "1", "2"]
-        assert await keys_of(store, "category") == ["r", "q"]
