@@ -20,8 +20,8 @@ def beyond(random_: random.Random) -> Document:
     """A document beyond one of the limits of a request, in docs/security.md."""
     return Document(random_.choice((
         "{ " + " ".join(f"a{n}: __typename" for n in range(31)) + " }",
-        "{ " + " ".join(f"a{n}: hierarchies {{ name }}" for n in range(21)) + " }",
-        "{ hierarchies { name " + "@include(if: true) " * 51 + "} }",
+        "{ " + " ".join(f"a{n}: hierarchies {{ name }}" for n in range(31)) + " }",
+        "{ hierarchies { name " + "@include(if: true) " * 300 + "} }",
         "{ hierarchies { " + "name " * 101 + "} }",
         "{ hierarchies { name " + "# comment\n" * 2001 + "} }",
         "{ node(id: \"x\") { id } " + "hierarchies { levels { attributes { " * 8 + "name" + " } } }" * 8 + " }",

@@ -133,6 +133,7 @@ async def test_what_is_near_is_what_a_scan_finds_also_after_edits_of_nodes_and_o
 
     async def edit(edit: Any) -> None:
         await writer.write(edit, ReadUsage())
+        await writer.move_worker.finished()  # on DynamoDB a large one goes on in the background
 
     cities = [record for record in await all_records(store, "location") if record.level == "CITY"]
     for city in cities[:6]:
