@@ -93,7 +93,7 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
     for number, kind in enumerate(kinds):
         if number and time.monotonic() > until - 15:
             break
-        counts += differing(place, chance, kind, number, share=2 if until - time.monotonic() > 15 else 8)
+        counts += differing(place, chance, kind, number, share=2 if until - time.monotonic() > 15 else 32)
     if until - time.monotonic() > 30:
         counts += full_search(place, VISIBLE_LIMIT)
         if SHARED not in KNOWN:

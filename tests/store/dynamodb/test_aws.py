@@ -287,7 +287,10 @@ def rejected(request: pytest.FixtureRequest, authority: Authority, tmp_path: Pat
             return Authority(tmp_path, "stranger").server("127.0.0.1")
 
 
-@pytest.mark.parametrize("is_tunnelled", [False, True], ids=["directly", "by a proxy"])
+@pytest.mark.parametrize(
+    "is_tunnelled",
+    [pytest.param(False, id="directly"), pytest.param(True, id="by a proxy", marks=pytest.mark.thorough)],
+)
 async def test_the_right_certificate_alone_is_accepted_at_any_time_and_on_every_way(
     is_tunnelled: bool, authority: Authority, rejected: ssl.SSLContext, sources: Sources
 ) -> None:

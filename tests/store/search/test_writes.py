@@ -211,7 +211,7 @@ class Interrupted:
         await self._store.commit(changes)
 
 
-@pytest.mark.parametrize("target", ["o/p/a", "a"])
+@pytest.mark.parametrize("target", ["o/p/a", pytest.param("a", marks=pytest.mark.thorough)])
 async def test_a_move_stopped_before_any_commit_is_finished_by_a_repair_with_its_items(
     tmp_path: Any, target: str
 ) -> None:
