@@ -1,9 +1,10 @@
 """Budgets of one request over HTTP: above a budget the response is rejected, compiled or interpreted."""
 
 import asyncio
-import time
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count
+from math import inf
+from types import SimpleNamespace
 
 import pytest
 from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
@@ -12,6 +13,7 @@ from graph.errors import MAX_ERRORS_PER_CODE
 from graph.hierarchies.locations import Location
 from graph.operation.graphql_core import core_schema
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
+from store import concurrency
 from store.connect import open_store
 from store.engine.protocol import Store
 from store.model.items import Put
@@ -216,14 +218,27 @@ def large(tmp_path_factory):
 
 @both_ways
 @pytest.mark.parametrize("query", [LARGE, CONDITIONS], ids=["lists", "conditions"])
-async def test_long_computation_yields_to_other_requests(large, planned, query):
-    """The longest time without a turn of another task, in processor time of this thread: others do not lengthen it."""
-    turns: list[float] = []
+async def test_long_computation_yields_to_other_requests(large, planned, query, monkeypatch):
+    """With a clock whose slice is over at each third look, another task has turns, and none where nothing yields."""
+    seconds = concurrency.SLICE_SECONDS / 3
+    looks = count(10**12)  # later than any real time by which the loop's slice began
+    clock = SimpleNamespace(monotonic=lambda: next(looks) * seconds)
+    turns = 0
 
     async def take_turns() -> None:
+        nonlocal turns
         while True:
-            turns.append(time.thread_time())
+            turns += 1
             await asyncio.sleep(0)
+
+    async def turns_of_others(*, can_yield: bool) -> int:
+        began = turns
+        with monkeypatch.context() as patched:
+            patched.setattr(concurrency, "time", clock)
+            if not can_yield:
+                patched.setattr(concurrency, "SLICE_SECONDS", inf)
+            await ask(query)
+        return turns - began
 
     async with (
         open_store(large) as store,
@@ -231,12 +246,9 @@ async def test_long_computation_yields_to_other_requests(large, planned, query):
     ):
         assert "errors" not in (await ask(query)).json()
         other = asyncio.create_task(take_turns())
-        await asyncio.sleep(0)
-        await ask(query)
-        turns.append(time.thread_time())
-    other.cancel()
-    longest = max(after - before for before, after in pairwise(turns))
-    assert longest < (turns[-1] - turns[0]) / 2, f"{longest:.3f} of {turns[-1] - turns[0]:.3f} s"
+        without = await turns_of_others(can_yield=False)
+        assert await turns_of_others(can_yield=True) >= without + 6
+        other.cancel()
 
 
 async def test_long_computation_without_waits_is_timed_out(large):
