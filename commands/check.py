@@ -7,19 +7,12 @@ from contextlib import contextmanager
 import typer
 
 from commands.interrupt import interruptible
-from commands.options import (
-    OptionalHierarchy,
-    StoreUrl,
-    hierarchy_named,
-    served_hierarchies,
-    store_url,
-    with_store,
-)
+from commands.options import OptionalHierarchy, StoreUrl, hierarchy_named, served_hierarchies, store_url, with_store
 from commands.progress import progress
 from store.checking.check import Check
 from store.connect import opened
-from store.engine.protocol import Store
-from store.text import quantity, rfc3339
+from store.engine import Store
+from store.errors import quantity, rfc3339
 
 EXIT_FINDINGS = 1
 

@@ -9,8 +9,7 @@ from commands import interrupt
 from commands.interrupt import interruptible
 from commands.progress import progress
 from store.connect import opened
-from store.errors import BadInput, NoTable
-from store.text import quantity
+from store.errors import BadInput, NoTable, quantity
 from store.transfer.copy import Copy, new_store
 
 Source = Annotated[str, typer.Argument(help="URL of the store to copy, such as sqlite:///clade.db.", metavar="SOURCE")]

@@ -10,15 +10,12 @@ import typer
 
 from commands.interrupt import interruptible
 from commands.options import StoreUrl, served_hierarchies, store_url, with_store
+from store.concurrency import RetryPolicy
 from store.connect import open_store, opened
-from store.engine.patience import REQUEST_PATIENCE
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.errors import BadInput, Unavailable, WrongTable
+from store.engine import REQUEST_PATIENCE, ReadUsage, Store
+from store.errors import BadInput, Unavailable, WrongTable, quantity
 from store.model.hierarchy import Hierarchy
 from store.model.keys import tree_version_key
-from store.retry import RetryPolicy
-from store.text import quantity
 from store.transfer.formats.lines import row_of
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan

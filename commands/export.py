@@ -12,14 +12,14 @@ from commands.interrupt import interruptible
 from commands.options import HierarchyName, StoreUrl, hierarchy_named, store_url, with_store
 from commands.progress import progress
 from store.connect import opened
-from store.engine.protocol import Store
+from store.engine import Store
 from store.errors import BadInput
+from store.model.hierarchy import Undefined
 from store.model.paths import parse_path
-from store.model.undefined_values import Undefined
 from store.output_file import output_file
 from store.transfer.export import count, export, json_line
-from store.transfer.formats.path_table import path_header, path_line
-from store.transfer.formats.rejected import csv_line
+from store.transfer.formats.source import csv_line
+from store.transfer.formats.tables import path_header, path_line
 
 Subtree = Annotated[
     str | None, typer.Argument(help="Path of a subtree, such as US/NE; all nodes by default.", metavar="PATH")

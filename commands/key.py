@@ -12,9 +12,8 @@ from commands.options import StoreUrl, hierarchy_named, store_url, with_store
 from resolvers.access.grants import Grants
 from store.api_keys import ApiKey, add_key, find_keys, new_key, revoke_key
 from store.connect import opened
-from store.engine.usage import ReadUsage
-from store.errors import BadInput
-from store.text import shorten
+from store.engine import ReadUsage
+from store.errors import BadInput, shorten
 
 MAX_NAME_CHARACTERS = 128
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from commands import interrupt
-from store.errors import BadInput
-from store.text import shorten, suggestion
+from store.errors import BadInput, shorten, suggestion
 
 if TYPE_CHECKING:  # the help of a command does without the store
-    from store.engine.protocol import Store
+    from store.engine import Store
     from store.model.hierarchy import Hierarchy
 
 S = TypeVar("S", bound="Store")

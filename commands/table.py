@@ -8,12 +8,10 @@ from typing import Annotated, Literal
 import typer
 
 from commands.options import StoreUrl, store_url, with_store
-from store.connect import open_store
+from store.connect import DynamoDBUrl, open_store, parse_store_url
 from store.dynamodb.iam_policy import Use, policy
-from store.engine.table_options import Capacity, TableOptions
-from store.errors import BadInput
-from store.store_url import DynamoDBUrl, parse_store_url
-from store.text import shorten
+from store.engine import Capacity, TableOptions
+from store.errors import BadInput, shorten
 
 DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
 """The folder of the templates, which stands beside the packages in a checkout and in an installed wheel."""

@@ -15,13 +15,12 @@ from resolvers.roots import read_roots
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
 from store.connect import opened
-from store.engine.protocol import Store
-from store.errors import BadInput, BudgetExceeded
+from store.engine import Store
+from store.errors import BadInput, BudgetExceeded, shorten
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, decode_segment, last_segment, node_key
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
-from store.text import shorten
 
 MAX_NODES = 100_000  # all are held in memory
 MAX_NAME_CHARACTERS = 200

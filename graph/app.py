@@ -33,9 +33,8 @@ from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
-from store.engine.patience import REQUEST_PATIENCE
-from store.engine.protocol import Store
-from store.writer.writer import Writer
+from store.engine import REQUEST_PATIENCE, Store
+from store.writing.writer import Writer
 
 if TYPE_CHECKING:
     from graph.observability.tracing import Tracing

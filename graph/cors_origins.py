@@ -3,8 +3,7 @@
 import re
 from ipaddress import IPv4Address, IPv6Address
 
-from store.errors import BadInput
-from store.text import shown_address
+from store.errors import BadInput, shown_address
 
 ANY = "*"
 DEFAULT_PORTS = {"http": 80, "https": 443}

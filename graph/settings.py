@@ -18,9 +18,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from graph.cors_origins import cors_origins
 from graph.operation.limit_values import LimitValues
 from resolvers.session.budget import BudgetLimits
-from store.background_moves.timing import MoveTiming
-from store.errors import BadInput
-from store.text import shorten
+from store.errors import BadInput, shorten
+from store.metadata.moves import MoveTiming
 
 PREFIX = "CLADE_"
 TESTS = "TEST_"  # variables of the tests and the benchmark

@@ -31,7 +31,7 @@ from resolvers.planning.sibling_runs import bounds, max_extra_children, sorted_o
 from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import Read, RecordsRead
 from store.metadata.tree_version import TreeVersion
-from store.model.ranges import KeyRange, below, children, level_range
+from store.model.keys import KeyRange, below, children, level_range
 from store.model.records import Record
 
 

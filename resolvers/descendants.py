@@ -23,8 +23,7 @@ from resolvers.planning.read_cost import ReadOption, cheapest
 from resolvers.planning.sibling_runs import bounds, is_gapless, sorted_owners
 from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import Read
-from store.model.keys import MAX_SEGMENTS, Index
-from store.model.ranges import KeyRange, level_range
+from store.model.keys import MAX_SEGMENTS, Index, KeyRange, level_range
 from store.model.records import Counts, Record
 
 

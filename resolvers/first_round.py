@@ -27,8 +27,7 @@ from resolvers.session.request import Request
 from store.errors import CladeError
 from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key, depth_of
-from store.model.ranges import KeyRange
+from store.model.keys import Key, KeyRange, depth_of
 from store.model.records import Record
 
 _LISTS = (RelationKind.CHILDREN, RelationKind.DESCENDANTS)

@@ -25,11 +25,9 @@ from resolvers.planning.relations import NOTHING, Selection
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.read_state import Nodes
 from resolvers.session.request import Request
-from store.metadata.history import current_key
-from store.metadata.redirects import redirect_key, redirected_id
-from store.model.items import Item
+from store.metadata.history import current_key, redirect_key, redirected_id
 from store.model.keys import Key, Path, hierarchy_of, id_key, node_key
-from store.model.records import Record
+from store.model.records import Item, Record
 
 MAX_MOVES_FOLLOWED = 4  # of one node, while it is looked up by its id
 

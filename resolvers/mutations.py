@@ -10,11 +10,7 @@ from dataclasses import replace
 
 from resolvers.access.permissions import check_change, check_create, check_reorder, check_visible, check_writable
 from resolvers.session.request import Request
-from store.edits.create_update import Create, Edit, Update
-from store.edits.delete import Delete, Policy
-from store.edits.move import Move
-from store.edits.reorder import Reorder, Side
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage
 from store.errors import Forbidden
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
@@ -22,7 +18,10 @@ from store.model.keys import Path
 from store.model.names import checked_name
 from store.model.paths import checked_path
 from store.model.records import checked_id
-from store.writer.request import EditOptions, EditResult
+from store.writing.create_update import Create, Edit, Update
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.reorder import Reorder, Side
+from store.writing.request import EditOptions, EditResult
 
 Values = Mapping[str, Value]
 

@@ -23,13 +23,12 @@ from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.read_state import ReadState
 from resolvers.session.request import Request
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
-from store.errors import CladeError
+from store.errors import CladeError, shorten
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
+from store.model.keys import KeyRange
 from store.model.paths import format_path
-from store.model.ranges import KeyRange
 from store.model.records import Record
-from store.text import shorten
 
 COUNTED_A_CHUNK = 50  # lists between two points at which the event loop may run others
 

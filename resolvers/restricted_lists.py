@@ -27,9 +27,8 @@ from resolvers.planning.page import Page, page_of
 from resolvers.planning.relations import Relation, RelationKind
 from resolvers.session.outcomes import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
-from store.model.keys import Path, first_rank, last_segment, node_key
+from store.model.keys import KeyRange, Path, below, first_rank, last_segment, node_key, subtree
 from store.model.paths import format_path
-from store.model.ranges import KeyRange, below, subtree
 from store.model.records import Record
 
 

@@ -26,7 +26,7 @@ from resolvers.session.read_state import ReadState
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.metadata.tree_version import by_level
-from store.model.ranges import siblings
+from store.model.keys import siblings
 from store.model.records import Record
 
 

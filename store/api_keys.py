@@ -9,13 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.errors import NotFound
-from store.model.items import ABSENT, Item, Put
-from store.model.keys import Index, Key
-from store.model.ranges import KeyRange, just_after
-from store.text import rfc3339, shorten
+from store.engine import ReadUsage, Store
+from store.errors import NotFound, rfc3339, shorten
+from store.model.keys import Index, Key, KeyRange, just_after
+from store.model.records import ABSENT, Item, Put
 
 PARTITION = "keys"
 PREFIX = "clade_"

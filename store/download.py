@@ -2,7 +2,7 @@
 
 import aiohttp
 
-from store.text import shown_address
+from store.errors import shown_address
 
 PART_BYTES = 65_536
 HEADERS = {"user-agent": "clade", "accept-encoding": "identity"}

@@ -18,7 +18,7 @@ import graph.app
 from graph.app import create_app
 from graph.settings import ignored_variables
 from store.connect import open_store
-from store.engine.protocol import Store
+from store.engine import Store
 from tests import engines, environment, selection
 from tests.browser import chromium
 from tests.schemas import shared_schema

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from store.engine.protocol import Store
-from store.model.items import Change
+from store.engine import Store
+from store.model.records import Change
 
 
 class CountingStore:

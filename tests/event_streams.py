@@ -17,8 +17,8 @@ from graph.server.event_stream import HEARTBEAT_SECONDS, EventStreams
 from graph.settings import Settings
 from resolvers.past.change_follower import ChangeFollower
 from store.connect import open_store
-from store.engine.protocol import Store
-from store.writer.writer import Writer
+from store.engine import Store
+from store.writing.writer import Writer
 
 WAIT_SECONDS = 30.0
 CHANGES = """subscription Changes($tree: Path!, $after: String, $under: Path) {

@@ -5,7 +5,7 @@ import json
 from collections.abc import Awaitable, Callable
 
 from store.dynamodb.codec import encode
-from store.metadata.layout_version import layout_item
+from store.metadata.tree_version import layout_item
 from tests.loopback_server import LoopbackServer
 
 Answer = Callable[[str, asyncio.StreamWriter], Awaitable[None]]

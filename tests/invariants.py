@@ -10,11 +10,11 @@ import msgspec
 from graph.hierarchies.registry import hierarchies as default_hierarchies
 from store.dynamodb import codec
 from store.dynamodb.store import DynamoDBStore
-from store.engine.protocol import Store
+from store.engine import Store
 from store.model.hierarchy import Hierarchy, SearchScope
-from store.search.geometry import Point
+from store.search.cells import Point
+from store.search.items import made_of
 from store.search.lineage import STEP, MovedNode, Moves, id_hash
-from store.search.node_items import made_of
 from store.sqlite.store import SQLiteStore
 from tests.search_model import NodeWords
 

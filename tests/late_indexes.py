@@ -14,7 +14,7 @@ from tests.engines import NoEngine, find
 from tests.proxy import Call, Proxy
 
 if TYPE_CHECKING:
-    from store.engine.protocol import Store
+    from store.engine import Store
 
 _CHANGES = {"CreateTable", "UpdateTimeToLive", "TransactWriteItems", "BatchWriteItem", "PutItem", "DeleteItem"}
 

@@ -15,12 +15,11 @@ from msgspec.structs import replace
 from graph.errors import MAX_ERRORS_PER_CODE
 from graph.hierarchies.attribute import attribute
 from graph.hierarchies.node import Node
-from store.engine.protocol import Store
+from store.engine import Store
 from store.metadata.tree_version import TreeVersion, level_at_depth
-from store.model.items import Item, Put
 from store.model.keys import Path, id_key
 from store.model.paths import format_path, parse_path
-from store.model.records import Record
+from store.model.records import Item, Put, Record
 
 AT = "2026-11-20T12:00:00.000Z"
 

@@ -5,16 +5,14 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from store.edits.create_update import Create, Edit, Update
-from store.edits.delete import Delete, Policy
-from store.edits.move import Move
-from store.edits.reorder import Reorder, Side
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.metadata.history import revisions
 from store.model.hierarchy import may_stand
 from store.model.keys import Path, path_of
 from store.model.records import Record
+from store.writing.create_update import Create, Edit, Update
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.reorder import Reorder, Side
 from tests import invariants
 from tests.hierarchies import CATEGORY
 

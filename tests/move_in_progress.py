@@ -6,14 +6,11 @@ It is written here as the records tell it, so that a test can put the flip betwe
 from collections.abc import Sequence
 from typing import Any
 
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.metadata.move_record import MoveState
+from store.engine import ReadUsage, Store
+from store.metadata.moves import MoveState
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
-from store.model.items import Item, Put
-from store.model.keys import Key, Path, ancestor_keys, node_key
-from store.model.ranges import KeyRange
-from store.model.records import Record
+from store.model.keys import Key, KeyRange, Path, ancestor_keys, node_key
+from store.model.records import Item, Put, Record
 from tests.model import AT, Model
 from tests.systems.asking import write
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from graph.hierarchies.categories import CategoryNode
-from store.engine.protocol import Store
+from store.engine import Store
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 

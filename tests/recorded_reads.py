@@ -4,12 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.model.items import Item
-from store.model.keys import Key
-from store.model.ranges import KeyRange
-from store.model.records import Record
+from store.engine import ReadUsage, Store
+from store.model.keys import Key, KeyRange
+from store.model.records import Item, Record
 
 
 class ReadRecorder:

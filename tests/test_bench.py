@@ -7,16 +7,7 @@ import shlex
 import pytest
 
 from bench import __main__ as bench
-from bench import (
-    beside,
-    checkouts,
-    importing,
-    places,
-    processes,
-    search,
-    servers,
-    writes,
-)
+from bench import beside, checkouts, importing, places, processes, search, servers, writes
 from bench.dynamodb import reads
 from bench.measurement import Schedule, WrongResponse
 from bench.places import COUNTRY_NODES

@@ -12,15 +12,15 @@ MAY_IMPORT = {
     "graph": {"resolvers"}
     | {
         f"store.{name}"
-        for name in "background_moves.timing bounded_cache concurrency connect download engine errors "
-        "metadata.move_record metadata.tree_version model search.folding store_url text writer".split()
+        for name in "cache concurrency connect download engine errors metadata.moves metadata.tree_version model "
+        "search.words writing.request writing.writer".split()
     },
     "commands": {"graph", "resolvers", "store", "clade"},
     "clade": {"graph"},
 }
 ORDER = {
-    "store": "errors text store_url bounded_cache retry concurrency download output_file model search metadata engine "
-    "sqlite dynamodb reading api_keys connect edits background_moves writer checking transfer",
+    "store": "errors cache concurrency download output_file model search metadata engine sqlite dynamodb connect "
+    "reading api_keys writing checking transfer",
     "resolvers": "access sorting session planning children descendants roots ancestors planner first_round "
     "lookup search pages restricted_lists past mutations dataloaders",
     "graph": "errors error_codes cors_origins asset_files operation settings hierarchies types "

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
-from store.model.languages import canonical_language
-from store.transfer.formats.matching import NUMERIC, ColumnOptions
-from store.transfer.formats.row_reader import LevelColumns
+from store.model.names import canonical_language
+from store.transfer.formats.columns import NUMERIC, ColumnOptions, LevelColumns
 
 
 class NoLevels(BadInput):

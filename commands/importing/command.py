@@ -130,8 +130,8 @@ def import_file(
     from commands.importing.job import ImportJob
     from commands.importing.run import cell_format, run_import
     from commands.importing.tables import TableOptions
-    from store.transfer.formats.dialect import Dialect, delimiter_named
-    from store.transfer.formats.matching import ColumnOptions
+    from store.transfer.formats.columns import ColumnOptions
+    from store.transfer.formats.csv import Dialect, delimiter_named
     from store.transfer.rows import ImportPlan
 
     definition = hierarchy_named(hierarchy)

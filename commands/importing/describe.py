@@ -9,10 +9,9 @@ import typer
 
 from commands.importing.file_format import FileFormat
 from commands.importing.source import Source
-from store.errors import BadInput
-from store.text import shorten
-from store.transfer.file_shape import first_rows
-from store.transfer.formats.numbers import EXAMPLES, NumberFormat
+from store.errors import BadInput, shorten
+from store.transfer.formats.shapes import first_rows
+from store.transfer.formats.source import EXAMPLES, NumberFormat
 
 SAMPLE_ROWS = 1_000
 SHOWN_VALUES = 3

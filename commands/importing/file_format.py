@@ -7,20 +7,29 @@ from pathlib import Path
 from commands.importing.columns import NoLevels, columns
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
-from store.transfer.formats import Format
-from store.transfer.formats import columns as csv_file
-from store.transfer.formats.dialect import Dialect, looks_like_table
-from store.transfer.formats.excel import excel_table
-from store.transfer.formats.geojson import LINE_ENDINGS, geojson_table
-from store.transfer.formats.json_file import is_nodes, json_table, read_nodes, read_objects
+from store.transfer.formats import csv as csv_file
+from store.transfer.formats.columns import (
+    PLAIN,
+    CellFormat,
+    ColumnOptions,
+    LevelColumns,
+    check_columns,
+    match_columns,
+    named,
+)
+from store.transfer.formats.csv import Dialect, looks_like_table
+from store.transfer.formats.json import LINE_ENDINGS, geojson_table, is_nodes, json_table, read_nodes, read_objects
 from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
-from store.transfer.formats.matching import ColumnOptions, match_columns
-from store.transfer.formats.parquet import parquet_table
-from store.transfer.formats.path_table import is_path_table, path_header
-from store.transfer.formats.rejected import JSON_REASON, rejected_json, rejected_table, rejected_taxonomy
-from store.transfer.formats.row_reader import PLAIN, CellFormat, LevelColumns, check_columns, named
-from store.transfer.formats.source import content_name
-from store.transfer.formats.table import Table, read_path_table, read_table
+from store.transfer.formats.source import (
+    JSON_REASON,
+    Format,
+    content_name,
+    rejected_json,
+    rejected_table,
+    rejected_taxonomy,
+)
+from store.transfer.formats.tables import Table, is_path_table, path_header, read_path_table, read_table
+from store.transfer.formats.workbooks import excel_table, parquet_table
 
 ENDINGS = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "taxonomy", ".xlsx": "excel",

@@ -13,22 +13,17 @@ from commands import interrupt
 from commands.importing.source import Source
 from commands.interrupt import interruptible
 from commands.progress import progress
-from store.connect import opened
-from store.engine.protocol import Store
-from store.errors import BadInput, CladeError, NoTable, Unavailable, Uncertain
-from store.metadata.change_log import Event
+from store.connect import SQLiteUrl, opened, parse_store_url
+from store.engine import Store
+from store.errors import BadInput, CladeError, NoTable, Unavailable, Uncertain, quantity
+from store.metadata.tree_version import Event
 from store.model.keys import Key
 from store.output_file import output_file
-from store.store_url import SQLiteUrl, parse_store_url
-from store.text import quantity
-from store.transfer.formats import Format
-from store.transfer.formats.rejected import RejectedRows
-from store.transfer.load import LoadResult, load
-from store.transfer.move_existing import ImportMoves, scratch_copy
+from store.transfer.formats.source import Format, RejectedRows
+from store.transfer.load import LoadResult, arrange_versions, delete_nodes, leave_existing_out, leave_wanted_out, load
+from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan
-from store.transfer.tables.deletions import delete_nodes, leave_wanted_out
-from store.transfer.tables.versions import arrange_versions, leave_existing_out
-from store.writer.writer import Writer
+from store.writing.writer import Writer
 
 EXIT_REJECTED = 1
 METER_ROWS = 1000

@@ -6,10 +6,10 @@ from itertools import islice
 from commands.importing.file_format import FileFormat
 from commands.importing.source import Source
 from commands.importing.tables import TableSource
-from store.errors import BadInput
+from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
-from store.text import shorten
-from store.transfer.file_shape import (
+from store.transfer.formats.columns import fold
+from store.transfer.formats.shapes import (
     MAX_ROWS,
     SAMPLE_CHARACTERS,
     SAMPLE_ROWS,
@@ -18,10 +18,9 @@ from store.transfer.file_shape import (
     joined_path,
     parent_column,
 )
-from store.transfer.formats.matching import fold
 from store.transfer.rows import Rejection, Row
 from store.transfer.tables.items import key_text
-from store.transfer.tables.s3_export import first_items, sample_items
+from store.transfer.tables.scan import first_items, sample_items
 
 PATHS = "columns path, level and name, such as Garden/Mowers,CATEGORY,Lawn mowers"
 OVERRIDE = "If the file only looks so, --yes imports it as it is."

@@ -8,8 +8,8 @@ from commands.interrupt import interruptible
 from commands.options import HierarchyName, StoreUrl, hierarchy_named, store_url, with_store
 from commands.progress import progress
 from store.connect import opened
-from store.engine.protocol import Store
-from store.text import quantity
+from store.engine import Store
+from store.errors import quantity
 from store.transfer.load import LoadResult
 from store.transfer.load import rewrite_names as rewrite
 

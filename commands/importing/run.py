@@ -21,12 +21,11 @@ from commands.importing.tables import (
     table_at,
     table_format,
 )
-from store.connect import opened
+from store.connect import DynamoDBUrl, opened
 from store.errors import BadInput
-from store.store_url import DynamoDBUrl
-from store.transfer.formats.numbers import NumberFormat
-from store.transfer.formats.row_reader import CellFormat
-from store.transfer.tables.s3_export import find_export
+from store.transfer.formats.columns import CellFormat
+from store.transfer.formats.source import NumberFormat
+from store.transfer.tables.scan import find_export
 
 
 def run_import(

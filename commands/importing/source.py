@@ -9,8 +9,7 @@ from typing import BinaryIO, NamedTuple
 
 import typer
 
-from store.errors import BadInput
-from store.text import shorten, shown_address
+from store.errors import BadInput, shorten, shown_address
 from store.transfer.formats.source import BLOCK_BYTES, content_name
 
 STDIN = "-"

@@ -15,18 +15,14 @@ from commands.importing.columns import columns
 from commands.importing.source import Source
 from commands.interrupt import interruptible
 from commands.progress import progress
-from store.errors import BadInput
+from store.connect import DynamoDBUrl
+from store.errors import BadInput, quantity
 from store.model.hierarchy import Hierarchy
-from store.store_url import DynamoDBUrl
-from store.text import quantity
-from store.transfer.formats import Format
-from store.transfer.formats.matching import ColumnOptions
-from store.transfer.formats.rejected import rejected_json
-from store.transfer.formats.row_reader import LevelColumns
-from store.transfer.tables.items import ItemReader, key_text
-from store.transfer.tables.key_template import KeyTemplate
-from store.transfer.tables.proposal import key_attributes, propose_names, propose_templates
-from store.transfer.tables.s3_export import Export, find_export, is_export, read_export, sample_items
+from store.transfer.formats.columns import ColumnOptions, LevelColumns
+from store.transfer.formats.source import Format, rejected_json
+from store.transfer.tables.items import ItemReader, key_attributes, key_text, propose_names, propose_templates
+from store.transfer.tables.scan import Export, find_export, is_export, read_export, sample_items
+from store.transfer.tables.templates import KeyTemplate
 
 if TYPE_CHECKING:
     from store.transfer.tables.scan import TableInfo

@@ -21,11 +21,9 @@ from graph.observability import log_handler
 from graph.observability.metrics_server import exported
 from graph.server.security_headers import MAX_CONNECTIONS
 from graph.settings import Settings, host_and_port
-from store.connect import open_store
-from store.engine.patience import REQUEST_PATIENCE
-from store.errors import BadInput, Unavailable, WrongTable
-from store.store_url import SQLiteUrl, parse_store_url
-from store.text import quantity
+from store.connect import SQLiteUrl, open_store, parse_store_url
+from store.engine import REQUEST_PATIENCE
+from store.errors import BadInput, Unavailable, WrongTable, quantity
 
 STORE_CHECK_SECONDS = 5.0
 IDLE_SECONDS = 75  # longer than proxies keep a connection: whoever closes it first may lose a request of the other

@@ -13,7 +13,7 @@ from graph.auth.loopback import is_loopback
 from graph.settings import Settings
 from resolvers.access.caller import Caller, InvalidCredential
 from resolvers.access.grants import Grants
-from store.bounded_cache import ExpiringCache
+from store.cache import ExpiringCache
 from store.errors import BadInput
 
 SYMMETRIC = "HS256"

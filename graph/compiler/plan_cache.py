@@ -28,7 +28,7 @@ from graph.types.field import resolver_of
 from graph.types.root_fields import Target
 from resolvers.lookup import Lookup
 from resolvers.planning.relations import Selection
-from store.bounded_cache import BoundedCache
+from store.cache import BoundedCache
 
 CHARACTER_BYTES = 130  # of memory that a plan takes for each character of its document
 

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from resolvers.access.grants import Grants
 from resolvers.session.proven_pages import Proofs
 from resolvers.session.read_state import ReadState
-from store.bounded_cache import BoundedCache
+from store.cache import BoundedCache
 
 ENTRY_BYTES = 1_000  # of memory for an entry besides its body
 PARTITION_BYTES = 200  # of memory for each partition, with its proof

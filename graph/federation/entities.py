@@ -12,8 +12,7 @@ from strawberry.types.field import StrawberryField
 from graph.types.field import field, required
 from graph.types.hierarchy_types import HierarchyTypes
 from graph.types.root_fields import Find, Target, TargetField
-from store.errors import BadInput
-from store.text import shorten
+from store.errors import BadInput, shorten
 
 _EXAMPLE = 'Representations, such as [{__typename: "City", id: "location:US-NE"}].'
 

@@ -11,7 +11,7 @@ from typing import Any
 from graph.hierarchies.patterns import matcher
 from store.errors import BadInput
 from store.model.attributes import MAX_TEXT_CHARACTERS, Attribute, Kind, Value
-from store.model.values.kinds import ORDERED, TEXTS, Rules, ordered
+from store.model.values import ORDERED, TEXTS, Rules, ordered
 
 _TAG = re.compile(r"[_A-Za-z0-9/-]{1,128}")  # as Federation's composition requires
 

@@ -21,7 +21,7 @@ from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.relations import NoSelection, Relation, RelationKind
 from resolvers.restricted_lists import read_pages, read_roots
 from resolvers.session.request import Request
-from store.engine.protocol import Store
+from store.engine import Store
 from store.errors import CladeError
 from store.model.attributes import COMPOUND, Attribute, Kind
 from store.model.paths import format_path

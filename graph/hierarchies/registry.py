@@ -18,9 +18,8 @@ from graph.hierarchies.attribute_options import WrongClass
 from graph.hierarchies.names import check_names, location, shown
 from graph.hierarchies.node import Node, declared_in
 from graph.settings import Settings
-from store.errors import BadInput
+from store.errors import BadInput, suggestion
 from store.model.hierarchy import Hierarchy
-from store.text import suggestion
 
 SETTING = "CLADE_HIERARCHIES"
 OWN_MODULES = ("graph.hierarchies.locations", "graph.hierarchies.categories")

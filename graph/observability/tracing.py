@@ -30,8 +30,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.errors import INTERNAL, failure_of
 from graph.observability.request_info import STATUS_CLIENT_CLOSED, RequestInfo
-from store.engine.protocol import Store
-from store.store_url import DynamoDBUrl, parse_store_url
+from store.connect import DynamoDBUrl, parse_store_url
+from store.engine import Store
 
 ENDPOINT = "/graphql"
 PROBES = ("/healthz", "/readyz")

@@ -13,7 +13,7 @@ from resolvers.dataloaders import Loaders
 from resolvers.past.change_follower import ChangeListener
 from resolvers.session.budget import Budget
 from resolvers.session.request import Request
-from store.engine.protocol import Store
+from store.engine import Store
 
 
 class Context:

@@ -23,7 +23,7 @@ from graph.operation.document_limits import DocumentLimits, Inputs, Measured
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 from graph.operation.hints import FieldsOnCorrectType, KnownArgumentNames
-from store.bounded_cache import BoundedCache
+from store.cache import BoundedCache
 
 HINTING = {FieldsOnCorrectTypeRule: FieldsOnCorrectType, KnownArgumentNamesRule: KnownArgumentNames}
 RULES = (*[HINTING.get(rule, rule) for rule in specified_rules], MaybeNullValidationRule, OneOfInputValidationRule)

@@ -32,8 +32,8 @@ from graph.server.request_observer import Observer, RequestObserver
 from graph.server.response_sender import send_error
 from graph.server.security_headers import SecurityHeaders
 from graph.settings import Settings
-from store.engine.protocol import Store
-from store.writer.writer import Writer
+from store.engine import Store
+from store.writing.writer import Writer
 
 logger = logging.getLogger("clade")
 

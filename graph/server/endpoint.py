@@ -38,7 +38,7 @@ from graph.server.request_parser import read_json, read_query_string
 from graph.server.response_sender import CLOSE, NO_STORE, ResponseSender
 from graph.settings import Settings
 from resolvers.access.caller import Caller
-from store.bounded_cache import BoundedCache
+from store.cache import BoundedCache
 from store.errors import Unavailable
 
 ALLOWED = (b"allow", b"GET, HEAD, POST")

@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from graph.errors import STORE_MESSAGE, log_unavailable
 from graph.server.graceful_shutdown import GracefulShutdown
-from store.engine.protocol import Store
+from store.engine import Store
 from store.errors import Unavailable
 
 READY_SECONDS = 2.0

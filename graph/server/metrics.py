@@ -15,9 +15,9 @@ from graph.observability.request_info import RequestInfo
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.event_stream import EventStreams
 from graph.server.graceful_shutdown import GracefulShutdown
-from store.bounded_cache import cache_usage
-from store.engine.protocol import Store
-from store.writer.writer import Writer
+from store.cache import cache_usage
+from store.engine import Store
+from store.writing.writer import Writer
 
 SAMPLE_SECONDS = 1.0
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)

@@ -17,7 +17,7 @@ from graph.types.field import attribute_of, field, object_type
 from resolvers.session.request import Request
 from store.model.attributes import Attribute, Kind, Value
 from store.model.hierarchy import SearchScope
-from store.model.values.kinds import TEXTS
+from store.model.values import TEXTS
 
 _make: Any = Enum  # mypy follows only enums that are written out
 _SELECTIONS = {Kind.MONEY: "{ amount currency }", Kind.LOCALIZED: "{ texts { language text } }"}

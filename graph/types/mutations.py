@@ -22,7 +22,7 @@ from store.model import keys
 from store.model.attributes import Value
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
-from store.writer.request import EditOptions, EditResult
+from store.writing.request import EditOptions, EditResult
 
 Given = Mapping[str, Any]
 Values = dict[str, Value]

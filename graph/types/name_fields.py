@@ -12,8 +12,7 @@ import strawberry
 from graph.types.field import Fields, argument, attribute_of, field, object_type, required
 from store.errors import BadInput
 from store.model.attributes import Value
-from store.model.languages import canonical_language, lookup
-from store.model.names import NAMES, checked_names
+from store.model.names import NAMES, canonical_language, checked_names, lookup
 from store.model.records import Record
 
 _LANGUAGES = 'Language tags of BCP 47, the best first, such as ["de-AT", "en"].'

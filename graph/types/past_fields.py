@@ -17,16 +17,7 @@ from graph.hierarchies.attribute import DateTime
 from graph.hierarchies.node import Node
 from graph.types import node_fields
 from graph.types.connection_types import ConnectionTypes
-from graph.types.field import (
-    FIRST,
-    PAGING,
-    Fields,
-    argument,
-    attribute_of,
-    field,
-    object_type,
-    required,
-)
+from graph.types.field import FIRST, PAGING, Fields, argument, attribute_of, field, object_type, required
 from graph.types.hierarchy_list import HierarchyEnums
 from graph.types.level_types import LevelTypes
 from graph.types.name_fields import name_fields
@@ -38,8 +29,8 @@ from resolvers.past import history as states
 from resolvers.past import move_status
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.planning.relations import RelationKind
-from store.metadata.move_record import Move as StoredMove
-from store.metadata.move_record import MoveState as StoredState
+from store.metadata.moves import Move as StoredMove
+from store.metadata.moves import MoveState as StoredState
 from store.model.keys import Key, path_of
 from store.model.keys import Path as KeyPath
 from store.model.paths import format_path, parse_path

@@ -20,7 +20,7 @@ from resolvers.search.search import SearchArguments, search
 from resolvers.session.request import Request
 from store.model.paths import parse_path
 from store.model.records import Record
-from store.search.folding import SearchText
+from store.search.words import SearchText
 
 FIRST = argument("first", int, f"Maximum number of nodes, up to {MAX_HITS}.", default=10)
 UNDER = argument("under", Path | None, "Only nodes below the node with this path.")

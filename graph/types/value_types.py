@@ -15,7 +15,7 @@ from graph.hierarchies.node import description
 from graph.types.field import attribute_of, field, input_class, object_type, required
 from graph.types.name_fields import LocalizedName, by_language
 from store.model.attributes import Attribute, Value
-from store.model.languages import lookup
+from store.model.names import lookup
 
 _LANGUAGES = required(
     "languages", list[str], 'Language tags of BCP 47 in order of preference, such as ["de-AT", "en"].'

@@ -6,9 +6,8 @@ import time
 from resolvers.access.caller import Caller, InvalidCredential
 from resolvers.access.grants import Grants
 from store.api_keys import PREFIX, ApiKey, find_key, parse_key
-from store.bounded_cache import ExpiringCache
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.cache import ExpiringCache
+from store.engine import ReadUsage, Store
 from store.errors import Unavailable
 
 CACHE_SECONDS = 10.0  # for so long a revoked key is still accepted on DynamoDB by a server that has cached it

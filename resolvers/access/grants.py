@@ -7,11 +7,9 @@ from enum import Enum
 from functools import cached_property
 from hashlib import blake2b
 
-from store.errors import BadInput
-from store.model.keys import Key, Path, hierarchy_of, node_key, path_of
+from store.errors import BadInput, shorten
+from store.model.keys import Key, KeyRange, Path, hierarchy_of, node_key, path_of, subtree
 from store.model.paths import format_path, parse_path
-from store.model.ranges import KeyRange, subtree
-from store.text import shorten
 
 MAX_GRANTS = 1_000  # of one caller: each lookup compares a path with all of them
 

@@ -5,11 +5,10 @@ A hidden path is NOT_FOUND, with the same message as a path without a node; a pa
 
 from resolvers.access.caller import Caller
 from resolvers.access.grants import Visibility, visibility_of
-from store.edits.create_update import not_found
-from store.errors import Forbidden
+from store.errors import Forbidden, shorten
 from store.model.keys import Path
 from store.model.paths import format_path
-from store.text import shorten
+from store.writing.create_update import not_found
 
 
 def check_visible(caller: Caller, hierarchy: str, path: Path) -> None:

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from resolvers.access.grants import Visibility
-from store.errors import Forbidden
+from store.errors import Forbidden, shorten
 from store.model.names import NAMES, names_of
 from store.model.paths import format_path
 from store.model.records import Record
-from store.text import shorten
 
 WITHHELD = frozenset(("id", "rank", "kids", "below", "revision", "updated_at", "changed_by", "attributes"))
 

@@ -9,8 +9,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from resolvers.access.grants import Grants, Visibility, visibility_at, visibility_of
-from store.model.keys import Index, Key, hierarchy_of, parent_partition, path_of
-from store.model.ranges import KeyRange, subtree
+from store.model.keys import Index, Key, KeyRange, hierarchy_of, parent_partition, path_of, subtree
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,12 @@ from resolvers.access.grants import Grants, Visibility, visibility_of
 from resolvers.planning.cursors import CursorKind, decode_number, encode_cursor
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.metadata.change_log import Event, LogEntry
+from store.engine import ReadUsage, Store
+from store.errors import shorten
+from store.metadata.tree_version import Event, LogEntry
 from store.model.keys import Path, hierarchy_of, path_of, tree_key
 from store.model.paths import format_path, parse_path
-from store.reading.change_feed import Transaction, expired, transactions
-from store.reading.tree_versions import tree_version
-from store.text import shorten
+from store.reading import Transaction, expired, transactions, tree_version
 
 PAGE_TRANSACTIONS = 100
 

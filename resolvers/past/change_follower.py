@@ -15,11 +15,10 @@ from typing import cast
 from resolvers.past.change_feed import ChangePage, current_page, read_changes
 from resolvers.planning.cursors import CursorKind, decode_number
 from resolvers.session.request import Request
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.errors import CladeError
 from store.model.keys import Path, tree_key, tree_version_key
-from store.reading.change_feed import Transaction, transactions
+from store.reading import Transaction, transactions
 
 POLL_SECONDS = 1.0  # the delay of an event; a poll costs half a read unit for each followed tree
 MAX_SHARED_READS = 16  # of one tree between two polls: most streams continue after the same transaction
@@ -62,7 +61,7 @@ class FollowedTree:
     async def transactions(
         self, store: Store, tree: str, since: int | None, limit: int, _: ReadUsage
     ) -> list[Transaction]:
-        """As `store.reading.change_feed.transactions`, shared until the next poll by all who continue after `since`.
+        """As `store.reading.transactions`, shared until the next poll by all who continue after `since`.
 
         A shared read began after the last poll, so it has all changes up to `number`.
         """

@@ -9,9 +9,8 @@ from resolvers.planning.cursors import CursorKind, ListCursors, decode_number
 from resolvers.planning.page import Page, page_of
 from resolvers.session.request import Request
 from store.metadata.history import deleted_record, revisions, with_revision
-from store.model.items import Item
 from store.model.keys import Key, id_key, revision_key
-from store.model.records import Record
+from store.model.records import Item, Record
 
 
 @dataclass(frozen=True)

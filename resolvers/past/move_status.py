@@ -5,8 +5,8 @@ import re
 from resolvers.access.grants import Visibility, visibility_at
 from resolvers.planning.connection_arguments import ConnectionArguments
 from resolvers.session.request import Request
-from store.metadata.move_record import Move, move_key
-from store.reading.active_moves import recent_moves
+from store.metadata.moves import Move, move_key
+from store.reading import recent_moves
 
 _ID = re.compile(r"[0-9a-f]{1,64}")
 

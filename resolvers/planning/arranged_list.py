@@ -25,10 +25,9 @@ from resolvers.session.request import Request
 from resolvers.sorting.key_conditions import key_position
 from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
-from store.errors import BadCursor, BudgetExceeded, CladeError
+from store.errors import BadCursor, BudgetExceeded, CladeError, shorten
 from store.model.paths import format_path
 from store.model.records import Record
-from store.text import shorten
 
 TESTED_A_CHUNK = 5  # nodes between two points at which the event loop may run others: their texts may be long
 

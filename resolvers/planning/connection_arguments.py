@@ -8,7 +8,7 @@ from resolvers.planning.key_bounds import KeyBounds
 from resolvers.sorting.conditions import Condition
 from resolvers.sorting.ordering import LIST_ORDER, Ordering
 from store.errors import BadInput
-from store.model.ranges import KeyRange
+from store.model.keys import KeyRange
 
 
 @dataclass(frozen=True)

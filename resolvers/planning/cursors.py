@@ -14,10 +14,9 @@ from hashlib import blake2b
 from operator import attrgetter
 
 from resolvers.sorting.ordering import MAX_ORDER_FIELDS, MAX_SORTED_CHARACTERS
-from store.errors import BadCursor
+from store.errors import BadCursor, shorten
 from store.model.keys import MAX_SORT_KEY_BYTES
 from store.model.records import Record
-from store.text import shorten
 
 _PREFIX_BYTES = 7  # the kind of the list, and a digest of its owner
 _MAX_VALUES_BYTES = MAX_ORDER_FIELDS * (6 * MAX_SORTED_CHARACTERS + 3) + 2  # of a sorted list: JSON, then a new line

@@ -11,7 +11,7 @@ from typing import Self
 
 from resolvers.sorting.conditions import Combination, Condition
 from resolvers.sorting.key_conditions import KeyComparison
-from store.model.ranges import just_after, prefix_end
+from store.model.keys import just_after, prefix_end
 from store.model.records import Record
 from store.model.spans import EVERYTHING, Spans, clipped, complement, intersection, union
 

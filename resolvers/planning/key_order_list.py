@@ -13,8 +13,7 @@ from resolvers.planning.read_cost import ReadOption
 from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import RecordsRead
 from store.metadata.tree_version import TreeVersion, level_at_depth
-from store.model.keys import Index
-from store.model.ranges import KeyRange, just_after, level_range, prefix_end
+from store.model.keys import Index, KeyRange, just_after, level_range, prefix_end
 from store.model.records import Record
 
 _SK = attrgetter("sk")

@@ -20,8 +20,7 @@ from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import Read, RecordsRead
 from store.errors import BadCursor
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES
-from store.model.ranges import KeyRange
+from store.model.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES, KeyRange
 from store.model.records import Counts, Record
 
 

@@ -15,8 +15,7 @@ from resolvers.planning.sibling_runs import bounds, sorted_owners
 from resolvers.session.records_read import Read
 from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Index
-from store.model.ranges import KeyRange, level_range
+from store.model.keys import Index, KeyRange, level_range
 from store.model.records import Record
 
 LevelDepth = tuple[str, int]  # a level and a depth: one partition of `by_level`

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from resolvers.session.records_read import Read
-from store.engine.usage import units_of
+from store.engine import units_of
 
 ITEM_BYTES = 400  # of an ordinary node; only the ratio of estimates matters
 

@@ -10,8 +10,7 @@ from resolvers.planning.list_request import ListRequest
 from resolvers.planning.tree_state import TreeState
 from resolvers.session.records_read import RecordsRead
 from store.metadata.tree_version import level_at_depth
-from store.model.keys import Index, Key, parent_sort_key
-from store.model.ranges import KeyRange, children, just_after, level_range, prefix_end
+from store.model.keys import Index, Key, KeyRange, children, just_after, level_range, parent_sort_key, prefix_end
 from store.model.records import Record
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from resolvers.planning.read_cost import ReadOption
 from resolvers.session.records_read import Read, RecordsRead
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import Index
-from store.model.ranges import KeyRange
+from store.model.keys import Index, KeyRange
 
 
 @dataclass

@@ -25,15 +25,13 @@ from resolvers.session.outcomes import gather_all, raise_first_error
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.concurrency import in_chunks
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
-from store.model.items import Item
-from store.model.keys import Key, Path, ancestor_keys, last_segment, node_key, parent_sort_key
-from store.model.ranges import KeyRange, subtree
-from store.model.records import Record
+from store.model.keys import Key, KeyRange, Path, ancestor_keys, last_segment, node_key, parent_sort_key, subtree
+from store.model.records import Item, Record
 from store.search.lineage import id_hash
-from store.search.word_items import is_by_tree, partition
+from store.search.words import is_by_tree, partition
 
 MAX_HITS = 100
 MAX_SEARCHED_NODES = 2_000  # below a node that are read themselves where the items prove nothing

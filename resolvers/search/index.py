@@ -5,21 +5,21 @@
 | marker, moved nodes, running moves | table | `pk = "search/location"` |
 
 One Query, at most once a second on DynamoDB. That is often enough: a background move waits between its steps until all
-requests have ended that may not know of it (`store/background_moves/timing.py`). A search below a node, or for a caller
+requests have ended that may not know of it (`store/metadata/moves.py`). A search below a node, or for a caller
 who sees a part, reads it anew, since there it decides which nodes are found.
 """
 
 from typing import NamedTuple
 
 from resolvers.session.request import Request
-from store.background_moves.timing import MARGIN_SECONDS
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage
 from store.errors import Unavailable
+from store.metadata.moves import MARGIN_SECONDS
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.keys import tree_version_key
+from store.search.items import index_range, made_of, marker_key
 from store.search.lineage import RUNNING, MovedNode, Moves
-from store.search.node_items import index_range, made_of, marker_key
 
 MAX_MOVED = 1_000  # nodes; where more were moved, repair makes their items unnecessary
 MAX_UNITS = 25.0  # of the Query, with items of some 100 bytes

@@ -20,11 +20,9 @@ from resolvers.session.request import Request
 from store.concurrency import in_chunks
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy
-from store.model.items import Item
-from store.model.ranges import KeyRange
-from store.model.records import Record
-from store.search.cell_items import CellItem, nearest_after, point_of, run_range
-from store.search.geometry import Point, cover
+from store.model.keys import KeyRange
+from store.model.records import Item, Record
+from store.search.cells import CellItem, Point, cover, nearest_after, point_of, run_range
 
 MAX_KILOMETERS = 2_000
 MAX_RUNS = 7  # Queries of one search; the index and the hits are the other two of nine requests

@@ -25,13 +25,10 @@ from resolvers.search.finder import Arguments, Finder, FoundPage, Reading, Selec
 from resolvers.search.scope import Scope
 from resolvers.session.request import Request
 from store.model.hierarchy import Hierarchy
-from store.model.items import Item
-from store.model.keys import MAX_SEGMENTS
-from store.model.languages import lookup
-from store.model.ranges import KeyRange
-from store.model.records import Record
-from store.search.folding import SearchText, is_group
-from store.search.word_items import WordItem, Words, by_text, by_weight, weight_of
+from store.model.keys import MAX_SEGMENTS, KeyRange
+from store.model.names import lookup
+from store.model.records import Item, Record
+from store.search.words import SearchText, WordItem, Words, by_text, by_weight, is_group, weight_of
 
 MAX_UNITS = 50.0  # for items, beside the units of hits
 ITEMS_A_UNIT = 35  # of some 220 bytes, read eventually consistent

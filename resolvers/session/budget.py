@@ -6,9 +6,8 @@ whole response, since every field after that would fail as well.
 
 from dataclasses import dataclass
 
-from store.engine.usage import ReadUsage
-from store.errors import BudgetExceeded
-from store.text import quantity
+from store.engine import ReadUsage
+from store.errors import BudgetExceeded, quantity
 
 RELATION_FIELDS = 10  # cost of a field that returns nodes, in leaf fields: it takes ten times as long
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage
 
 MAX_ALIKE = 4
 

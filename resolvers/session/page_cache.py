@@ -10,7 +10,7 @@ from typing import Any
 
 from resolvers.session.coalesced_reads import CoalescedReads
 from resolvers.session.tree_version_cache import TreeVersionCache
-from store.bounded_cache import BoundedCache
+from store.cache import BoundedCache
 
 # Memory of a record with its serialized fragments: measured were 1,350 bytes after one query, 2,150 after three.
 RECORD_BYTES = 2_000

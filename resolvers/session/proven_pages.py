@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Iterable
 from typing import Any, cast
 
 from resolvers.session.page_cache import PageCache
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage
 from store.metadata.tree_version import TreeVersion
 
 Proofs = dict[str | None, object]  # by partition: a tree or the roots of a hierarchy; that of the whole store by None

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from resolvers.session.large_read_limit import Slot
-from store.engine.usage import LEAST_UNITS, ReadUsage
+from store.engine import LEAST_UNITS, ReadUsage
 
 MAX_PARALLEL_READS = 32  # half of the connections to DynamoDB, so that one request leaves some to others
 

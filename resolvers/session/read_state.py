@@ -21,15 +21,12 @@ from resolvers.session.read_concurrency import ReadScheduler
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.session.running_moves import RunningMoves
 from resolvers.session.shared_reads import Items, SharedReads
-from store.engine.protocol import Store
-from store.engine.usage import LEAST_UNITS, PAGE_UNITS, ReadUsage
+from store.engine import LEAST_UNITS, PAGE_UNITS, ReadUsage, Store
 from store.errors import CladeError
-from store.metadata.move_record import Move
+from store.metadata.moves import Move
 from store.metadata.tree_version import TreeVersion
-from store.model.items import Item
-from store.model.keys import Index, Key, tree_version_key
-from store.model.ranges import KeyRange
-from store.model.records import Record
+from store.model.keys import Index, Key, KeyRange, tree_version_key
+from store.model.records import Item, Record
 
 Nodes = dict[Key, Record | Exception | None]
 

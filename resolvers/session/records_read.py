@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from store.model.keys import Index, Key
-from store.model.ranges import KeyRange, just_after, level_range, prefix_end, subtree
+from store.model.keys import Index, Key, KeyRange, just_after, level_range, prefix_end, subtree
 from store.model.records import Record
 
 _SORT = {Index.TABLE: attrgetter("sk"), Index.BY_PARENT: attrgetter("rank"), Index.BY_LEVEL: attrgetter("sk")}

@@ -10,11 +10,9 @@ from resolvers.session.large_read_limit import Slot
 from resolvers.session.page_cache import PageCache
 from resolvers.session.read_concurrency import ReadScheduler
 from resolvers.session.read_state import ReadState
-from store.engine.protocol import Store
-from store.engine.read_trace import ReadTrace
-from store.engine.usage import ReadUsage
+from store.engine import ReadTrace, ReadUsage, Store
 from store.model.hierarchy import Hierarchy
-from store.writer.writer import Writer
+from store.writing.writer import Writer
 
 
 class Request:

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from store.metadata.move_record import Move, move_key
+from store.metadata.moves import Move, move_key
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
-from store.model.items import Item
 from store.model.keys import Key, ancestor_keys, tree_version_key
-from store.model.records import Record
+from store.model.records import Item, Record
 
 ReadStrong = Callable[[Sequence[Key]], Awaitable[Mapping[Key, Item | None]]]
 

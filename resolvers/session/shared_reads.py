@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 from resolvers.session.coalesced_reads import CoalescedReads
 from resolvers.session.outcomes import gather_all
 from resolvers.session.read_concurrency import ReadScheduler
-from store.engine.protocol import Store
-from store.engine.usage import LEAST_UNITS, ReadUsage, units_of
+from store.engine import LEAST_UNITS, ReadUsage, Store, units_of
 from store.errors import CladeError
-from store.model.items import Item
 from store.model.keys import Key, tree_version_key
+from store.model.records import Item
 
 T = TypeVar("T")
 Items = dict[Key, Item | Exception | None]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from store.bounded_cache import BoundedCache
+from store.cache import BoundedCache
 from store.metadata.tree_version import TreeVersion
 
 PROOF_SECONDS = 60.0  # after which a proof is renewed, in case an index has lagged for longer than the settle time

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import Any, Self
 
 from store.errors import BadInput, BadPath
-from store.model.keys import MAX_SORT_KEY_BYTES, encode_segment, last_segment
+from store.model.keys import MAX_SORT_KEY_BYTES, encode_segment, just_after, last_segment, prefix_end
 from store.model.paths import checked_segment, parse_path
-from store.model.ranges import just_after, prefix_end
 from store.model.records import Record
 from store.model.spans import Span, Spans, contains, prefix_span, union
 

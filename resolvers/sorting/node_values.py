@@ -2,7 +2,7 @@
 
 Text compares *folded*: decomposed (NFKD), without combining marks and without case, so that Évora sorts next to Evora
 in every language. Not every installation of Python has another collation. Search folds further
-(`store/search/folding.py`): it also removes spaces, and vowel signs such as those of Hindi, which distinguish names
+(`store/search/words.py`): it also removes spaces, and vowel signs such as those of Hindi, which distinguish names
 here.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from resolvers.access.redacted_node import RedactedNode
 from store.model.attributes import Attribute, Kind, Value
-from store.model.languages import lookup
+from store.model.names import lookup
 from store.model.records import Record
 
 MAX_CACHED_CHARACTERS = 100  # of a text whose folded form is cached: names, not descriptions

@@ -13,22 +13,17 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
+from store.checking.constraints import OrphanCheck, TreeReader, TreeReport, number_of
 from store.checking.findings import Finding, Fix, counts_text, mismatch, path_text, value_text
-from store.checking.ids import OrphanCheck
 from store.checking.search_items import SearchCheck
-from store.checking.trees import TreeReader, TreeReport, number_of
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.metadata.move_record import Move, MoveState
+from store.engine import ReadUsage, Store
+from store.metadata.moves import Move, MoveState
 from store.metadata.tree_version import decode_moves, encode_moves, level_at_depth
 from store.model.attributes import Value
-from store.model.hierarchy import Hierarchy
-from store.model.items import Item
-from store.model.keys import Key, hierarchy_of, tree_version_key
-from store.model.ranges import siblings
-from store.model.records import Counts, nonzero_counts
-from store.model.undefined_values import Undefined
-from store.reading.active_moves import ActiveMoves, active_moves, recent_moves
+from store.model.hierarchy import Hierarchy, Undefined
+from store.model.keys import Key, hierarchy_of, siblings, tree_version_key
+from store.model.records import Counts, Item, nonzero_counts
+from store.reading import ActiveMoves, active_moves, recent_moves
 
 ATTEMPTS = 10  # to list the roots while none is created or deleted
 SETTLE_SECONDS = 2.0  # until an index has caught up with the table

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from store.errors import BadPath
+from store.errors import BadPath, shorten
 from store.model.attributes import Value
-from store.model.items import ABSENT, Check, Condition, Item
 from store.model.keys import Key, path_of
 from store.model.paths import format_path
-from store.text import shorten
+from store.model.records import ABSENT, Check, Condition, Item
 
 MAX_PATH_CHARACTERS = 200
 MAX_KEPT = 10_000  # with a fix, and as many without, of one tree: a bound of memory for a table full of errors

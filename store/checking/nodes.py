@@ -10,12 +10,11 @@ from datetime import datetime
 from typing import NamedTuple, cast
 
 from store.checking.findings import Finding, Findings, Fix, counts_text, mismatch, path_text, value_text
-from store.errors import BadPath
+from store.errors import BadPath, quantity
 from store.metadata.history import id_record_key
 from store.metadata.tree_version import level_at_depth
 from store.model.attributes import Value
-from store.model.hierarchy import Hierarchy, may_stand, misplaced
-from store.model.items import Item, key_of
+from store.model.hierarchy import Hierarchy, Undefined, may_stand, misplaced
 from store.model.keys import (
     MAX_SEGMENTS,
     MAX_SORT_KEY_BYTES,
@@ -32,9 +31,7 @@ from store.model.keys import (
 from store.model.names import are_names
 from store.model.paths import checked_segment
 from store.model.ranks import is_valid
-from store.model.records import Counts, is_id, is_revision, nonzero_counts
-from store.model.undefined_values import Undefined
-from store.text import quantity
+from store.model.records import Counts, Item, is_id, is_revision, key_of, nonzero_counts
 
 
 class IdState(NamedTuple):

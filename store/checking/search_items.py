@@ -11,26 +11,21 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import NamedTuple, cast
 
+from store.checking.constraints import number_of
 from store.checking.findings import Finding, Fix, path_text
-from store.checking.trees import number_of
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.errors import Damaged
+from store.engine import ReadUsage, Store
+from store.errors import Damaged, quantity, shorten
 from store.metadata.history import current_key
 from store.metadata.tree_version import decode_moves
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
-from store.model.items import Change, Check, Item, Put, key_of
-from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, depth_of, id_key, tree_version_key
-from store.model.ranges import subtree
-from store.model.records import Record
-from store.reading.active_moves import active_moves
-from store.reading.pages import Pages
-from store.search.cell_items import CellItem
+from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, depth_of, id_key, subtree, tree_version_key
+from store.model.records import Change, Check, Item, Put, Record, key_of
+from store.reading import Pages, active_moves
+from store.search.cells import CellItem
+from store.search.items import Located, is_indexed, located, marker, marker_key, search_items
 from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_nodes
-from store.search.node_items import Located, is_indexed, located, marker, marker_key, search_items
-from store.search.word_items import WordItem
-from store.text import quantity, shorten
+from store.search.words import WordItem
 
 PAGE_NODES = 200  # some thousand items at most
 ATTEMPTS = 10  # to read a page while nobody writes to its tree

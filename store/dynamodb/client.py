@@ -30,8 +30,7 @@ from store.dynamodb.aws.tls import VerifiedSession
 from store.dynamodb.circuit_breaker import CircuitBreaker
 from store.dynamodb.codec import INVALID_BODY, Answer, parse_answer
 from store.dynamodb.fast_reads import FastReads
-from store.engine.call_stats import CallStats
-from store.engine.patience import COMMAND_PATIENCE, REQUEST_PATIENCE, Patience
+from store.engine import COMMAND_PATIENCE, REQUEST_PATIENCE, CallStats, Patience
 from store.errors import BadInput, NoTable, Unavailable
 
 CONNECTIONS = 64

@@ -8,9 +8,8 @@ import orjson
 from msgspec import Struct
 
 from store.model.attributes import Value
-from store.model.items import INT64_BOUND, Condition, Item, canonical_value
-from store.model.keys import MAX_SORT_KEY_BYTES, Index, Key, index_name
-from store.model.ranges import KeyRange
+from store.model.keys import MAX_SORT_KEY_BYTES, Index, Key, KeyRange, index_name
+from store.model.records import INT64_BOUND, Condition, Item, canonical_value
 
 Json = dict[str, Any]
 

@@ -5,7 +5,7 @@ names, and a structure with these names is filled in C, in half the time. The na
 learnt from the nodes of responses.
 
 A response is first split into its nodes, their values left as JSON, and each node is written again with its attributes
-in one order, since they come in any. These bytes are the key in the record cache (`store/engine/record_cache.py`).
+in one order, since they come in any. These bytes are the key in the record cache (`store/engine.py`).
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from store.dynamodb.codec import Answer, WireValue, decode_value, parse_answer
-from store.engine.record_cache import RecordCache
+from store.engine import RecordCache
 from store.model.attributes import Value
 from store.model.names import NAMES
 from store.model.records import Record

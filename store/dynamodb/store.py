@@ -10,20 +10,22 @@ from store.dynamodb import codec, transaction
 from store.dynamodb.client import DynamoDBClient
 from store.dynamodb.node_codec import NodeAnswer, NodeParser
 from store.dynamodb.table_admin import TableAdmin
-from store.engine.call_stats import CallStats
-from store.engine.patience import COMMAND_PATIENCE, Patience
-from store.engine.protocol import check_changes
-from store.engine.read_trace import ReadTrace
-from store.engine.record_cache import RecordCache
-from store.engine.table_options import TableOptions
-from store.engine.usage import ReadUsage, units_of
+from store.engine import (
+    COMMAND_PATIENCE,
+    CallStats,
+    Patience,
+    ReadTrace,
+    ReadUsage,
+    RecordCache,
+    TableOptions,
+    check_changes,
+    units_of,
+)
 from store.errors import Conflict, Unavailable, Uncertain
-from store.metadata.layout_version import LAYOUT_KEY
+from store.metadata.tree_version import LAYOUT_KEY
 from store.model.attributes import Value
-from store.model.items import Change, Delete, Item, Put, canonical_item, key_of, size_of
-from store.model.keys import Index, Key
-from store.model.ranges import KeyRange
-from store.model.records import Record
+from store.model.keys import Index, Key, KeyRange
+from store.model.records import Change, Delete, Item, Put, Record, canonical_item, key_of, size_of
 
 Row = TypeVar("Row", Item, Record)
 

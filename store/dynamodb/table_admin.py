@@ -4,17 +4,17 @@ import contextlib
 from asyncio import sleep
 from collections.abc import Iterator
 
+from store.concurrency import RetryPolicy
 from store.dynamodb import codec
 from store.dynamodb.client import UNKNOWN_OPERATION, DynamoDBClient, Refused
 from store.dynamodb.codec import Json
 from store.dynamodb.table_definition import RECOVERY, TTL, differences, table_definition, table_summary
 from store.dynamodb.transaction import check_transactions
-from store.engine.table_options import TableOptions
+from store.engine import TableOptions
 from store.errors import NoTable, Unavailable, WrongTable
-from store.metadata.layout_version import LAYOUT_KEY, check_layout, layout_in, layout_item
+from store.metadata.tree_version import LAYOUT_KEY, check_layout, layout_in, layout_item
 from store.model.attributes import Value
-from store.model.items import Item
-from store.retry import RetryPolicy
+from store.model.records import Item
 
 ACTIVE_SECONDS = 180.0  # until a new table must be active
 POLLS = RetryPolicy(0.1, 2.0, deadline_seconds=ACTIVE_SECONDS)

@@ -1,7 +1,7 @@
 """Table definition: the parameters of CreateTable, and their comparison with DescribeTable."""
 
 from store.dynamodb.codec import Json
-from store.engine.table_options import Capacity, TableOptions
+from store.engine import Capacity, TableOptions
 from store.model.attributes import Value
 from store.model.keys import Index, index_name
 

@@ -7,13 +7,13 @@ import time
 import uuid
 from collections.abc import Sequence
 
+from store.concurrency import RetryPolicy
 from store.dynamodb import codec
 from store.dynamodb.attempts import IN_PROGRESS, Attempts
 from store.dynamodb.client import UNKNOWN_OPERATION, DynamoDBClient, Refused
 from store.errors import BadInput, Conflict, Unavailable, WrongTable
-from store.model.items import Change, Check, Delete, Put, canonical_item, checked_item_size
 from store.model.keys import Key
-from store.retry import RetryPolicy
+from store.model.records import Change, Check, Delete, Put, canonical_item, checked_item_size
 
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
 RETRIES = RetryPolicy(0.05, 1.0, attempts=8)  # of throttled and unprocessed calls; botocore retries those that fail

@@ -2,6 +2,12 @@
 
 The id record is at `v0`. Revision n is at `v` and n in ten digits, from when the next one is written or the node is
 deleted; a deletion replaces the id record by a tombstone. A move changes the id record alone.
+
+Redirects: from a path that a node has left to the id of that node.
+
+Each node that leaves a path by a move, its own or that of a node above it, writes the redirect of exactly that path
+over the one that is there. The deletion of the node at a path deletes the redirect of that path. So a redirect names
+the node that was there last, wherever that is now. A node at a path comes before the redirect, which may stay.
 """
 
 from typing import Any, cast
@@ -9,10 +15,8 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from store.model.attributes import Value
-from store.model.items import Item
-from store.model.keys import Index, Key, id_key, revision_key
-from store.model.ranges import KeyRange
-from store.model.records import Record
+from store.model.keys import Index, Key, KeyRange, id_key, revision_key
+from store.model.records import Change, Delete, Item, Record
 
 _OWN_NAMES = frozenset("pk sk tree key level name revision updated_at changed_by".split())
 
@@ -83,3 +87,24 @@ def id_record_key(record: Item) -> Key | None:
     """The key in an id record or tombstone, None where it is damaged."""
     tree, key = record.get("tree"), record.get("key")
     return Key(tree, key) if isinstance(tree, str) and isinstance(key, str) and tree and key else None
+
+
+def redirect_key(former: Key) -> Key:
+    """The key of the redirect from a former key."""
+    return Key(f"alias#{former.pk}", former.sk)
+
+
+def redirect_item(record: Record) -> Item:
+    """The redirect from the key that a node leaves to its id."""
+    key = redirect_key(record.key)
+    return {"pk": key.pk, "sk": key.sk, "id": record.id}
+
+
+def redirected_id(item: Item) -> str:
+    """The id in a redirect."""
+    return cast(str, item["id"])
+
+
+def without_redirect(record: Record, *, has_redirects: bool) -> list[Change]:
+    """The change besides the deletion of a node at its key; none in a tree that never had redirects."""
+    return [Delete(redirect_key(record.key))] if has_redirects else []

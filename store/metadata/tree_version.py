@@ -3,22 +3,31 @@
 Its item is at `sk` = `!` of the tree's partition. A transaction requires the version that it read, so nothing can be
 written between its reads and its writes (optimistic concurrency). The roots of a hierarchy have a version too, in the
 partition of the hierarchy's name.
+
+Layout version of a table, and the check of it.
+
+It is stored in an item of DynamoDB's table, and in SQLite's `user_version`.
+
+Change log: what each transaction on a tree changed, kept for 90 days.
+
+A log item is in the tree's partition at `sk` = `!` and the number of the version after the transaction. The roots of a
+hierarchy have a log too, with the changes of which roots there are and of their order.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
+from store.errors import WrongLayout, shorten
 from store.model.attributes import Value
-from store.model.items import ABSENT, Item, Put
-from store.model.keys import Key, hierarchy_of, path_of, tree_version_key
+from store.model.keys import Key, hierarchy_of, log_key, path_of, tree_version_key
 from store.model.paths import format_path
-from store.model.records import Counts, Record
-from store.text import shorten
+from store.model.records import ABSENT, Counts, Item, Put, Record
 
 LOG_SECONDS = 90 * 24 * 3600  # until log items expire
 
@@ -165,3 +174,89 @@ def by_level(shape: Counts) -> Counter[str]:
 def level_at_depth(level: str, depth: int) -> str:
     """The name of a level at a depth in a shape: `CITY@2`."""
     return f"{level}@{depth}"
+
+
+LAYOUT = 2
+"""The version that this Clade reads and writes."""
+
+COPYING = -1
+"""The version of a table while `clade copy` fills it; it cannot be used until the copy is complete."""
+
+LAYOUT_KEY = Key("!", "layout")  # not that of a hierarchy, whose names begin with a letter
+
+
+def layout_item(version: int | None = None) -> Item:
+    """The item that stores a version, None: that of this Clade."""
+    return {"pk": LAYOUT_KEY.pk, "sk": LAYOUT_KEY.sk, "version": LAYOUT if version is None else version}
+
+
+def layout_in(item: Item | None) -> object:
+    """The version in the item of a table, None where it has none."""
+    return None if item is None else item.get("version")
+
+
+def check_layout(name: str, found: object) -> None:
+    """Raise WrongLayout unless this is the version that can be read and written."""
+    if found == COPYING:
+        raise WrongLayout(f'"{name}" is an unfinished copy; run the same clade copy again to finish it.')
+    if found is None:
+        raise WrongLayout(f'"{name}" has no layout version; run clade table create, or use another table.')
+    if found != LAYOUT:
+        raise WrongLayout(
+            f'"{name}" has layout {found}, and this Clade needs {LAYOUT}; use the version of Clade that wrote it.'
+        )
+
+
+class Event(StrEnum):
+    CREATED = "CREATED"
+    UPDATED = "UPDATED"
+    MOVED = "MOVED"
+    DELETED = "DELETED"
+
+
+class LogEntry(NamedTuple):
+    """The change of one node: the event, the node's key and id, its level and its revision after the change.
+
+    `sk` is its key without the log's partition: of a node `#NE#`, of a root in its hierarchy's log `#US#`. A move has
+    the paths of its source and target, and is in the logs of both trees; with equal paths only the order among siblings
+    changed. A move or deletion includes all descendants unless it is `alone`.
+    """
+
+    event: Event
+    sk: str
+    id: str
+    level: str
+    revision: int
+    source: str | None = None
+    target: str | None = None
+    alone: bool = False
+
+
+def root_log_key(pk: str) -> str:
+    """The `sk` of a root in the log of its hierarchy."""
+    return f"{pk[pk.index('#') :]}#"
+
+
+def log_item(
+    version: TreeVersion, entries: Iterable[LogEntry], at: str, now: float, ranks: Mapping[str, str] | None = None
+) -> Put:
+    """The log item of the transaction that increments `version`; `at` is the time as text, `now` in seconds.
+
+    `ranks` are the new ranks of siblings that were reordered, by their `sk` as in entries.
+    """
+    key = log_key(version.partition, version.number + 1)
+    changes: list[Value] = [[*_encode(entry)] for entry in entries]
+    item: Item = {"pk": key.pk, "sk": key.sk, "at": at, "changes": changes, "expires": version.next_expires(now)}
+    if ranks:
+        item["ranks"] = cast(Value, dict(ranks))
+    return Put(item)
+
+
+def _encode(entry: LogEntry) -> tuple[Value, ...]:
+    """An entry without the values at its end that are None or False."""
+    return (entry.event.value, *entry[1 : None if entry.alone else 7 if entry.source else 5])
+
+
+def log_entries(item: Item) -> list[LogEntry]:
+    """The entries of a log item."""
+    return [LogEntry(Event(event), *rest) for event, *rest in cast(dict[str, Any], item)["changes"]]

@@ -1,6 +1,6 @@
 """Attributes of a level: parsing, validation and rules of their values.
 
-A stored value is JSON in the canonical form of its kind, see `store/model/values/kinds.py`.
+A stored value is JSON in the canonical form of its kind, see `store/model/values.py`.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,15 +10,14 @@ from typing import cast
 
 import orjson
 
-from store.errors import BadInput
+from store.errors import BadInput, shorten, shown
 from store.model.names import checked_names
-from store.model.values.kinds import COMPOUND as COMPOUND
-from store.model.values.kinds import IS_CANONICAL, NO_RULES, PARSE, VALID, Rules, is_money, parse_money
-from store.model.values.kinds import MAX_TEXT_CHARACTERS as MAX_TEXT_CHARACTERS
-from store.model.values.kinds import NUMBERS as NUMBERS
-from store.model.values.kinds import Kind as Kind
-from store.model.values.kinds import Value as Value
-from store.text import shorten, shown
+from store.model.values import COMPOUND as COMPOUND
+from store.model.values import IS_CANONICAL, NO_RULES, PARSE, VALID, Rules, is_money, parse_money
+from store.model.values import MAX_TEXT_CHARACTERS as MAX_TEXT_CHARACTERS
+from store.model.values import NUMBERS as NUMBERS
+from store.model.values import Kind as Kind
+from store.model.values import Value as Value
 
 MAX_JSON_CHARACTERS = 400_000  # of an object or a list of objects in a cell; no item holds more
 

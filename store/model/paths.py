@@ -5,9 +5,8 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-from store.errors import BadPath
+from store.errors import BadPath, shorten, shown
 from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Path, encode_segment, sort_key
-from store.text import shorten, shown
 
 MAX_CACHED_CHARACTERS = 200  # of a path whose segments are cached
 MAX_PATH_CHARACTERS = 8_000  # of a path as text: at most four make one byte of its keys, which have 1,924 at most

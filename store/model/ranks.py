@@ -15,9 +15,8 @@ import secrets
 from collections.abc import Collection
 from itertools import takewhile, zip_longest
 
-from store.errors import BadInput
+from store.errors import BadInput, shorten
 from store.model.keys import MAX_SORT_KEY_BYTES
-from store.text import shorten
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # in byte order, all above `%`
 BASE = len(DIGITS)

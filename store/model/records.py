@@ -1,18 +1,28 @@
-"""Record: one node as stored, and its item."""
+"""Record: one node as stored, and its item.
+
+Items and the changes of a commit: canonical form, conditions, sizes and limits.
+
+An item is a mapping with the attributes of its keys (`pk`, `sk`; of a node also `parent`, `rank` and `tier`),
+`expires` (time to live, in seconds since 1970) unless it is permanent, and its content.
+
+Key rewrite: the records of a subtree after a move of its top to another key.
+"""
 
 import hashlib
 from base64 import b32encode
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from store.errors import BadInput, BadPath, Damaged
+from store.errors import BadInput, BadPath, Damaged, shorten, shown
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
-from store.model.items import Item
 from store.model.keys import (
+    MAX_SEGMENTS,
     MAX_SORT_KEY_BYTES,
     Key,
     Path,
@@ -27,7 +37,145 @@ from store.model.keys import (
 )
 from store.model.names import names_of
 from store.model.paths import format_path
-from store.text import shorten, shown
+from store.model.ranks import is_manual
+
+Item = dict[str, Value]
+
+# The values that attributes of the item at a change's key must have before the commit; None: the attribute is absent.
+# An empty mapping requires nothing.
+Condition = Mapping[str, Value]
+
+MAX_ITEM_BYTES = 400 * 1024  # DynamoDB's limit for one item
+MAX_BATCH_BYTES = 3_500_000  # DynamoDB's transactions end at 4 MB
+
+ABSENT: Condition = {"pk": None}
+UNCONDITIONAL: Condition = {}
+
+
+class Put(Struct, frozen=True):
+    """Write an item, in the place of the one at its key."""
+
+    item: Item
+    when: Condition = UNCONDITIONAL
+
+    @property
+    def key(self) -> Key:
+        return key_of(self.item)
+
+
+class Delete(Struct, frozen=True):
+    """Remove the item at a key, if there is one."""
+
+    key: Key
+    when: Condition = UNCONDITIONAL
+
+
+class Check(Struct, frozen=True):
+    """Require a condition of the item at a key, and change nothing."""
+
+    key: Key
+    when: Condition
+
+
+Change = Put | Delete | Check
+
+
+def key_of(item: Item) -> Key:
+    """The primary key of an item."""
+    return Key(cast(str, item["pk"]), cast(str, item["sk"]))
+
+
+def condition_holds(condition: Condition, item: Item | None) -> bool:
+    """Whether the item at the key of a change, None: no item, fulfils its condition."""
+    found = item or {}
+    return all(found.get(name) == value for name, value in condition.items())
+
+
+MAX_CONTENT_BYTES = MAX_ITEM_BYTES - 16 * 1024  # of a node's own; its item also holds keys and counts
+INT64_BOUND = 2**63
+
+
+def canonical_item(item: Item) -> Item:
+    """The item as both stores store and return it; raises BadInput where DynamoDB cannot hold a value."""
+    found = {**item}
+    for name, value in cast(dict[str, Any], item).items():
+        kind = type(value)  # comparing it is faster than a call, and every value that is written passes here
+        if kind is str or (kind is int and -INT64_BOUND <= value < INT64_BOUND) or (kind is dict and not value):
+            continue
+        if value is None:
+            del found[name]
+        else:
+            found[name] = canonical_value(value)
+    return found
+
+
+def canonical_value(value: Any) -> Any:
+    """The value as both stores store and return it; raises BadInput where DynamoDB cannot hold it."""
+    kind = type(value)  # see above; matching classes takes four times as long
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is float and 1e-130 <= abs(value) < 1e126 and not value.is_integer():  # of most
+        return value
+    if kind is int or kind is float:
+        return _number(value)
+    if kind is dict:
+        return {name: canonical_value(one) for name, one in value.items()}
+    if kind is list:
+        return [one if type(one) is str else canonical_value(one) for one in value]
+    raise BadInput(f"{shown(value)} cannot be stored; use text, numbers, booleans, lists and objects.")
+
+
+def _number(number: int | float) -> int | float:
+    if isinstance(number, float):
+        if not (number == 0 or 1e-130 <= abs(number) < 1e126):  # false of NaN, too
+            raise BadInput(f"The number {number} cannot be stored; the range is 1E-130 to 1E+126.")
+        return int(number) if number.is_integer() and -INT64_BOUND <= number < INT64_BOUND else number
+    if not -INT64_BOUND <= number < INT64_BOUND:
+        raise BadInput("An integer of more than 64 bits cannot be stored.")
+    return number
+
+
+def checked_item_size(item: Item) -> int:
+    """The size of an item in bytes; raises BadInput past 400 KB."""
+    if (size := size_of(item)) > MAX_ITEM_BYTES:
+        name = shorten(str(item.get("name", item.get("id", item["sk"]))))
+        raise BadInput(f'"{name}" takes {size} bytes; at most {MAX_ITEM_BYTES} (400 KB) fit into one item.')
+    return size
+
+
+def check_content(node: object, name: str, values: Mapping[str, Value], encoded_bytes: int | None = None) -> None:
+    """Raise BadInput for content that leaves no room in the item for keys and counts; `node` is for the message.
+
+    It is measured exactly only where an estimate is near the limit, such as the bytes of the values when encoded.
+    """
+    estimate = len(repr(values)) if encoded_bytes is None else encoded_bytes
+    if len(name) + estimate < MAX_CONTENT_BYTES // 4:
+        return
+    if (size := size_of({"name": name, **values})) > MAX_CONTENT_BYTES:
+        raise BadInput(f"{node} takes {size} bytes; at most {MAX_CONTENT_BYTES} of content fit into an item.")
+
+
+def size_of(item: Item) -> int:
+    """The bytes that DynamoDB counts for an item: the names and the values of its attributes, in UTF-8.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+    """
+    return sum(len(name.encode()) + _size(value) for name, value in item.items())
+
+
+def _size(value: Value) -> int:
+    match value:
+        case str():
+            return len(value.encode())
+        case bool() | None:
+            return 1
+        case int() | float():
+            return min(len(repr(value)) // 2 + 2, 21)  # two digits a byte, sign and exponent
+        case list():
+            return 3 + sum(1 + _size(one) for one in value)
+        case dict():
+            return 3 + sum(1 + len(name.encode()) + _size(one) for name, one in value.items())
+
 
 MAX_ID_CHARACTERS = 128
 
@@ -212,3 +360,42 @@ def nonzero_counts(value: object) -> Counts | None:
     if not isinstance(value, dict) or not all(type(count) is int for count in value.values()):
         return None
     return {name: count for name, count in value.items() if count}
+
+
+@dataclass(frozen=True)
+class SubtreeRewrite:
+    """The move of the subtree at `source` to `target`, below ancestors of the levels `above`, the root's first.
+
+    `rank` is the new rank of the top; a manual one is kept where its siblings stay the same.
+    """
+
+    source: Key
+    target: Key
+    above: list[str]
+    rank: str
+
+    @classmethod
+    def of(cls, top: Record, target: Key, above: list[str]) -> Self:
+        keeps = is_manual(top.rank) and parent_partition(*target) == top.siblings
+        rank = top.rank if keeps else first_rank(top.level, last_segment(*target))
+        return cls(top.key, target, above, rank)
+
+    @property
+    def may_not_fit(self) -> bool:
+        """Whether nodes could get deeper, or get longer keys, than they have."""
+        deeper = depth_of(self.target.sk) > depth_of(self.source.sk)
+        return deeper or len(self.target.sk.encode()) > len(self.source.sk.encode())
+
+    def moved(self, record: Record) -> Record:
+        """A node of the subtree after the move; raises BadPath where it is too deep, or its key too long."""
+        key = record.key.moved(self.source, self.target)
+        rank = self.rank if record.key == self.source else record.rank
+        if depth_of(key.sk) >= MAX_SEGMENTS or len(key.sk.encode()) > MAX_SORT_KEY_BYTES:
+            raise BadPath(
+                f'"{shorten(last_segment(*key))}" would lie {depth_of(key.sk) + 1} segments deep under a key of '
+                f"{len(key.sk.encode())} bytes; at most {MAX_SEGMENTS} and {MAX_SORT_KEY_BYTES} are allowed."
+            )
+        if (size := len(rank.encode())) > MAX_SORT_KEY_BYTES:
+            raise BadPath(f"The key and its level take {size} bytes; at most {MAX_SORT_KEY_BYTES} fit.")
+        above = self.above + record.above[depth_of(self.source.sk) :]
+        return replace(record, pk=key.pk, sk=key.sk, above=above, rank=rank)

@@ -17,9 +17,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple, cast
 
-from store.model.items import Item
-from store.model.keys import MAX_SEGMENTS, Index, Key
-from store.model.ranges import KeyRange
+from store.model.keys import MAX_SEGMENTS, Index, Key, KeyRange
+from store.model.records import Item
 
 STEP = 6  # characters of an id
 RUNNING = "~"  # begins the sort keys of running moves, after all others

@@ -1,4 +1,7 @@
-"""SQLite connection: opening a file, noticing that it was replaced, transactions, and translation of errors."""
+"""SQLite connection: opening a file, noticing that it was replaced, transactions, and translation of errors.
+
+SQL: the table with its indexes, and the constant statements.
+"""
 
 import asyncio
 import contextlib
@@ -14,14 +17,53 @@ from sqlite3 import Connection as Connection
 from sqlite3 import IntegrityError as IntegrityError
 from urllib.parse import quote
 
-from store.errors import CladeError, Damaged, Forbidden, NoTable, Unavailable, Uncertain
-from store.retry import RetryPolicy
-from store.sqlite.sql import MARK, SCHEMA
-from store.store_url import IN_MEMORY
-from store.text import shorten
+from store.concurrency import RetryPolicy
+from store.errors import CladeError, Damaged, Forbidden, NoTable, Unavailable, Uncertain, shorten
+from store.metadata.tree_version import LAYOUT
+from store.model.keys import Index, index_name
+
+# `expires` is a column so that expired items are found. `body` holds the whole item, its keys too, because adding them
+# to it after a read would take more time than their bytes do.
+SCHEMA = (
+    """CREATE TABLE items (
+        pk TEXT NOT NULL, sk TEXT NOT NULL, parent TEXT, rank TEXT, tier TEXT, expires REAL, body BLOB NOT NULL,
+        PRIMARY KEY (pk, sk)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX by_parent ON items (parent, rank) WHERE parent IS NOT NULL",
+    "CREATE INDEX by_level ON items (tier, sk) WHERE tier IS NOT NULL",
+    "CREATE INDEX by_expiry ON items (expires) WHERE expires IS NOT NULL",
+)
+MARK = f"PRAGMA user_version = {LAYOUT}"
+COLUMNS = ["pk", "sk", "parent", "rank", "tier", "expires", "body"]
+
+INSERT = "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
+PUT = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
+DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
+SCAN = (
+    "SELECT pk, sk, body FROM items WHERE (pk, sk) > (?, ?) AND (expires IS NULL OR expires > ?) "
+    "ORDER BY pk, sk LIMIT ?"
+)
+EXPIRED = "SELECT pk, sk FROM items WHERE expires <= ? LIMIT ?"
+
+
+def where(index: Index) -> str:
+    """FROM and WHERE of a SELECT of a range; parameters: partition, lower and upper bound, current time."""
+    by = f" INDEXED BY {index_name(index)}" if index is not Index.TABLE else ""
+    return (
+        f"FROM items{by} WHERE {index.partition} = ? AND {index.sort} >= ? AND {index.sort} < ? "
+        "AND (expires IS NULL OR expires > ?)"
+    )
+
+
+def count_page(index: Index) -> str:
+    """The SELECT that counts a page of a range: its rows, their bytes, and the sort key of the last one."""
+    rows = f"SELECT length(body) AS size, {index.sort} AS sort {where(index)} ORDER BY {index.sort} LIMIT ?"
+    return f"SELECT count(*), total(size), max(sort) FROM ({rows})"  # noqa: S608  # of constants alone
+
 
 logger = logging.getLogger("clade")
 
+IN_MEMORY = ":memory:"
 CHECKPOINT_PAGES = 4000  # of the log until it is written back; a large number saves rewriting pages during an import
 LOG_BYTES = 64_000_000  # to which the log is truncated, as after a large import
 BUSY_SECONDS = 10.0  # a commit waits for those of other processes

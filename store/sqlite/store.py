@@ -13,22 +13,31 @@ from pathlib import Path
 from typing import Any, Self
 
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
-from store.engine.call_stats import CallStats
-from store.engine.protocol import check_changes
-from store.engine.record_cache import RecordCache
-from store.engine.table_options import TableOptions
-from store.engine.usage import ReadUsage, units_of
+from store.engine import CallStats, ReadUsage, RecordCache, TableOptions, check_changes, units_of
 from store.errors import BadInput, Conflict
-from store.metadata.layout_version import check_layout
+from store.metadata.tree_version import check_layout
 from store.model.attributes import Value
-from store.model.items import ABSENT, Change, Delete, Item, Put, condition_holds
-from store.model.keys import Index, Key, index_name
-from store.model.ranges import KeyRange, just_after
-from store.model.records import Record
+from store.model.keys import Index, Key, KeyRange, index_name, just_after
+from store.model.records import ABSENT, Change, Delete, Item, Put, Record, condition_holds
 from store.output_file import output_file
-from store.sqlite.connection import OWN_MODE, Connection, Database, IntegrityError, Snapshot
-from store.sqlite.rows import decode, decode_at, decode_record, row_of, total_size
-from store.sqlite.sql import COLUMNS, DELETE, EXPIRED, INSERT, MARK, PUT, SCAN, SCHEMA, count_page, where
+from store.sqlite.connection import (
+    COLUMNS,
+    DELETE,
+    EXPIRED,
+    INSERT,
+    MARK,
+    OWN_MODE,
+    PUT,
+    SCAN,
+    SCHEMA,
+    Connection,
+    Database,
+    IntegrityError,
+    Snapshot,
+    count_page,
+    where,
+)
+from store.sqlite.table import decode, decode_at, decode_record, row_of, total_size
 
 MAX_CHANGES = 2000  # in a commit of an import, whose cost is the flush to the disk; there is no limit
 LARGE_CHANGES = MAX_CHANGES  # above which a commit yields to other coroutines

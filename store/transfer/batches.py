@@ -10,12 +10,10 @@ from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from store.metadata.change_log import Event, LogEntry
-from store.metadata.history import id_item_at, revision_item, tombstone_item
-from store.metadata.redirects import without_redirect
-from store.metadata.tree_version import TreeVersion, level_at_depth
+from store.errors import rfc3339
+from store.metadata.history import id_item_at, revision_item, tombstone_item, without_redirect
+from store.metadata.tree_version import Event, LogEntry, TreeVersion, level_at_depth
 from store.model.hierarchy import Hierarchy
-from store.model.items import ABSENT, MAX_BATCH_BYTES, UNCONDITIONAL, Change, Condition, Delete, Item, Put, size_of
 from store.model.keys import (
     decode_segment,
     first_rank,
@@ -24,9 +22,20 @@ from store.model.keys import (
     parent_partition,
     parent_sort_key,
 )
-from store.model.records import Counts, Record
-from store.search.node_items import Located, is_indexed, removals, search_changes
-from store.text import rfc3339
+from store.model.records import (
+    ABSENT,
+    MAX_BATCH_BYTES,
+    UNCONDITIONAL,
+    Change,
+    Condition,
+    Counts,
+    Delete,
+    Item,
+    Put,
+    Record,
+    size_of,
+)
+from store.search.items import Located, is_indexed, removals, search_changes
 from store.transfer.diff import TreeDiff
 from store.transfer.rows import Node
 

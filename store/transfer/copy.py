@@ -14,19 +14,15 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 from store.api_keys import find_keys
-from store.connect import open_store, opened
-from store.edits.transaction_batches import Step, in_transactions
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.errors import BadInput, Conflict, Unavailable
-from store.metadata.layout_version import COPYING, LAYOUT_KEY, layout_in, layout_item
-from store.metadata.tree_version import decode_moves
-from store.model.items import Change, Delete, Item, Put, key_of, size_of
+from store.connect import SQLiteUrl, open_store, opened, parse_store_url
+from store.engine import ReadUsage, Store
+from store.errors import BadInput, Conflict, Unavailable, shorten
+from store.metadata.tree_version import COPYING, LAYOUT_KEY, decode_moves, layout_in, layout_item
 from store.model.keys import path_of, tree_version_key
 from store.model.paths import format_path
-from store.reading.tree_versions import tree_versions
-from store.store_url import SQLiteUrl, parse_store_url
-from store.text import shorten
+from store.model.records import Change, Delete, Item, Put, key_of, size_of
+from store.reading import tree_versions
+from store.writing.derived import Step, in_transactions
 
 COMMITS_AT_ONCE = 8
 VERSION_SORT_KEY = tree_version_key("").sk

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from store.errors import BadInput
 from store.model.hierarchy import may_stand, misplaced
-from store.model.items import Item, check_content
 from store.model.keys import parent_sort_key
 from store.model.ranks import is_manual, rank_after
-from store.model.records import Record
+from store.model.records import Item, Record, check_content
 from store.transfer.rows import ImportPlan, Node, Rejection, Tree, path_text
 
 

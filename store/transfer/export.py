@@ -7,26 +7,17 @@ from typing import cast
 
 import orjson
 
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.errors import BadInput, Unavailable
-from store.metadata.change_log import Event
-from store.metadata.tree_version import TreeVersion
-from store.model.hierarchy import Hierarchy
-from store.model.items import Item, key_of
-from store.model.keys import Index, Key, Path, hierarchy_of, node_key, tree_key
+from store.engine import ReadUsage, Store
+from store.errors import BadInput, Unavailable, shorten
+from store.metadata.tree_version import Event, TreeVersion
+from store.model.hierarchy import Hierarchy, Undefined
+from store.model.keys import Index, Key, KeyRange, Path, hierarchy_of, node_key, siblings, subtree, tree_key
 from store.model.names import NAMES, are_names
 from store.model.paths import format_path, parse_path
-from store.model.ranges import KeyRange, siblings, subtree
 from store.model.ranks import manual_part
-from store.model.records import Record
-from store.model.undefined_values import Undefined
-from store.model.values.kinds import Value
-from store.reading.active_moves import ActiveMoves, active_moves
-from store.reading.change_feed import transactions
-from store.reading.pages import LOG_PAGE_ITEMS, Pages
-from store.reading.tree_versions import tree_version, tree_versions
-from store.text import shorten
+from store.model.records import Item, Record, key_of
+from store.model.values import Value
+from store.reading import LOG_PAGE_ITEMS, ActiveMoves, Pages, active_moves, transactions, tree_version, tree_versions
 
 INDEX_WAITS = 20  # how often the list of roots is read again while the index is behind the table
 INDEX_WAIT_SECONDS = 0.25

@@ -3,7 +3,15 @@
 For each tree its version is read, then its records, then the differences are written. Each transaction requires the
 version that the one before left, so any other write to the tree makes it fail; the tree is then read again.
 An import waits for background moves of a tree, since they hide parts of it. Nodes that are at another path than in the
-file are moved before, or not at all (see `move_existing`)."""
+file are moved before, or not at all (see `move_existing`).
+
+Former versions of nodes, as items of their own: each becomes a revision, so that they are the node's history.
+
+Revision n is the nth version that differs from the one before. They are imported one after another, and only where the
+node has no such revision yet; so the same import again adds none.
+
+Deletions of an incremental export: nodes whose items were deleted, unless they have descendants.
+"""
 
 import asyncio
 import contextlib
@@ -14,28 +22,24 @@ from itertools import islice
 from typing import cast
 from uuid import uuid4
 
-from store.concurrency import in_chunks
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.errors import Conflict
-from store.metadata.change_log import Event, LogEntry, log_item, root_log_key
+from store.concurrency import RetryPolicy, in_chunks
+from store.engine import ReadUsage, Store
+from store.errors import Conflict, NotEmpty, NotFound
 from store.metadata.history import current_key
-from store.metadata.tree_version import TreeVersion
+from store.metadata.tree_version import Event, LogEntry, TreeVersion, log_item, root_log_key
+from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
-from store.model.items import Change, Item, Put
-from store.model.keys import Key, id_key, parent_sort_key
-from store.model.ranges import siblings, subtree
+from store.model.keys import Key, id_key, parent_sort_key, siblings, subtree
 from store.model.ranks import is_manual, rank_after
-from store.model.records import derived_id
-from store.reading.active_moves import wait_for_moves
-from store.reading.pages import PAGE_ITEMS, Pages
-from store.reading.tree_versions import tree_version
-from store.retry import RetryPolicy
-from store.search.node_items import is_indexed, marker
+from store.model.records import Change, Item, Put, Record, derived_id
+from store.reading import PAGE_ITEMS, Pages, tree_version, wait_for_moves
+from store.search.items import is_indexed, marker
 from store.transfer.batches import Batch, Creation, batches
 from store.transfer.diff import TreeDiff, TreeMerge
 from store.transfer.export import root_keys
 from store.transfer.rows import ImportPlan, Node, Rejection, Tree, path_text
+from store.writing.move_delete import Delete, Policy
+from store.writing.writer import Writer
 
 TREES_AT_ONCE = (
     8  # of a remote table, since the transactions of one tree follow one another; an embedded one never waits
@@ -288,3 +292,93 @@ class _TreeImport:
         written = sum(entry.event is not Event.DELETED for entry in entries)
         self._written += written
         self._import.on_nodes(written)
+
+
+def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]]:
+    """The plans of the former versions, oldest first, each with the revision that its nodes get.
+
+    The newest version of a node is its current one where the table has no current one. Attributes that a version lacks
+    and another has are removed by it. Versions that equal the one before are left out.
+    """
+    numbers = sorted(plan.versions)
+    found: dict[Key, list[tuple[int, Node]]] = {}
+    for number in numbers:
+        for tree in plan.versions[number].trees.values():
+            for node in tree.nodes.values():
+                found.setdefault(node.key, []).append((number, node))
+    revisions: dict[int, dict[Key, int]] = {number: {} for number in numbers}
+    for key, versions in found.items():
+        _arrange(plan, key, versions, revisions)
+    for number in numbers:
+        plan.rejections += plan.versions[number].rejections
+        plan.versions[number].rejections = []
+    return [(plan.versions[number], revisions[number]) for number in numbers]
+
+
+async def leave_existing_out(store: Store, plan: ImportPlan, revisions: dict[Key, int]) -> None:
+    """Take the nodes out of a plan that have this revision, or a later one, in the table."""
+    nodes = [node for tree in plan.trees.values() for node in tree.nodes.values()]
+    reads = ReadUsage()
+    async for page in in_chunks(nodes, PAGE_ITEMS):
+        for node, item in zip(page, await store.get([node.key for node in page], reads, strong=True), strict=True):
+            revision = item["revision"] if item else 0
+            if isinstance(revision, int) and revision >= revisions[node.key]:
+                del plan.trees[node.pk].nodes[node.sk]
+
+
+def _arrange(
+    plan: ImportPlan, key: Key, versions: list[tuple[int, Node]], revisions: dict[int, dict[Key, int]]
+) -> None:
+    tree = plan.trees.setdefault(key.pk, Tree(key.pk))
+    current = tree.nodes.get(key.sk)
+    if current is None:
+        number, current = versions.pop()
+        del plan.versions[number].trees[key.pk].nodes[key.sk]
+        tree.nodes[key.sk] = current
+        plan.nodes += 1
+    nodes = [*(node for _, node in versions), current]
+    names = dict.fromkeys(name for node in nodes for name in node.values)
+    for node in nodes:
+        node.values = {**dict.fromkeys(names), **node.values}
+    is_bare = all(node.name is None and not node.values for _, node in versions)
+    earlier: tuple[str | None, dict[str, Value]] | None = None
+    for number, node in versions:
+        content = (node.name, node.values)
+        if content == earlier:
+            del plan.versions[number].trees[key.pk].nodes[key.sk]
+            continue
+        if is_bare:  # only an ancestor of versions: with its present content it is created once
+            plan.versions[number].trees[key.pk].nodes[key.sk] = current
+        revisions[number][key] = sum(key in others for others in revisions.values()) + 1
+        earlier = content
+
+
+def leave_wanted_out(plan: ImportPlan) -> None:
+    """Take those deletions out of a plan whose node it has, too, such as the parent of a new one."""
+    plan.deleted = {
+        key: number for key, number in plan.deleted.items()
+        if key.pk not in plan.trees or key.sk not in plan.trees[key.pk].nodes
+    }  # fmt: skip
+
+
+async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> int:
+    """Delete the nodes of `plan.deleted`, children first, and count them in `result`; absent ones are left out.
+
+    Returns the number of nodes that stay because they have children.
+    """
+    writer, reads, kept = Writer(store), ReadUsage(), 0
+    for key in sorted(plan.deleted, reverse=True):
+        (item,) = await store.get([key], reads, strong=True)
+        if item is None:
+            continue
+        record = Record.of(item)
+        await wait_for_moves(store, key.pk, reads)
+        try:
+            await writer.write(Delete(plan.hierarchy, record.path, Policy.REFUSE), reads)
+        except NotEmpty:
+            kept += 1
+        except NotFound:
+            continue
+        else:
+            result.note(Event.DELETED, record.level, key)
+    return kept

@@ -5,20 +5,27 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 from uuid import uuid4
 
-from store.errors import BadInput, BadPath
+from store.errors import BadInput, BadPath, shorten, shown
 from store.model.attributes import Value
-from store.model.hierarchy import LEVEL_NAME, MAX_NAME_CHARACTERS, Hierarchy, Level, may_stand, misplaced
+from store.model.hierarchy import (
+    LEVEL_NAME,
+    MAX_NAME_CHARACTERS,
+    Hierarchy,
+    Level,
+    Undefined,
+    may_stand,
+    misplaced,
+    undefined_values,
+)
 from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Key, encode_segment, path_of
 from store.model.names import NAMES, checked_name, checked_names, merged_names
 from store.model.paths import check_sizes, checked_segment
 from store.model.ranks import manual_rank
 from store.model.records import Record, checked_id, derived_id
-from store.model.undefined_values import Undefined, undefined_values
-from store.text import shorten, shown
-from store.transfer.planned_nodes import Node as Node
-from store.transfer.planned_nodes import PlannedTrees
-from store.transfer.planned_nodes import Tree as Tree
-from store.transfer.planned_nodes import path_text as path_text
+from store.transfer.staging import Node as Node
+from store.transfer.staging import PlannedTrees
+from store.transfer.staging import Tree as Tree
+from store.transfer.staging import path_text as path_text
 
 NOTHING: Mapping[str, object] = {}
 NO_COLUMNS: Mapping[str, str] = {}

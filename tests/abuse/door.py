@@ -17,7 +17,7 @@ from graph.server.graceful_shutdown import GracefulShutdown
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
-from store.engine.protocol import Store
+from store.engine import Store
 from tests.graph.small_app import small_app
 from tests.schemas import schema_of
 from tests.systems.asking import PATIENT

@@ -15,8 +15,8 @@ from graph.operation.graphql_core import core_schema
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
 from store import concurrency
 from store.connect import open_store
-from store.engine.protocol import Store
-from store.model.items import Put
+from store.engine import Store
+from store.model.records import Put
 from tests.abuse.door import door
 from tests.model import Ground, Model
 from tests.schemas import schema_of

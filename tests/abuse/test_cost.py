@@ -17,7 +17,7 @@ from graph.settings import Settings
 from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.budget import BudgetLimits
 from store.connect import open_store
-from store.engine.usage import PAGE_UNITS, REQUESTS_A_UNIT
+from store.engine import PAGE_UNITS, REQUESTS_A_UNIT
 from store.model.records import derived_id
 from tests.serving import serving
 from tests.systems.asking import plant

@@ -10,14 +10,13 @@ import pytest
 from pyarrow import parquet
 
 from store.errors import BadInput
-from store.transfer.formats.columns import read_csv
-from store.transfer.formats.excel import excel_table
-from store.transfer.formats.json_file import is_nodes, json_table, read_nodes, read_objects
+from store.transfer.formats.columns import LevelColumns
+from store.transfer.formats.csv import read_csv
+from store.transfer.formats.json import is_nodes, json_table, read_nodes, read_objects
 from store.transfer.formats.lines import read_jsonl
-from store.transfer.formats.parquet import parquet_table
-from store.transfer.formats.row_reader import LevelColumns
 from store.transfer.formats.source import content_name
-from store.transfer.formats.table import read_table
+from store.transfer.formats.tables import read_table
+from store.transfer.formats.workbooks import excel_table, parquet_table
 from store.transfer.rows import Rejection, Row
 
 COUNTRIES = [LevelColumns("COUNTRY", "Country")]

@@ -10,7 +10,7 @@ from graph.app import create_app
 from graph.hierarchies.locations import Location
 from store.api_keys import add_key, new_key
 from store.connect import open_store
-from store.engine.protocol import Store
+from store.engine import Store
 from tests.rights.asking import Server, caller, codes
 from tests.serving import serving
 from tests.systems.asking import plant

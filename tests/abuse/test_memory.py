@@ -17,14 +17,14 @@ from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.large_read_limit import LARGE_READ_NODES
 from resolvers.session.page_cache import PageCache
 from resolvers.sorting.node_values import folded
-from store.bounded_cache import cache_usage
+from store.cache import cache_usage
 from store.connect import open_store
 from store.errors import Unavailable
-from store.model.languages import lookup
+from store.model.names import lookup
 from store.model.paths import parse_path
 from store.model.records import Record, derived_id
-from store.search.folding import fold
 from store.search.lineage import id_hash
+from store.search.words import fold
 from tests.abuse.door import door
 from tests.graph.small_app import SmallStore, small_app
 from tests.model import Ground, Model

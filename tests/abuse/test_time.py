@@ -19,8 +19,8 @@ from graph.server.concurrency_limit import ConcurrencyLimiter
 from resolvers.session.request import Request
 from resolvers.sorting.node_values import folded
 from store.connect import open_store
-from store.engine.protocol import Store
-from store.search.folding import MAX_READ_CHARACTERS, fold
+from store.engine import Store
+from store.search.words import MAX_READ_CHARACTERS, fold
 from tests.abuse.door import door
 from tests.graph.small_app import SmallStore, small_app
 from tests.model import Ground, Model

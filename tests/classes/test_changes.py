@@ -8,7 +8,7 @@ import pytest
 
 from graph.hierarchies.attribute_options import WrongClass
 from store.checking.check import Check
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage
 from store.errors import BadInput
 from store.model.keys import node_key
 from store.transfer.export import export

@@ -7,7 +7,7 @@ from graph.hierarchies.patterns import MAX_PATTERN_CHARACTERS, matcher
 from graph.hierarchies.registry import served
 from graph.schema import build_schema
 from store.errors import BadInput
-from store.model.values.kinds import CURRENCIES
+from store.model.values import CURRENCIES
 
 HEAD = '''
 from dataclasses import dataclass

@@ -12,12 +12,12 @@ from clade import Money, Node, attribute, computed
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 from store.checking.check import Check
-from store.engine.usage import ReadUsage
-from store.model.items import Put
+from store.engine import ReadUsage
 from store.model.keys import node_key
+from store.model.records import Put
 from store.transfer.export import export
 from store.transfer.formats.lines import row_of
-from store.transfer.formats.path_table import PathRowReader, path_header, path_line
+from store.transfer.formats.tables import PathRowReader, path_header, path_line
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests import invariants

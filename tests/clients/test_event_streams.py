@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from store.connect import open_store, opened
-from store.edits.create_update import Create
-from store.engine.usage import ReadUsage
-from store.writer.writer import Writer
+from store.engine import ReadUsage
+from store.writing.create_update import Create
+from store.writing.writer import Writer
 from tests.clients.programs import HERE, needs_node
 from tests.event_streams import CHANGES, FEED
 from tests.hierarchies import CATEGORY

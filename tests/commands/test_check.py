@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from store.connect import open_store
-from store.engine.protocol import Store
+from store.engine import Store
 from store.errors import BadInput, NoTable
 from store.model.keys import tree_version_key
 from tests import invariants

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 from commands.main import app_of
 from graph.hierarchies.registry import hierarchies
 from store.connect import open_store
-from store.metadata.move_record import MoveState
+from store.metadata.moves import MoveState
 from tests.engines import Engine
 from tests.proxy import Proxy
-from tests.store.background_moves import journaled
 from tests.store.checking.broken import at, change
 from tests.store.transfer.test_load import Told, imported
+from tests.store.writing import journaled
 
 NODES: list[Told] = [
     ("US", "COUNTRY", {"name": "United States"}),

@@ -8,9 +8,9 @@ import pytest
 from clade import Node
 from graph.hierarchies.attribute import attribute
 from graph.hierarchies.registry import served
-from store.engine.protocol import Store
+from store.engine import Store
 from store.errors import BadInput
-from store.model.undefined_values import Undefined
+from store.model.hierarchy import Undefined
 from store.sqlite.store import SQLiteStore
 from store.transfer.formats.lines import read_jsonl
 from store.transfer.load import LoadResult, load

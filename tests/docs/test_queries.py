@@ -16,9 +16,8 @@ from graph.operation.graphql_core import core_schema
 from graph.schema import build_schema
 from graph.settings import Settings
 from store.connect import open_store, opened
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.model.items import Item, Put
+from store.engine import ReadUsage, Store
+from store.model.records import Item, Put
 from store.sqlite.store import SQLiteStore
 from tests.readme import DOCS, README, blocks
 from tests.systems.asking import Client

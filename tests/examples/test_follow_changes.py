@@ -22,10 +22,9 @@ from starlette.routing import Route
 from clade import Settings, create_app
 from examples.follow_changes import Clade, Follower, Refused, State, Unavailable
 from examples.follow_changes import Typesense as Collection
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.model.items import Delete
+from store.engine import ReadUsage, Store
 from store.model.keys import log_key
+from store.model.records import Delete
 from tests.serving import serving
 
 KEY = "engine-key"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from store.connect import open_store
-from store.engine.protocol import Store
+from store.engine import Store
 from store.model.hierarchy import Hierarchy
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row

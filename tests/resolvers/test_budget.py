@@ -3,7 +3,7 @@
 import pytest
 
 from resolvers.session.page_cache import PageCache
-from store.engine.protocol import Store
+from store.engine import Store
 from tests.model import Ground, Model
 from tests.systems.asking import Client
 

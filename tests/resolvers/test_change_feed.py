@@ -17,15 +17,14 @@ from resolvers.past.change_feed import Change, read_changes
 from resolvers.past.change_follower import ChangeFollower, ChangeListener
 from resolvers.session.request import Request
 from store.connect import open_store
-from store.edits.create_update import Create
-from store.edits.delete import Delete, Policy
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.errors import CladeError, Unavailable
 from store.model.keys import Path
 from store.model.paths import parse_path
 from store.model.records import Record
-from store.writer.writer import Writer
+from store.writing.create_update import Create
+from store.writing.move_delete import Delete, Policy
+from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.model_writes import KEYS, Model, RandomEdits

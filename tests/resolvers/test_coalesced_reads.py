@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from resolvers.session.page_cache import PageCache
 from store.connect import open_store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage
 from store.errors import Unavailable
-from store.model.items import Item
 from store.model.keys import Key, tree_version_key
+from store.model.records import Item
 from tests.model import Ground
 from tests.recorded_reads import ReadRecorder
 from tests.systems.asking import Client, plant

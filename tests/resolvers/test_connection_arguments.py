@@ -5,7 +5,7 @@ from base64 import urlsafe_b64encode
 import pytest
 
 from resolvers.planning.cursors import CursorKind, decode_cursor, encode_cursor
-from store.engine.protocol import Store
+from store.engine import Store
 from store.errors import BadCursor
 from tests.model import Ground, Model
 from tests.systems.asking import Client, Reply

@@ -9,8 +9,7 @@ import pytest
 
 from resolvers.session.read_concurrency import MAX_PARALLEL_READS
 from store.connect import open_store
-from store.engine.patience import REQUEST_PATIENCE
-from store.engine.protocol import Store
+from store.engine import REQUEST_PATIENCE, Store
 from tests.model import Ground, Model
 from tests.proxy import Call, Proxy, throttled
 from tests.systems.asking import WIDE, Client

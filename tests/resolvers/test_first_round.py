@@ -7,7 +7,7 @@ import pytest
 
 from resolvers.session.page_cache import PageCache
 from store.connect import open_store
-from store.engine.protocol import Store
+from store.engine import Store
 from tests.engines import Engine
 from tests.model import Ground, Model
 from tests.systems.asking import Client

@@ -8,15 +8,13 @@ import pytest
 from resolvers.lookup import find_nodes
 from resolvers.planning.relations import NoSelection
 from resolvers.session.request import Request
-from store.edits.create_update import Create, Edit
-from store.edits.delete import Delete, Policy
-from store.edits.move import Move
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.model.items import Item
+from store.engine import ReadUsage, Store
 from store.model.keys import node_key
 from store.model.paths import parse_path
-from store.writer.writer import Writer
+from store.model.records import Item
+from store.writing.create_update import Create, Edit
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.systems.writing import Clients
 

@@ -16,8 +16,7 @@ from resolvers.sorting.key_conditions import KeyComparison
 from resolvers.sorting.ordering import Ordering
 from store.errors import BudgetExceeded
 from store.metadata.tree_version import TreeVersion, level_at_depth
-from store.model.keys import Index, Path
-from store.model.ranges import KeyRange, children, level_range, subtree
+from store.model.keys import Index, KeyRange, Path, children, level_range, subtree
 from store.model.records import Record
 from tests.model import Ground, Model
 

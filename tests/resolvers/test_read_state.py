@@ -10,9 +10,8 @@ import pytest
 from resolvers.session.page_cache import PageCache
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
-from store.engine.protocol import Store
-from store.model.keys import node_key
-from store.model.ranges import subtree
+from store.engine import Store
+from store.model.keys import node_key, subtree
 from tests.model import Ground, Model
 
 MODEL, GROUND = Model("ground", {("a",): "AREA", ("a", "b"): "AREA"}), Ground.definition()

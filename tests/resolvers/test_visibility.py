@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from resolvers.access.grants import Grants, Visibility
 from resolvers.access.visibility import VisibilityFilter
-from store.model.keys import Index, Key, node_key
-from store.model.ranges import KeyRange, children, level_range, subtree
+from store.model.keys import Index, Key, KeyRange, children, level_range, node_key, subtree
 
 segments = st.text(alphabet="ab#$%!~", min_size=1, max_size=2)
 paths = st.lists(segments, min_size=1, max_size=4).map(lambda below: ("US", *below))

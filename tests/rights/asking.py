@@ -19,8 +19,8 @@ from resolvers.session.budget import BudgetLimits
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
-from store.engine.protocol import Store
-from store.writer.writer import Writer
+from store.engine import Store
+from store.writing.writer import Writer
 from tests.schemas import schema_of
 
 

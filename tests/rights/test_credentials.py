@@ -18,8 +18,7 @@ from graph.settings import Settings
 from resolvers.access.api_key_auth import ApiKeyAuthenticator
 from store.api_keys import add_key, new_key, revoke_key
 from store.connect import open_store
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.errors import NotFound, Unavailable
 from tests.rights.asking import caller_of
 from tests.systems.asking import plant

@@ -10,10 +10,10 @@ import jwt
 import pytest
 
 from store.api_keys import add_key, new_key, revoke_key
-from store.edits.create_update import Create
-from store.edits.move import Move
-from store.engine.usage import ReadUsage
-from store.model.items import Put
+from store.engine import ReadUsage
+from store.model.records import Put
+from store.writing.create_update import Create
+from store.writing.move_delete import Move
 from tests.event_streams import FEED, following
 from tests.hierarchies import CATEGORY
 

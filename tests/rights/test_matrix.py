@@ -13,11 +13,11 @@ from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.operation.graphql_core import core_schema
 from store.connect import open_store
-from store.engine.protocol import Store
-from store.metadata.move_record import Move, MoveState
-from store.model.items import Put
+from store.engine import Store
+from store.metadata.moves import Move, MoveState
 from store.model.keys import node_key
 from store.model.paths import parse_path
+from store.model.records import Put
 from tests.model import AT
 from tests.rights.asking import Server, caller, codes
 from tests.systems.asking import plant

@@ -3,7 +3,7 @@
 import pytest
 
 from graph.hierarchies.locations import Location
-from store.engine.protocol import Store
+from store.engine import Store
 from tests.rights.asking import Server, caller, codes
 from tests.systems.asking import plant
 

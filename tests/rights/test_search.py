@@ -22,13 +22,12 @@ from resolvers.search.finder import MAX_SEARCHED_NODES
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
 from store.connect import open_store
-from store.edits.move import Move
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.model.paths import parse_path
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from store.writer.writer import Writer
+from store.writing.move_delete import Move
+from store.writing.writer import Writer
 from tests.rights.asking import caller
 from tests.schemas import schema_of
 

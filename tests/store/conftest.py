@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from store.dynamodb.store import DynamoDBStore
-from store.engine.patience import REQUEST_PATIENCE
+from store.engine import REQUEST_PATIENCE
 from tests.engines import Engine
 from tests.proxy import Proxy
 

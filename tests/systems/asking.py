@@ -19,8 +19,8 @@ from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.dynamodb.codec import encode
 from store.dynamodb.store import DynamoDBStore
-from store.engine.protocol import Store
-from store.model.items import Item, Put, canonical_item
+from store.engine import Store
+from store.model.records import Item, Put, canonical_item
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from tests.recorded_reads import ReadRecorder

@@ -21,7 +21,7 @@ from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
-from store.engine.protocol import Store
+from store.engine import Store
 from store.model.keys import Path, encode_segment
 from store.model.paths import format_path
 from store.model.records import Record

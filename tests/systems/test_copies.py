@@ -8,14 +8,12 @@ from typing import Any
 from store.api_keys import add_key, new_key
 from store.checking.check import Check
 from store.connect import open_store, opened
-from store.edits.create_update import Create, Update
-from store.edits.delete import Delete, Policy
-from store.edits.move import Move
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.transfer.copy import Copy, new_store
-from store.writer.request import EditOptions
-from store.writer.writer import Writer
+from store.writing.create_update import Create, Update
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.request import EditOptions
+from store.writing.writer import Writer
 from tests import invariants
 from tests.engines import Engine
 from tests.hierarchies import CATEGORY

@@ -14,9 +14,9 @@ from examples.drive import DriveNode
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from store.connect import open_store
-from store.engine.protocol import Store
-from store.transfer.formats.columns import read_csv
-from store.transfer.formats.matching import ColumnOptions
+from store.engine import Store
+from store.transfer.formats.columns import ColumnOptions
+from store.transfer.formats.csv import read_csv
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Rejection
 from tests.real_files import STARBUCKS, real_file

@@ -19,8 +19,8 @@ from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
-from store.engine.protocol import Store
-from store.writer.writer import Writer
+from store.engine import Store
+from store.writing.writer import Writer
 from tests.late_indexes import late_stores
 from tests.selection import thorough
 from tests.servers import Server as Process

@@ -17,13 +17,12 @@ from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.grants import Grants
 from resolvers.session.request import Request
 from store.connect import open_store
-from store.edits.move import Move
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
+from store.model.keys import KeyRange, siblings
 from store.model.paths import format_path, parse_path
-from store.model.ranges import KeyRange, siblings
 from store.model.records import Record
-from store.writer.writer import Writer
+from store.writing.move_delete import Move
+from store.writing.writer import Writer
 from tests.graph.compiler.test_operation_plan import wire
 from tests.hierarchies import CATEGORY
 from tests.model import AT, Field, GraphText, Ground, Model, Word, are_told, without_failures

@@ -6,7 +6,7 @@ from graphql import build_schema as parse_schema
 from graph.hierarchies.registry import served
 from graph.schema import build_schema
 from resolvers.access.caller import ANYONE
-from store.engine.protocol import Store
+from store.engine import Store
 from tests.rights.asking import Server
 from tests.systems.asking import plant
 

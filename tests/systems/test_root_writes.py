@@ -6,17 +6,15 @@ from typing import Any
 import pytest
 
 from graph.hierarchies.categories import CategoryNode
-from store.edits.create_update import Create, Edit, Update
-from store.edits.delete import Delete, Policy
-from store.edits.move import Move
-from store.edits.reorder import Reorder, Side
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
-from store.model.items import Change, Put
-from store.model.items import Delete as Deletion
+from store.engine import ReadUsage, Store
 from store.model.keys import parent_partition
 from store.model.paths import parse_path
-from store.writer.writer import Writer
+from store.model.records import Change, Put
+from store.model.records import Delete as Deletion
+from store.writing.create_update import Create, Edit, Update
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.reorder import Reorder, Side
+from store.writing.writer import Writer
 from tests import invariants
 from tests.systems.asking import plant
 

@@ -9,10 +9,10 @@ import pytest
 import graph.hierarchies.attribute as values
 from graph.hierarchies.attribute import attribute
 from graph.hierarchies.node import Node
-from store.edits.create_update import Update
-from store.edits.delete import Delete
-from store.engine.usage import ReadUsage
-from store.writer.writer import Writer
+from store.engine import ReadUsage
+from store.writing.create_update import Update
+from store.writing.move_delete import Delete
+from store.writing.writer import Writer
 from tests.rights.asking import Server, caller
 from tests.systems.asking import Client, plant
 

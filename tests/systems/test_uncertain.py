@@ -13,13 +13,11 @@ import pytest
 from aiohttp import web
 
 from graph.app import create_app
+from store.concurrency import RetryPolicy
 from store.connect import open_store
-from store.engine.patience import REQUEST_PATIENCE
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import REQUEST_PATIENCE, ReadUsage, Store
 from store.model.keys import node_key
 from store.model.paths import parse_path
-from store.retry import RetryPolicy
 from tests.engines import Engine
 from tests.model import Ground
 from tests.proxy import Call, Fault, Forward, Proxy, cancelled, dropped, refused, status, throttled
@@ -90,7 +88,7 @@ async def scene(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     monkeypatch.setattr("graph.app.REQUEST_PATIENCE", replace(REQUEST_PATIENCE, read_seconds=60.0, attempts=2))
     monkeypatch.setattr("botocore.retryhandler.delay_exponential", lambda **_: 0.0)
     monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=3))
-    monkeypatch.setattr("store.writer.group_commit.RETRIES", RetryPolicy(0.01, 0.01, attempts=2))
+    monkeypatch.setattr("store.writing.writer.RETRIES", RetryPolicy(0.01, 0.01, attempts=2))
     past = engine.address(f"uncertain-{uuid.uuid4().hex}")
     async with Proxy(engine.url) as proxy, open_store(past) as store:
         await store.create()

@@ -12,14 +12,13 @@ from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
-from store.edits.create_update import Update
-from store.edits.move import Move
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.model.keys import node_key
 from store.model.paths import parse_path
 from store.model.records import derived_id
-from store.writer.writer import Writer
+from store.writing.create_update import Update
+from store.writing.move_delete import Move
+from store.writing.writer import Writer
 from tests.model import Ground
 from tests.systems.asking import Client, plant
 

@@ -8,19 +8,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store.background_moves.timing import MoveTiming
 from store.connect import open_store
-from store.edits.delete import Delete, Policy
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.errors import BadPath, CladeError
-from store.metadata.move_record import MoveState
+from store.metadata.moves import MoveState, MoveTiming
 from store.model.keys import Path
 from store.model.paths import format_path
-from store.writer.writer import Writer
+from store.writing.move_delete import Delete, Policy
+from store.writing.writer import Writer
 from tests.model_writes import Model, RandomEdits, Refused
 from tests.selection import examples
-from tests.store.background_moves import journaled
+from tests.store.writing import journaled
 from tests.systems.writing import Clients
 
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(1, 25))  # a seed, and how many edits

@@ -15,8 +15,8 @@ from graph.schema import build_schema
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
-from store.engine.protocol import Store
-from store.writer.writer import Writer
+from store.engine import Store
+from store.writing.writer import Writer
 
 CLASSES = [Location, CategoryNode, AssetNode]
 SCHEMA, TYPES = build_schema(CLASSES)

@@ -10,19 +10,17 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from store.concurrency import RetryPolicy
 from store.connect import open_store
-from store.edits.create_update import Create, Edit, Update
-from store.edits.delete import Delete, Policy
-from store.edits.move import Move
-from store.edits.reorder import Reorder, Side
-from store.engine.patience import REQUEST_PATIENCE
-from store.engine.usage import ReadUsage
+from store.engine import REQUEST_PATIENCE, ReadUsage
 from store.errors import CladeError, Unavailable, Uncertain
 from store.model.paths import format_path
 from store.model.records import Record
-from store.retry import RetryPolicy
-from store.writer.request import EditOptions
-from store.writer.writer import Writer
+from store.writing.create_update import Create, Edit, Update
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.reorder import Reorder, Side
+from store.writing.request import EditOptions
+from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, compare
@@ -41,7 +39,7 @@ from tests.proxy import (
     throttled,
     unprocessed,
 )
-from tests.store.background_moves import journaled
+from tests.store.writing import journaled
 
 WRITES, ALL = "TransactWriteItems", 1000  # calls: more than anybody makes
 WAIT_SECONDS = 120.0  # at most, on a busy machine

@@ -23,10 +23,10 @@ from graph.hierarchies.categories import CategoryNode
 from store.api_keys import add_key, new_key
 from store.checking.check import Check
 from store.connect import open_store
-from store.edits.create_update import Create
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage
 from store.errors import BadInput, CladeError, Unavailable, WrongLayout
-from store.writer.writer import Writer
+from store.writing.create_update import Create
+from store.writing.writer import Writer
 from tests.servers import Server
 
 CREATE = """

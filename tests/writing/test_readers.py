@@ -11,13 +11,11 @@ from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_request import GraphQLRequest
 from resolvers.session.request import Request
-from store.background_moves.timing import MoveTiming
-from store.edits.delete import Delete, Policy
-from store.edits.move import Move
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
+from store.metadata.moves import MoveTiming
 from store.model.paths import format_path
-from store.writer.writer import Writer
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.writer import Writer
 from tests.late_indexes import late_stores
 from tests.model import Ground
 from tests.systems.asking import plant

@@ -1,204 +1,356 @@
-"""CSV and TSV: a column for each level, from the root down, so that a row has a whole path."""
+"""Rows of a table: cells, by a column for each level from the root down, become a path with its nodes.
 
-import csv
-import io
-import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TextIO
+Columns matched by their names with levels and attributes of a hierarchy, as options of an import.
+"""
 
-from store.errors import BadInput
-from store.model.hierarchy import Hierarchy
-from store.transfer.formats.dialect import Dialect
-from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
-from store.transfer.formats.path_table import PathRowReader
-from store.transfer.formats.rejected import REASON, RejectedRows, csv_line, free_name
-from store.transfer.formats.row_reader import PLAIN, CellFormat, LevelColumns, RowReader, check_columns
-from store.transfer.formats.source import opened
-from store.transfer.formats.table import checked_header
-from store.transfer.rows import Rejection, Row
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time
+from typing import NamedTuple
 
-MAX_CELL_CHARACTERS = 1 << 20  # more than any item holds; csv's own limit is less than some
-END = "\r\n"  # the characters at the end of a line
-_SEPARATOR_LINE = re.compile("\ufeff?sep=.\r?\n")
+import orjson
 
-Record = tuple[int, str, list[str] | Rejection]  # the number of its first line, its text, its cells
+from store.errors import BadInput, quantity, shorten
+from store.model.attributes import Kind
+from store.model.hierarchy import Hierarchy, Level
+from store.model.names import NAMES
+from store.transfer.formats.source import NumberFormat
+from store.transfer.rows import NOTHING, Part, Rejection, Row
+
+NO_NULLS: frozenset[str] = frozenset()
+MAX_COLUMNS = 20_000  # of a table; Excel has 16,384
+MAX_NAMED_COLUMNS = 40  # in a message
 
 
-def read_csv(
-    levels: Sequence[LevelColumns], file: Path, dialect: Dialect | None = None, cell_format: CellFormat = PLAIN
-) -> Iterator[tuple[str, Row | Rejection]]:
-    """The records of a CSV or TSV file, each with its row; without a resolved dialect, that is guessed.
+@dataclass
+class LevelColumns:
+    """The names of the columns of one level: for its key, and optionally for name, id and attributes, and for names in
+    other languages by language tag.
 
-    An empty cell skips its level, and an empty cell of an attribute means no value. The text may have surrogates for
-    bytes of another encoding. Raises BadInput where the file has no header, or not exactly one column of each name, and
-    where a quote is never closed.
+    With `fold`, siblings that differ in case only are one node, written as the first of them. `numeric` are the
+    attributes that are numbers.
     """
-    dialect = dialect or Dialect().resolved(file)
-    records = _records(file, dialect)
-    _, header = _header(file, records)
-    check_columns(header, levels)
-    yield from _rows(records, RowReader(levels, header, cell_format), dialect)
 
-
-def read_path_csv(hierarchy: Hierarchy, file: Path, dialect: Dialect) -> Iterator[tuple[str, Row | Rejection]]:
-    """The records of a CSV file with the columns `path` and `level`, as `clade export` writes it."""
-    records = _records(file, dialect)
-    _, header = _header(file, records)
-    yield from _rows(records, PathRowReader(hierarchy, header), dialect)
-
-
-def _rows(
-    records: Iterator[Record], reader: RowReader | PathRowReader, dialect: Dialect
-) -> Iterator[tuple[str, Row | Rejection]]:
-    for number, text, cells in records:
-        if isinstance(cells, Rejection):
-            yield text, cells
-        elif cells:  # a blank line has none
-            row = reader.row(number, cells)
-            yield text, row if _is_valid(text) else Rejection(number, _invalid(dialect))
-
-
-def csv_header(file: Path, dialect: Dialect) -> list[str]:
-    """The names of the columns. Raises BadInput without a header."""
-    return _header(file, _records(file, dialect))[1]
-
-
-def cell_rows(file: Path, dialect: Dialect) -> Iterator[list[str]]:
-    """The cells of the rows below the header, without those that cannot be read."""
-    records = _records(file, dialect)
-    _header(file, records)
-    for _, _, cells in records:
-        if isinstance(cells, list) and cells:
-            yield cells
-
-
-def rejected_csv(file: Path, dialect: Dialect, reason_column: str = REASON) -> RejectedRows:
-    """Rejected rows of a CSV file: its own header and bytes, with one more column for the reason."""
-    delimiter, encoding = dialect.delimiter or ",", dialect.text_encoding
-    text, header = _header(file, _records(file, dialect))
-    end = text[len(text.rstrip(END)) :] or "\n"
-
-    def line(content: str, reason: str) -> bytes:
-        written = content.rstrip(END).encode(encoding, dialect.errors)
-        return written + f"{delimiter}{csv_line([reason], always_quoted=True)}{end}".encode(encoding, "replace")
-
-    bom = "\ufeff" if dialect.encoding in ("utf-8-sig", "utf-16", "utf-32") else ""
-    head = f"{bom}{text.rstrip(END)}{delimiter}{free_name(reason_column, header)}"
-    mark = head.encode(encoding, dialect.errors)
-    return RejectedRows(".csv", mark + end.encode(encoding), mark, line)
-
-
-def _is_valid(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _invalid(dialect: Dialect) -> str:
-    return f"The row is not valid {'UTF-8' if dialect.text_encoding == 'utf-8' else dialect.encoding}."
-
-
-# -- the lines below the columns ---------------------------------------------------------------------------------------
-
-
-class _TooLong(Exception):
-    """The lines of one row are too long."""
-
-
-class _RecordedLines:
-    """The lines of a file, with the text of those since the last `take_text`, since csv has only the cells."""
-
-    def __init__(self, source: TextIO) -> None:
-        self._source = source
-        self._lines: list[str] = []
-        self._bytes_left = MAX_LINE_BYTES
-        self.number = 1
-
-    def __iter__(self) -> Iterator[str]:
-        return self
+    level: str
+    key: str
+    name: str | None = None
+    id: str | None = None
+    attributes: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    fold: bool = False
+    numeric: frozenset[str] = frozenset()
 
     @property
-    def count(self) -> int:
-        """The number of lines since the last `take_text`."""
-        return len(self._lines)
+    def constant_part(self) -> Part | None:
+        """The part that all rows have for a level with a column for its key alone, else None."""
+        return None if self.name or self.id or self.attributes or self.names else Part(self.level)
 
-    def __next__(self) -> str:
-        """Raises _TooLong at the end of a line where the lines of a row are too long; keeps their beginning alone."""
-        line = self._source.readline(self._bytes_left + 1)
-        if not line:
-            raise StopIteration
-        self._lines.append(line)
-        self._bytes_left -= len(line) if line.isascii() else len(line.encode("utf-8", "surrogatepass"))
-        if self._bytes_left < 0:
-            while line and not line.endswith("\n"):
-                line = self._source.readline(MAX_LINE_BYTES)
-            self._lines = ["".join(self._lines)[:SHOWN_BYTES], *[""] * (len(self._lines) - 1)]
-            raise _TooLong
-        return line
+    def without(self, taken: Collection[str]) -> "LevelColumns":
+        """These columns without the ones that a level below takes; the key keeps its own."""
+        return replace(
+            self,
+            name=None if self.name in taken else self.name,
+            id=None if self.id in taken else self.id,
+            attributes={name: column for name, column in self.attributes.items() if column not in taken},
+            names={language: column for language, column in self.names.items() if column not in taken},
+        )
 
-    def take_text(self) -> tuple[int, str]:
-        """The number of the first line since the last call, and the text of all of them."""
-        number, lines = self.number, self._lines
-        self.number += len(lines)
-        self._lines, self._bytes_left = [], MAX_LINE_BYTES
-        return number, "".join(lines)
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns by attribute, with those of the name and the id."""
+        own = {"name": self.name, "id": self.id}
+        return {**{name: column for name, column in own.items() if column}, **self.attributes}
 
 
-def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
-    """The records of a file; a quoted cell may have several lines, and the number is that of the first.
+@dataclass(frozen=True)
+class CellFormat:
+    """How cells are written: texts that mean no value, in all columns or in one, and the format of numbers."""
 
-    Raises BadInput for a quote that is never closed, since it would swallow all rows after it.
-    """
-    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
-    delimiter = dialect.delimiter or ","
-    with opened(file) as source:
-        lines = _RecordedLines(io.TextIOWrapper(source, encoding, dialect.errors, newline=""))
-        csv.field_size_limit(MAX_CELL_CHARACTERS)
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
-        while True:
+    nulls: frozenset[str] = NO_NULLS
+    nulls_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    numbers: NumberFormat | None = None
+
+
+PLAIN = CellFormat()
+
+
+class _NotLike(NamedTuple):
+    """A number that is not in the format of numbers, which no attribute takes."""
+
+    text: str
+    example: str
+
+    def __repr__(self) -> str:
+        return f"'{self.text}', which is not written like {self.example},"
+
+
+class _LevelColumns(NamedTuple):
+    """The columns of a level in a table: where its key is, the part if that is all, the columns by attribute."""
+
+    level: LevelColumns
+    key_index: int
+    constant_part: Part | None
+    columns: dict[str, str]
+
+    @property
+    def values(self) -> list[str]:
+        """The columns of values, without the key's."""
+        return [*self.columns.values(), *self.level.names.values()]
+
+
+class RowReader:
+    """Turns cells into rows; remembers how the first of the siblings of a folded level was written."""
+
+    def __init__(self, levels: Sequence[LevelColumns], header: Sequence[str], cell_format: CellFormat = PLAIN) -> None:
+        self._index = {column: index for index, column in enumerate(header)}
+        self._header = list(header)
+        self._width = len(header)
+        self._nulls = [cell_format.nulls | cell_format.nulls_of.get(column, NO_NULLS) for column in header]
+        self._numbers = cell_format.numbers
+        self._levels = [
+            _LevelColumns(level, self._index[level.key], level.constant_part, level.columns) for level in levels
+        ]
+        self._columns = {one.level.key: one.values for one in self._levels}
+        used = [column for own in self._columns.values() for column in {*own}]
+        self._shares_columns = len(used) > len({*used})
+        self._layouts: dict[tuple[int, ...], list[_LevelColumns]] = {}
+        self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
+        if unknown := cell_format.nulls_of.keys() - self._index.keys():
+            raise BadInput(f'The file has no column "{min(unknown)}" for --null; it has {named(header)}.')
+
+    def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
+        """The row of cells: texts, or numbers, truth values, dates and times where the format has types."""
+        if len(cells) != self._width:
+            return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {self._width}.")
+        if cells[0] == self._header[0] and list(cells) == self._header:
+            return Rejection(number, "The row is the header again; remove it.")
+        path: list[str] = []
+        parts: list[Part] = []
+        keys: list[str] = []
+        absent = False
+        for one in self._layout(cells) if self._shares_columns else self._levels:
+            level, constant_part = one.level, one.constant_part
+            key = self._text(cells, one.key_index)
+            if key:
+                name = None if constant_part else self._cell(cells, level.name)
+                if level.fold:
+                    key, name = self._folded(tuple(path), key, name)
+                path.append(key)
+                keys.append(level.key)
+                parts.append(constant_part or self._part(cells, level, name, one.columns))
+            else:
+                absent = absent or constant_part is None
+        if not path:
+            return Rejection(number, "The row has no key in any column of a level.")
+        if absent and (reason := self._homeless(cells, keys)):
+            return Rejection(number, reason)
+        return Row(number, path, parts, keys)
+
+    def _layout(self, cells: Sequence[object]) -> list["_LevelColumns"]:
+        """The columns of the levels, where one column is given for several: it is that of the deepest in the row."""
+        present = tuple([number for number, one in enumerate(self._levels) if self._text(cells, one.key_index)])
+        if present not in self._layouts:
+            layout, taken = [*self._levels], set[str]()
+            for number in reversed(present):
+                level = layout[number].level.without(taken)
+                layout[number] = _LevelColumns(level, layout[number].key_index, level.constant_part, level.columns)
+                taken.update(layout[number].values)
+            self._layouts[present] = layout
+        return self._layouts[present]
+
+    def _homeless(self, cells: Sequence[object], keys: Sequence[str]) -> str | None:
+        """The reason against a row that has a value for a level without a key; `keys` are the columns of its keys."""
+        used = {*keys, *(column for key in keys for column in self._columns[key])}
+        for key, own in self._columns.items():
+            for column in own if key not in keys else ():
+                if column not in used and (text := self._text(cells, self._index[column])):
+                    return f'Column "{column}" has {shorten(repr(text))}, but "{key}" is empty; fill in or clear both.'
+        return None
+
+    def _part(self, cells: Sequence[object], level: LevelColumns, name: str | None, columns: dict[str, str]) -> Part:
+        attributes: dict[str, object] = {}
+        for attribute, column in level.attributes.items():
+            is_number = attribute in level.numeric
+            attributes[attribute] = self._number(cells, column) if is_number else self._cell(cells, column)
+        if level.names:
+            attributes[NAMES] = {language: self._cell(cells, column) for language, column in level.names.items()}
+        return Part(level.level, name, self._cell(cells, level.id), attributes or NOTHING, columns=columns)
+
+    def _text(self, cells: Sequence[object], index: int) -> str:
+        cell = cells[index]
+        text = cell.strip() if isinstance(cell, str) else text_of(cell)
+        return "" if text in self._nulls[index] else text
+
+    def _cell(self, cells: Sequence[object], column: str | None) -> str | None:
+        return None if column is None else self._text(cells, self._index[column]) or None
+
+    def _number(self, cells: Sequence[object], column: str) -> object:
+        index = self._index[column]
+        text = self._text(cells, index)
+        if isinstance(cells[index], str) and text and self._numbers:
             try:
-                cells: list[str] | Rejection = next(reader)
-            except StopIteration:
-                return
-            except UnicodeDecodeError as error:
-                raise BadInput(
-                    f"{file.name} is no {dialect.encoding} from line {lines.number} on: {error.reason}; "
-                    "--encoding names another encoding."
-                ) from error
-            except _TooLong:
-                if lines.count > 1:
-                    raise _unclosed(file, lines.number) from None
-                cells = Rejection(lines.number, TOO_LONG)
-                reader = csv.reader(lines, delimiter=delimiter, strict=True)  # the old one is in the middle of a row
-            except csv.Error as error:
-                if lines.count > 1 or "unexpected end" in str(error):
-                    raise _unclosed(file, lines.number) from None
-                cells = Rejection(lines.number, f"The row is not valid CSV: {error}.")
-            number, text = lines.take_text()
-            if number > 1 or not _SEPARATOR_LINE.fullmatch(text):
-                yield number, text, cells
+                return self._numbers.plain(text)
+            except BadInput:
+                return _NotLike(text, self._numbers.example)
+        return text or None
+
+    def _folded(self, above: tuple[str, ...], key: str, name: str | None) -> tuple[str, str | None]:
+        first_key, first_name = self._first.setdefault((above, _fold(key)), (key, name))
+        if name and first_name and _fold(name) == _fold(first_name):
+            name = first_name
+        return first_key, name
 
 
-def _unclosed(file: Path, number: int) -> BadInput:
-    return BadInput(
-        f"{file.name}, line {number}: a quote in this row is not closed; close it, or double it if it is part of the "
-        "text. Nothing was imported."
-    )
+def text_of(cell: object) -> str:
+    """A typed cell as a text file would have it: 7 for 7.0, true, 2026-11-22, nothing for None, objects as JSON."""
+    match cell:
+        case None:
+            return ""
+        case str():
+            return cell
+        case bool():
+            return str(cell).lower()
+        case float() if cell.is_integer() and abs(cell) < 1e15:
+            return str(int(cell))
+        case datetime() if cell.time() == time() and cell.tzinfo is None:
+            return cell.date().isoformat()
+        case date() | time():  # a datetime is a date
+            return cell.isoformat()
+        case dict():
+            return json_text(cell)
+        case list() | tuple() if any(isinstance(one, dict | list) for one in cell):
+            return json_text(cell)
+        case list() | tuple():
+            return ";".join(text_of(one) for one in cell)
+        case _:
+            return str(cell)
 
 
-def _has_cells(record: Record) -> bool:
-    return isinstance(record[2], Rejection) or any(cell.strip("\ufeff \t") for cell in record[2])
+def json_text(value: object) -> str:
+    """A value as JSON; raises BadInput for one that is nested too deeply."""
+    try:
+        return orjson.dumps(value, default=str).decode()
+    except orjson.JSONEncodeError as error:
+        raise BadInput(f"A value cannot be written as JSON ({error}); nest it less deeply.") from error
 
 
-def _header(file: Path, records: Iterator[Record]) -> tuple[str, list[str]]:
-    """The first row that is not empty, and the names of the columns in it."""
-    _, text, cells = next((record for record in records if _has_cells(record)), (1, "", []))
-    if isinstance(cells, Rejection) or not any(cells):
-        raise BadInput(f'"{file.name}" has no header: its first line must name the columns.')
-    names = [cell.removeprefix("\ufeff").strip() for cell in checked_header(file, cells)]
-    return text.removeprefix("\ufeff"), names
+def check_columns(header: Sequence[str], levels: Iterable[LevelColumns]) -> None:
+    """Raise BadInput unless each column of the levels is in the header exactly once."""
+    for level in levels:
+        for column in (level.key, level.name, level.id, *level.attributes.values(), *level.names.values()):
+            if column is not None and header.count(column) != 1:
+                found = "two columns" if column in header else "no column"
+                raise BadInput(f'The file has {found} "{column}"; it has {named(header)}.')
+
+
+def named(header: Sequence[str]) -> str:
+    """The names of the columns, for a message."""
+    names = [f'"{shorten(name)}"' for name in header[:MAX_NAMED_COLUMNS]]
+    more = len(header) - len(names)
+    return ", ".join(names) + (f" and {more:,} more" if more else "")
+
+
+def _fold(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+NUMERIC = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DECIMAL})
+
+
+@dataclass
+class ColumnOptions:
+    """The columns of a table as in the command line, such as `city=City` and `store.street=Street`."""
+
+    levels: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    attributes: list[str] = field(default_factory=list)
+    case_insensitive: list[str] = field(default_factory=list)
+    names_in: list[str] = field(default_factory=list)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Each option with its value."""
+        options = ("--level", self.levels), ("--name", self.names), ("--id", self.ids), ("--attr", self.attributes)
+        for option, values in (*options, ("--fold-case", self.case_insensitive), ("--name-in", self.names_in)):
+            for value in values:
+                yield option, value
+
+    def merged(self, other: "ColumnOptions") -> "ColumnOptions":
+        """These options, and what only the other ones have."""
+        return ColumnOptions(
+            *(_merged(first, second) for first, second in zip(self._lists(), other._lists(), strict=True))
+        )
+
+    def _lists(self) -> tuple[list[str], ...]:
+        return self.levels, self.names, self.ids, self.attributes, self.case_insensitive, self.names_in
+
+
+def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
+    """The columns that are named like a level, such as `Country` or `city_name`, and like their attributes."""
+    free = _FreeColumns(header)
+    options = ColumnOptions()
+    levels: dict[str, Level] = {}
+    for level in hierarchy.levels.values():
+        own = fold(level.name)
+        if level.under & {None, *levels} and (key := free.take(own, f"{own}key", f"{own}name")):
+            levels[level.name] = level
+            options.levels.append(f"{level.name.lower()}={key}")
+    for name, level in levels.items():
+        own, lower = fold(name), name.lower()
+        options.names += [f"{lower}={column}" for column in [free.take(f"{own}name")] if column]
+        options.ids += [f"{lower}={column}" for column in [free.take(f"{own}id")] if column]
+        for attribute in level.attributes:
+            if column := free.take(f"{own}{fold(attribute)}"):
+                options.attributes.append(f"{lower}.{attribute}={column}")
+    _match_deepest(list(levels.values()), free, options)
+    return options
+
+
+def fold(name: str) -> str:
+    """A name without case, spaces and punctuation, so that `Square Feet` is `square_feet`."""
+    return "".join(character for character in name.casefold() if character.isalnum())
+
+
+def _match_deepest(levels: list[Level], free: "_FreeColumns", options: ColumnOptions) -> None:
+    """Columns that name no level are of the deepest level that has such an attribute."""
+    taken = {option.partition("=")[0] for option in options.attributes}
+    for level in reversed(levels):
+        for attribute in level.attributes:
+            target = f"{level.name.lower()}.{attribute}"
+            if target not in taken and (column := free.take(fold(attribute))):
+                options.attributes.append(f"{target}={column}")
+    if levels:
+        lower = levels[-1].name.lower()
+        if not any(option.startswith(f"{lower}=") for option in options.names) and (column := free.take("name")):
+            options.names.append(f"{lower}={column}")
+        if not any(option.startswith(f"{lower}=") for option in options.ids) and (column := free.take("id")):
+            options.ids.append(f"{lower}={column}")
+
+
+class _FreeColumns:
+    """The columns that are not matched yet, by folded name; of dotted ones also by what is after the last dot."""
+
+    def __init__(self, header: Sequence[str]) -> None:
+        self._free: dict[str, list[str]] = {}
+        for column in dict.fromkeys(header):  # one that is there twice is matched, and then refused
+            for name in dict.fromkeys((fold(column), fold(column.rpartition(".")[2]))):
+                if name:
+                    self._free.setdefault(name, []).append(column)
+
+    def take(self, *names: str) -> str | None:
+        """The column of the first of these names that exactly one has; it is not taken again."""
+        for name in names:
+            columns = self._free.get(name, [])
+            if len(columns) == 1:
+                (column,) = columns
+                for others in self._free.values():
+                    if column in others:
+                        others.remove(column)
+                return column
+        return None
+
+
+def _merged(first: list[str], second: list[str]) -> list[str]:
+    targets = {option.partition("=")[0].lower() for option in first}
+    return [*first, *(option for option in second if option.partition("=")[0].lower() not in targets)]

@@ -8,12 +8,10 @@ from typing import Any
 
 import orjson
 
-from store.errors import BadInput, BadPath
+from store.errors import BadInput, BadPath, shorten, shown
 from store.model.hierarchy import Hierarchy
 from store.model.paths import parse_path
-from store.text import shorten, shown
-from store.transfer.formats.rejected import JSON_REASON
-from store.transfer.formats.source import opened
+from store.transfer.formats.source import JSON_REASON, opened
 from store.transfer.rows import Part, Rejection, Row
 
 MAX_LINE_BYTES = 10_000_000  # far more than the largest item

@@ -1,16 +1,30 @@
-"""Bytes of a file: plain, or decompressed from gzip or from a zip archive of one file."""
+"""Bytes of a file: plain, or decompressed from gzip or from a zip archive of one file.
 
+Number formats: how numbers are written in text files, such as `1.234,56`.
+
+Rejected rows: files that can be corrected and imported again, with unchanged rows and their reasons. CSV gets one
+more column. In files of one row per line, the reason is on a separate line before the row, which imports skip.
+
+File formats of imports: each has a function to the text and the row of each record, in file order.
+"""
+
+import csv
+import io
 import lzma
+import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from gzip import GzipFile
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
-from store.errors import BadInput
-from store.text import shorten
+import orjson
+
+from store.errors import BadInput, shorten
+from store.transfer.rows import Rejection, Row
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 BLOCK_BYTES = 1 << 20
@@ -70,3 +84,98 @@ def _member(archive: zipfile.ZipFile, file: Path) -> zipfile.ZipInfo:
         names = ", ".join(shorten(info.filename) for info in members[:SHOWN_NAMES])
         raise BadInput(f"{file.name} has {len(members)} files ({names or 'none'}), expected 1; unpack it.")
     return members[0]
+
+
+EXAMPLES = ("1,234.56", "1.234,56", "1 234,56", "1'234.56")
+_SPACES = re.compile("[\u00a0\u2009\u202f]")  # narrow and no-break spaces, as programs write them between thousands
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """A way to write numbers, named by an example: one of `EXAMPLES`."""
+
+    example: str
+
+    def __post_init__(self) -> None:
+        if self.example not in EXAMPLES:
+            written = " or ".join(f'"{example}"' for example in EXAMPLES)
+            raise BadInput(f'"{shorten(self.example)}" is not a format of numbers; use {written}.')
+
+    def plain(self, text: str) -> str:
+        """A number with a decimal point and without thousands, such as 1234.56. Raises BadInput for any other text."""
+        thousands, decimal = self.example[1], self.example[5]
+        found = _SPACES.sub(" ", text.strip()) if thousands == " " else text.strip()
+        group, point = re.escape(thousands), re.escape(decimal)
+        if not re.fullmatch(rf"[+-]?([0-9]{{1,3}}({group}[0-9]{{3}})+|[0-9]+)({point}[0-9]+)?", found):
+            raise BadInput(f'"{shorten(text)}" is not a number like {self.example}.')
+        return found.replace(thousands, "").replace(decimal, ".")
+
+
+REASON = "reason"
+JSON_REASON = "$reason"  # no attribute can have this name
+
+
+class RejectedRows(NamedTuple):
+    """How a file of rejected rows is written: its extension, its head, and each row of its text and reason.
+
+    Whatever its head, an earlier one begins with the `mark`.
+    """
+
+    ending: str
+    head: bytes
+    mark: bytes
+    line: Callable[[str, str], bytes]
+
+
+def rejected_table(header: Sequence[str], reason_column: str = REASON) -> RejectedRows:
+    """Rejected rows of a table that is no text: CSV with its columns; the text of a row is a line of CSV."""
+    head = csv_line([*header, free_name(reason_column, header)]).encode()
+    return RejectedRows(
+        ".csv", head + b"\n", head, lambda text, reason: f"{text},{csv_line([reason])}\n".encode("utf-8", "replace")
+    )
+
+
+def rejected_json() -> RejectedRows:
+    """Rejected rows of lines of JSON."""
+
+    def line(text: str, reason: str) -> bytes:
+        return b"%b\n%b\n" % (orjson.dumps({JSON_REASON: reason}), _bytes(text))
+
+    return RejectedRows(".jsonl", b"", b'{"' + JSON_REASON.encode(), line)
+
+
+def rejected_taxonomy() -> RejectedRows:
+    """Rejected rows of a taxonomy, whose comments begin with #."""
+
+    def line(text: str, reason: str) -> bytes:
+        return b"# %b\n%b\n" % (" ".join(reason.split()).encode(errors="replace"), _bytes(text))
+
+    return RejectedRows(".txt", b"", b"# row ", line)
+
+
+def _bytes(text: str) -> bytes:
+    return text.rstrip("\r\n").encode("utf-8", "surrogateescape")
+
+
+def csv_line(cells: Iterable[str], *, always_quoted: bool = False) -> str:
+    """A line of CSV without its end."""
+    output = io.StringIO()
+    csv.writer(output, quoting=csv.QUOTE_ALL if always_quoted else csv.QUOTE_MINIMAL).writerow(cells)
+    return output.getvalue().removesuffix("\r\n")
+
+
+def free_name(name: str, taken: Sequence[str]) -> str:
+    """The name, with a number where a column has it already."""
+    number = 1
+    found = name
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    return found
+
+
+class Format(NamedTuple):
+    """The format of a file: a function to its rows, each with its text, and the form of its rejected rows."""
+
+    read: Callable[[], Iterator[tuple[str, Row | Rejection]]]
+    rejected: RejectedRows

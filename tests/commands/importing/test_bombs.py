@@ -19,7 +19,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from commands.main import app_of
-from store.transfer.formats.parquet import parquet_table
+from store.transfer.formats.workbooks import parquet_table
 
 MAX_PEAK_BYTES = 1_200_000_000
 MAX_FILE_BYTES = 3_000_000

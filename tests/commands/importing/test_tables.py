@@ -22,7 +22,7 @@ import pytest
 from boto3.dynamodb.types import TypeSerializer
 
 from store.connect import open_store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage
 from store.errors import BadInput, NoTable
 from store.metadata.history import current_key, revisions
 from store.model.keys import id_key

@@ -26,7 +26,7 @@ from resolvers.session.budget import BudgetLimits
 from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
-from store.engine.protocol import Store
+from store.engine import Store
 from tests.model import GraphText, Ground, Model
 from tests.selection import examples
 from tests.systems.asking import BOUNDLESS, WIDE, plant

@@ -12,7 +12,7 @@ from graph.operation.graphql_request import GraphQLRequest
 from resolvers.access.caller import ANYONE
 from resolvers.session.page_cache import PageCache
 from store.connect import open_store
-from store.engine.protocol import Store
+from store.engine import Store
 from tests.engines import Engine
 from tests.model import Ground, Model
 from tests.rights.asking import Server, caller

@@ -21,7 +21,7 @@ from resolvers.session.page_cache import PageCache
 from resolvers.session.request import Request
 from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
-from store.engine.protocol import Store
+from store.engine import Store
 from tests.late_indexes import late_stores
 from tests.model import Ground
 from tests.systems import asking

@@ -10,8 +10,8 @@ from graph.app import create_app
 from graph.server import event_stream
 from graph.settings import Settings
 from resolvers.planning.cursors import CursorKind, encode_cursor
-from store.edits.create_update import Create
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage
+from store.writing.create_update import Create
 from tests.event_streams import CHANGES, EventClient, Following, following
 from tests.hierarchies import CATEGORY
 from tests.time_limits import TimeLimits

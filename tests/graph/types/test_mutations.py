@@ -2,7 +2,7 @@
 
 import pytest
 
-from store.model.items import key_of
+from store.model.records import key_of
 from tests import invariants
 from tests.systems.writing import Clients, plant
 

@@ -3,7 +3,7 @@
 import pytest
 
 from graph.hierarchies.locations import Location
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage
 from store.model.keys import node_key
 from tests import invariants
 from tests.rights.asking import Server, caller, codes

@@ -8,9 +8,9 @@ from graph.operation.graphql_request import GraphQLRequest
 from resolvers.planning.cursors import CursorKind, encode_cursor
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
-from store.engine.usage import ReadUsage
-from store.model.items import Delete, Put
+from store.engine import ReadUsage
 from store.model.keys import log_key
+from store.model.records import Delete, Put
 from tests import invariants
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES, Clients, plant
 

@@ -5,15 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.outside.model import lists, values
-from tests.outside.model.fields import (
-    Field,
-    answer,
-    connection,
-    difference,
-    some_fields,
-    some_tree_fields,
-    text_of,
-)
+from tests.outside.model.fields import Field, answer, connection, difference, some_fields, some_tree_fields, text_of
 from tests.outside.model.lists import Word
 from tests.outside.model.literals import arguments, literal
 from tests.outside.model.promises import (

@@ -11,16 +11,14 @@ from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
 from resolvers.session.page_cache import PageCache
 from resolvers.session.tree_version_cache import TreeVersionCache
-from store.edits.create_update import Create, Update
-from store.edits.delete import Delete, Policy
-from store.edits.move import Move
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.model.keys import Path
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
-from store.search.geometry import Point
-from store.writer.writer import Writer
+from store.search.cells import Point
+from store.writing.create_update import Create, Update
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.writer import Writer
 from tests.resolvers.search.test_searches import all_records
 from tests.rights.asking import Server, caller
 from tests.systems.asking import Client, plant

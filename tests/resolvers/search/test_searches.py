@@ -10,17 +10,15 @@ from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
 from resolvers.session.page_cache import PageCache
 from resolvers.session.tree_version_cache import TreeVersionCache
-from store.background_moves.timing import MoveTiming
 from store.connect import open_store
-from store.edits.create_update import Update
-from store.edits.delete import Delete, Policy
-from store.edits.move import Move
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.errors import Unavailable
+from store.metadata.moves import MoveTiming
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
-from store.writer.writer import Writer
+from store.writing.create_update import Update
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.writer import Writer
 from tests.search_model import NodeWords, fold, words
 from tests.systems.asking import Client, plant
 

@@ -2,19 +2,17 @@
 
 from typing import Any
 
-from store.edits.create_update import Create, Update
-from store.edits.delete import Delete as Deletion
-from store.edits.delete import Policy
-from store.edits.move import Move
-from store.edits.reorder import Reorder, Side
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.model.hierarchy import Hierarchy
-from store.model.items import Delete, Item, Put
 from store.model.keys import Key, node_key
 from store.model.paths import parse_path
+from store.model.records import Delete, Item, Put
 from store.transfer.load import LoadResult, load
-from store.writer.writer import Writer
+from store.writing.create_update import Create, Update
+from store.writing.move_delete import Delete as Deletion
+from store.writing.move_delete import Move, Policy
+from store.writing.reorder import Reorder, Side
+from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
 from tests.store.transfer.test_load import NEBRASKA, wanted_of

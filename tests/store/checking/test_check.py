@@ -9,17 +9,16 @@ import pytest
 from store.checking.check import Check
 from store.checking.findings import MAX_KEPT, Finding, Findings, Fix
 from store.checking.repair import Repair
-from store.edits.create_update import Create
-from store.edits.delete import Delete as Deletion
-from store.edits.delete import Policy
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
-from store.model.items import ABSENT, Item, Put, key_of
 from store.model.keys import Key, id_key, log_key, revision_key, tree_version_key
+from store.model.records import ABSENT, Item, Put, key_of
 from store.transfer.load import LoadResult, load
-from store.writer.writer import Writer
+from store.writing.create_update import Create
+from store.writing.move_delete import Delete as Deletion
+from store.writing.move_delete import Policy
+from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION, hierarchy, level
 from tests.store.checking.broken import GONE_ID, HIERARCHIES, OMAHA, OMAHA_ID, US, at, change, fill, item, remove

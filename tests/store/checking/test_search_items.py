@@ -8,24 +8,23 @@ from typing import Any, cast
 
 import pytest
 
-from store.background_moves.timing import MoveTiming
 from store.checking.check import Check
 from store.checking.repair import Repair
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
+from store.metadata.moves import MoveTiming
 from store.model.attributes import Attribute, Kind, Value
 from store.model.hierarchy import Hierarchy, Search, SearchScope
-from store.model.items import Change, Delete, Item, Put, key_of
 from store.model.keys import node_key
 from store.model.paths import parse_path
+from store.model.records import Change, Delete, Item, Put, key_of
+from store.search.items import marker_key
 from store.search.lineage import id_hash
-from store.search.node_items import marker_key
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
-from store.writer.writer import Writer
+from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
-from tests.store.background_moves import journaled
+from tests.store.writing import journaled
 
 AT = "2026-01-01T00:00:00.000Z"
 NOTED = replace(CATEGORY.levels["CATEGORY"], attributes={"note": Attribute("note", Kind.TEXT, "A note.", search=True)})

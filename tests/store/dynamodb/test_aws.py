@@ -16,12 +16,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from store.dynamodb.store import DynamoDBStore
-from store.engine.patience import REQUEST_PATIENCE
-from store.engine.usage import ReadUsage
+from store.engine import REQUEST_PATIENCE, ReadUsage
 from store.errors import BadInput, Unavailable
-from store.model.items import Put
-from store.model.keys import Key
-from store.model.ranges import subtree
+from store.model.keys import Key, subtree
+from store.model.records import Put
 from tests.certificate_authority import Authority
 from tests.connect_proxy import Tunnel
 

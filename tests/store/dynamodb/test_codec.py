@@ -15,14 +15,11 @@ from msgspec.structs import replace
 
 from store.dynamodb.codec import decode, encode, key_condition, parse_answer
 from store.dynamodb.store import DynamoDBStore
-from store.engine.patience import Patience
-from store.engine.usage import ReadUsage
+from store.engine import Patience, ReadUsage
 from store.errors import BadInput, Damaged, Unavailable
 from store.model.attributes import Value
-from store.model.items import MAX_ITEM_BYTES, Item, canonical_item, checked_item_size, size_of
-from store.model.keys import Index
-from store.model.ranges import KeyRange, subtree
-from store.model.records import Record
+from store.model.keys import Index, KeyRange, subtree
+from store.model.records import MAX_ITEM_BYTES, Item, Record, canonical_item, checked_item_size, size_of
 from tests.faulty_engine import FaultyEngine
 
 VALUES: dict[str, Value] = {

@@ -13,7 +13,7 @@ from commands.main import app_of
 from graph.app import create_app
 from store.connect import open_store
 from store.dynamodb.iam_policy import ACTIONS, Use, policy
-from store.model.items import Put
+from store.model.records import Put
 from tests.engines import Engine
 from tests.proxy import Call, Proxy
 from tests.serving import serving

@@ -13,13 +13,10 @@ from aiohttp import web
 from store.connect import open_store
 from store.dynamodb.circuit_breaker import FAILURES, CircuitBreaker
 from store.dynamodb.store import DynamoDBStore
-from store.engine.patience import REQUEST_PATIENCE, Patience
-from store.engine.read_trace import ReadTrace
-from store.engine.usage import ReadUsage
+from store.engine import REQUEST_PATIENCE, Patience, ReadTrace, ReadUsage
 from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
-from store.model.items import ABSENT, Check, Item, Put, key_of
-from store.model.keys import Key
-from store.model.ranges import below, subtree
+from store.model.keys import Key, below, subtree
+from store.model.records import ABSENT, Check, Item, Put, key_of
 from tests import engines
 from tests.faulty_engine import Answer, FaultyEngine, empty, mute, slow
 from tests.ports import closed_port

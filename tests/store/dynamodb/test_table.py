@@ -9,7 +9,7 @@ from aiohttp import web
 
 from store.dynamodb.store import DynamoDBStore
 from store.dynamodb.table_definition import differences, table_definition, table_summary
-from store.engine.table_options import Capacity, TableOptions
+from store.engine import Capacity, TableOptions
 from store.errors import BadInput, Unavailable, WrongTable
 from tests import engines
 from tests.proxy import Call, Fault, Forward, Proxy, refused

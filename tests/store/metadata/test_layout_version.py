@@ -9,10 +9,10 @@ import pytest
 from store.connect import open_store, opened
 from store.dynamodb.client import DynamoDBClient
 from store.dynamodb.codec import encode
-from store.engine.protocol import Store
+from store.engine import Store
 from store.errors import WrongLayout
-from store.metadata.layout_version import LAYOUT
-from store.model.items import Put
+from store.metadata.tree_version import LAYOUT
+from store.model.records import Put
 from tests.engines import Engine
 
 

@@ -6,14 +6,11 @@ import pytest
 
 from store.checking.check import Check
 from store.checking.repair import Repair
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.errors import Conflict
-from store.metadata.change_log import Event, LogEntry, log_item
-from store.metadata.tree_version import LOG_SECONDS, TreeVersion, level_at_depth
-from store.model.items import ABSENT, Put, key_of
-from store.model.keys import Index, log_key, tree_version_key
-from store.model.ranges import KeyRange, subtree
+from store.metadata.tree_version import LOG_SECONDS, Event, LogEntry, TreeVersion, level_at_depth, log_item
+from store.model.keys import Index, KeyRange, log_key, subtree, tree_version_key
+from store.model.records import ABSENT, Put, key_of
 from store.transfer.load import LoadResult, load
 from tests import invariants
 from tests.hierarchies import LOCATION

@@ -6,10 +6,17 @@ from hypothesis import strategies as st
 
 from store.errors import BadData, BadInput
 from store.model.attributes import Attribute, Kind, Value
-from store.model.items import canonical_item
-from store.model.languages import MAX_REQUESTED, canonical_language, lookup
-from store.model.names import MAX_LANGUAGES, checked_names, names_of, with_changes
-from store.model.values.kinds import IS_CANONICAL
+from store.model.names import (
+    MAX_LANGUAGES,
+    MAX_REQUESTED,
+    canonical_language,
+    checked_names,
+    lookup,
+    names_of,
+    with_changes,
+)
+from store.model.records import canonical_item
+from store.model.values import IS_CANONICAL
 
 MEMBERS = frozenset({"OPEN", "CLOSED"})
 

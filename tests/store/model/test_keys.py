@@ -9,45 +9,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.errors import BadPath
+from store.errors import BadPath, shorten
 from store.model.hierarchy import MAX_NAME_CHARACTERS
 from store.model.keys import (
     MAX_PARTITION_KEY_BYTES,
     MAX_ROOT_BYTES,
     MAX_SEGMENTS,
     MAX_SORT_KEY_BYTES,
+    KeyRange,
     Path,
+    below,
+    children,
     decode_segment,
     depth_of,
     encode_segment,
     first_rank,
     hierarchy_of,
     id_key,
+    just_after,
     last_segment,
     level_partition,
+    level_range,
     log_key,
     node_key,
     parent_partition,
     parent_sort_key,
     path_of,
+    prefix_end,
     revision_key,
+    siblings,
     sort_key,
+    subtree,
     tree_key,
     tree_version_key,
 )
 from store.model.paths import checked_path, format_path, parse_path
-from store.model.ranges import (
-    KeyRange,
-    below,
-    children,
-    just_after,
-    level_range,
-    prefix_end,
-    siblings,
-    subtree,
-)
 from store.model.spans import EVERYTHING, Span, Spans, clipped, complement, contains, intersection, prefix_span, union
-from store.text import shorten
 
 # Segments as they can come in, where they can: nothing that NFC changes, no control characters, no lone surrogates. The
 # characters about which the order of keys turns come up often.

@@ -7,9 +7,8 @@ from msgspec.structs import replace
 
 from store.errors import BadInput, BadPath
 from store.metadata.tree_version import TreeVersion
-from store.model.items import canonical_item
 from store.model.keys import Key, Path
-from store.model.records import MAX_ID_CHARACTERS, Record, checked_id, derived_id
+from store.model.records import MAX_ID_CHARACTERS, Record, canonical_item, checked_id, derived_id
 
 AT = "2026-11-20T12:00:00Z"
 

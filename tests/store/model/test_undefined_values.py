@@ -10,10 +10,9 @@ import orjson
 
 from store.checking.check import Check
 from store.connect import opened
-from store.engine.protocol import Store
+from store.engine import Store
 from store.model.attributes import Kind
-from store.model.hierarchy import Hierarchy
-from store.model.undefined_values import Undefined
+from store.model.hierarchy import Hierarchy, Undefined
 from store.transfer.export import export
 from store.transfer.formats.lines import read_jsonl
 from store.transfer.load import LoadResult, load

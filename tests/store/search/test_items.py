@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 from graph.hierarchies.locations import Location
 from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Hierarchy, Search, SearchScope
-from store.model.items import Item, size_of
-from store.model.keys import MAX_PARTITION_KEY_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index
-from store.model.ranges import KeyRange
-from store.model.records import MAX_ID_CHARACTERS, Record
-from store.search.cell_items import CellItem, cell_items, nearest_after, run_range
-from store.search.geometry import Point, cover
+from store.model.keys import MAX_PARTITION_KEY_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index, KeyRange
+from store.model.records import MAX_ID_CHARACTERS, Item, Record, size_of
+from store.search.cells import CellItem, Point, cell_items, cover, nearest_after, run_range
 from store.search.lineage import STEP, MovedNode, Moves, id_hash, lineage, steps
-from store.search.word_items import MAX_ITEMS, WordItem, by_text, by_weight, word_items
+from store.search.words import MAX_ITEMS, WordItem, by_text, by_weight, word_items
 from tests.hierarchies import LOCATION, hierarchy
 from tests.search_model import NodeWords
 

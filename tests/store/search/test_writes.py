@@ -12,23 +12,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store.background_moves.timing import MoveTiming
 from store.checking.check import Check
 from store.checking.repair import Repair
 from store.connect import open_store
-from store.edits.create_update import Create
-from store.edits.delete import Delete, Policy
-from store.edits.move import Move
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.errors import BadPath, CladeError
-from store.metadata.move_record import MoveState
+from store.metadata.moves import MoveState, MoveTiming
 from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Hierarchy, Search, SearchScope
-from store.model.items import Change, Item, canonical_item, key_of, size_of
 from store.model.paths import parse_path
-from store.reading.active_moves import recent_moves
-from store.writer.writer import Writer
+from store.model.records import Change, Item, canonical_item, key_of, size_of
+from store.reading import recent_moves
+from store.writing.create_update import Create
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, RandomEdits, Refused

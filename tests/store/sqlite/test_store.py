@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from store.connect import open_store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage
 from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable, Uncertain
-from store.model.items import ABSENT, Put
-from store.model.keys import Index, Key
-from store.model.ranges import KeyRange, below
+from store.model.keys import Index, Key, KeyRange, below
+from store.model.records import ABSENT, Put
 from store.sqlite.connection import LOGS
 from store.sqlite.store import LARGE_CHANGES, PURGE_ITEMS, SQLiteStore
 

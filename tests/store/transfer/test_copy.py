@@ -12,24 +12,24 @@ import pytest
 from aiohttp import web
 
 from store.connect import open_store, opened
-from store.edits.create_update import Create
-from store.engine.protocol import Store
+from store.engine import Store
 from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable, WrongLayout
-from store.metadata.move_record import MoveState
+from store.metadata.moves import MoveState
 from store.model.paths import parse_path
-from store.reading.pages import PAGE_ITEMS
+from store.reading import PAGE_ITEMS
 from store.sqlite.store import SCAN_ITEMS
 from store.transfer.copy import Copy, new_store
 from store.transfer.export import export
 from store.transfer.load import LoadResult, load
+from store.writing.create_update import Create
 from tests import invariants
 from tests.engines import Engine
 from tests.hierarchies import CATEGORY, hierarchy, level
 from tests.proxy import Call, Forward, Proxy, passed, refused
-from tests.store.background_moves import journaled
-from tests.store.background_moves.journaled import OTHERS, SUBTREE, create, move, write
 from tests.store.checking.broken import fill
 from tests.store.transfer.test_load import wanted_of
+from tests.store.writing import journaled
+from tests.store.writing.journaled import OTHERS, SUBTREE, create, move, write
 
 
 async def items(store: Store) -> list[dict[str, Any]]:

@@ -9,20 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from store.connect import open_store
-from store.engine.protocol import Store
-from store.engine.usage import ReadUsage
+from store.engine import ReadUsage, Store
 from store.errors import Conflict
-from store.metadata.change_log import Event
-from store.metadata.tree_version import TreeVersion
+from store.metadata.tree_version import Event, TreeVersion
 from store.model.hierarchy import Hierarchy
-from store.model.items import Put
 from store.model.keys import id_key, log_key, node_key, revision_key, tree_version_key
 from store.model.paths import parse_path
-from store.model.records import Record, derived_id
+from store.model.records import Put, Record, derived_id
 from store.transfer.export import export
 from store.transfer.load import EXAMPLES, LoadResult, load
-from store.transfer.planned_nodes import MAX_UNPACKED, PART_NODES
 from store.transfer.rows import ImportPlan, Part, Row
+from store.transfer.staging import MAX_UNPACKED, PART_NODES
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
 from tests.selection import examples

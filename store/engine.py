@@ -1,0 +1,407 @@
+"""Call statistics: calls to a remote engine by their outcome.
+
+Table options: capacity, recovery, protection, tags and encryption of a new table.
+
+Read trace: the calls of one request to its store and what its caches answered, in the notation of DynamoDB.
+
+A request has one only if the caller requested it (`ReadUsage.trace`).
+
+Record cache: decoded records by the bytes that they were decoded from.
+
+Equal bytes are an equal record, so an entry is never stale, and a write to one node leaves all others cached. A hit
+saves decoding, and serializing the record again (`Record.fragments`). A cached record is the same object for all
+requests, so its lists and dictionaries must not be changed.
+
+Patience: how long the calls of whoever opened a store may take, a server for its requests or a command.
+
+Read usage: requests, items and DynamoDB's read capacity units, with a limit for the units.
+
+Storage interface: the operations that every store implements.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, Self
+
+from store.cache import BoundedCache
+from store.concurrency import in_chunks
+from store.errors import BadInput, BudgetExceeded
+from store.model.attributes import Value
+from store.model.keys import Index, Key, KeyRange, index_name, just_after, prefix_end, siblings
+from store.model.records import Change, Item, Put, Record
+
+
+@dataclass(slots=True)
+class CallStats:
+    """Counts since the store was made: `made` are calls of the store, each of one attempt or more.
+
+    `retried` are attempts after the first, `throttled` responses that ask for a lower rate, `failed` calls without a
+    response, `skipped` calls that an open circuit breaker rejected, and `is_silent` is whether it is open.
+    """
+
+    made: int = 0
+    retried: int = 0
+    throttled: int = 0
+    failed: int = 0
+    skipped: int = 0
+    is_silent: bool = False
+
+
+MAX_TAGS = 50  # of one table
+
+
+class Capacity(NamedTuple):
+    """Provisioned capacity, in DynamoDB's read and write units per second."""
+
+    read: int
+    write: int
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Options of a new table; without `capacity` it is on demand (paid per request).
+
+    `recovery` is point-in-time recovery (35 days), `protection` deletion protection. None turns them on in AWS, and
+    off on an engine at an endpoint.
+    """
+
+    recovery: bool | None = None
+    protection: bool | None = None
+    capacity: Capacity | None = None
+    index_capacity: Capacity | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    kms_key: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.index_capacity and not self.capacity:
+            raise BadInput("--index-units needs --units; add it.")
+        if min([1, *(self.capacity or ()), *(self.index_capacity or ())]) < 1:
+            raise BadInput("A table and its indexes have at least 1 unit each.")
+        if len(self.tags) > MAX_TAGS:
+            raise BadInput(f"A table has at most {MAX_TAGS} tags, not {len(self.tags)}.")
+
+
+MAX_CALLS = 200  # listed; the others are counted
+MAX_KEYS = 20  # listed of one call
+
+
+class ReadTrace:
+    """The calls in the order in which they returned, at most MAX_CALLS, and the cached pages and records.
+
+    `round_number` returns the number of the round that is under way. A round is what `ReadScheduler.rounds` counts:
+    reads of which each began before all others had ended. So the pages of one long Query are in one round, and the
+    reads of an edit, which no round counts, are in that of what the request read before, 0 at first.
+    """
+
+    def __init__(self, round_number: Callable[[], int]) -> None:
+        self.pages = 0
+        self.records = 0
+        self._round_number = round_number
+        self._calls: list[dict[str, Any]] = []
+        self._left_out = 0
+
+    def add_range(
+        self,
+        operation: str,
+        key_range: KeyRange,
+        *,
+        items: int,
+        units: float,
+        limit: int | None = None,
+        reverse: bool = False,
+        strong: bool = False,
+        count: bool = False,
+        after: str | None = None,
+    ) -> None:
+        """Add a call for a range, or for the part of it behind the sort key `after`; `count` returns no items."""
+        if self._has_room():
+            options = {
+                "limit": limit,
+                "scanIndexForward": False if reverse else None,
+                "select": "COUNT" if count else None,
+                "after": after,
+            }
+            what = {"keyCondition": key_condition(key_range)} | {k: v for k, v in options.items() if v is not None}
+            self._add(operation, key_range.index, what, items, units, strong=strong)
+
+    def add_keys(self, operation: str, keys: Sequence[Key], *, items: int, units: float, strong: bool) -> None:
+        """Add a call for items by their keys, of which at most MAX_KEYS are listed."""
+        if self._has_room():
+            listed = [f"{_equal('pk', pk)} AND {_equal('sk', sk)}" for pk, sk in keys[:MAX_KEYS]]
+            what: dict[str, Any] = {"keys": listed}
+            if len(keys) > MAX_KEYS:
+                what["moreKeys"] = len(keys) - MAX_KEYS
+            self._add(operation, Index.TABLE, what, items, units, strong=strong)
+
+    def report(self) -> dict[str, Any]:
+        """The members of `extensions.reads` beside the counts; `moreCalls` only where some are left out."""
+        more = {"moreCalls": self._left_out} if self._left_out else {}
+        return {"fromCache": {"pages": self.pages, "records": self.records}, "calls": self._calls, **more}
+
+    def _has_room(self) -> bool:
+        has_room = len(self._calls) < MAX_CALLS
+        self._left_out += not has_room
+        return has_room
+
+    def _add(
+        self, operation: str, index: Index, what: dict[str, Any], items: int, units: float, *, strong: bool
+    ) -> None:
+        self._calls.append(
+            {
+                "operation": operation,
+                "index": index_name(index),
+                **what,
+                "consistentRead": strong,
+                "items": items,
+                "units": units,
+                "round": self._round_number(),
+            }
+        )
+
+
+def key_condition(key_range: KeyRange) -> str:
+    """A range as a key condition with its values: `pk = "location#US" AND begins_with(sk, "#NE#")`.
+
+    Ranges of a prefix are `begins_with`, also where they leave out the node whose key is the prefix itself, though
+    DynamoDB is sent BETWEEN for all of them. Of BETWEEN the upper bound is not in the range.
+    """
+    partition, lo, hi = _equal(key_range.index.partition, key_range.partition), key_range.lo, key_range.hi
+    if key_range == siblings(key_range.partition):
+        return partition
+    prefix = lo.removesuffix("!")
+    if prefix.endswith("#") and lo in (prefix, just_after(prefix)) and hi == prefix_end(prefix):
+        return f"{partition} AND begins_with({key_range.index.sort}, {_quoted(prefix)})"
+    return f"{partition} AND {key_range.index.sort} BETWEEN {_quoted(lo)} AND {_quoted(hi)}"
+
+
+def _equal(name: str, value: str) -> str:
+    return f"{name} = {_quoted(value)}"
+
+
+def _quoted(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+# Memory of an entry: its content twice, as read and as values, and so much beside it. Measured were 2,600 bytes for a
+# record whose content has 455 and that was serialized once, 2,930 where it was serialized in three ways.
+RECORD_BYTES = 1_900
+CONTENT_TIMES = 2
+
+
+class RecordCache:
+    """The records that were read last, up to so many bytes; none where that is 0."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._records: BoundedCache[bytes, Record] = BoundedCache("records", max_bytes, weigh=_size)
+
+    def records(self, contents: Iterable[bytes], decode: Callable[[bytes], Record]) -> list[Record]:
+        """The records of these contents, decoded where they are not cached; raises what `decode` raises."""
+        if not self._records.max_weight:
+            return [decode(content) for content in contents]
+        return self._records.get_all(contents, lambda content: decode(content).with_fragments())
+
+
+def _size(content: bytes, record: Record) -> int:
+    return CONTENT_TIMES * len(content) + RECORD_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Each attempt of a call has `connect_seconds` and then `read_seconds`; `timeouts` attempts may time out.
+
+    At most `attempts` are made where the engine fails, throttles, or loses the connection.
+    """
+
+    connect_seconds: float
+    read_seconds: float
+    timeouts: int
+    attempts: int
+
+
+REQUEST_PATIENCE = Patience(connect_seconds=2.0, read_seconds=4.0, timeouts=2, attempts=5)
+"""A server's, whose requests have to end: some 8 s of silence, 0.8 s of failures."""
+
+COMMAND_PATIENCE = Patience(connect_seconds=5.0, read_seconds=20.0, timeouts=3, attempts=10)
+"""A command's, which would have to begin again: some 60 s of silence, 25 s of failures."""
+
+
+UNIT_BYTES = 4096  # one read unit is one strongly consistent read of up to 4 KB, or two eventually consistent ones
+LEAST_UNITS = 0.5  # of any request
+REQUESTS_A_UNIT = 0.5  # of the limit, since a request takes time however little it returns
+PAGE_UNITS = 128.0  # of the largest page, 1 MB, eventually consistent
+
+
+@dataclass(slots=True)
+class ReadUsage:
+    """The counts that each reading method of a store checks before a request to the engine, and adds to after it.
+
+    `requests` are calls that reach the engine, `items` those that they returned, `units` DynamoDB's read capacity
+    units. At most `limit` units are allowed, and half as many requests; requests that run when it is reached still
+    count.
+    """
+
+    requests: int = 0
+    items: int = 0
+    units: float = 0.0
+    limit: float = float("inf")
+    reserved: float = 0.0
+    """Units that count for the limit in place of those that some reads have consumed."""
+    refusal: BudgetExceeded | None = None
+    """The error of the reads that the limit has rejected."""
+    trace: ReadTrace | None = None
+    """Lists each call, if that was requested."""
+
+    def add(self, *, items: int, units: float) -> None:
+        """Count one request with its items and units."""
+        self.requests += 1
+        self.items += items
+        self.units += units
+
+    def include(self, other: "ReadUsage") -> None:
+        """Add the counts of another usage."""
+        self.requests += other.requests
+        self.items += other.items
+        self.units += other.units
+
+    @property
+    def counted(self) -> float:
+        """The units that count for the limit."""
+        return self.units + self.reserved
+
+    def reserve(self, units: float) -> None:
+        """Count so many units for the limit. Raises BudgetExceeded where fewer are left."""
+        self.reserved += units
+        self.check(0)
+
+    def include_reserved(self, other: "ReadUsage") -> None:
+        """Add the counts of another usage, for which units were reserved."""
+        self.include(other)
+        self.reserved -= other.units
+
+    def check(self, planned: int = 1) -> None:
+        """Raise BudgetExceeded where the next `planned` requests would pass the limit even if they return nothing."""
+        if self.counted + planned * LEAST_UNITS > self.limit or self.requests + planned > self.limit * REQUESTS_A_UNIT:
+            self.refusal = BudgetExceeded(
+                f"The request needs more than {self.limit:g} read units, or {self.limit * REQUESTS_A_UNIT:g} requests "
+                "to the store. Ask for less in each, with first: and after:, or raise CLADE_MAX_READ_UNITS."
+            )
+            raise self.refusal
+
+    def renew(self, units: float) -> None:
+        """Allow so many more units."""
+        self.limit, self.refusal = self.counted + units, None
+
+
+def units_of(size: int, *, strong: bool = False) -> float:
+    """The read capacity units of one request that reads `size` bytes; 0 bytes cost as much as 1.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
+    """
+    return max(1, -(-size // UNIT_BYTES)) * (1.0 if strong else 0.5)
+
+
+class Store(Protocol):
+    """A table of items with two indexes. All methods raise Unavailable where the engine fails or does not respond.
+
+    Items are returned in canonical form (`canonical_item`): without attributes that are None, whole numbers as ints.
+    Expired items are never returned.
+    """
+
+    max_changes: int
+    """The number of changes that an import puts into one commit; every commit can hold so many."""
+
+    max_commit_changes: int | None
+    """The maximum number of changes of one commit, None: unlimited."""
+
+    calls: CallStats | None
+    """Statistics of its calls, None for an embedded engine."""
+
+    async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
+        """The items at these keys, in the order of the keys, None where there is none; `strong` reads consistently.
+
+        A key that is given twice is read once, and its item is the same object.
+        """
+        ...
+
+    async def range(
+        self,
+        key_range: KeyRange,
+        reads: ReadUsage,
+        *,
+        limit: int | None = None,
+        reverse: bool = False,
+        strong: bool = False,
+    ) -> list[Item]:
+        """All items of a range in the order of its sort key, or the first `limit`; `strong` is not for indexes."""
+        ...
+
+    async def nodes(
+        self, key_range: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
+    ) -> list[Record]:
+        """The records of the nodes in a range that holds nothing but nodes."""
+        ...
+
+    async def count(self, key_range: KeyRange, reads: ReadUsage) -> int:
+        """The number of items in a range."""
+        ...
+
+    def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
+        """All items of the table, read consistently, page by page, in no particular order."""
+        ...
+
+    def version(self) -> object:
+        """A value that differs after any write by any process, None where knowing it would take a read."""
+        ...
+
+    def snapshot(self) -> "Store | None":
+        """A read-only view of the store as of its first read, to be opened; None where the engine has none."""
+        ...
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        """Make all changes, or none and raise Conflict, where a condition is not fulfilled.
+
+        Raises BadInput for a value or an item that cannot be stored, and for too many changes.
+        """
+        ...
+
+    async def create(self, options: TableOptions = TableOptions()) -> bool:
+        """Create the table with its indexes unless it exists; whether it was created.
+
+        Raises WrongTable as `health` and `check_transactions` do, BadInput for unsupported options and a file of
+        another program.
+        """
+        ...
+
+    async def describe(self) -> dict[str, Value]:
+        """Properties of the table by name, for `clade table show`."""
+        ...
+
+    async def health(self) -> None:
+        """Raise NoTable, WrongTable or Unavailable where the table cannot be read."""
+        ...
+
+    async def check_transactions(self) -> None:
+        """Raise WrongTable where the engine has no transactions, without which nothing can be written."""
+        ...
+
+    async def check_integrity(self) -> None:
+        """Raise Damaged where the engine finds the table corrupt, which takes a pass through all of it."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *error: object) -> None: ...
+
+
+async def check_changes(changes: Sequence[Change], limit: int | None) -> None:
+    """Raise BadInput for more than `limit` changes in one commit, ValueError for two changes of one item."""
+    if limit is not None and len(changes) > limit:
+        raise BadInput(f"One commit may have at most {limit} changes, not {len(changes)}; split it.")
+    keys: set[tuple[Value, Value]] = set()
+    async for chunk in in_chunks(changes):
+        keys.update(
+            [(change.item["pk"], change.item["sk"]) if isinstance(change, Put) else change.key for change in chunk]
+        )
+    if len(keys) < len(changes):
+        raise ValueError("A commit changes the same item twice.")

@@ -1,0 +1,346 @@
+"""Folding: texts as words that are compared without regard to case, accents and punctuation.
+
+Folded text is NFKD without marks, case-folded; its words, runs of letters and digits, are joined by `+`. So `+` before
+a word marks its beginning. Scripts that are written without spaces (Chinese, Japanese, Korean, Thai and their like) are
+runs of their own, and a word begins with each of their characters.
+
+Word items: the items by which nodes are found by words, written in the transactions of their nodes.
+
+A node has an item for each beginning of a word of its name, of its names in other languages, of its key, which is one
+more name, and of its attributes with `search=True`. An item is in two orders, so that a search for `oma` is two ranges:
+
+| index | partition key | sort key | order |
+| --- | --- | --- | --- |
+| the table | `words/location#o` | `omaha#0<weight>#<id>` | by text, and where that is a whole name, by weight |
+| `by_parent` | `words/location#oma` | `0<weight><depth><name>#<id>` | names that begin so first, then by weight |
+
+The partition key has the first character of the word, or its first three (of Han its first one). Where each tree is
+searched by itself, the hash of its root's id stands before: `words/drive#Xy12aB#o`. The first digit of a sort key is 0
+where the text is a whole name (table) or the beginning of a name (`by_parent`), else 1. Items have no revision, since a
+search verifies what it finds by reading the nodes.
+"""
+
+import re
+import unicodedata
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import NamedTuple, cast
+
+from store.errors import BadInput, quantity
+from store.model.attributes import Value
+from store.model.hierarchy import Hierarchy, SearchScope
+from store.model.keys import Index, Key, KeyRange, decode_segment, depth_of, hierarchy_of, last_segment
+from store.model.names import NAMES, are_names, lookup
+from store.model.records import Item, Record
+from store.search.lineage import STEP, Lineage
+
+MAX_TEXT_CHARACTERS = 200  # of a text to search for
+MAX_WORDS = 8  # of it
+MAX_FOLDED_CHARACTERS = 100  # of a name; what follows is not searched
+MAX_READ_CHARACTERS = 4_000  # of a text, before it is folded: more than all words that are searched
+
+# Signs that stand for a character of Han; Thai and Lao, Myanmar, Hangul's letters, Khmer, Kana, Bopomofo and Han.
+_UNSPACED = (
+    "\u3005-\u3007\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_WORD = re.compile(rf"(?:(?=[^\W_])[{_UNSPACED}])+|(?:(?![{_UNSPACED}])[^\W_])+")
+# A syllable of Hangul is two or three letters in NFKD, of which only the first begins it.
+_BEGINNING = re.compile(rf"(?<![^+])[^+]|(?![\u1160-\u11ff])[{_UNSPACED}]")
+_INNER = re.compile(rf"(?![\u1160-\u11ff])[{_UNSPACED}]")
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_STROKES = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"})
+
+
+def fold(text: str) -> str:
+    """A text as its folded words: `São Paulo (SP)` becomes `sao+paulo+sp`.
+
+    Letters with a stroke, which NFKD leaves as they are, become plain letters: `Łódź` is `lodz`. What follows after
+    4,000 characters is left out.
+    """
+    return _folded(text) if len(text) <= MAX_FOLDED_CHARACTERS else _fold(text[:MAX_READ_CHARACTERS])
+
+
+def _fold(text: str) -> str:
+    plain = text.lower() if text.isascii() else _without_marks(_without_marks(text).casefold()).translate(_STROKES)
+    return "+".join(_WORD.findall(plain))
+
+
+_folded = lru_cache(4_096)(_fold)
+
+
+def _without_marks(text: str) -> str:
+    if len(text) > MAX_FOLDED_CHARACTERS:  # normalizing a run of n marks takes n²
+        text = "".join([c for c in text if unicodedata.category(c)[0] != "M"])
+    return "".join([c for c in unicodedata.normalize("NFKD", text) if unicodedata.category(c)[0] != "M"])
+
+
+def beginnings(folded: str) -> list[str]:
+    """The rest of a folded text from each beginning of a word on: `sao+paulo` and `paulo`."""
+    if folded.isascii():
+        found = [folded] if folded else []
+        while place := folded.find("+") + 1:
+            folded = folded[place:]
+            found.append(folded)
+        return found
+    return [folded[match.start() :] for match in _BEGINNING.finditer(folded)]
+
+
+def group(folded: str) -> str:
+    """The first three characters of a word, or its first one of Han, by which its items are ordered."""
+    word = folded[:3].partition("+")[0]
+    return word[:1] if _HAN.match(word) else word
+
+
+def is_group(word: str) -> bool:
+    """Whether a word is as long as a group, so that all words that it begins are in its group."""
+    return len(word) >= 3 or _HAN.match(word) is not None
+
+
+class SearchText(NamedTuple):
+    """A text to search for: folded as a whole, and its different words; each must begin a word of a node.
+
+    `patterns` are what is searched for these words in folded texts after a `+`.
+    """
+
+    folded: str
+    words: tuple[str, ...]
+    patterns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> "SearchText":
+        """Raises BadInput for a text that is too long or has too many words. One without a word matches nothing."""
+        if len(text) > MAX_TEXT_CHARACTERS:
+            raise BadInput(f"text has {len(text):,} characters; at most {MAX_TEXT_CHARACTERS} are allowed.")
+        folded = fold(text)
+        words = tuple(dict.fromkeys(folded.split("+"))) if folded else ()
+        if len(words) > MAX_WORDS:
+            raise BadInput(f"text has {quantity(len(words), 'word')}; at most {MAX_WORDS} are allowed.")
+        # In scripts without spaces a word begins with any character inside of another one.
+        return cls(folded, words, tuple([word if _INNER.match(word) else f"+{word}" for word in words]))
+
+    @property
+    def is_word(self) -> bool:
+        """Whether the text is one word, and not the same one twice."""
+        return self.words[:1] == (self.folded,)
+
+    def match(self, names: "tuple[str, ...] | list[str]", words: str) -> int | None:
+        """How well folded names, and further folded words, match: 0 where a name is the text, 1 where one begins with
+        it, 2 where all its words match, None otherwise.
+        """
+        text = "+" + "+".join([*names, words])
+        for pattern in self.patterns:
+            if pattern not in text:
+                return None
+        if self.folded in names:
+            return 0
+        for name in names:
+            if name.startswith(self.folded):
+                return 1
+        return 2
+
+
+MAX_ITEMS = 40  # of one node; further words are not found
+KEY = "#"  # under which a node's key is among its names; no language tag
+_LAST = "\U0010ffff"  # sorts after all that a folded text can hold
+WEIGHT = r"(?:1|0\d{3}\d+:|2\d{3}\d+!)"
+"""The pattern of an encoded weight."""
+
+_NINES = str.maketrans("0123456789", "9876543210")
+_ZERO = "1"
+_RANK = re.compile(rf"([01])({WEIGHT})(\d\d)(.*)#(.*)", re.DOTALL)
+
+
+class Words(NamedTuple):
+    """The folded words of a node: its names by language, the default name under "", the key under KEY unless a name is
+    equal; and those that are no name.
+    """
+
+    names: dict[str, str]
+    others: tuple[str, ...]
+
+    @classmethod
+    def of(cls, hierarchy: Hierarchy, record: Record) -> "Words":
+        names = {"": fold(record.name)}
+        stored = record.attributes.get(NAMES)
+        if stored is not None and are_names(stored):
+            # In one order, since what is beyond MAX_ITEMS depends on it: DynamoDB's maps have none.
+            names |= {language: fold(text) for language, text in sorted(cast(dict[str, str], stored).items())}
+        key = decode_segment(last_segment(record.pk, record.sk))
+        if key != record.name and (key := fold(key)) not in names.values():
+            names[KEY] = key
+        others: dict[str, None] = {}
+        level = hierarchy.levels.get(record.level)
+        for name in level.searched if level else ():
+            value = level.attributes[name].value_in(record.attributes) if level else None
+            for text in value if isinstance(value, list) else [value]:
+                others |= dict.fromkeys(fold(text).split("+") if isinstance(text, str) else ())
+        if not others and len(names) == 1 and names[""] and len(names[""]) <= MAX_ITEMS:
+            return cls(names, ())  # as most nodes have
+        left, in_names = MAX_ITEMS, {word for name in names.values() for word in name.split("+")}
+        for language, name in list(names.items()):
+            names[language], left = _cut(name, left)
+        kept: list[str] = []
+        for word in others:
+            if word and word not in in_names and left:
+                word, left = _cut(word, left)
+                kept.append(word)
+        return cls({language: name for language, name in names.items() if name}, tuple(kept))
+
+    def match(self, text: SearchText, languages: list[str] | None = None) -> int | None:
+        """As `SearchText.match`; with `languages` only the default name, the key and names in these are searched."""
+        names = self.names
+        if languages is not None and len(names) > 1:
+            taken = {"", KEY, *[found for one in languages if (found := lookup(names, [one])) is not None]}
+            names = {language: name for language, name in names.items() if language in taken}
+        return text.match(list(names.values()), "+".join(self.others))
+
+    def beginnings(self) -> dict[str, tuple[bool, bool]]:
+        """The beginnings of words, each with whether it is a whole name, and whether a name begins with it."""
+        found: dict[str, tuple[bool, bool]] = {}
+        for name in self.names.values():
+            for place, text in enumerate(beginnings(name)):
+                is_name = place == 0 or found.get(text, (False, False))[0]
+                found[text] = (is_name, is_name)
+        for word in self.others:
+            for text in beginnings(word):
+                found.setdefault(text, (False, False))
+        return found
+
+
+def _cut(folded: str, items: int) -> tuple[str, int]:
+    """A folded text with at most so many beginnings of words, and how many more there may be."""
+    if len(folded) <= MAX_FOLDED_CHARACTERS and folded.isascii() and (words := folded.count("+") + 1) <= items:
+        return folded, items - words
+    folded = folded[:MAX_FOLDED_CHARACTERS].rstrip("+")
+    found = beginnings(folded)
+    if len(found) > items:
+        folded = folded[: len(folded) - len(found[items])].rstrip("+")
+    return folded, max(0, items - len(found))
+
+
+class WordItem(NamedTuple):
+    """A word item as it is read: what it says of its node, as of when it was written.
+
+    `sort` is its sort key in the table, `rank` that in `by_parent`; `begins` is whether a name begins with its text.
+    """
+
+    sort: str
+    rank: str
+    begins: bool
+    weight: str
+    depth: int
+    name: str
+    id: str
+    level: str
+    at: str
+    line: Lineage
+    names: dict[str, str]
+    others: str
+
+    @classmethod
+    def of(cls, hierarchy: str, item: Item) -> "WordItem | None":
+        """None for a damaged item."""
+        get = item.get
+        match = _RANK.fullmatch(str(get("rank")))
+        at, line, level, names, others = get("at"), get("line"), get("level"), get("names") or {}, get("others") or ""
+        if match is None or not (isinstance(at, str) and isinstance(line, str) and isinstance(level, str)):
+            return None
+        zone, weight, depth, name, bare_id = match.groups()
+        if not ("#" in at and isinstance(names, dict) and isinstance(others, str)):
+            return None
+        return cls(
+            cast(str, item["sk"]), match.string, zone == "0", weight, int(depth), name, f"{hierarchy}:{bare_id}", level,
+            at, line, cast(dict[str, str], names), others,
+        )  # fmt: skip
+
+    @property
+    def key(self) -> Key:
+        root, divider, rest = self.at.partition("#")
+        return Key(f"{self.id.partition(':')[0]}#{root}", divider + rest)
+
+    @property
+    def words(self) -> Words:
+        return Words({"": self.name, **self.names}, tuple(self.others.split("+")) if self.others else ())
+
+
+def word_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item]:
+    """The word items of a node; `line` is its lineage."""
+    if hierarchy.search is None:
+        return []
+    words = Words.of(hierarchy, record)
+    weight = weight_of(hierarchy, record)
+    name, bare_id = words.names.get("", ""), record.id.partition(":")[2]
+    place = f"{weight}{depth_of(record.sk):02d}{name}#{bare_id}"
+    others = {language: text for language, text in words.names.items() if language}
+    shared: Item = {
+        "at": f"{record.pk[len(hierarchy_of(record.pk)) + 1 :]}{record.sk}", "line": line, "level": record.level,
+        "names": cast(Value, others) or None, "others": "+".join(words.others) or None,
+    }  # fmt: skip
+    shared = {attribute: value for attribute, value in shared.items() if value is not None}
+    base = partition(hierarchy, line[:STEP])
+    return [
+        {
+            "pk": f"{base}{text[0]}", "sk": f"{text}#{int(not is_name)}{weight}#{bare_id}",
+            "parent": f"{base}{group(text)}", "rank": f"{int(not begins)}{place}", **shared,
+        }
+        for text, (is_name, begins) in words.beginnings().items()
+    ]  # fmt: skip
+
+
+def weight_of(hierarchy: Hierarchy, record: Record) -> str:
+    """The weight of a node, encoded; its attribute may be stored under a former name."""
+    name = hierarchy.search.weight if hierarchy.search else None
+    return descending(hierarchy.any_level(record.level).current(record.attributes).get(name) if name else None)
+
+
+def descending(number: object) -> str:
+    """A stored number as text that sorts before that of any smaller number; what is no number counts as 0.
+
+    A positive number is `0`, its exponent and its digits, all subtracted from the greatest possible; the digits end in
+    `:`, which sorts after all of them. A negative one is `2`, its exponent and its digits, which end in `!`.
+    """
+    if type(number) is int and 0 < number < 10**18:  # as most are
+        digits = str(number)
+        return f"0{501 - len(digits):03d}{digits.rstrip('0').translate(_NINES)}:"
+    if isinstance(number, bool) or not isinstance(number, int | float | str):
+        return _ZERO
+    value = _decimal(str(number))
+    if not value:
+        return _ZERO
+    digits = "".join(map(str, value.as_tuple().digits)).rstrip("0")
+    if value > 0:
+        return f"0{500 - value.adjusted():03d}{digits.translate(_NINES)}:"
+    return f"2{500 + value.adjusted():03d}{digits}!"
+
+
+def _decimal(number: str) -> Decimal:
+    try:
+        value = Decimal(number)
+    except InvalidOperation:
+        return Decimal(0)
+    return value if value.is_finite() and -400 < value.adjusted() < 400 else Decimal(0)
+
+
+def is_by_tree(hierarchy: Hierarchy) -> bool:
+    """Whether each tree is searched by itself."""
+    return hierarchy.search is not None and hierarchy.search.scope is SearchScope.TREE
+
+
+def partition(hierarchy: Hierarchy, root: str, kind: str = "words") -> str:
+    """The part that all partition keys of the word items of a tree begin with; `root` is the hash of its root's id.
+
+    Items of another kind begin with its name instead.
+    """
+    return f"{kind}/{hierarchy.name}#{root}#" if is_by_tree(hierarchy) else f"{kind}/{hierarchy.name}#"
+
+
+def by_text(base: str, text: str) -> KeyRange:
+    """The items whose folded text begins with `text`, in the order of the texts."""
+    text = text[:MAX_FOLDED_CHARACTERS]
+    return KeyRange(Index.TABLE, base + text[0], text, f"{text}{_LAST}")
+
+
+def by_weight(base: str, word: str) -> KeyRange:
+    """The items of the group of a word, those with which names begin first, then the heavier first."""
+    return KeyRange(Index.BY_PARENT, base + group(word), "0", "2")

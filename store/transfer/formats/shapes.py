@@ -1,0 +1,218 @@
+"""Shapes of tables that an import would misread: trees by parent id, whole paths in one column, a first row of data."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from store.transfer.formats.columns import fold
+
+Rows = Callable[[], Iterator[Sequence[str]]]
+
+SAMPLE_ROWS = 5_000
+SAMPLE_CELLS = 200_000
+SAMPLE_CHARACTERS = 20_000_000
+MAX_COLUMNS = 100  # that are compared with each other
+MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two numbers are in memory
+MAX_CANDIDATES = 4
+SURE_SEPARATORS = (" > ", " » ", " › ", " → ")
+SEPARATORS = (*SURE_SEPARATORS, " / ", " | ", ">", "|", "/")
+ENOUGH_ROWS = 3
+NO_PARENT = frozenset(("", "0", "-1", "-", "null", "none", "nil", "nan", "n/a", "na", "\\n", "root"))
+_PARENTS = re.compile(
+    "parent|broader|superior|superclass|reportsto|manager|boss|belongsto|partof|containedin|eltern|übergeordnet|"
+    "uebergeordnet|vorgesetzt|padre|madre|genitore|rodzic|родител|батьк|上级|父"
+)
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*(e[+-]?\d+)?", re.IGNORECASE)
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?([./-])\d\d?\2\d{2,4}")
+_YEAR = re.compile(r"(1[89]|20|21)\d\d")
+_HEADER_WORDS = frozenset(
+    ("id", "key", "code", "name", "path", "level", "type", "title", "label", "parent", "parentid")
+)
+
+
+class ParentColumn(NamedTuple):
+    """A column whose values are those of another column in other rows."""
+
+    parent: str
+    id: str
+
+
+class JoinedPath(NamedTuple):
+    """Keys of a level that are paths: the separator of their parts, and one of them."""
+
+    separator: str
+    example: str
+
+
+def first_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[Sequence[str]]:
+    """The rows of a sample: fewer of a wide table, or of one with long texts."""
+    found: list[Sequence[str]] = []
+    size = 0
+    for row in islice(rows, min(SAMPLE_ROWS, SAMPLE_CELLS // max(1, len(header)) + 1)):
+        found.append(row)
+        size += sum(map(len, row))
+        if size > SAMPLE_CHARACTERS:
+            break
+    return found
+
+
+# -- trees by parent id ------------------------------------------------------------------------------------------------
+
+
+def parent_column(header: Sequence[str], rows: Rows, levels: Collection[str] = ()) -> ParentColumn | None:
+    """The column by which rows refer to their parents, by its values; None in a table that is none of these.
+
+    Two columns of `levels` refer to each other in any table of cities that are states, so only a name tells them.
+    """
+    candidates = _candidates(header, first_rows(header, rows()), levels) if len(header) > 1 else ()
+    for parent, own in candidates:
+        pairs = ((row[own].strip(), row[parent].strip()) for row in rows() if len(row) > max(own, parent))
+        if _is_tree(islice(pairs, MAX_ROWS), is_named=_is_named(header[parent])):
+            return ParentColumn(header[parent], header[own])
+    return None
+
+
+def _is_named(column: str) -> bool:
+    return bool(_PARENTS.search(fold(column)))
+
+
+def _candidates(
+    header: Sequence[str], sample: Sequence[Sequence[str]], levels: Collection[str]
+) -> Iterator[tuple[int, int]]:
+    """Pairs of a column of parents and one of ids, by the sample: those with most references first.
+
+    Children may stand before their parents, so the sample of a column that is named like one needs no references.
+    """
+    width = min(len(header), MAX_COLUMNS)
+    columns = [[row[index].strip() for row in sample if len(row) == len(header)] for index in range(width)]
+    found: list[tuple[bool, int, int, int]] = []
+    for own, ids in enumerate(columns):
+        known = {*ids} - {""}
+        if not known or len(known) < 0.95 * len(ids):
+            continue
+        for parent, values in enumerate(columns):
+            is_named = _is_named(header[parent])
+            if parent == own or (header[parent] in levels and header[own] in levels and not is_named):
+                continue
+            references = sum(value in known and value != one for one, value in zip(ids, values, strict=True))
+            if is_named or references >= max(2, len(ids) // 100):
+                found.append((is_named, references, parent, own))
+    for _, _, parent, own in sorted(found, key=lambda one: (-one[0], -one[1], one[3]))[:MAX_CANDIDATES]:
+        yield parent, own
+
+
+def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool) -> bool:
+    """Whether pairs of an id and that of its parent are a tree; texts are kept as numbers, for their memory.
+
+    A column that is not named like a parent may be any number, or the capital of each city. It is one of parents if
+    nothing refers to itself by a number or in a circle, nearly nothing elsewhere, and something has a grandparent.
+    """
+    ids: dict[int, int | None] = {}
+    is_numeric, own_references, blanks = True, 0, 0
+    for own, parent in pairs:
+        is_none = not parent if not is_named else parent.casefold() in NO_PARENT
+        blanks += is_none
+        own_references += own == parent
+        is_numeric = is_numeric and (is_none or bool(_NUMBER.fullmatch(parent)))
+        ids[hash(own)] = None if is_none or own == parent else hash(parent)
+    references = [parent for parent in ids.values() if parent is not None]
+    known = sum(parent in ids for parent in references)
+    if is_named:
+        return known > 0 and known * 2 >= len(references)
+    if is_numeric and (own_references or not blanks):
+        return False
+    height = _height(ids)
+    return known >= 0.95 * len(references) and height is not None and height >= 2
+
+
+def _height(parents: dict[int, int | None]) -> int | None:
+    """The longest way from a row to its root; None where rows refer to each other in a circle."""
+    depths: dict[int, int] = {}
+    for start in parents:
+        chain: list[int] = []
+        at: int | None = start
+        while at is not None and at in parents and at not in depths:
+            depths[at] = -1
+            chain.append(at)
+            at = parents[at]
+        depth = depths.get(at, -1) if at is not None and at in parents else -1
+        if at is not None and at in parents and depth < 0:
+            return None
+        for one in reversed(chain):
+            depth += 1
+            depths[one] = depth
+    return max(depths.values(), default=0)
+
+
+# -- paths in one column -----------------------------------------------------------------------------------------------
+
+
+def joined_path(keys: Collection[str]) -> JoinedPath | None:
+    """The separator of different keys of one level that are whole paths, such as `A > B > C`, with a long one.
+
+    The beginning of one is another, or that of others. With a separator that keys may have themselves, such as `/`,
+    most of them must be so, and have no numbers at their ends, as houses of a street.
+    """
+    for separator in SEPARATORS:
+        joined = [key for key in keys if separator in key.strip()]
+        if not joined:
+            continue
+        parents = [key.rpartition(separator)[0].strip() for key in joined]
+        known, counts = {key.strip() for key in keys}, Counter(parents)
+        related = sum(parent in known or counts[parent] > 1 for parent in parents)
+        if separator in SURE_SEPARATORS:
+            found = related >= 2 or any(key.count(separator) > 1 for key in joined)
+        else:
+            words = [key for key in joined if _are_words(key.split(separator))]
+            found = (
+                len(joined) >= ENOUGH_ROWS
+                and len(joined) * 2 >= len(keys)
+                and related * 2 >= len(joined)
+                and len(words) >= 0.9 * len(joined)
+            )
+        if found:
+            return JoinedPath(separator, max(joined, key=lambda key: (key.count(separator), -len(key))))
+    return None
+
+
+def _are_words(parts: Sequence[str]) -> bool:
+    """Whether all parts have letters, and none is empty, as in a web address."""
+    return all(any(character.isalpha() for character in part) for part in parts)
+
+
+# -- files without a header --------------------------------------------------------------------------------------------
+
+
+def data_in_header(header: Sequence[str], rows: Iterable[Sequence[str]], known: Collection[str]) -> str | None:
+    """A name of a column that is a value, by those below it; None in a table with a header.
+
+    `known` are the folded names of levels and attributes: one of them, or a word above numbers, makes it a header.
+    """
+    sample = [row for row in first_rows(header, rows) if len(row) == len(header)]
+    found: str | None = None
+    for index, name in enumerate(header[:MAX_COLUMNS]):
+        values = [cell for row in sample if (cell := row[index].strip())]
+        if fold(name) in known or fold(name) in _HEADER_WORDS:
+            return None
+        if not values or not name:
+            continue
+        kind, kinds = _kind(name), Counter(map(_kind, values))
+        is_kind = kinds[kind] >= 0.9 * len(values)
+        if kind == "text" and kinds["text"] < 0.1 * len(values):
+            return None
+        if name in values or (is_kind and kind != "text" and not _YEAR.fullmatch(name)):
+            found = found or name
+    return found
+
+
+def _kind(text: str) -> str:
+    """Number, date, the shape of a code with digits, such as AA-999, or text."""
+    if _NUMBER.fullmatch(text):
+        return "number"
+    if _DATE.fullmatch(text):
+        return "date"
+    if any(character.isdecimal() for character in text) and " " not in text:
+        return re.sub(r"[^\W\d_]", "A", re.sub(r"\d", "9", text))
+    return "text"

@@ -1,0 +1,177 @@
+"""Moves of an import: nodes at another path than in the file, with all below them, before the rest is imported.
+
+Parents come first, so the nodes below a moved node have come along when it is their turn. A node whose path another one
+has waits until that has moved away; one that cannot be moved stays, and the import rejects its row.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+from store.concurrency import in_chunks
+from store.connect import opened
+from store.engine import ReadUsage, Store
+from store.errors import BadInput, NotFound, WrongLevel
+from store.metadata.history import current_key, id_item
+from store.metadata.tree_version import Event
+from store.model.keys import Key, ancestor_keys, id_key, node_key, path_of, subtree, tree_version_key
+from store.model.records import Item, Put, Record
+from store.reading import PAGE_ITEMS, Pages, wait_for_moves
+from store.transfer.load import LoadResult
+from store.transfer.rows import ImportPlan, Node, path_text
+from store.writing.create_update import Create
+from store.writing.move_delete import Move
+from store.writing.reads import Reader, WriteContext
+from store.writing.transaction import TransactionBuilder
+from store.writing.writer import Writer
+
+
+@dataclass(frozen=True, kw_only=True)
+class _MoveNode(Move):
+    """A move that fails if another node is at the path by now."""
+
+    node: Node
+
+    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
+        transaction = await super().build(reader, context)
+        if transaction.record.id != f"{self.hierarchy.name}:{self.node.id}":
+            raise NotFound(f"The node is no longer at {path_text(*node_key(self.hierarchy.name, self.path))}.")
+        if transaction.record.level != self.node.level:
+            raise WrongLevel(f"The node is a {transaction.record.level}, not a {self.node.level}.")
+        return transaction
+
+
+class ImportMoves:
+    """The moves that a plan needs; the reasons against those that are not possible go to `plan.unmoved`."""
+
+    def __init__(self, store: Store, writer: Writer, plan: ImportPlan, result: LoadResult) -> None:
+        self._store = store
+        self._writer = writer
+        self._plan = plan
+        self._result = result
+        self._reads = ReadUsage()
+        self._blocked: set[Key] = set()  # targets of nodes that cannot be moved there yet
+        self._nodes = {
+            node.id: node for tree in plan.trees.values() for node in tree.nodes.values() if node.id is not None
+        }
+
+    async def run(self, on_nodes: Callable[[int], None] = lambda nodes: None) -> None:
+        """Move nodes until no more can be; `on_nodes` is called with each number of nodes that are done.
+
+        Interrupted moves are finished first. Raises Conflict where other writes do not stop.
+        """
+        try:
+            await self._finish()
+            waiting = sorted(self._nodes.values(), key=lambda node: node.key)
+            moved = -1
+            while waiting and moved < self._result.moved.total():
+                moved = self._result.moved.total()
+                waiting = await self._round(waiting, on_nodes)
+            on_nodes(len(waiting))
+        finally:
+            await self._writer.move_worker.stop()
+
+    async def _finish(self) -> None:
+        """Finish interrupted moves, and add those that the file asks for to the result."""
+        for move in await self._writer.move_worker.finish({self._plan.hierarchy.name}):
+            node = self._nodes.get(move.top_id.partition(":")[2])
+            if node is not None and move.target == node.key and await self._current_keys([node]) == [move.target]:
+                self._result.note(Event.MOVED, node.level, move.source, move.target)
+
+    async def _round(self, nodes: Sequence[Node], on_nodes: Callable[[int], None]) -> list[Node]:
+        """Move each of these nodes, parents first; returns those that are blocked."""
+        self._blocked.clear()
+        left: list[Node] = []
+        async for page in in_chunks(nodes, PAGE_ITEMS):
+            keys = await self._current_keys(page)
+            for number, node in enumerate(page):
+                source = keys[number]
+                if source is None or source == node.key:
+                    continue
+                if await self._try_move(node, source):
+                    keys = [key.moved(source, node.key) if key and source.holds(key) else key for key in keys]
+                else:
+                    left.append(node)
+            on_nodes(len(page) - sum(node.key in self._blocked for node in page))
+        return left
+
+    async def _current_keys(self, nodes: Sequence[Node]) -> list[Key | None]:
+        keys = [id_key(f"{self._plan.hierarchy.name}:{node.id}") for node in nodes]
+        return [current_key(item) for item in await self._store.get(keys, self._reads, strong=True)]
+
+    async def _try_move(self, node: Node, source: Key) -> bool:
+        """Move a node; whether that was possible."""
+        node_id = cast(str, node.id)
+        try:
+            if not self._blocked.isdisjoint(ancestor_keys(node.key)):
+                raise BadInput("its new parent cannot be moved there either.")
+            await self._make_parents(node)
+            await self._move(node, source)
+        except BadInput as error:
+            self._blocked.add(node.key)
+            self._plan.unmoved[node_id] = str(error)
+            return False
+        self._plan.unmoved.pop(node_id, None)
+        return True
+
+    async def _make_parents(self, child: Node) -> None:
+        """Create the ancestors of a target that only the file has; raises BadInput where an existing one will move."""
+        nodes = self._plan.trees[child.pk].nodes
+        above = ancestor_keys(child.key)
+        for key, item in zip(above, await self._store.get(above, self._reads, strong=True), strict=True):
+            if item is not None:
+                other = self._nodes.get(cast(str, item["id"]).partition(":")[2])
+                if other is not None and other is not child and other.key != key:
+                    raise BadInput(f"{path_text(*key)} has to be moved first.")  # with all below it
+            elif node := nodes.get(key.sk):
+                name = node.path[-1] if node.name is None else node.name
+                node_id = self._plan.id_of(node)
+                edit = Create(self._plan.hierarchy, node.path, node.level, name, node.values, node_id)
+                await wait_for_moves(self._store, key.pk, self._reads)
+                await self._writer.write(edit, self._reads)
+                self._result.note(Event.CREATED, node.level, key)
+                self._result.unchanged -= 1  # the import will find it, and count it as unchanged
+
+    async def _move(self, node: Node, source: Key) -> None:
+        """Move a node and wait for the end, since the import does not compare trees with running moves."""
+        for pk in {source.pk, node.pk}:
+            await wait_for_moves(self._store, pk, self._reads)
+        edit = _MoveNode(self._plan.hierarchy, path_of(*source), node.path, node=node)
+        edit_result = await self._writer.write(edit, self._reads)
+        if edit_result.move is not None:
+            job = self._writer.move_worker.job(edit_result.move.id)
+            await self._writer.move_worker.finished()
+            if job is not None and job.refusal is not None:
+                raise job.refusal
+        self._result.note(Event.MOVED, node.level, source, node.key)
+
+
+@asynccontextmanager
+async def scratch_copy(store: Store, plan: ImportPlan) -> AsyncIterator[Store]:
+    """A temporary store for a dry run while the block runs: the trees that the file names or moves nodes from.
+
+    It is a file, since trees may be larger than the memory; histories and redirects are not in it.
+    """
+    with TemporaryDirectory(prefix="clade-") as folder:
+        async with opened(f"sqlite:///{Path(folder) / 'trial.db'}", make=True) as copy:
+            async for items in _scratch_items(store, plan):
+                await copy.commit([Put(item) for item in items if item is not None])
+            yield copy
+
+
+async def _scratch_items(store: Store, plan: ImportPlan) -> AsyncIterator[Sequence[Item | None]]:
+    reads, name = ReadUsage(), plan.hierarchy.name
+    trees = {*plan.trees, *(key.pk for key in plan.deleted)}
+    async for ids in in_chunks(list(plan.ids), PAGE_ITEMS):
+        items = await store.get([id_key(f"{name}:{node_id}") for node_id in ids], reads, strong=True)
+        trees |= {place.pk for item in items if (place := current_key(item))}
+        yield items
+    yield await store.get([tree_version_key(name)], reads, strong=True)
+    for pk in trees:
+        await wait_for_moves(store, pk, reads)
+        yield await store.get([tree_version_key(pk)], reads, strong=True)
+        async for nodes in Pages(store, subtree(pk, "#"), reads):
+            yield [*nodes, *(id_item(Record.of(item)) for item in nodes)]

@@ -1,0 +1,170 @@
+"""Key templates: how the keys of a foreign table contain the levels of a hierarchy.
+
+`CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]` is one: a part for the partition key, and after ` / ` one
+for the sort key. `{product}` is the key of a level, `[…]` what may be absent. `{folder*}` before a delimiter is any
+number of levels in themselves, each closed by the delimiter, so that `{folder*}/[{file}]` matches `photos/2026/` and
+`photos/2026/beach.jpg`; `{category*#}` is one or more, with the delimiter between them. `{version}` is a number, 0 for
+the current version.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from store.errors import BadInput, shorten
+from store.model.hierarchy import Hierarchy
+
+DIVIDER = " / "
+VERSION = "version"
+MAX_TEMPLATE_CHARACTERS = 500
+_FIELD = re.compile(r"\{(?P<level>[A-Za-z0-9_]+)(?P<many>\*)?(?P<between>[^{}\[\]]*)\}")
+_EXAMPLE = "such as CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]"
+
+
+class Match(NamedTuple):
+    """What a key is: the levels and segments of its path from the root down, and its version, None without one."""
+
+    levels: list[str]
+    path: list[str]
+    version: int | None = None
+
+
+class _Field(NamedTuple):
+    """One level in a part: the group of its pattern, and its delimiter where it may repeat."""
+
+    group: str
+    level: str
+    delimiter: str | None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The part of a template for one key attribute."""
+
+    pattern: re.Pattern[str]
+    fields: tuple[_Field, ...]
+
+
+class KeyTemplate:
+    """A template for the levels of a hierarchy. Raises BadInput where it is none."""
+
+    def __init__(self, hierarchy: Hierarchy, text: str) -> None:
+        if len(text) > MAX_TEMPLATE_CHARACTERS:
+            raise BadInput(f"A key template has at most {MAX_TEMPLATE_CHARACTERS} characters, not {len(text):,}.")
+        parts = text.split(DIVIDER)
+        if len(parts) > 2:
+            raise BadInput(f'--key "{shorten(text)}" has {len(parts)} parts; a table has one or two keys, {_EXAMPLE}.')
+        self._parts = [_PartParser(hierarchy, part.strip()).part() for part in parts]
+        if not any(field.level != VERSION for part in self._parts for field in part.fields):
+            raise BadInput(f'--key "{shorten(text)}" names no level in braces, {_EXAMPLE}.')
+
+    @property
+    def has_sort_key(self) -> bool:
+        """Whether it has a part for the sort key."""
+        return len(self._parts) == 2
+
+    @property
+    def levels(self) -> list[str]:
+        """The names of its levels, from the root down."""
+        found = [field.level for part in self._parts for field in part.fields]
+        return [level for level in dict.fromkeys(found) if level != VERSION]
+
+    def match(self, *keys: str) -> Match | None:
+        """What an item with these values of its keys is, None where they do not match."""
+        if len(keys) != len(self._parts):
+            return None
+        levels: list[str] = []
+        path: list[str] = []
+        version: int | None = None
+        for part, key in zip(self._parts, keys, strict=True):
+            found = part.pattern.fullmatch(key)
+            if found is None:
+                return None
+            for group, level, delimiter in part.fields:
+                text = found[group]
+                if text and level == VERSION:
+                    version = int(text)
+                elif text:
+                    segments = [text] if delimiter is None else text.removesuffix(delimiter).split(delimiter)
+                    levels += [level] * len(segments)
+                    path += segments
+        return Match(levels, path, version) if path else None
+
+
+class _PartParser:
+    """Turns the text of a part into a pattern, in which no key takes long: no field can match its own delimiter."""
+
+    def __init__(self, hierarchy: Hierarchy, text: str) -> None:
+        self._hierarchy = hierarchy
+        self._text = text
+        self._fields: list[_Field] = []
+        self._excluded = "".join(sorted(set(_delimiters(text, hierarchy))))
+
+    def part(self) -> _Part:
+        return _Part(re.compile(self._pattern(), re.DOTALL), tuple(self._fields))
+
+    def _pattern(self) -> str:
+        pattern, depth, position = "", 0, 0
+        while position < len(self._text):
+            character = self._text[position]
+            field = _FIELD.match(self._text, position)
+            if field:
+                position = field.end()
+                literal = self._text[position : position + 1]
+                is_closed = bool(field["many"]) and not field["between"]
+                if is_closed and literal in ("", "{", "[", "]"):
+                    raise self._error(f"{field[0]} has no delimiter; write {{{field['level']}*/}} or {field[0]}/")
+                if self._text[position:].lstrip("[]").startswith("{"):
+                    raise self._error(f"nothing stands between {field[0]} and the next level")
+                pattern += self._field(field, literal)
+                position += is_closed
+                continue
+            if character in "{}":
+                raise self._error(f'a level is in braces, such as {{city}}, not "{shorten(self._text[position:], 20)}"')
+            depth += (character == "[") - (character == "]")
+            if depth < 0:
+                raise self._error("a ] has no [")
+            pattern += {"[": "(?:", "]": ")?"}.get(character, re.escape(character))
+            position += 1
+        if depth:
+            raise self._error("a [ has no ]")
+        return pattern
+
+    def _field(self, field: re.Match[str], literal: str) -> str:
+        name = field["level"]
+        group = f"f{len(self._fields)}"
+        if name.lower() == VERSION and name.upper() not in self._hierarchy.levels:
+            self._fields.append(_Field(group, VERSION, None))
+            return f"(?P<{group}>[0-9]{{1,9}})"
+        level = self._hierarchy.level(name)
+        if not field["many"]:
+            if field["between"]:
+                raise self._error(f"{field[0]} has a delimiter, which only {{{name}*}} has")
+            self._fields.append(_Field(group, level.name, None))
+            return f"(?P<{group}>{self._segment(self._excluded)})"
+        if level.name not in level.under:
+            raise self._error(f"{level.name} cannot be under {level.name}, so {field[0]} is not possible")
+        delimiter = field["between"] or literal
+        segment = self._segment(self._excluded + delimiter[0])
+        self._fields.append(_Field(group, level.name, delimiter))
+        if field["between"]:
+            return f"(?P<{group}>{segment}(?:{re.escape(delimiter)}{segment})*)"
+        return f"(?P<{group}>(?:{segment}{re.escape(delimiter)})*)"
+
+    @staticmethod
+    def _segment(excluded: str) -> str:
+        return f"[^{re.escape(excluded)}]+" if excluded else ".+"
+
+    def _error(self, reason: str) -> BadInput:
+        return BadInput(f'--key "{shorten(self._text)}": {reason}.')
+
+
+def _delimiters(text: str, hierarchy: Hierarchy) -> Iterator[str]:
+    """The first characters of what follows the levels of a part, which no segment can have then."""
+    for field in _FIELD.finditer(text):
+        if field["level"].lower() == VERSION and field["level"].upper() not in hierarchy.levels:
+            continue
+        rest = text[field.end() :].lstrip("[]")
+        if rest and not rest.startswith("{"):
+            yield rest[0]

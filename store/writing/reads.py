@@ -1,0 +1,323 @@
+"""Read set: the items that an edit has read, and who writes when.
+
+Write overlay: uncommitted changes over the items that were read.
+
+Edits that are committed together are built over it one after another, so each reads what those before it leave.
+
+Strong reads of an edit: the tree versions first, then the items.
+
+Items that are read in one request are not read at one moment. Since the versions are read first, a transaction that
+requires them is committed only if nothing that was read after them has changed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from msgspec.structs import replace
+
+from store.concurrency import in_chunks
+from store.engine import ReadUsage, Store
+from store.errors import Conflict
+from store.metadata.history import current_key, redirect_item, with_revision
+from store.metadata.tree_version import TreeVersion
+from store.model.keys import (
+    Key,
+    KeyRange,
+    below,
+    depth_of,
+    id_key,
+    parent_partition,
+    revision_key,
+    subtree,
+    tree_version_key,
+)
+from store.model.records import (
+    MAX_BATCH_BYTES,
+    Change,
+    Check,
+    Delete,
+    Item,
+    Put,
+    Record,
+    SubtreeRewrite,
+    canonical_item,
+    condition_holds,
+    key_of,
+    size_of,
+)
+from store.reading import ActiveMoves, Pages, RecentChange, RecentChanges, active_moves
+
+
+@dataclass(frozen=True)
+class WriteContext:
+    """The time of a write, in UTC (RFC 3339) and in seconds since 1970, and its author, None where unknown.
+
+    Of a dry run no changes of the search items of removed nodes are built, only their number is estimated.
+    """
+
+    at: str
+    now: float
+    by: str | None = None
+    is_dry_run: bool = False
+
+
+class ReadSet:
+    """Items by key, None where there is none. Asking for a key that was not read raises KeyError.
+
+    Records of roots have counts of descendants only where the version of their tree was read.
+    """
+
+    def __init__(self) -> None:
+        self._items: dict[Key, Item | None] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._items
+
+    def add(self, items: Mapping[Key, Item | None]) -> None:
+        self._items |= items
+
+    def item(self, key: Key) -> Item | None:
+        return self._items[key]
+
+    def record(self, key: Key) -> Record | None:
+        item = self._items[key]
+        if item is None:
+            return None
+        record = Record.of(item)
+        is_counted = not record.is_root or tree_version_key(key.pk) not in self._items
+        return record if is_counted else self.version(key.pk).with_counts(record)
+
+    def version(self, partition: str) -> TreeVersion:
+        return TreeVersion.of(partition, self._items[tree_version_key(partition)])
+
+
+class NotCombinable(Exception):
+    """An edit cannot be part of the pending transaction; it can be built after that was committed."""
+
+
+class WriteOverlay:
+    """Items read, changes committed since, and pending changes, each by key."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._read: dict[Key, Item | None] = {}
+        self._committed: dict[Key, Change] = {}
+        self._pending: dict[Key, Change] = {}
+        self._bytes = 0  # of the pending changes, an upper bound; counted only for a store with a limit
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._pending or key in self._committed or key in self._read
+
+    def item(self, key: Key) -> Item | None:
+        """The item that will be at a key, which has to be read or changed before."""
+        change = self._pending.get(key) or self._committed.get(key)
+        if change is None:
+            return self._read[key]
+        return canonical_item(change.item) if isinstance(change, Put) else None
+
+    async def read(self, keys: Iterable[Key], reads: ReadUsage) -> None:
+        """Read the keys that were not read yet, strongly and in one request."""
+        missing = [key for key in dict.fromkeys(keys) if key not in self]
+        if missing:
+            items = await self._store.get(missing, reads, strong=True)
+            self._read.update(zip(missing, items, strict=True))
+
+    def add_read(self, items: Iterable[Item]) -> None:
+        """Add items that were read elsewhere, strongly and after the tree versions."""
+        self._read.update({key_of(item): item for item in items})
+
+    # -- changes -------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_pending(self) -> bool:
+        return bool(self._pending)
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """All pending changes, for one commit."""
+        return list(self._pending.values())
+
+    def pending_ranks(self, parent: str) -> dict[Key, str | None]:
+        """The pending ranks of siblings, by a partition of `by_parent`; None for a sibling that is removed."""
+        ranks: dict[Key, str | None] = {}
+        for key, change in self._pending.items():
+            if isinstance(change, Put) and change.item.get("parent") == parent:
+                ranks[key] = cast(str, change.item["rank"])
+            elif isinstance(change, Delete) and key.sk.startswith("#") and parent_partition(*key) == parent:
+                ranks[key] = None
+        return ranks
+
+    async def add(self, changes: Sequence[Change]) -> None:
+        """Add the changes of an edit; raises NotCombinable where one transaction cannot hold them all."""
+        size = 0 if self._store.max_commit_changes is None else sum(map(self._size, changes))
+        added: dict[Key, Change] = {}
+        async for some in in_chunks(changes):
+            added |= {change.key: self._over(change) for change in some}
+        if self._pending and not self._fits(added, size):
+            raise NotCombinable
+        self._pending |= added
+        self._bytes += size
+
+    def mark_committed(self) -> None:
+        """Take all pending changes for committed."""
+        self._committed |= self._pending
+        self.discard()
+
+    def discard(self) -> None:
+        """Drop all pending changes."""
+        self._pending = {}
+        self._bytes = 0
+
+    def reset(self) -> None:
+        """Drop everything, since another writer has changed the table."""
+        self._read, self._committed = {}, {}
+        self.discard()
+
+    def _over(self, change: Change) -> Change:
+        """A change over the pending one at its key, with the condition of that, which is about the table."""
+        pending = self._pending.get(change.key)
+        if pending is None:
+            return change
+        if not condition_holds(change.when, self.item(change.key)):
+            raise Conflict.over()
+        return pending if isinstance(change, Check) else replace(change, when=pending.when)
+
+    def _size(self, change: Change) -> int:
+        """The bytes of the item that a change writes, or of the one that it removes if that was read."""
+        if isinstance(change, Put):
+            return size_of(canonical_item(change.item))
+        item = self.item(change.key) if isinstance(change, Delete) and change.key in self else None
+        return 0 if item is None else size_of(item)
+
+    def _fits(self, added: dict[Key, Change], size: int) -> bool:
+        limit = self._store.max_commit_changes
+        if limit is None:
+            return True
+        return len(self._pending.keys() | added.keys()) <= limit and self._bytes + size <= MAX_BATCH_BYTES
+
+
+CHANGES_A_NODE = 4  # of one that is moved or removed: its old item, its new one or last state, id record, redirect
+OTHER_CHANGES = 7  # besides those of ancestors: three tree versions with their log items, an idempotency key
+
+# Limits of a move or deletion in one transaction where the store has none (SQLite): half a second, and its memory.
+MAX_NODES = 10_000
+MAX_READ_UNITS = 5_000  # of 4 KB each
+
+
+class Reader:
+    """The reads of one edit, in all attempts at its transaction; what the overlay has is not read again."""
+
+    def __init__(
+        self, store: Store, reads: ReadUsage, overlay: WriteOverlay | None = None, recent: RecentChanges | None = None
+    ) -> None:
+        self._store = store
+        self._reads = reads
+        self._overlay = overlay or WriteOverlay(store)
+        self._recent = recent or RecentChanges(store)
+        self._checked: list[SubtreeRewrite] = []
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a transaction of the store has a limit of changes."""
+        return self._store.max_commit_changes is not None
+
+    async def read(self, partitions: Iterable[str], keys: Iterable[Key]) -> ReadSet:
+        """The versions of these trees and hierarchies, and then the items at these keys."""
+        read_set = ReadSet()
+        await self.read_into(read_set, partitions, keys)
+        return read_set
+
+    async def read_into(self, read_set: ReadSet, partitions: Iterable[str], keys: Iterable[Key]) -> None:
+        """Read what the read set does not have yet."""
+        for wanted in (map(tree_version_key, partitions), keys):
+            missing = [key for key in wanted if key not in read_set]
+            await self._overlay.read(missing, self._reads)
+            read_set.add({key: self._overlay.item(key) for key in missing})
+
+    async def subtree(
+        self,
+        read_set: ReadSet,
+        record: Record,
+        ancestors: Sequence[Key],
+        search_changes: Callable[[Sequence[Record]], int],
+    ) -> list[Record] | None:
+        """A node and all below it in key order, None where they do not all fit into one transaction, with the
+        `ancestors` whose counts change and so many `search_changes`.
+
+        Where the node was moved or removed since it was read, it comes alone, and the commit will fail.
+        """
+        limit, nodes = self._store.max_commit_changes, record.subtree_size
+        changes = CHANGES_A_NODE * nodes + len(ancestors) + OTHER_CHANGES
+        if nodes > MAX_NODES or (limit is not None and changes > limit):
+            return None
+        if nodes == 1:
+            return [record] if limit is None or changes + search_changes([record]) <= limit else None
+        records, size, units = [record], size_of(record.item()), self._reads.units
+        async for page in self._pages(below(record.pk, record.sk)):
+            records += map(Record.of, page)
+            if self._reads.units - units > MAX_READ_UNITS:
+                return None
+            if limit is not None:
+                self._overlay.add_read(page)
+                size += sum(map(size_of, page))
+        if limit is None:
+            return records
+        # DynamoDB counts the bytes of what a transaction removes as well, and each node is removed and written.
+        size = 2 * size + sum(size_of(item) for key in ancestors if (item := read_set.item(key)) is not None)
+        size += sum(size_of(redirect_item(one)) for one in records)
+        return records if size <= MAX_BATCH_BYTES and changes + search_changes(records) <= limit else None
+
+    async def check_fits(self, rewrite: SubtreeRewrite) -> None:
+        """Raise BadPath where a key of a large subtree does not fit at the new place; read once in all attempts."""
+        if rewrite in self._checked:
+            return
+        async for page in self._pages(subtree(*rewrite.source)):
+            for item in page:
+                rewrite.moved(Record.of(item))
+        self._checked.append(rewrite)
+
+    def _pages(self, key_range: KeyRange) -> Pages:
+        """The items of a range of the table; raises NotCombinable where changes are pending, which no range shows."""
+        if self._overlay.is_pending:
+            raise NotCombinable
+        return Pages(self._store, key_range, self._reads)
+
+    async def active_moves(self, read_set: ReadSet, partition: str) -> ActiveMoves:
+        """The running moves of a tree, or of the roots of a hierarchy, whose version was read."""
+        return await active_moves(self._store, read_set.version(partition).moves, self._reads)
+
+    async def index(self, key_range: KeyRange, *, limit: int | None = None, reverse: bool = False) -> list[Record]:
+        """The nodes in a range of an index, which may be behind the table and has no pending changes."""
+        return await self._store.nodes(key_range, self._reads, limit=limit, reverse=reverse)
+
+    def pending_ranks(self, parent: str) -> dict[Key, str | None]:
+        """The pending ranks of siblings, None for a sibling that is removed."""
+        return self._overlay.pending_ranks(parent)
+
+    async def children(self, parent: Key) -> list[Record]:
+        """The children of a node, read strongly from the table, which reads all below it."""
+        depth = depth_of(parent.sk) + 1
+        return [
+            Record.of(item)
+            async for page in self._pages(below(*parent))
+            for item in page
+            if depth_of(cast(str, item["sk"])) == depth
+        ]
+
+    async def content_of(self, record: Record) -> Record:
+        """A node with the name and attributes of its revision, from its history or from the table."""
+        keys = [revision_key(record.id, record.revision), id_key(record.id)]
+        read_set = await self.read([], keys)
+        if (version := read_set.item(keys[0])) is not None:
+            return with_revision(record, version)
+        place = current_key(read_set.item(keys[1]))
+        await self.read_into(read_set, [], [] if place is None else [place])
+        found = None if place is None else read_set.record(place)
+        if found is None or found.revision != record.revision:
+            raise Conflict("The change was made, but its node is being changed again; read the node, or retry.")
+        return replace(record, name=found.name, attributes=found.attributes)
+
+    async def recent(self, partition: str, since: float) -> list[RecentChange]:
+        """The changes in a log from a time on, in seconds since 1970."""
+        return await self._recent.since(partition, since, self._reads)

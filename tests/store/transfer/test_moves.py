@@ -1,0 +1,181 @@
+"""Imports that move nodes to their paths in the file, on both stores."""
+
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from store.connect import open_store
+from store.engine import Store
+from store.model.hierarchy import Hierarchy
+from store.model.paths import parse_path
+from store.model.records import Record
+from store.transfer.load import LoadResult, load
+from store.transfer.moves import ImportMoves, scratch_copy
+from store.writing.move_delete import Move
+from store.writing.writer import Writer
+from tests import invariants
+from tests.hierarchies import CATEGORY, LOCATION
+from tests.selection import examples
+from tests.store.transfer.test_load import NEBRASKA, Told, imported, paths, reasons, record, wanted_of
+from tests.store.writing import journaled
+
+IOWA: list[Told] = [("US", "COUNTRY"), ("US/IA", "STATE"), ("US/IA/Omaha", "CITY", {"id": "5074472"})]
+
+
+async def resettled(
+    store: Store, told: list[Told], hierarchy: Hierarchy = LOCATION, *, prune: bool = False
+) -> LoadResult:
+    """The outcome of an import with moves, after which the table is as it must be."""
+    wanted, outcome = wanted_of(told, hierarchy), LoadResult()
+    await ImportMoves(store, Writer(store, journaled.SOON), wanted, outcome).run()
+    await load(store, wanted, outcome, prune=prune)
+    await invariants.check(store)
+    return outcome
+
+
+async def test_a_node_is_moved_with_all_below_it_to_below_one_that_only_the_file_has(store: Store) -> None:
+    await imported(store, NEBRASKA)
+    outcome = await resettled(store, IOWA)
+    assert (outcome.moved, outcome.added, outcome.unchanged) == ({"CITY": 1}, {"STATE": 1}, 2)
+    assert list(outcome.examples.values()) == [["US/IA"], ["US/NE/Omaha -> US/IA/Omaha"]]
+    assert (await record(store, "US/IA/Omaha/68118/1")).attributes["square_feet"] == 921
+    assert await paths(store) == [
+        "US", "US/IA", "US/IA/Omaha", "US/IA/Omaha/68118", "US/IA/Omaha/68118/1", "US/NE", "US/NE/Lincoln",
+    ]  # fmt: skip
+    assert (await resettled(store, IOWA)).written == 0
+
+
+async def test_rows_below_a_moved_node_are_compared_at_the_new_path(store: Store) -> None:
+    await imported(store, NEBRASKA)
+    more: list[Told] = [("US/IA/Omaha/68118/1", "STORE", {"square_feet": 7}), ("US/IA/Omaha/68118/2", "STORE")]
+    outcome = await resettled(store, [*more, *IOWA], prune=True)
+    assert (outcome.moved, outcome.changed, outcome.added) == ({"CITY": 1}, {"STORE": 1}, {"STATE": 1, "STORE": 1})
+    assert outcome.removed == {"STATE": 1, "CITY": 1}
+    assert (await record(store, "US/IA/Omaha/68118/1")).revision == 2
+
+
+async def test_moves_go_to_other_trees_and_make_roots_that_are_missing(store: Store) -> None:
+    await imported(store, NEBRASKA)
+    outcome = await resettled(store, [("CA", "COUNTRY"), ("CA/Omaha", "CITY", {"id": "5074472", "name": "Om"})])
+    assert (outcome.moved, outcome.added, outcome.changed) == ({"CITY": 1}, {"COUNTRY": 1}, {"CITY": 1})
+    assert (await record(store, "CA/Omaha")).name == "Om"
+
+
+def _chain(*keys: str) -> list[Told]:
+    return [(f"r/{key}", "CATEGORY", {"id": str(number)}) for number, key in enumerate(keys)]
+
+
+PLANS: dict[str, tuple[list[Told], list[Told], list[str], dict[int, str]]] = {
+    "a path that another node leaves later": (
+        _chain("a", "b", "c"), _chain("b", "c", "d"), ["r", "r/b", "r/c", "r/d"], {},
+    ),
+    "below a node that will be moved itself": (
+        _chain("a", "n"),
+        [("r/a", "CATEGORY"), ("r/a/n", "CATEGORY", {"id": "1"}), ("r/z", "CATEGORY", {"id": "0"})],
+        ["r", "r/a", "r/a/n", "r/z"], {},
+    ),
+    "nodes that would swap paths, and below them": (
+        [*_chain("a", "b"), ("r/x", "CATEGORY", {"id": "x"})],
+        [*_chain("b", "a"), ("r/b/x", "CATEGORY", {"id": "x"})],
+        ["r", "r/a", "r/b", "r/x"],
+        {1: "r/b has the id 1 in the table, not 0; ids never change.",
+         2: "r/a has the id 0 in the table, not 1; ids never change.",
+         3: "The id x belongs to r/x, and cannot be moved here: its new parent cannot be moved there either."},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PLANS)
+async def test_moves_are_made_in_an_order_in_which_their_paths_are_free(store: Store, what: str) -> None:
+    before, told, after, expected = PLANS[what]
+    await imported(store, [("r", "CATEGORY"), *before], CATEGORY)
+    outcome = await resettled(store, told, CATEGORY)
+    assert (reasons(outcome), await paths(store, "category")) == (expected, after)
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        (("US/NE/Omaha/x", "NEIGHBORHOOD"), "The id 5074472 belongs to US/NE/Omaha, and cannot be moved here: "
+         "US/NE/Omaha cannot be moved below itself."),
+        (("US/Omaha", "STATE"), "The id 5074472 belongs to US/NE/Omaha, and cannot be moved here: "
+         "The node is a CITY, not a STATE."),
+        (("US/KS/Omaha", "CITY"), "Parent US/KS is neither in the file nor in the table."),
+        (("US/NE/Lincoln", "CITY"), "US/NE/Lincoln has the id 4a7c in the table, not 5074472; ids never change."),
+    ],
+)  # fmt: skip
+async def test_a_move_that_is_not_possible_is_rejected_with_its_reason(
+    store: Store, told: tuple[str, str], reason: str
+) -> None:
+    await imported(store, [("US/NE/Lincoln", "CITY", {"id": "4a7c"}), *NEBRASKA])
+    before = await invariants.all_items(store)
+    outcome = await resettled(store, [(*told, {"id": "5074472"})])
+    assert reasons(outcome) == {1: reason}
+    assert (outcome.written, await invariants.all_items(store)) == (0, before)
+
+
+async def test_a_large_move_has_ended_before_its_tree_is_compared(store: Store) -> None:
+    await journaled.plant(store)
+    (item,) = [item for item in (await invariants.nodes(store, "category")).values() if item["sk"] == "#a#"]
+    told: list[Told] = [("o/new", "CATEGORY"), ("o/new/a", "CATEGORY", {"id": str(item["id"]).partition(":")[2]})]
+    outcome = await resettled(store, told, CATEGORY)
+    assert (outcome.moved, outcome.added, outcome.rejections) == ({"CATEGORY": 1}, {"CATEGORY": 1}, [])
+    await journaled.has_ended(store)
+
+
+async def test_an_interrupted_move_of_an_import_is_finished_before_its_tree_is_compared(store: Store) -> None:
+    await journaled.plant(store)
+    edit = Move(CATEGORY, parse_path("r/a"), parse_path("o/a"))
+    assert await journaled.died(store, edit, 2)
+    await journaled.lapse(store)
+    told: list[Told] = [("o/a", "CATEGORY", {"id": (await journaled.only_move(store)).top_id.partition(":")[2]})]
+    assert (await resettled(store, told, CATEGORY)).moved == {"CATEGORY": 1}
+    assert journaled.at("r/a", "o/a") <= await journaled.paths(store)
+    await journaled.has_ended(store)
+
+
+async def test_a_dry_run_of_moves_leaves_the_table_alone(store: Store) -> None:
+    await imported(store, NEBRASKA)
+    before = await invariants.all_items(store)
+    wanted, outcome = wanted_of([*IOWA, ("US/IA/Omaha/68118", "POSTAL_CODE"), ("US/IA/x", "CITY")]), LoadResult()
+    async with scratch_copy(store, wanted) as copy:
+        await ImportMoves(copy, Writer(copy), wanted, outcome).run()
+        await load(copy, wanted, outcome, dry_run=True)
+    assert (outcome.moved, outcome.added, outcome.rejections) == ({"CITY": 1}, {"STATE": 1, "CITY": 1}, [])
+    assert await invariants.all_items(store) == before
+
+
+@st.composite
+def _plans(draw: st.DrawFn) -> list[str]:
+    """Paths of a tree of categories, parents first."""
+    found: list[str] = []
+    for _ in range(draw(st.integers(2, 8))):
+        parent = draw(st.sampled_from(["", *(f"{one}/" for one in found)]))
+        found.append(parent + draw(st.sampled_from([key for key in "abcdefgh" if parent + key not in found])))
+    return found
+
+
+@settings(max_examples=examples(15, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(_plans(), _plans(), st.randoms(use_true_random=False))
+async def test_any_tree_becomes_any_other_or_rows_are_rejected(
+    before: list[str], after: list[str], chance: Random
+) -> None:
+    ids = chance.sample(range(8), len(before))
+    wanted = dict(zip(map(str, chance.sample(range(8), len(after))), after, strict=True))
+    told: list[Told] = [(path, "CATEGORY", {"id": node_id}) for node_id, path in wanted.items()]
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        old: list[Told] = [(path, "CATEGORY", {"id": str(number)}) for number, path in zip(ids, before, strict=True)]
+        await imported(store, old, CATEGORY)
+        outcome = await resettled(store, told, CATEGORY)
+        lie = {node.id.partition(":")[2]: "/".join(node.path) for node in await _records(store)}
+        if not outcome.rejections:
+            assert lie == {**lie, **wanted}
+            assert (await resettled(store, told, CATEGORY)).written == 0
+        assert lie.keys() >= {str(number) for number in ids}
+
+
+async def _records(store: Store) -> list[Record]:
+    return [Record.of(item) for item in (await invariants.nodes(store, "category")).values()]

@@ -1,0 +1,131 @@
+"""Reorders with indexes behind the table: the order is right, and nobody waits for the index."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace as edited
+from random import Random
+from typing import Any, cast
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from store.connect import open_store
+from store.engine import ReadUsage, Store
+from store.errors import CladeError
+from store.model.keys import KeyRange, Path
+from store.model.records import Change, Record
+from store.writing.create_update import Create, Edit
+from store.writing.move_delete import Move
+from store.writing.reorder import Reorder, Side
+from store.writing.writer import Writer
+from tests import invariants
+from tests.hierarchies import CATEGORY
+from tests.model_writes import KEYS, Model, RandomEdits, Refused
+from tests.selection import examples
+
+SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(20, 60))  # a seed, and how many edits
+
+
+class Late:
+    """A store whose indexes show each commit later, after any number of others; nothing else of it trails."""
+
+    def __init__(self, store: Store, indexes: Store, random: Random) -> None:
+        self.store = store
+        self._indexes = indexes
+        self._choose = random.choice
+        self._coming: list[Sequence[Change]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        await self.store.commit(changes)
+        self._coming.append([replace(one, when={}) for one in changes])
+
+    async def nodes(
+        self, span: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
+    ) -> list[Record]:
+        for _ in range(self._choose([0, 0, 1, 3])):
+            if self._coming:
+                await self._indexes.commit(self._coming.pop(0))
+        return await self._indexes.nodes(span, reads, limit=limit, reverse=reverse)
+
+
+class LateWishes(RandomEdits):
+    """Random edits, many of them reorders, over indexes that may trail behind all that is written here."""
+
+    def one(self) -> Edit:
+        return self.order() if self.random.random() < 0.5 else super().one()
+
+    def order(self) -> Edit:
+        return edited(cast(Reorder, super().order()), settle_seconds=3600.0)
+
+
+async def orders(store: Store) -> dict[tuple[str, str], list[Path]]:
+    """The paths of the siblings of each level under each parent in their order."""
+    found: dict[tuple[str, str], list[Path]] = {}
+    for item in sorted((await invariants.nodes(store, "category")).values(), key=lambda one: one["rank"]):
+        found.setdefault((item["parent"], item["level"]), []).append(Record.of(item).path)
+    return found
+
+
+async def outcomes(writer: Writer, edits: Sequence[Edit]) -> list[Any]:
+    found = await asyncio.gather(*[writer.write(edit, ReadUsage()) for edit in edits], return_exceptions=True)
+    return [one.code if isinstance(one, CladeError) else one for one in found]
+
+
+async def follow(late: Late, plain: Store, seed: int, length: int) -> None:
+    """Edits, some of them at once, over late indexes; each order must be that of the same edits one after another."""
+    model = Model()
+    wishes, writer, other = LateWishes(seed, model), Writer(late), Writer(plain)
+    families = [("a",), *[("a", key) for key in KEYS], *[("a", "b", key) for key in KEYS]]
+    first: list[Edit] = [Create(CATEGORY, path, "CATEGORY", "x", {}) for path in families]
+    while length > 0:
+        edits = first or [wishes.one() for _ in range(wishes.random.choice([1, 2, 7]))]
+        first = []
+        edits = [edit for edit in edits if edit.partitions() == edits[-1].partitions()]  # others have turns apart
+        length -= len(edits)
+        got = await outcomes(writer, edits)
+        expected = [one for edit in edits for one in await outcomes(other, [edit])]
+        assert [isinstance(one, str) and one for one in got] == [isinstance(one, str) and one for one in expected]
+        for edit, outcome in zip(edits, expected, strict=True):
+            with contextlib.suppress(Refused):
+                model.apply(edit)(outcome.record)
+        assert await orders(late.store) == await orders(plain), edits
+
+
+@settings(max_examples=examples(5, 25), deadline=None)
+@given(SEQUENCES)
+def test_orders_over_late_indexes_are_those_of_indexes_that_show_everything(sequence: tuple[int, int]) -> None:
+    async def run() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            stores = [await stack.enter_async_context(open_store("sqlite://:memory:")) for _ in range(3)]
+            for store in stores:
+                await store.create()
+            late, indexes, plain = stores
+            await follow(Late(late, indexes, Random(sequence[0])), plain, *sequence)  # noqa: S311
+
+    asyncio.run(run())
+
+
+async def test_an_order_is_right_before_the_index_shows_what_was_written(store: Store) -> None:
+    async with open_store("sqlite://:memory:") as indexes:
+        await indexes.create()
+        late: Any = Late(store, indexes, Random(0))  # noqa: S311
+        late._choose = min  # the indexes never show anything
+        writer = Writer(late)
+        for path in [("r",), *[("r", key) for key in "abc"], ("q",), *[("r", "a", key) for key in "123"]]:
+            await writer.write(Create(CATEGORY, path, "CATEGORY", "x", {}), ReadUsage())
+        await writer.write(
+            Move(CATEGORY, ("r", "a"), ("r", "d")), ReadUsage()
+        )  # the log does not name what comes along
+        for path in [("r", "c"), ("r", "b"), ("r",), ("r", "d", "3")]:
+            reads = ReadUsage()
+            await writer.write(Reorder(CATEGORY, path, Side.FIRST, settle_seconds=60), reads)
+            assert reads.requests <= 5
+        found = await orders(store)
+        assert found["category#r#", "CATEGORY"] == [("r", "b"), ("r", "c"), ("r", "d")]
+        assert found["category#r#d#", "CATEGORY"] == [("r", "d", "3"), ("r", "d", "1"), ("r", "d", "2")]
+        assert found["category", "CATEGORY"] == [("r",), ("q",)]

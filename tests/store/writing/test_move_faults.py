@@ -1,0 +1,169 @@
+"""Workers that die, sleep or compete: in the end a subtree is complete at exactly one place."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from store.checking.check import Check
+from store.checking.repair import Repair
+from store.connect import open_store
+from store.engine import ReadUsage, Store
+from store.errors import Unavailable
+from store.metadata.moves import MoveState, MoveTiming
+from store.model.keys import tree_version_key
+from store.model.records import Change, Put
+from store.writing.large_moves import LeaseLost, MoveLease
+from store.writing.move_worker import MoveWorker
+from store.writing.writer import Writer
+from tests.hierarchies import CATEGORY
+from tests.store.writing import journaled
+from tests.store.writing.journaled import OTHERS, cascade, move
+
+pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
+
+KINDS = {
+    "a move to another tree": (move("r/a", "o/p/a"), journaled.at("r/a", "o/p/a")),
+    "a rename": (move("r/a", "r/z"), journaled.at("r/a", "r/z")),
+    "a move to a root": (move("r/a", "a"), journaled.at("r/a", "a")),
+    "a cascade": (cascade("r/a"), set()),
+}
+SMALLEST = "a rename"
+
+
+@pytest.mark.parametrize(
+    "what", [SMALLEST, *(pytest.param(one, marks=pytest.mark.both_stores(False)) for one in KINDS if one != SMALLEST)]
+)
+async def test_a_move_stopped_after_any_commit_is_finished_by_the_next_worker(store_url: str, what: str) -> None:
+    edit, there = KINDS[what]
+    states: list[MoveState] = []
+    while True:
+        commits = len(states) + 1
+        async with open_store(another(store_url, commits)) as store:
+            await store.create()
+            await journaled.plant(store)
+            if not await journaled.died(store, edit, commits):
+                break
+            states.append((await journaled.only_move(store)).state)
+            assert await journaled.findings(store) == []
+            await journaled.lapse(store)
+            await journaled.resume(store)
+            assert await journaled.findings(store) == []
+            assert await journaled.paths(store) == {*OTHERS, *there}
+            await journaled.has_ended(store)
+    assert set(states) == {MoveState.COPYING, MoveState.SWEEPING, MoveState.DONE}
+
+
+def another(store_url: str, number: int) -> str:
+    """The address of another table of the same store."""
+    return store_url.replace("clade-", f"clade-{number}-").replace("clade.db", f"{number}.db")
+
+
+async def test_a_worker_that_slept_past_its_lease_writes_nothing_more(store: Store) -> None:
+    await journaled.plant(store)
+    writer = Writer(store, MoveTiming(60.0, 0.0, 0.0, 5.0))
+    written = await writer.write(move("r/a", "o/p/a"), ReadUsage())
+    await asyncio.sleep(0)
+    await writer.move_worker.stop()
+    sleeper = MoveLease(store, await journaled.only_move(store), 5.0)
+    await journaled.resume(store)
+    assert written.move is not None
+    assert written.move.target is not None
+    copy = await journaled.there(store, written.move.target)
+    with pytest.raises(LeaseLost):
+        await sleeper.write([Put({**copy, "name": "overwritten"})])
+    assert await journaled.there(store, written.move.target) == copy
+    await journaled.has_ended(store)
+
+
+async def test_a_lease_is_renewed_during_long_waits(store: Store) -> None:
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
+    await journaled.lapse(store)
+    lease = MoveLease(store, await journaled.only_move(store), 60.0)
+    await lease.wait(0.01)
+    assert (await journaled.only_move(store)).lease > time.time()
+
+
+async def test_a_worker_continues_after_an_outage_or_a_lost_answer(store: Store) -> None:
+    class Away:
+        """Every other commit fails, half of them after they were made."""
+
+        commits = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def commit(self, changes: Sequence[Change]) -> None:
+            self.commits += 1
+            if self.commits % 4 == 0:
+                raise Unavailable("away")
+            await store.commit(changes)
+            if self.commits % 4 == 2:
+                raise Unavailable("the answer was lost")
+
+    await journaled.plant(store)
+    away: Any = Away()
+    writer = Writer(away, journaled.SOON)
+    await writer.write(move("r/a", "o/p/a"), ReadUsage())
+    await writer.move_worker.finished()
+    assert away.commits > 4
+    assert await journaled.paths(store) == {*OTHERS, *journaled.at("r/a", "o/p/a")}
+    await journaled.has_ended(store)
+
+
+# -- what check and repair make of it ----------------------------------------------------------------------------------
+
+
+async def test_a_repair_waits_for_the_lease_and_finishes_the_move(store: Store) -> None:
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
+    found = await journaled.only_move(store)
+    await store.commit([Put(replace(found, lease=time.time() + 0.2).item(), {"epoch": found.epoch})])
+    results = [one async for one in Repair(Check(store, {"category": CATEGORY}, journaled.AT), journaled.SOON).run()]
+    assert [(str(one.finding), one.is_fixed) for one in results] == [
+        (f"category r/a: the move {found.id} was interrupted", True)
+    ]
+    await journaled.has_ended(store)
+
+
+async def test_a_worker_with_a_clock_a_day_ahead_keeps_its_move_while_it_works(store: Store) -> None:
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "o/p/a"), 2)
+    watcher = MoveWorker(store, MoveTiming(0.0, 0.0, 0.0, 0.3))
+    for number in range(20):
+        found = await journaled.only_move(store)
+        ahead = replace(found, lease=time.time() + 24 * 3600 + number)
+        await store.commit([Put(ahead.item(), {"epoch": found.epoch})])
+        assert await watcher.resume() == []
+        await asyncio.sleep(0.02)
+    async with asyncio.timeout(60), watcher.watching():
+        while (await journaled.only_move(store)).ended_at is None:  # noqa: ASYNC110 - it looks by itself
+            await asyncio.sleep(0.01)
+    await journaled.has_ended(store)
+
+
+async def test_versions_and_records_that_do_not_refer_to_each_other_are_found_and_repaired(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.checking.check.SETTLE_SECONDS", 0.0)
+    await journaled.plant(store)
+    assert await journaled.died(store, move("r/a", "a"), 1)
+    found = await journaled.only_move(store)
+    stamps = [await journaled.there(store, tree_version_key(one)) for one in ("category#r", "category#a", "category")]
+    await store.commit([Put({**one, "moves": None}) for one in stamps])
+    lost = f"category r/a: the move {found.id} has not ended, and no tree version lists it"
+    assert await journaled.findings(store) == [lost]
+    await journaled.lapse(store)
+    assert await MoveWorker(store, journaled.SOON).resume() == [], "nothing is known to be its own"
+    results = [one async for one in Repair(Check(store, {"category": CATEGORY}, journaled.AT), journaled.SOON).run()]
+    assert [(str(one.finding), one.is_fixed) for one in results] == [(lost, True)]
+    await store.commit([Put(one) for one in stamps])
+    problem = f"the move {found.id} is not running"
+    assert [one.rpartition(": ")[2] for one in await journaled.findings(store)] == [problem, problem, problem]
+    results = [one async for one in Repair(Check(store, {"category": CATEGORY}, journaled.AT), journaled.SOON).run()]
+    assert all(one.is_fixed for one in results)
+    assert await journaled.findings(store) == []
