@@ -1,6 +1,6 @@
-// The GraphQL API as the page uses it: answers that are whole, errors as sentences, and what each request cost.
+// The GraphQL API as the page uses it: answers that are whole, errors as sentences, what each request cost, and the
+// changes of others as they are made.
 
-/** @typedef {import("./types").HierarchiesQuery["hierarchies"][number]} Hierarchy */
 /** @typedef {{operation: string, index: string, round: number, items: number, units: number, limit?: number,
  *   keyCondition?: string, keys?: string[], moreKeys?: number}} StoreCall */
 /** @typedef {{requests: number, rounds: number, items: number, units: number, cached: boolean, calls?: StoreCall[],
@@ -8,34 +8,18 @@
 /** @typedef {{message: string, path?: (string | number)[], extensions?: {code?: string, uncertain?: boolean}}} GraphQLError */
 /** A request; its times are in milliseconds.
  * @typedef {{document: string, variables: Record<string, unknown>, reads: Reads | null, begun: number, ended: number}} Call */
-
-/** @template T @typedef {{data: T, errors: GraphQLError[], reads: Reads | null}} Answer */
+/** @typedef {{data: any, errors: GraphQLError[]}} Answer */
 /** Whether an answer is useful in spite of an error in it. @typedef {(error: GraphQLError) => boolean} Expected */
+/** @typedef {{id?: string, event?: string, data?: string}} StreamEvent */
 
 const MAX_SECONDS = 30;
 const ACCEPT = "application/graphql-response+json, application/json;q=0.9";
+const EVENT_STREAM = "text/event-stream";
+const [MIN_WAIT_MS, MAX_WAIT_MS] = [1_000, 60_000]; // after the end of a stream
 
-const MISSING_CREDENTIAL = "UNAUTHENTICATED";
-// A string of JSON, which is left as it is, or a number.
-const STRING_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
-const LONG_NUMBER = /^-?\d{16,}$/; // from 2^53 on, numbers of JavaScript are rounded
-
-/** The value of a text of JSON, whose integers of 16 digits or more are texts. @param {string} text @returns {any} */
-export const parsedJson = (text) =>
-  JSON.parse(text.replace(STRING_OR_NUMBER, (part) => (LONG_NUMBER.test(part) ? `"${part}"` : part)));
-
-/**
- * A request without its data: `message` is a sentence, `code` that of GraphQL or "UNREACHABLE", `isUncertain` whether a
- * mutation may have been made.
- */
-export class ApiError extends Error {
-  /** @param {string} message @param {string} code @param {boolean} [isUncertain] */
-  constructor(message, code, isUncertain = false) {
-    super(message);
-    this.code = code;
-    this.isUncertain = isUncertain;
-  }
-}
+const CHANGES = `subscription Changes($hierarchy: HierarchyName!, $tree: Path!) {
+  changes(hierarchy: $hierarchy, tree: $tree) { changes { event path } }
+}`;
 
 export class Api {
   #isNew = false;
@@ -57,21 +41,11 @@ export class Api {
     this.#isNew = true;
   }
 
-  /** Headers of a request to the server. Throws ApiError. @returns {Record<string, string>} */
-  headers() {
-    if (!/^[\x21-\x7e]*$/.test(this.credential)) {
-      this.refusals += 1;
-      throw new ApiError("The key has characters that no key has; copy it again.", "UNAUTHENTICATED");
-    }
-    const own = { "content-type": "application/json", accept: ACCEPT, "clade-reads": "2" };
-    return this.credential ? { ...own, authorization: `Bearer ${this.credential}` } : own;
-  }
-
   /**
    * The answer to a document. Throws ApiError if anything in it is missing because of an error; errors that are
    * `expected` are in the answer.
    * @param {string} document @param {Record<string, unknown>} [variables] @param {Expected} [expected]
-   * @returns {Promise<Answer<any>>}
+   * @returns {Promise<Answer>}
    */
   async ask(document, variables = {}, expected = () => false) {
     if (this.#isNew) this.calls = [];
@@ -80,21 +54,43 @@ export class Api {
     const begun = performance.now();
     const { status, answer } = await this.#send(JSON.stringify({ query: document, variables }));
     const errors = answer.errors ?? [];
-    const reads = answer.extensions?.reads ?? null;
-    calls.push({ document, variables, reads, begun, ended: performance.now() });
+    calls.push({ document, variables, reads: answer.extensions?.reads ?? null, begun, ended: performance.now() });
     const wrong = errors.find((/** @type {GraphQLError} */ error) => !expected(error));
-    if (wrong?.extensions?.code === MISSING_CREDENTIAL) this.refusals += 1;
+    if (wrong?.extensions?.code === "UNAUTHENTICATED") this.refusals += 1;
     this.onCall();
     if (wrong || (!answer.data && !errors.length)) {
       const { message = `The server answered with HTTP status ${status}.`, extensions } = wrong ?? {};
       throw new ApiError(message, extensions?.code ?? "REJECTED", Boolean(extensions?.uncertain));
     }
-    return { data: answer.data ?? {}, errors, reads };
+    return { data: answer.data ?? {}, errors };
+  }
+
+  /**
+   * Call `onChange` after each change of a tree while the page is in view, until `signal` aborts. A browser has six
+   * connections to a host for all its tabs, so a tab that is hidden has none, and continues where it was when it is shown.
+   * @param {string} hierarchy @param {string} tree path of its root
+   * @param {() => void} onChange @param {AbortSignal} signal
+   */
+  follow(hierarchy, tree, onChange, signal) {
+    const place = { last: "" };
+    let end = new AbortController();
+    let isBehind = false;
+    const turn = () => {
+      end.abort();
+      const isHidden = document.visibilityState !== "visible";
+      if (!isHidden) end = new AbortController();
+      if (!isHidden && isBehind && !place.last) onChange(); // what was changed while it was hidden is not known
+      isBehind ||= isHidden;
+      if (!isHidden) this.#read({ hierarchy, tree }, place, onChange, end.signal);
+    };
+    signal.addEventListener("abort", () => end.abort());
+    document.addEventListener("visibilitychange", turn, { signal });
+    turn();
   }
 
   /** @param {string} body */
   async #send(body) {
-    const headers = this.headers();
+    const headers = this.#headers();
     let response, text;
     try {
       const signal = AbortSignal.timeout(MAX_SECONDS * 1000);
@@ -109,6 +105,89 @@ export class Api {
       return { status: response.status, answer: parsedJson(text) };
     } catch {
       throw new ApiError(`The server answered with HTTP status ${response.status} and no JSON.`, "REJECTED");
+    }
+  }
+
+  /** Headers of a request to the server. Throws ApiError. @returns {Record<string, string>} */
+  #headers() {
+    if (!/^[\x21-\x7e]*$/.test(this.credential)) {
+      this.refusals += 1;
+      throw new ApiError("The key has characters that no key has; copy it again.", "UNAUTHENTICATED");
+    }
+    const own = { "content-type": "application/json", accept: ACCEPT, "clade-reads": "2" };
+    return this.credential ? { ...own, authorization: `Bearer ${this.credential}` } : own;
+  }
+
+  /**
+   * Read the stream of a tree (GraphQL over SSE, distinct connections) until `signal` aborts, or the server refuses.
+   * EventSource sends no key, so it is read by fetch.
+   * @param {{hierarchy: string, tree: string}} variables @param {{last: string}} place after which to continue
+   * @param {() => void} onChange @param {AbortSignal} signal
+   */
+  async #read(variables, place, onChange, signal) {
+    const body = JSON.stringify({ query: CHANGES, variables });
+    for (let wait = MIN_WAIT_MS; !signal.aborted; wait = Math.min(2 * wait, MAX_WAIT_MS)) {
+      const { last } = place;
+      const headers = { ...this.#headers(), accept: EVENT_STREAM, ...(last && { "last-event-id": last }) };
+      let isRefused = false;
+      try {
+        const response = await fetch(this.url, { method: "POST", headers, body, signal });
+        const isStream = response.headers.get("content-type")?.startsWith(EVENT_STREAM);
+        isRefused = !isStream && response.status < 500;
+        for await (const { id, event, data } of isStream && response.body ? eventsOf(response.body) : []) {
+          place.last = id ?? place.last;
+          isRefused = event === "complete";
+          if (isRefused) break;
+          if (data && JSON.parse(data).data?.changes?.changes.length) onChange();
+          wait = MIN_WAIT_MS;
+        }
+      } catch {
+        // The connection was lost, or the signal ended it.
+      }
+      if (isRefused && !place.last) return;
+      if (isRefused) {
+        place.last = ""; // the log does not go back so far, or the key has expired
+        onChange();
+      }
+      await new Promise((resolve) => setTimeout(resolve, wait));
+    }
+  }
+}
+
+/**
+ * A request without its data: `message` is a sentence, `code` that of GraphQL or "UNREACHABLE", `isUncertain` whether a
+ * mutation may have been made.
+ */
+class ApiError extends Error {
+  /** @param {string} message @param {string} code @param {boolean} [isUncertain] */
+  constructor(message, code, isUncertain = false) {
+    super(message);
+    this.code = code;
+    this.isUncertain = isUncertain;
+  }
+}
+
+/** @param {unknown} error @returns {string} */
+export const sentence = (error) => (error instanceof ApiError ? error.message : `The page failed: ${error}`);
+
+// A string of JSON, which is left as it is, or a number.
+const STRING_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
+const LONG_NUMBER = /^-?\d{16,}$/; // from 2^53 on, numbers of JavaScript are rounded
+
+/** The value of a text of JSON, whose integers of 16 digits or more are texts. @param {string} text @returns {any} */
+export const parsedJson = (text) =>
+  JSON.parse(text.replace(STRING_OR_NUMBER, (part) => (LONG_NUMBER.test(part) ? `"${part}"` : part)));
+
+/** The events of a stream. @param {ReadableStream<Uint8Array>} body @returns {AsyncGenerator<StreamEvent>} */
+async function* eventsOf(body) {
+  const reader = body.pipeThrough(/** @type {any} */ (new TextDecoderStream())).getReader();
+  let text = "";
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const blocks = (text + part.value).split("\n\n");
+    text = /** @type {string} */ (blocks.pop());
+    for (const block of blocks) {
+      const lines = block.split("\n").map((line) => /^(\w+): ?(.*)$/.exec(line)).filter((found) => found !== null);
+      yield Object.fromEntries(lines.map(([, name, value]) => [name, value]));
     }
   }
 }

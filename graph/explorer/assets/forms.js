@@ -1,27 +1,30 @@
-// Forms of the mutations: for each its fields, and the variables that it sends.
+// Forms of the mutations: for each its fields, its document and the variables that it sends; the content of a node as their
+// drafts, and what differs between two contents.
 import { html, useEffect, useState } from "./vendor/preact.js";
-import { levelOf, levelsBelow, storedAttributes } from "./documents.js";
-import { childrenOfLevel, rootsOfLevel } from "./documents_writing.js";
-import { AttributeField, Choice, Field, PathField, Texts } from "./fields.js";
-import { changedTexts, fromForm, mergedTexts, same, toForm, toInput } from "./values.js";
-import { fieldWords, levelWord, parentOf } from "./words.js";
-/** @import { Hierarchy } from "./api" */
-/** @import { Content, Verb } from "./documents_writing" */
+import { AttributeField, changedTexts, Choice, Field, fromForm, mergedTexts, PathField, same, Texts, toForm, toInput } from "./fields.js";
+import { elementType, levelOf, levelsBelow, parentOf, storedAttributes } from "./hierarchy.js";
+import { fieldWords, formatted, levelWord, NONE } from "./words.js";
+/** @import { Text } from "./fields" */
+/** @import { Hierarchy, Level } from "./hierarchy" */
+/** @typedef {"create" | "update" | "rename" | "move" | "reorder" | "delete"} Verb */
+/** A node with its attributes.
+ * @typedef {{id: string, path: string, key: string, name: string, names: Text[], level: string, revision: number,
+ *   changedBy: string | null, descendantCount: number, [attribute: string]: any}} Content */
+/** @typedef {{id: string, from: string, to: string | null, state: string, reason: string | null, nodes: number,
+ *   written: number}} Move */
+/** @typedef {{nodes: number, transactions: number, writeUnits: number, collisions: string[]}} Plan */
+/** @typedef {{label: string, before: string, after: string}} Difference */
 /**
  * @typedef {Record<string, any>} Draft - what the fields hold; attributes are in `values`
  * @typedef {{hierarchy: Hierarchy, node: Content | null, draft: Draft}} State - `node` as it was read
  * @typedef {{title: (path: string) => string, action: string, start: (state: State) => Draft,
- *   Fields: (props: any) => any, variables: (state: State) => Record<string, unknown>}} Form
+ *   Fields: (props: any) => any, takes: (title: string) => Record<string, string>,
+ *   variables: (state: State) => Record<string, unknown>}} Form - `takes` are the types of the variables
  */
 
-/** The error of one field, found before anything is sent. */
-export class FieldError extends Error {
-  /** @param {string} field @param {string} message */
-  constructor(field, message) {
-    super(message);
-    this.field = field;
-  }
-}
+const MOVE = "id from to state reason nodes written";
+const OPTIONS = { dryRun: "Boolean!", idempotencyKey: "String" };
+const CHANGE = { path: "Path!", expectedRevision: "Int", ...OPTIONS };
 
 const POLICIES = /** @type {[string, string][]} */ ([
   ["REFUSE", "Only if it has no children"],
@@ -33,11 +36,138 @@ const SIDES = /** @type {[string, string][]} */ ([
 ]);
 const MAX_SIBLINGS = 100;
 
-/** @param {Hierarchy} hierarchy @param {string} level @param {(name: string) => any} valueOf */
-const formValues = (hierarchy, level, valueOf) =>
-  Object.fromEntries(storedAttributes(levelOf(hierarchy, level)).map((one) => [one.name, toForm(one, valueOf(one.name))]));
+/** @type {Record<Verb, Form>} */
+export const FORMS = {
+  create: {
+    title: (path) => (path ? `New node below ${path}` : "New root"),
+    action: "Create",
+    start: ({ hierarchy, node }) => {
+      const level = levelsBelow(hierarchy, node)[0].name;
+      return { level, key: "", name: "", names: [], values: formValues(hierarchy, level) };
+    },
+    Fields: (props) => {
+      const { hierarchy, node, draft, set, errors } = props;
+      const options = levelsBelow(hierarchy, node).map((one) => [one.name, levelWord(one.name)]);
+      const change = (/** @type {string} */ level) => set({ level, values: formValues(hierarchy, level) });
+      return html`
+        ${!draft.id && html`<${Choice} label="Level" value=${draft.level} options=${options} error=${errors.level} onChange=${change} />`}
+        <${Field} label="Key" name="key" value=${draft.key} required error=${errors.key}
+          hint="Last segment of the path, unique among siblings." onChange=${(/** @type {string} */ key) => set({ key })} />
+        <${ContentFields} ...${props} />`;
+    },
+    takes: (title) => ({
+      parent: "Path", key: "String!", name: "String!", names: "[LocalizedNameInput!]", id: "ID",
+      attributes: `${title}Attributes!`, ...OPTIONS,
+    }),
+    variables: ({ hierarchy, node, draft }) => {
+      const level = levelOf(hierarchy, draft.level);
+      const attributes = changedAttributes(hierarchy, draft, formValues(hierarchy, draft.level));
+      return {
+        ...(node && { parent: node.path }), ...(draft.id && { id: draft.id }), key: draft.key, name: draft.name,
+        names: changedTexts([], draft.names),
+        attributes: { [level.inputField]: storedAttributes(level).length ? attributes : true },
+      };
+    },
+  },
+  update: {
+    title: (path) => `Edit ${path}`,
+    action: "Write",
+    start: ({ hierarchy, node }) => draftOf(hierarchy, /** @type {Content} */ (node)),
+    Fields: ContentFields,
+    takes: (title) => ({ name: "String", names: "[LocalizedNameInput!]", attributes: `${title}Attributes`, ...CHANGE }),
+    variables: ({ hierarchy, node, draft }) => {
+      const old = draftOf(hierarchy, /** @type {Content} */ (node));
+      const attributes = changedAttributes(hierarchy, draft, old.values);
+      const hasNames = !same(draft.names, old.names);
+      return {
+        ...(draft.name !== old.name && { name: draft.name }),
+        ...(hasNames && { names: changedTexts(old.names, draft.names) }),
+        ...(Object.keys(attributes).length && { attributes: { [levelOf(hierarchy, draft.level).inputField]: attributes } }),
+      };
+    },
+  },
+  rename: {
+    title: (path) => `Rename ${path}`,
+    action: "Rename",
+    start: ({ node }) => ({ key: node?.key }),
+    Fields: ({ draft, set, errors }) => html`<${Field} label="Key" name="key" value=${draft.key} required error=${errors.key}
+      hint="Last segment of the path. Former paths lead to the node." onChange=${(/** @type {string} */ key) => set({ key })} />`,
+    takes: () => ({ key: "String!", ...CHANGE }),
+    variables: ({ draft }) => ({ key: draft.key }),
+  },
+  move: {
+    title: (path) => `Move ${path}`,
+    action: "Move",
+    start: ({ node }) => ({ to: node ? parentOf(node.path) : "" }),
+    Fields: ({ api, hierarchy, node, draft, set, errors }) => html`<${PathField} api=${api} hierarchy=${hierarchy}
+      label="New parent" value=${draft.to} error=${errors.to} onChange=${(/** @type {string} */ to) => set({ to })}
+      hint=${`Path of the new parent.${levelOf(hierarchy, node.level).mayBeRoot ? " Empty for a root." : ""} Former paths lead to the node.`} />`,
+    takes: () => ({ to: "Path", ...CHANGE }),
+    variables: ({ draft }) => ({ to: draft.to || null }),
+  },
+  reorder: {
+    title: (path) => `Order of ${path}`,
+    action: "Reorder",
+    start: () => ({ side: "first", beside: "" }),
+    Fields: ReorderFields,
+    takes: () => ({ first: "Boolean", last: "Boolean", before: "Path", after: "Path", ...CHANGE }),
+    variables: ({ draft: { side, beside } }) => {
+      const isBeside = side === "before" || side === "after";
+      if (isBeside && !beside) throw new FieldError("beside", "Choose a sibling.");
+      return { [side]: isBeside ? beside : true };
+    },
+  },
+  delete: {
+    title: (path) => `Delete ${path}`,
+    action: "Delete",
+    start: () => ({ policy: "REFUSE" }),
+    Fields: ({ draft, set, errors }) => html`<${Choice} label="Delete" value=${draft.policy} options=${POLICIES}
+      error=${errors.policy} onChange=${(/** @type {string} */ policy) => set({ policy })} hint="Revisions of deleted nodes are kept." />`,
+    takes: () => ({ policy: "DeletePolicy!", ...CHANGE }),
+    variables: ({ draft }) => ({ policy: draft.policy }),
+  },
+};
 
-const noValue = () => null;
+/** The error of one field, found before anything is sent. */
+export class FieldError extends Error {
+  /** @param {string} field @param {string} message */
+  constructor(field, message) {
+    super(message);
+    this.field = field;
+  }
+}
+
+/** @param {any} props */
+function ContentFields({ hierarchy, draft, set, errors }) {
+  const setValue = (/** @type {string} */ name) => (/** @type {any} */ value) =>
+    set({ values: { ...draft.values, [name]: value } });
+  return html`
+    <${Field} label="Name" name="name" value=${draft.name} required error=${errors.name} onChange=${(/** @type {string} */ name) => set({ name })} />
+    <${Texts} label="Names in languages" texts=${draft.names} error=${errors.names}
+      onChange=${(/** @type {any} */ names) => set({ names })} />
+    ${storedAttributes(levelOf(hierarchy, draft.level)).map((one) => html`<${AttributeField} key=${one.name}
+      attribute=${one} value=${draft.values[one.name]} error=${errors[one.name]} onChange=${setValue(one.name)} />`)}`;
+}
+
+/** @param {any} props */
+function ReorderFields({ api, hierarchy, node, draft, set, errors }) {
+  const [nodes, setNodes] = useState(/** @type {{path: string, name: string}[]} */ ([]));
+  useEffect(() => {
+    const [parent, variables] = [parentOf(node.path), { level: node.level, first: MAX_SIBLINGS + 1 }];
+    const asked = parent ? api.ask(childrenOfLevel(hierarchy), { ...variables, path: parent }) : api.ask(rootsOfLevel(hierarchy), variables);
+    asked.then((/** @type {any} */ { data }) => {
+      const listed = (data.list ?? data.node?.list)?.nodes ?? [];
+      setNodes(listed.filter((/** @type {{path: string}} */ one) => one.path !== node.path).slice(0, MAX_SIBLINGS));
+    }, () => {});
+  }, [node.path]);
+  const options = [["", NONE], ...nodes.map((one) => [one.path, `${one.name} (${one.path})`])];
+  return html`<${Choice} label="Place" value=${draft.side} options=${SIDES} error=${errors.side} onChange=${(/** @type {string} */ side) => set({ side })} />
+    ${["before", "after"].includes(draft.side) && html`<${Choice} label="Sibling" value=${draft.beside} options=${options}
+      error=${errors.beside} onChange=${(/** @type {string} */ beside) => set({ beside })}
+      hint=${nodes.length === MAX_SIBLINGS ? `The first ${MAX_SIBLINGS} siblings of its level.` : undefined} />`}`;
+}
+
+// -- drafts -----------------------------------------------------------------------------------------------------------
 
 /**
  * The content of a node as what the fields of a new or changed node hold. Throws an Error for a value that was not read:
@@ -52,6 +182,13 @@ export const draftOf = (hierarchy, node) => ({
     return node[name];
   }),
 });
+
+/**
+ * What the fields of attributes hold, empty without values.
+ * @param {Hierarchy} hierarchy @param {string} level @param {(name: string) => any} [valueOf]
+ */
+const formValues = (hierarchy, level, valueOf = () => null) =>
+  Object.fromEntries(storedAttributes(levelOf(hierarchy, level)).map((one) => [one.name, toForm(one, valueOf(one.name))]));
 
 /**
  * The attributes whose fields changed, as input. Throws FieldError for a text that is no value of its type.
@@ -72,119 +209,6 @@ function changedAttributes(hierarchy, draft, old) {
     }
   }
   return changed;
-}
-
-/** @param {any} props */
-function ContentFields({ hierarchy, draft, set, errors }) {
-  const setValue = (/** @type {string} */ name) => (/** @type {any} */ value) =>
-    set({ values: { ...draft.values, [name]: value } });
-  return html`
-    <${Field} label="Name" name="name" value=${draft.name} required error=${errors.name} onChange=${(/** @type {string} */ name) => set({ name })} />
-    <${Texts} label="Names in languages" texts=${draft.names} error=${errors.names}
-      onChange=${(/** @type {any} */ names) => set({ names })} />
-    ${storedAttributes(levelOf(hierarchy, draft.level)).map((one) => html`<${AttributeField} key=${one.name}
-      attribute=${one} value=${draft.values[one.name]} error=${errors[one.name]} onChange=${setValue(one.name)} />`)}`;
-}
-
-/** @type {Record<Verb, Form>} */
-export const FORMS = {
-  create: {
-    title: (path) => (path ? `New node below ${path}` : "New root"),
-    action: "Create",
-    start: ({ hierarchy, node }) => {
-      const level = levelsBelow(hierarchy, node)[0].name;
-      return { level, key: "", name: "", names: [], values: formValues(hierarchy, level, noValue) };
-    },
-    Fields: (props) => {
-      const { hierarchy, node, draft, set, errors } = props;
-      const options = levelsBelow(hierarchy, node).map((one) => [one.name, levelWord(one.name)]);
-      const change = (/** @type {string} */ level) => set({ level, values: formValues(hierarchy, level, noValue) });
-      return html`
-        ${!draft.id && html`<${Choice} label="Level" value=${draft.level} options=${options} error=${errors.level} onChange=${change} />`}
-        <${Field} label="Key" name="key" value=${draft.key} required error=${errors.key}
-          hint="Last segment of the path, unique among siblings." onChange=${(/** @type {string} */ key) => set({ key })} />
-        <${ContentFields} ...${props} />`;
-    },
-    variables: ({ hierarchy, node, draft }) => {
-      const level = levelOf(hierarchy, draft.level);
-      const attributes = changedAttributes(hierarchy, draft, formValues(hierarchy, draft.level, noValue));
-      return {
-        ...(node && { parent: node.path }), ...(draft.id && { id: draft.id }), key: draft.key, name: draft.name,
-        names: changedTexts([], draft.names),
-        attributes: { [level.inputField]: storedAttributes(level).length ? attributes : true },
-      };
-    },
-  },
-  update: {
-    title: (path) => `Edit ${path}`,
-    action: "Write",
-    start: ({ hierarchy, node }) => draftOf(hierarchy, /** @type {Content} */ (node)),
-    Fields: ContentFields,
-    variables: ({ hierarchy, node, draft }) => {
-      const old = draftOf(hierarchy, /** @type {Content} */ (node));
-      const attributes = changedAttributes(hierarchy, draft, old.values);
-      const hasNames = !same(draft.names, old.names);
-      return {
-        ...(draft.name !== old.name && { name: draft.name }),
-        ...(hasNames && { names: changedTexts(old.names, draft.names) }),
-        ...(Object.keys(attributes).length && { attributes: { [levelOf(hierarchy, draft.level).inputField]: attributes } }),
-      };
-    },
-  },
-  rename: {
-    title: (path) => `Rename ${path}`,
-    action: "Rename",
-    start: ({ node }) => ({ key: node?.key }),
-    Fields: ({ draft, set, errors }) => html`<${Field} label="Key" name="key" value=${draft.key} required error=${errors.key}
-      hint="Last segment of the path. Former paths lead to the node." onChange=${(/** @type {string} */ key) => set({ key })} />`,
-    variables: ({ draft }) => ({ key: draft.key }),
-  },
-  move: {
-    title: (path) => `Move ${path}`,
-    action: "Move",
-    start: ({ node }) => ({ to: node ? parentOf(node.path) : "" }),
-    Fields: ({ api, hierarchy, node, draft, set, errors }) => html`<${PathField} api=${api} hierarchy=${hierarchy}
-      label="New parent" value=${draft.to} error=${errors.to} onChange=${(/** @type {string} */ to) => set({ to })}
-      hint=${`Path of the new parent.${levelOf(hierarchy, node.level).mayBeRoot ? " Empty for a root." : ""} Former paths lead to the node.`} />`,
-    variables: ({ draft }) => ({ to: draft.to || null }),
-  },
-  reorder: {
-    title: (path) => `Order of ${path}`,
-    action: "Reorder",
-    start: () => ({ side: "first", beside: "" }),
-    Fields: ReorderFields,
-    variables: ({ draft: { side, beside } }) => {
-      const isBeside = side === "before" || side === "after";
-      if (isBeside && !beside) throw new FieldError("beside", "Choose a sibling.");
-      return { [side]: isBeside ? beside : true };
-    },
-  },
-  delete: {
-    title: (path) => `Delete ${path}`,
-    action: "Delete",
-    start: () => ({ policy: "REFUSE" }),
-    Fields: ({ draft, set, errors }) => html`<${Choice} label="Delete" value=${draft.policy} options=${POLICIES}
-      error=${errors.policy} onChange=${(/** @type {string} */ policy) => set({ policy })} hint="Revisions of deleted nodes are kept." />`,
-    variables: ({ draft }) => ({ policy: draft.policy }),
-  },
-};
-
-/** @param {any} props */
-function ReorderFields({ api, hierarchy, node, draft, set, errors }) {
-  const [nodes, setNodes] = useState(/** @type {{path: string, name: string}[]} */ ([]));
-  useEffect(() => {
-    const [parent, variables] = [parentOf(node.path), { level: node.level, first: MAX_SIBLINGS + 1 }];
-    const asked = parent ? api.ask(childrenOfLevel(hierarchy), { ...variables, path: parent }) : api.ask(rootsOfLevel(hierarchy), variables);
-    asked.then((/** @type {any} */ { data }) => {
-      const listed = (data.list ?? data.node?.list)?.nodes ?? [];
-      setNodes(listed.filter((/** @type {{path: string}} */ one) => one.path !== node.path).slice(0, MAX_SIBLINGS));
-    }, () => {});
-  }, [node.path]);
-  const options = [["", "–"], ...nodes.map((one) => [one.path, `${one.name} (${one.path})`])];
-  return html`<${Choice} label="Place" value=${draft.side} options=${SIDES} error=${errors.side} onChange=${(/** @type {string} */ side) => set({ side })} />
-    ${["before", "after"].includes(draft.side) && html`<${Choice} label="Sibling" value=${draft.beside} options=${options}
-      error=${errors.beside} onChange=${(/** @type {string} */ beside) => set({ beside })}
-      hint=${nodes.length === MAX_SIBLINGS ? `The first ${MAX_SIBLINGS} siblings of its level.` : undefined} />`}`;
 }
 
 /**
@@ -220,3 +244,86 @@ export const drafted = (hierarchy, draft) => ({
     storedAttributes(levelOf(hierarchy, draft.level)).map((one) => [one.name, fromForm(one, draft.values[one.name])]),
   ),
 });
+
+// -- differences ------------------------------------------------------------------------------------------------------
+
+/**
+ * What differs between two contents of a node, such as two revisions: name, names in languages and attributes.
+ * @param {Level} level
+ * @param {any} before
+ * @param {any} after
+ * @returns {Difference[]}
+ */
+export function differences(level, before, after) {
+  const languages = [...new Set([...before.names, ...after.names].map((one) => one.language))].sort();
+  const text = (/** @type {any} */ node, /** @type {string} */ language) =>
+    node.names.find((/** @type {Text} */ one) => one.language === language)?.text;
+  const rows = [
+    { label: "Name", type: "String", before: before.name, after: after.name },
+    ...languages.map((one) => ({ label: `Name (${one})`, type: "String", before: text(before, one), after: text(after, one) })),
+    ...storedAttributes(level).map(({ name, type }) => ({ label: fieldWords(name), type, before: before[name], after: after[name] })),
+  ];
+  return rows.map(differenceOf).filter((row) => row.before !== row.after);
+}
+
+/** @param {{label: string, type: string, before: any, after: any}} row @returns {Difference} */
+function differenceOf({ label, type, before, after }) {
+  const [was, is] = [before, after].map((one) => textOf(one, formatted, type));
+  if (was !== is) return { label, before: was, after: is };
+  // Two times of one minute are shown alike, and differ nevertheless.
+  return { label, before: textOf(before, String), after: textOf(after, String) };
+}
+
+/**
+ * A value as text; a dash where there is none.
+ * @param {any} value @param {(value: any, type: string) => string} scalar @param {string} [type] @returns {string}
+ */
+function textOf(value, scalar, type = "") {
+  if (value === null || value === undefined || value === "") return NONE;
+  const element = elementType(type);
+  const part = (/** @type {any} */ one) => textOf(one, scalar, typeof value === "object" && !Array.isArray(value) ? "" : element);
+  if (Array.isArray(value)) return value.length ? value.map(part).join(", ") : NONE;
+  if (typeof value !== "object") return scalar(value, element);
+  if (value.texts) return value.texts.map((/** @type {Text} */ one) => `${one.language}: ${one.text}`).join("; ") || NONE;
+  if ("currency" in value) return `${scalar(value.amount, "Decimal")} ${value.currency}`;
+  return Object.entries(value).map(([name, one]) => `${name}: ${part(one)}`).join("; ");
+}
+
+// -- documents --------------------------------------------------------------------------------------------------------
+
+/** A mutation, with the variables that it takes. @param {Hierarchy} hierarchy @param {Verb} verb */
+export function mutation(hierarchy, verb) {
+  const given = Object.entries(FORMS[verb].takes(hierarchy.title));
+  return `mutation ${verb}(${given.map(([name, type]) => `$${name}: ${type}`).join(", ")}) {
+  result: ${verb}${hierarchy.title}(${given.map(([name]) => `${name}: $${name}`).join(", ")}) {
+    node { path } move { ${MOVE} } plan { nodes transactions writeUnits collisions }
+  }
+}`;
+}
+
+/** The progress of a large move. */
+export const PROGRESS = `query progress($id: ID!) { move(id: $id) { ${MOVE} } }`;
+
+/** The content of one node, by its path or its id. @param {Hierarchy} hierarchy @param {Level} level */
+export const content = (hierarchy, level) => `query content($path: Path, $id: ID) {
+  node: ${hierarchy.field}(path: $path, id: $id) {
+    id path key name names { language text } level revision changedBy descendantCount
+    ${attributesOn(level, level.title)}
+  }
+}`;
+
+/** The fields of all stored attributes of a type of this level. @param {Level} level @param {string} type */
+export function attributesOn(level, type) {
+  const fields = storedAttributes(level).map((one) => `${one.name} ${one.selection ?? ""}`);
+  return fields.length ? `... on ${type} { ${fields.join(" ")} }` : "";
+}
+
+/** The children of a node that are of one level. @param {Hierarchy} hierarchy */
+export const childrenOfLevel = (hierarchy) => `query childrenOfLevel($path: Path!, $level: [${hierarchy.title}Level!]!, $first: Int!) {
+  node: ${hierarchy.field}(path: $path) { list: children(level: $level, first: $first) { nodes { path name } } }
+}`;
+
+/** The roots that are of one level. @param {Hierarchy} hierarchy */
+export const rootsOfLevel = (hierarchy) => `query rootsOfLevel($level: [${hierarchy.title}Level!]!, $first: Int!) {
+  list: ${hierarchy.listField}(level: $level, first: $first) { nodes { path name } }
+}`;

@@ -1,15 +1,12 @@
 // History: the revisions of a node with what each changed, and the moves that brought it where it is.
 import { html, useEffect, useState } from "./vendor/preact.js";
-import { levelOf } from "./documents.js";
-import { CHANGES, history } from "./documents_writing.js";
-import { number, time as timeOf } from "./format.js";
-import { draftOf } from "./forms.js";
-import { differences } from "./values.js";
+import { attributesOn, differences, draftOf } from "./forms.js";
+import { levelOf, parentOf, treeOf } from "./hierarchy.js";
+import { openWrite } from "./node_view.js";
+import { number, time } from "./words.js";
 import { Differences } from "./write_dialog.js";
-import { treeOf } from "./words.js";
-import { above } from "./write_session.js";
-import { openWrite } from "./writing.js";
-/** @import { Api, Hierarchy } from "./api" */
+/** @import { Api } from "./api" */
+/** @import { Hierarchy, Level } from "./hierarchy" */
 /**
  * @typedef {{id: string, revisions: any[], end: string | null}} Pages
  * @typedef {{at: string, text?: string, revision?: any, before?: any}} Entry - a move as text, or a revision and the one before
@@ -61,14 +58,14 @@ export function History({ api, hierarchy, node, onOpen }) {
   </div>`;
 }
 
-/** @param {Entry & {level: any, onRestore: ((revision: any) => void) | false}} props */
+/** @param {Entry & {level: Level, onRestore: ((revision: any) => void) | false}} props */
 function Entry({ at, revision, before, text, level, onRestore }) {
-  const time = html`<time datetime=${at}>${timeOf(at)}</time>`;
-  if (!revision) return html`<p class="history-head">${time}</p><p>${text}</p>`;
+  const when = html`<time datetime=${at}>${time(at)}</time>`;
+  if (!revision) return html`<p class="history-head">${when}</p><p>${text}</p>`;
   const rows = differences(level, before ?? { names: [] }, revision);
   const created = html`<dl class="differences">${rows.map(({ label, after }) => html`<div key=${label}><dt>${label}</dt>
     <dd>${after}</dd></div>`)}</dl>`;
-  return html`<p class="history-head">${time} · revision ${number(revision.revision)}${revision.changedBy && `, by ${revision.changedBy}`}
+  return html`<p class="history-head">${when} · revision ${number(revision.revision)}${revision.changedBy && `, by ${revision.changedBy}`}
       ${onRestore && html`<button type="button" aria-label="Restore revision ${revision.revision}"
         onClick=${() => onRestore(revision)}>Restore…</button>`}</p>
     ${!before ? created : rows.length ? html`<${Differences} rows=${rows} />` : html`<p>No difference.</p>`}`;
@@ -89,7 +86,7 @@ function entriesOf({ revisions, end }, moves) {
 
 /**
  * The revisions that were read so far, with the next page.
- * @param {Api} api @param {Hierarchy} hierarchy @param {any} level @param {string} path @param {Pages | null} old
+ * @param {Api} api @param {Hierarchy} hierarchy @param {Level} level @param {string} path @param {Pages | null} old
  * @returns {Promise<Pages>}
  */
 async function revisionsOf(api, hierarchy, level, path, old) {
@@ -115,7 +112,7 @@ async function movesOf(api, hierarchy, path, id) {
       const isOwn = nodeId === id && path === to;
       if (at > end || (!isOwn && (from === to || !path.startsWith(`${to}/`)))) continue;
       path = from + path.slice(to.length);
-      const what = from === to ? "Reordered" : above(from) === above(to) ? "Renamed" : "Moved";
+      const what = from === to ? "Reordered" : parentOf(from) === parentOf(to) ? "Renamed" : "Moved";
       found.push({ at, text: from === to ? what : `${what}${isOwn ? "" : " with a node above it"}: ${from} → ${to}` });
       end = at;
       if (tree !== treeOf(path)) break;
@@ -142,3 +139,24 @@ async function movesIn(api, hierarchy, tree) {
   }
   return moves.reverse();
 }
+
+/** Revisions of a node, newest first. @param {Hierarchy} hierarchy @param {Level} level */
+export const history = (hierarchy, level) => `query history($path: Path!, $first: Int!, $after: String) {
+  node: ${hierarchy.field}(path: $path) {
+    id
+    history(first: $first, after: $after) {
+      totalCount pageInfo { hasNextPage endCursor }
+      nodes {
+        revision changedAt changedBy name names { language text } level
+        ${attributesOn(level, `${level.title}Revision`)}
+      }
+    }
+  }
+}`;
+
+/** The changes of a tree, oldest first. */
+export const CHANGES = `query changes($hierarchy: HierarchyName!, $tree: Path!, $after: String) {
+  changes(hierarchy: $hierarchy, tree: $tree, after: $after) {
+    changes { event nodeId from to at } cursor hasMore
+  }
+}`;

@@ -1,42 +1,17 @@
-// The page: reads the address, shows the place that it names, and writes the address when another place is opened.
+// The page: reads the address, shows the place that it names, and writes the address when another place is opened. On top
+// are the hierarchies, the search and the key, at the bottom what the last click cost.
 import { html, render, useEffect, useRef, useState } from "./vendor/preact.js";
-import { Cost } from "./cost.js";
-import { Credential } from "./credential.js";
-import { follow } from "./live.js";
-import { DELETED } from "./documents.js";
-import { time } from "./format.js";
-import { Family, sentence } from "./model.js";
-import { HierarchyView, NodeView } from "./node_view.js";
+import { sentence } from "./api.js";
+import { addressOf, DELETED, parentOf, placeOf, treeOf } from "./hierarchy.js";
+import { HierarchyView, NodeView, openWrite } from "./node_view.js";
 import { Search } from "./search.js";
-import { session } from "./session.js";
+import { Family, session } from "./session.js";
 import { Tree } from "./tree.js";
-import { addressOf, fieldWords, parentOf, placeOf, treeOf } from "./words.js";
-import { openWrite } from "./writing.js";
-/** @import { Model, Order, Row } from "./model" */
+import { fieldWords, quantity, time } from "./words.js";
+/** @import { Call, StoreCall } from "./api" */
+/** @import { Model, Order, Row } from "./session" */
 
 const LIVE_PAUSE_MS = 300; // many changes that come together are read once
-
-/** The place that the address names. @returns {{hierarchy: string, path: string}} */
-function usePlace() {
-  const [place, setPlace] = useState(placeOf(location.hash));
-  useEffect(() => {
-    const begin = (/** @type {Event} */ event) => {
-      const isAboutCost = event.target instanceof Element && event.target.closest("footer");
-      if (!isAboutCost) session.api.begin();
-    };
-    const go = (/** @type {Event} */ event) => {
-      begin(event);
-      setPlace(placeOf(location.hash));
-    };
-    addEventListener("hashchange", go);
-    addEventListener("click", begin, true);
-    return () => {
-      removeEventListener("hashchange", go);
-      removeEventListener("click", begin, true);
-    };
-  }, []);
-  return place;
-}
 
 /** @param {{graphiql: string}} props */
 function Explorer({ graphiql }) {
@@ -70,6 +45,28 @@ function Explorer({ graphiql }) {
     />`}
     ${!error && !model && html`<main class="alone"><p class="quiet">Loading…</p></main>`}
     <${Cost} calls=${api.calls} graphiql=${graphiql} />`;
+}
+
+/** The place that the address names. @returns {{hierarchy: string, path: string}} */
+function usePlace() {
+  const [place, setPlace] = useState(placeOf(location.hash));
+  useEffect(() => {
+    const begin = (/** @type {Event} */ event) => {
+      const isAboutCost = event.target instanceof Element && event.target.closest("footer");
+      if (!isAboutCost) session.api.begin();
+    };
+    const go = (/** @type {Event} */ event) => {
+      begin(event);
+      setPlace(placeOf(location.hash));
+    };
+    addEventListener("hashchange", go);
+    addEventListener("click", begin, true);
+    return () => {
+      removeEventListener("hashchange", go);
+      removeEventListener("click", begin, true);
+    };
+  }, []);
+  return place;
 }
 
 /**
@@ -194,13 +191,120 @@ function useLive(model, tree, onChange) {
       clearTimeout(timer);
       timer = setTimeout(() => call.current(), LIVE_PAUSE_MS);
     };
-    follow(model.api, model.hierarchy.name, tree, soon, end.signal);
+    model.api.follow(model.hierarchy.name, tree, soon, end.signal);
     return () => {
       end.abort();
       clearTimeout(timer);
     };
   }, [model, tree]);
 }
+
+/**
+ * The field for an API key or a token, which stays in memory: closing the page forgets it.
+ * @param {{credential: string, refusals: number, onUse: (credential: string) => void}} props - it opens at each refusal
+ */
+function Credential({ credential, refusals, onUse }) {
+  const [isOpen, setOpen] = useState(refusals > 0);
+  const [text, setText] = useState(credential);
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  useEffect(() => setOpen(refusals > 0), [refusals]);
+  useEffect(() => {
+    if (isOpen) field.current?.focus();
+  }, [isOpen]);
+  const use = (/** @type {string} */ value) => {
+    setText(value);
+    setOpen(false);
+    onUse(value);
+  };
+  const press = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter") use(text.trim());
+    if (event.key === "Escape") setOpen(false);
+  };
+  return html`<div class="credential">
+    <button aria-expanded=${String(isOpen)} aria-controls="credential" onClick=${() => setOpen(!isOpen)}>
+      ${credential ? "Key in use" : "Key"}
+    </button>
+    <div id="credential" class="popup panel" hidden=${!isOpen}>
+      <label>API key or token
+        <input
+          ref=${field} type="password" autocomplete="off" spellcheck=${false} value=${text} onKeyDown=${press}
+          onInput=${(/** @type {InputEvent} */ event) => setText(/** @type {HTMLInputElement} */ (event.target).value)}
+        />
+      </label>
+      <p class="quiet">It stays in this page and is forgotten when you close it.</p>
+      <button class="primary" onClick=${() => use(text.trim())}>Use it</button>
+      ${credential && html` <button onClick=${() => use("")}>Forget it</button>`}
+    </div>
+  </div>`;
+}
+
+/**
+ * The line at the bottom: what the last click cost, with the queries that were sent.
+ * @param {{calls: Call[], graphiql: string}} props `graphiql` is its address, empty without it
+ */
+function Cost({ calls, graphiql }) {
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => {
+    const close = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && setOpen(false);
+    addEventListener("keydown", close);
+    return () => removeEventListener("keydown", close);
+  }, []);
+  return html`<footer class="cost">
+    ${isOpen && html`<div id="calls" class="calls" tabindex="0" role="region" aria-label="Queries of the last click">
+      ${calls.map((call, place) => html`<${SentQuery} key=${place} call=${call} graphiql=${graphiql} />`)}
+      ${!calls.length && html`<p class="quiet">Open a node first.</p>`}
+    </div>`}
+    <div class="bar">
+      <span role="status">${costOf(calls)}</span>
+      <button aria-expanded=${String(isOpen)} aria-controls="calls" onClick=${() => setOpen(!isOpen)}>
+        ${isOpen ? "Hide the query" : "Show the query"}
+      </button>
+    </div>
+  </footer>`;
+}
+
+/** @param {{call: Call, graphiql: string}} props */
+function SentQuery({ call, graphiql }) {
+  const { reads } = call;
+  return html`<article>
+    <div class="bar">
+      <span class="quiet">${costOf([call])}</span>
+      ${graphiql && html`<a class="button" href=${graphiqlAddress(graphiql, call)} target="_blank" rel="noopener">Open in GraphiQL</a>`}
+    </div>
+    ${reads?.calls?.length ? html`<ol class="reads">${reads.calls.map((read) => html`<li><${StoreRead} read=${read} /></li>`)}</ol>` : null}
+    <pre><code>${call.document}</code></pre>
+    <pre class="variables"><code>${JSON.stringify(call.variables)}</code></pre>
+  </article>`;
+}
+
+/** @param {{read: StoreCall}} props */
+function StoreRead({ read }) {
+  const condition = read.keyCondition ?? [...(read.keys ?? []).slice(0, 2), read.keys && read.keys.length > 2 ? "…" : ""].join(" ");
+  return html`<strong>${read.operation}</strong> of ${read.index}: ${quantity(read.items, "item")}, ${quantity(read.units, "unit")} <code>${condition}</code>`;
+}
+
+/** The address of GraphiQL with this query; after the "#" it is sent to no server. @param {string} graphiql @param {Call} call */
+function graphiqlAddress(graphiql, { document, variables }) {
+  const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== null));
+  return `${graphiql}#${new URLSearchParams({ query: document, variables: JSON.stringify(given, null, 2) })}`;
+}
+
+/** What some calls cost, as a sentence. @param {Call[]} calls */
+function costOf(calls) {
+  if (!calls.length) return "Nothing was read yet.";
+  const milliseconds = Math.max(1, Math.round(Math.max(...calls.map((call) => call.ended)) - Math.min(...calls.map((call) => call.begun))));
+  const sent = `${quantity(calls.length, "query")} in ${milliseconds} ms`;
+  const reads = calls.flatMap((call) => call.reads ?? []);
+  if (!reads.length) return `${sent}.`;
+  const units = sum(reads.map((one) => one.units));
+  const requests = sum(reads.map((one) => one.requests));
+  if (!requests) return `${sent}: nothing had to be read.`;
+  const items = sum(reads.map((one) => one.items));
+  return `${sent}: ${quantity(requests, "read")} of the store, ${quantity(items, "item")}, ${quantity(Math.round(units * 10) / 10, "read unit")}.`;
+}
+
+/** @param {number[]} numbers */
+const sum = (numbers) => numbers.reduce((one, other) => one + other, 0);
 
 const root = /** @type {HTMLElement} */ (document.getElementById("explorer"));
 root.textContent = "";

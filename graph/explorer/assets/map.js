@@ -1,6 +1,6 @@
 // Map: nodes that have coordinates, on an outline of the world.
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact.js";
-import { number, quantity } from "./format.js";
+import { number, quantity } from "./words.js";
 import { BORDERS, LAND, STEPS } from "./world.js";
 
 /** @typedef {{path: string, name: string, latitude: number, longitude: number, weight?: number}} Point - the heaviest have labels */
@@ -13,48 +13,6 @@ const [SMALLEST, SMALLEST_OF_ONE] = [4, 10]; // degrees of latitude that a map o
 const RATIO = 2; // width to height
 const [RADIUS, LETTERS] = [5, 12]; // of circles and of labels, in pixels
 const WORLD = { x: -180, y: -84, width: 360, height: 168 };
-
-/**
- * Degrees to add to western longitudes: 360 where the points fit in a narrower map across the date line.
- * @param {Point[]} points
- */
-export function shiftOf(points) {
-  const span = (/** @type {number[]} */ all) => Math.max(...all) - Math.min(...all);
-  const plain = points.map((point) => point.longitude);
-  const shifted = plain.map((one) => (one < 0 ? one + 360 : one));
-  return points.length && span(shifted) + 1 < span(plain) ? 360 : 0;
-}
-
-/** The part of the drawing that shows all spots, with a margin. @param {Spot[]} spots @returns {Box} */
-export function boxOf(spots) {
-  const [xs, ys] = [spots.map((spot) => spot.x), spots.map((spot) => spot.y)];
-  const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-  const smallest = spots.length > 1 ? SMALLEST : SMALLEST_OF_ONE;
-  const height = Math.max(smallest, (bottom - top) * 1.3, ((right - left) * 1.3) / RATIO);
-  const width = height * RATIO;
-  return { x: (left + right - width) / 2, y: (top + bottom - height) / 2, width, height };
-}
-
-/**
- * The spots that have a label, the heaviest first, and on which side: no label covers another one or its spot.
- * @param {Spot[]} spots
- * @param {Box} box
- * @param {number} pixel
- */
-function labelled(spots, box, pixel) {
-  const [line, letter] = [1.2 * LETTERS * pixel, 0.6 * LETTERS * pixel];
-  /** @type {{spot: Spot, isLeft: boolean, from: number, to: number}[]} */
-  const chosen = [];
-  for (const spot of [...spots].sort((one, other) => (other.weight ?? 0) - (one.weight ?? 0))) {
-    const length = (spot.name.length + 3) * letter;
-    const sides = [{ spot, isLeft: false, from: spot.x, to: spot.x + length }, { spot, isLeft: true, from: spot.x - length, to: spot.x }];
-    const free = sides.find(({ from, to }) => from > box.x && to < box.x + box.width &&
-      chosen.every((one) => Math.abs(one.spot.y - spot.y) > line || one.from > to || one.to < from));
-    if (free) chosen.push(free);
-    if (chosen.length === MAX_LABELS) break;
-  }
-  return chosen;
-}
 
 /**
  * A map of up to 1,000 points. One of them is in the order of Tab; arrow keys lead to the others.
@@ -143,4 +101,46 @@ function placed(points) {
     return { ...point, x: longitude * scale, y: -point.latitude };
   });
   return { spots, near: boxOf(spots), scale, shift };
+}
+
+/**
+ * Degrees to add to western longitudes: 360 where the points fit in a narrower map across the date line.
+ * @param {Point[]} points
+ */
+function shiftOf(points) {
+  const span = (/** @type {number[]} */ all) => Math.max(...all) - Math.min(...all);
+  const plain = points.map((point) => point.longitude);
+  const shifted = plain.map((one) => (one < 0 ? one + 360 : one));
+  return points.length && span(shifted) + 1 < span(plain) ? 360 : 0;
+}
+
+/** The part of the drawing that shows all spots, with a margin. @param {Spot[]} spots @returns {Box} */
+function boxOf(spots) {
+  const [xs, ys] = [spots.map((spot) => spot.x), spots.map((spot) => spot.y)];
+  const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  const smallest = spots.length > 1 ? SMALLEST : SMALLEST_OF_ONE;
+  const height = Math.max(smallest, (bottom - top) * 1.3, ((right - left) * 1.3) / RATIO);
+  const width = height * RATIO;
+  return { x: (left + right - width) / 2, y: (top + bottom - height) / 2, width, height };
+}
+
+/**
+ * The spots that have a label, the heaviest first, and on which side: no label covers another one or its spot.
+ * @param {Spot[]} spots
+ * @param {Box} box
+ * @param {number} pixel
+ */
+function labelled(spots, box, pixel) {
+  const [line, letter] = [1.2 * LETTERS * pixel, 0.6 * LETTERS * pixel];
+  /** @type {{spot: Spot, isLeft: boolean, from: number, to: number}[]} */
+  const chosen = [];
+  for (const spot of [...spots].sort((one, other) => (other.weight ?? 0) - (one.weight ?? 0))) {
+    const length = (spot.name.length + 3) * letter;
+    const sides = [{ spot, isLeft: false, from: spot.x, to: spot.x + length }, { spot, isLeft: true, from: spot.x - length, to: spot.x }];
+    const free = sides.find(({ from, to }) => from > box.x && to < box.x + box.width &&
+      chosen.every((one) => Math.abs(one.spot.y - spot.y) > line || one.from > to || one.to < from));
+    if (free) chosen.push(free);
+    if (chosen.length === MAX_LABELS) break;
+  }
+  return chosen;
 }

@@ -1,11 +1,12 @@
 // The search field on top: a combobox that lists the nodes whose words begin with what is typed.
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
-import { HITS } from "./documents.js";
-import { sentence } from "./model.js";
-import { levelWord, treeOf } from "./words.js";
-/** @import { Model } from "./model" */
+import { sentence } from "./api.js";
+import { treeOf } from "./hierarchy.js";
+import { levelWord } from "./words.js";
+/** @import { Model } from "./session" */
 /** @import { SearchQuery } from "./types" */
 
+const HITS = 10;
 const PAUSE_MS = 150;
 const MAX_CHARACTERS = 200;
 // One character of a script without spaces is a word.

@@ -1,12 +1,27 @@
-// Session: the key of the caller, the hierarchies that it may read, and what was read of the one that is shown. Its first
-// requests are sent while the modules of the page's parts still load.
-import { Api } from "./api.js";
-import { HIERARCHIES } from "./documents.js";
-import { Model, sentence } from "./model.js";
-import { placeOf } from "./words.js";
-/** @import { Hierarchy } from "./api" */
+// Session: the key of the caller, the hierarchies that it may read, and what was read of the one that is shown: families,
+// each the children of a node page by page, and the node that is shown. Its first requests are sent while the modules of
+// the page's parts still load, so it imports none of them, nor what takes time, such as the formats of words.js.
+import { Api, sentence } from "./api.js";
+import { documents, HIERARCHIES, parentOf, placeOf, prefixes } from "./hierarchy.js";
+/** @import { GraphQLError } from "./api" */
+/** @import { Hierarchy } from "./hierarchy" */
+/** @import { AboveQuery, NodeQuery, RootsQuery } from "./types" */
 
-export class Session {
+/** A node in a list; `stub` where only its name may be read. The other members are counts by level and attributes.
+ * @typedef {{path: string, key: string, name: string, level: string, childCount: number | null, stub?: boolean} &
+ *   Record<string, any>} Row */
+/** @typedef {{field: string, direction: "ASC" | "DESC"}} Order */
+/** @typedef {{nodes: Row[], pageInfo: {hasNextPage: boolean, endCursor?: string | null}}} List */
+
+const PAGE = 100;
+const MAX_PAGES = 5; // of a family that is read again; the rest comes when it is scrolled into view
+const MAX_PATHS = 1000; // of one lookup
+
+// Nodes of which the caller may read the name alone cause this error; a document for names is sent then.
+const isForbidden = (/** @type {GraphQLError} */ error) => error.extensions?.code === "FORBIDDEN";
+const isOfChildren = (/** @type {GraphQLError} */ error) => error.path?.[0] === "node" && error.path[1] === "children";
+
+class Session {
   /** @type {Hierarchy[]} */
   hierarchies = [];
   /** A sentence where nothing can be shown. */
@@ -45,6 +60,252 @@ export class Session {
     if (!hierarchy) return null;
     if (this.#model?.hierarchy !== hierarchy) this.#model = new Model(this.api, hierarchy, () => this.onChange());
     return this.#model;
+  }
+}
+
+export class Model {
+  /** @type {{path: string, node: Promise<Row | null>} | null} what `begin` began. */
+  #begun = null;
+
+  /** @param {Api} api @param {Hierarchy} hierarchy @param {() => void} changed called when something was loaded */
+  constructor(api, hierarchy, changed) {
+    this.api = api;
+    this.hierarchy = hierarchy;
+    this.changed = changed;
+    this.documents = documents(hierarchy);
+    /** @type {Map<string, Family>} */
+    this.families = new Map();
+    /** @type {Set<string>} paths of the nodes whose children the tree shows. */
+    this.expanded = new Set();
+  }
+
+  /** The family of a path in the order of the hierarchy. @param {string} path */
+  family(path) {
+    const found = this.families.get(path) ?? new Family(path);
+    this.families.set(path, found);
+    return found;
+  }
+
+  /** Load the next page of a family, if there is one; a page that is under way is awaited. @param {Family} family */
+  async load(family) {
+    if (!family.loading && !family.hasMore) return;
+    family.loading ??= this.#load(family);
+    await family.loading;
+  }
+
+  /** @param {Family} family */
+  async #load(family) {
+    this.changed();
+    try {
+      const list = await this.#page(family);
+      if (list) family.take(list);
+      else family.hasMore = false;
+    } catch (error) {
+      family.error = sentence(error);
+    }
+    family.loading = null;
+    this.changed();
+  }
+
+  /** Load again what could not be loaded. @param {Family} family */
+  async retry(family) {
+    if (family.isStale) await this.refresh();
+    else await this.load(family);
+  }
+
+  /** Load the first page of the children of a path, unless it is there. @param {string} path */
+  async first(path) {
+    const family = this.family(path);
+    if (!family.rows.length) await this.load(family);
+  }
+
+  /** @param {Family} family */
+  async #page(family) {
+    const { roots, children, stubRoots, stub } = this.documents;
+    const variables = this.#variables(family);
+    const list = (/** @type {NodeQuery & RootsQuery} */ data) => {
+      if (!family.path) return data.list;
+      return data.node?.path === family.path ? data.node.children : null; // a former path leads to another node
+    };
+    const { data, errors } = await this.api.ask(family.path ? children : roots, variables, isForbidden);
+    if (!errors.length) return list(data);
+    const names = list((await this.api.ask(family.path ? stub : stubRoots, variables)).data);
+    return names && { ...names, nodes: await this.#known(names.nodes) };
+  }
+
+  /**
+   * The first pages of the roots and of the children of all nodes above a path, each with the path of its family.
+   * @param {string} path @returns {Promise<[string, List | null | undefined][]>}
+   */
+  async #above(path) {
+    const { above, stubAbove } = this.documents;
+    const variables = { path, first: PAGE };
+    const lists = (/** @type {AboveQuery} */ { list, node }) => /** @type {[string, List | null | undefined][]} */ (
+      [["", list], ...(node?.ancestors ?? []).map((one) => [one.path, one.children])]);
+    const { data, errors } = await this.api.ask(above, variables, isForbidden);
+    if (!errors.length) return lists(data);
+    const names = lists((await this.api.ask(stubAbove, variables)).data);
+    const rows = await this.#known(names.flatMap(([, list]) => list?.nodes ?? []));
+    const known = new Map(rows.map((row) => [row.path, row]));
+    return names.map(([one, list]) => [one, list && { ...list, nodes: list.nodes.map((row) => known.get(row.path) ?? row) }]);
+  }
+
+  /** Load families above a path by one query. @param {string} path @param {Family[]} families */
+  async #loadAbove(path, families) {
+    this.changed();
+    try {
+      for (const [one, list] of await this.#above(path)) {
+        if (list && !this.family(one).rows.length) this.family(one).take(list);
+      }
+    } catch (error) {
+      families.forEach((family) => (family.error = sentence(error)));
+    }
+    families.forEach((family) => (family.loading = null));
+    this.changed();
+  }
+
+  /** @param {Family} family */
+  #variables(family) {
+    const page = { first: PAGE, after: family.cursor, orderBy: family.order && [family.order] };
+    return family.path ? { path: family.path, ...page } : page;
+  }
+
+  /** Rows of which names alone were read, with the rest of those that may be read. @param {Row[]} names @returns {Promise<Row[]>} */
+  async #known(names) {
+    if (names.length > MAX_PATHS) {
+      return [...(await this.#known(names.slice(0, MAX_PATHS))), ...(await this.#known(names.slice(MAX_PATHS)))];
+    }
+    if (!names.length) return [];
+    const { data } = await this.api.ask(this.documents.known, { paths: names.map((row) => row.path) }, isForbidden);
+    return names.map((row, place) => data.nodes?.[place] ?? { ...row, childCount: null, stub: true });
+  }
+
+  /**
+   * The node at a path, null without one, with its children as a family, whose error does not hide the node. Throws
+   * ApiError.
+   * @param {string} path @returns {Promise<Row | null>}
+   */
+  async #node(path) {
+    const variables = this.#variables(new Family(path));
+    const isExpected = (/** @type {GraphQLError} */ error) => isForbidden(error) || isOfChildren(error);
+    let { data, errors } = await this.api.ask(this.documents.node, variables, isExpected);
+    const isStub = !data.node && errors.length > 0;
+    if (isStub) ({ data, errors } = await this.api.ask(this.documents.stub, variables));
+    const found = /** @type {NodeQuery} */ (data).node;
+    if (!found) return null;
+    const { children, ...node } = found;
+    if (children) this.#renew(node.path, isStub ? { ...children, nodes: await this.#known(children.nodes) } : children);
+    else this.family(node.path).error = errors[0]?.message ?? "";
+    return isStub ? { ...node, childCount: null, stub: true } : node;
+  }
+
+  /** Take the first page of a family anew, unless more of it was loaded. @param {string} path @param {any} list */
+  #renew(path, list) {
+    const old = this.family(path);
+    if (old.rows.length > PAGE) return;
+    const family = new Family(path);
+    family.later = old.later;
+    family.take(list);
+    this.families.set(path, family);
+  }
+
+  /** Begin to open the path that is shown first. @param {string} path */
+  begin(path) {
+    this.#begun = { path, node: this.open(path) };
+    this.#begun.node.catch(() => {}); // whoever opens it sees the error
+  }
+
+  /**
+   * The node at a path, null without one. What the tree shows above it is read at the same time, by one query however
+   * deep the node is. Throws ApiError.
+   * @param {string} path @returns {Promise<Row | null>}
+   */
+  async open(path) {
+    const begun = this.#begun;
+    this.#begun = null;
+    if (begun?.path === path) return begun.node;
+    const missing = ["", ...prefixes(parentOf(path)).filter(Boolean)].map((one) => this.family(one))
+      .filter((family) => !family.rows.length && !family.loading);
+    const above = missing.length > 1 ? this.#loadAbove(path, missing) : Promise.all(missing.map((family) => this.load(family)));
+    if (missing.length > 1) missing.forEach((family) => (family.loading = above.then(() => {})));
+    const node = path ? await this.#node(path) : null;
+    if (node) this.#reveal(node, above);
+    return node;
+  }
+
+  /** Show a node in the tree: load and expand what is above it. @param {Row} node @param {Promise<unknown>} loading */
+  async #reveal(node, loading) {
+    const above = prefixes(parentOf(node.path)).filter(Boolean);
+    [...above, node.path].forEach((path) => this.expanded.add(path));
+    await loading;
+    await Promise.all(["", ...above].map((path) => this.first(path)));
+    const shown = [...(node.ancestors ?? []).map((/** @type {any} */ one) => ({ ...one, childCount: null })), node];
+    for (const row of shown) {
+      const family = this.family(parentOf(row.path));
+      const isThere = family.paths.has(row.path) || family.later.some((one) => one.path === row.path);
+      if (!isThere) family.later = [...family.later, row];
+    }
+    this.changed();
+  }
+
+  /** Show or hide the children of a row in the tree. @param {Row} row @param {boolean} [open] */
+  async toggle(row, open = !this.expanded.has(row.path)) {
+    if (open) this.expanded.add(row.path);
+    else this.expanded.delete(row.path);
+    this.changed();
+    if (open) await this.first(row.path);
+  }
+
+  /** Read again what is shown, since something was written; what was read before is shown until all is there. */
+  async refresh() {
+    const shown = [...this.families.values()].filter(({ path }) => !path || this.expanded.has(path));
+    const fresh = await Promise.all(shown.map((old) => this.#again(old)));
+    this.families = new Map(fresh.map((family) => [family.path, family]));
+    this.changed();
+  }
+
+  /** A family, read again as far as it was, or to MAX_PAGES; the old one if that fails. @param {Family} old */
+  async #again(old) {
+    const family = new Family(old.path);
+    const isShort = () => family.rows.length < Math.min(old.rows.length, MAX_PAGES * PAGE);
+    do await this.load(family);
+    while (isShort() && family.hasMore && !family.error);
+    if (family.error && old.rows.length) return Object.assign(old, { error: family.error, isStale: true });
+    family.later = old.later.filter(({ path }) => family.hasMore && !family.paths.has(path));
+    return family;
+  }
+}
+
+/** The children of the node at `path`, or the roots where it is empty, as far as they are loaded. */
+export class Family {
+  /** @param {string} path @param {Order | null} [order] */
+  constructor(path, order = null) {
+    this.path = path;
+    this.order = order;
+    /** @type {Row[]} */
+    this.rows = [];
+    /** @type {Row[]} rows that were reached by their address, and come somewhere after those that are loaded. */
+    this.later = [];
+    /** @type {string | null} */
+    this.cursor = null;
+    this.hasMore = true;
+    /** @type {Promise<void> | null} the page that is under way. */
+    this.loading = null;
+    this.error = "";
+    /** Whether it could not be read again after a change. */
+    this.isStale = false;
+    this.paths = new Set();
+  }
+
+  /** Append a page. @param {List} list */
+  take({ nodes, pageInfo }) {
+    const fresh = nodes.filter((row) => !this.paths.has(row.path));
+    fresh.forEach((row) => this.paths.add(row.path));
+    this.rows = [...this.rows, ...fresh];
+    this.later = this.later.filter((row) => !this.paths.has(row.path));
+    this.cursor = pageInfo.endCursor ?? null;
+    this.hasMore = pageInfo.hasNextPage;
+    this.error = "";
   }
 }
 

@@ -1,46 +1,13 @@
 // The children of a node as a table that sorts by orderBy and loads page by page while it is scrolled.
 import { html, useEffect, useMemo } from "./vendor/preact.js";
-import { responseName } from "./documents.js";
-import { childCounts } from "./tree.js";
-import { Value } from "./value_view.js";
-import { useWindow } from "./windowing.js";
-import { addressOf, fieldWords, levelWord } from "./words.js";
-/** @import { Family, Model, Order, Row } from "./model" */
+import { addressOf, responseName } from "./hierarchy.js";
+import { childCounts, useWindow } from "./tree.js";
+import { fieldWords, levelWord, Value } from "./words.js";
+/** @import { Family, Model, Order, Row } from "./session" */
 /** @typedef {{title: string, order: string | null, type?: string, cell: (row: Row) => any}} Column */
 
 const HEIGHT = 36;
 const MAX_ATTRIBUTES = 6; // columns, those first that most of the loaded rows have
-
-/** @param {Model} model @param {Row[]} rows @returns {Column[]} */
-function columnsOf(model, rows) {
-  const { hierarchy } = model;
-  const levels = new Set(rows.map((row) => row.level));
-  /** @type {Map<string, Column & {count: number}>} */
-  const found = new Map();
-  for (const level of hierarchy.levels.filter(({ name }) => levels.has(name))) {
-    for (const attribute of level.attributes.filter(({ orderField }) => orderField)) {
-      const field = responseName(hierarchy, level, attribute);
-      const count = rows.filter((row) => row[field] !== null && row[field] !== undefined).length;
-      const cell = (/** @type {Row} */ row) => html`<${Value} value=${row[field]} type=${attribute.type} />`;
-      if (count) found.set(field, { title: fieldWords(attribute.name), order: attribute.orderField ?? null, type: attribute.type, cell, count });
-    }
-  }
-  const common = [...found.values()].sort((one, other) => other.count - one.count).slice(0, MAX_ATTRIBUTES);
-  const attributes = [...found.values()].filter((column) => common.includes(column));
-  /** @type {Column} */
-  const level = { title: "Level", order: "LEVEL", cell: (row) => levelWord(row.level) };
-  /** @type {Column} */
-  const key = { title: "Key", order: "KEY", cell: (row) => html`<code>${row.key}</code>` }; // it is the order of the list
-  const hasKeys = rows.some((row) => row.key !== row.name);
-  const hasChildren = rows.some((row) => row.childCount);
-  return [
-    { title: "Name", order: "NAME", cell: (row) => html`<a href=${addressOf(hierarchy.name, row.path)} class=${row.stub ? "stub" : ""}>${row.name}</a>` },
-    ...(hasKeys ? [key] : []),
-    ...(levels.size > 1 ? [level] : []),
-    ...attributes,
-    ...(hasChildren ? [{ title: "Children", order: "CHILD_COUNT", cell: (/** @type {Row} */ row) => childCounts(hierarchy, row) }] : []),
-  ];
-}
 
 /** @param {{model: Model, family: Family, label: string, onOrder: (order: Order | null) => void}} props */
 export function ChildrenTable({ model, family, label, onOrder }) {
@@ -75,6 +42,37 @@ export function ChildrenTable({ model, family, label, onOrder }) {
     ${family.error && html`<p class="error" role="alert">${family.error} <button onClick=${() => model.retry(family)}>Try again</button></p>`}
     ${family.loading && !rows.length && html`<p class="quiet">Loading…</p>`}
   </div>`;
+}
+
+/** @param {Model} model @param {Row[]} rows @returns {Column[]} */
+function columnsOf(model, rows) {
+  const { hierarchy } = model;
+  const levels = new Set(rows.map((row) => row.level));
+  /** @type {Map<string, Column & {count: number}>} */
+  const found = new Map();
+  for (const level of hierarchy.levels.filter(({ name }) => levels.has(name))) {
+    for (const attribute of level.attributes.filter(({ orderField }) => orderField)) {
+      const field = responseName(hierarchy, level, attribute);
+      const count = rows.filter((row) => row[field] !== null && row[field] !== undefined).length;
+      const cell = (/** @type {Row} */ row) => html`<${Value} value=${row[field]} type=${attribute.type} />`;
+      if (count) found.set(field, { title: fieldWords(attribute.name), order: attribute.orderField ?? null, type: attribute.type, cell, count });
+    }
+  }
+  const common = [...found.values()].sort((one, other) => other.count - one.count).slice(0, MAX_ATTRIBUTES);
+  const attributes = [...found.values()].filter((column) => common.includes(column));
+  /** @type {Column} */
+  const level = { title: "Level", order: "LEVEL", cell: (row) => levelWord(row.level) };
+  /** @type {Column} */
+  const key = { title: "Key", order: "KEY", cell: (row) => html`<code>${row.key}</code>` }; // it is the order of the list
+  const hasKeys = rows.some((row) => row.key !== row.name);
+  const hasChildren = rows.some((row) => row.childCount);
+  return [
+    { title: "Name", order: "NAME", cell: (row) => html`<a href=${addressOf(hierarchy.name, row.path)} class=${row.stub ? "stub" : ""}>${row.name}</a>` },
+    ...(hasKeys ? [key] : []),
+    ...(levels.size > 1 ? [level] : []),
+    ...attributes,
+    ...(hasChildren ? [{ title: "Children", order: "CHILD_COUNT", cell: (/** @type {Row} */ row) => childCounts(hierarchy, row) }] : []),
+  ];
 }
 
 /** @param {Column} column */

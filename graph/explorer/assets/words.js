@@ -1,4 +1,17 @@
-// Words as people read them, and the addresses of the page.
+// Words, numbers, times and values of attributes as people read them, the same wherever the page shows them.
+import { html } from "./vendor/preact.js";
+import { elementType } from "./hierarchy.js";
+
+/** What stands for no value. */
+export const NONE = "–";
+
+// Groups of digits begin at five digits, since years have four.
+const NUMBER = new Intl.NumberFormat("en", { useGrouping: "min2", maximumFractionDigits: 20 });
+const DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "UTC" });
+const TIME = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
+const DISTANCE = new Intl.NumberFormat("en", { style: "unit", unit: "kilometer", minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const NUMERAL = /^([+-]?\d{1,40})(\.\d+)?$/;
+const MAX_WRITTEN_OUT = 1e15; // larger floats would be shown with digits that they do not have
 
 /** A level as a word: POSTAL_CODE is "postal code". @param {string} level */
 export const levelWord = (level) => level.toLowerCase().replaceAll("_", " ");
@@ -24,34 +37,71 @@ export function languageWord(tag) {
   }
 }
 
-// -- addresses ---------------------------------------------------------------------------------------------------------
+/** @param {number | bigint} value */
+export const number = (value) =>
+  typeof value === "number" && Math.abs(value) >= MAX_WRITTEN_OUT ? String(value) : NUMBER.format(value);
 
-/** The address of a node on this page; without a path, of its hierarchy. @param {string} hierarchy @param {string} [path] */
-export function addressOf(hierarchy, path = "") {
-  const parts = [hierarchy.toLowerCase(), ...(path ? path.split("/") : [])];
-  return `#${parts.map(encodeURIComponent).join("/")}`;
+/** @param {number} count @param {string} word */
+export const quantity = (count, word) => `${number(count)} ${count === 1 ? word : plural(word)}`;
+
+/** A point in time. @param {string} text of RFC 3339 */
+export const time = (text) => written(TIME, text);
+
+/** @param {number} kilometers */
+export const distance = (kilometers) => DISTANCE.format(kilometers);
+
+/**
+ * A value of a scalar or an enum as people read it.
+ * @param {string | number | boolean} value @param {string} type its name, "" where that is not known
+ */
+export function formatted(value, type) {
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number") return number(value);
+  if (type === "Long" || type === "Decimal") return numeral(value);
+  if (type === "DateTime") return time(value);
+  if (type === "Date") return written(DAY, value);
+  const isEnum = !["", "String", "Url"].includes(type) && /^[A-Z][A-Z0-9_]*$/.test(value);
+  return isEnum ? levelWord(value) : value;
 }
 
-/** Hierarchy and path of an address. @param {string} hash @returns {{hierarchy: string, path: string}} */
-export function placeOf(hash) {
-  const [hierarchy = "", ...path] = hash.slice(1).split("/").map(decoded);
-  return { hierarchy: hierarchy.toUpperCase(), path: path.filter(Boolean).join("/") };
+/**
+ * A value of an attribute: all are text, and only addresses of the web become links.
+ * @param {{value: any, type: string}} props `type` as the schema lists it, such as "[String!]"
+ */
+export function Value({ value, type }) {
+  if (value === null || value === undefined) return html`<span class="quiet">${NONE}</span>`;
+  if (Array.isArray(value)) return html`<${Values} values=${value} type=${elementType(type)} />`;
+  if (typeof value === "object") return html`<${ObjectValue} value=${value} />`;
+  if (type === "DateTime") return html`<time datetime=${value} title=${value}>${formatted(value, type)}</time>`;
+  if (type === "Url" && /^https?:\/\//i.test(value)) return html`<a href=${value} rel="noopener noreferrer" target="_blank">${value}</a>`;
+  return formatted(value, type);
 }
 
-/** @param {string} part */
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part; // a "%" that somebody typed
-  }
+/** @param {{values: any[], type: string}} props */
+function Values({ values, type }) {
+  if (!values.length) return html`<span class="quiet">none</span>`;
+  const isShort = values.every((one) => typeof one !== "object");
+  const shown = values.map((one) => html`<li><${Value} value=${one} type=${type} /></li>`);
+  return html`<ul class=${isShort ? "values" : "values long"}>${shown}</ul>`;
 }
 
-/** The path above; empty for a root. @param {string} path */
-export const parentOf = (path) => path.split("/").slice(0, -1).join("/");
+/** Money, a text in languages, or a nested value. @param {{value: Record<string, any>}} props */
+function ObjectValue({ value }) {
+  if (value.currency !== undefined) return `${formatted(value.amount, "Decimal")} ${value.currency}`;
+  const texts = value.texts?.map((/** @type {any} */ one) => [languageWord(one.language), one.text, one.language]);
+  const parts = texts ?? Object.entries(value).filter(([, part]) => part !== null);
+  return html`<dl class="parts">${parts.map((/** @type {any[]} */ [name, part, language]) => html`
+    <div key=${name}><dt>${name}</dt><dd lang=${language}><${Value} value=${part} type="" /></dd></div>`)}</dl>`;
+}
 
-/** The path of the root of its tree; empty without a path. @param {string} path */
-export const treeOf = (path) => path.split("/")[0];
+/** A number that is text since JavaScript would round it, with all its digits. @param {string} text */
+function numeral(text) {
+  const [, whole, fraction = ""] = NUMERAL.exec(text) ?? [];
+  return whole === undefined ? text : `${whole === "-0" ? "-0" : NUMBER.format(BigInt(whole.replace("+", "")))}${fraction}`;
+}
 
-/** The paths from the root down to a path. @param {string} path */
-export const prefixes = (path) => path.split("/").map((_, place, keys) => keys.slice(0, place + 1).join("/"));
+/** @param {Intl.DateTimeFormat} format @param {string} text */
+function written(format, text) {
+  const date = new Date(text);
+  return Number.isNaN(date.valueOf()) ? text : format.format(date);
+}

@@ -151,7 +151,7 @@ VALUES = [
 def test_values_become_forms_and_inputs(tmp_path):
     program = tmp_path / "values.mjs"
     program.write_text(
-        f"""import {{ toForm, toInput, changedTexts, mergedTexts }} from "{ASSETS}/values.js";
+        f"""import {{ toForm, toInput, changedTexts, mergedTexts }} from "{ASSETS}/fields.js";
         const rows = JSON.parse(process.argv[2]).map(([type, selection, values, value]) => {{
           const one = {{ name: "x", type, selection, values }};
           const form = toForm(one, value);

@@ -1,27 +1,11 @@
-// The documents of a hierarchy, made of its names, levels and attributes; only the first is the same for all.
+// A hierarchy: its levels and attributes, the paths and addresses of its nodes, and the documents that read it, made of
+// its names; only those that need none are the same for all.
 
-/** @import { Hierarchy } from "./api" */
+/** @typedef {import("./types").HierarchiesQuery["hierarchies"][number]} Hierarchy */
 /** @typedef {Hierarchy["levels"][number]} Level */
 /** @typedef {Level["attributes"][number]} Attribute */
 
-export const PAGE = 100;
-export const HITS = 10;
-export const NEIGHBOURS = 10;
 const MAX_COUNTED = 12; // levels with an alias for their count, since aliases are limited
-
-export const HIERARCHIES = `query Hierarchies {
-  hierarchies {
-    name title description field listField searchField searchNeedsUnder nearField latitudeField longitudeField mayWrite
-    levels {
-      name title description under mayBeRoot inputField
-      attributes { name type selection values orderField description required minimum maximum maxLength pattern
-        computed deprecated }
-    }
-  }
-}`;
-
-/** Who deleted a node. */
-export const DELETED = `query Deleted($id: ID!) { deletedNode(id: $id) { deletedAt deletedBy } }`;
 
 /** The level of this name. @param {Hierarchy} hierarchy @param {string} name @returns {Level} */
 export function levelOf(hierarchy, name) {
@@ -32,6 +16,9 @@ export function levelOf(hierarchy, name) {
 
 /** The attributes that are written, not computed. @param {Level} level */
 export const storedAttributes = (level) => level.attributes.filter((one) => !one.computed);
+
+/** The type of one value of an attribute: that of "[String!]" is "String". @param {string} type */
+export const elementType = (type) => type.replace(/[[\]!]/g, "");
 
 /** The levels that a child of this node may have, or a root without a node. @param {Hierarchy} hierarchy @param {{level: string} | null} node */
 export const levelsBelow = (hierarchy, node) =>
@@ -57,32 +44,53 @@ export function responseName(hierarchy, level, attribute) {
   return types.size > 1 ? `${attribute.name}_${level.name}` : attribute.name;
 }
 
-/** @param {Hierarchy} hierarchy @param {Level[]} levels @param {(one: Attribute) => unknown} chosen @param {string} indent */
-function attributes(hierarchy, levels, chosen, indent) {
-  const parts = levels.map((level) => {
-    const fields = level.attributes.filter(chosen).map((one) => {
-      const name = responseName(hierarchy, level, one);
-      return [name === one.name ? name : `${name}: ${one.name}`, one.selection].filter(Boolean).join(" ");
-    });
-    return fields.length ? `\n${indent}... on ${level.title} { ${fields.join(" ")} }` : "";
-  });
-  return parts.join("");
+// -- paths and addresses ----------------------------------------------------------------------------------------------
+
+/** The address of a node on this page; without a path, of its hierarchy. @param {string} hierarchy @param {string} [path] */
+export function addressOf(hierarchy, path = "") {
+  const parts = [hierarchy.toLowerCase(), ...(path ? path.split("/") : [])];
+  return `#${parts.map(encodeURIComponent).join("/")}`;
 }
 
-/** @param {Hierarchy} hierarchy @param {string} field @param {string} prefix @param {string} indent */
-function counts(hierarchy, field, prefix, indent) {
-  const parts = countedLevels(hierarchy).map(({ name }) => `${prefix}${name}: ${field}(level: ${name})`);
-  return parts.map((part) => `\n${indent}${part}`).join("");
+/** Hierarchy and path of an address. @param {string} hash @returns {{hierarchy: string, path: string}} */
+export function placeOf(hash) {
+  const [hierarchy = "", ...path] = hash.slice(1).split("/").map(decoded);
+  return { hierarchy: hierarchy.toUpperCase(), path: path.filter(Boolean).join("/") };
 }
 
-/** A row of the tree and of tables. @param {Hierarchy} hierarchy @param {Level[]} levels @param {string} indent */
-function row(hierarchy, levels, indent) {
-  return `path key name level childCount${counts(hierarchy, "childCount", "children_", indent)}` +
-    attributes(hierarchy, levels, (one) => one.orderField, indent);
+/** @param {string} part */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // a "%" that somebody typed
+  }
 }
 
-const STUB_ROW = "path key name level";
-const AFTER = "pageInfo { hasNextPage endCursor }";
+/** The path above; empty for a root. @param {string} path */
+export const parentOf = (path) => path.split("/").slice(0, -1).join("/");
+
+/** The path of the root of its tree; empty without a path. @param {string} path */
+export const treeOf = (path) => path.split("/")[0];
+
+/** The paths from the root down to a path. @param {string} path */
+export const prefixes = (path) => path.split("/").map((_, place, keys) => keys.slice(0, place + 1).join("/"));
+
+// -- documents --------------------------------------------------------------------------------------------------------
+
+export const HIERARCHIES = `query Hierarchies {
+  hierarchies {
+    name title description field listField searchField searchNeedsUnder nearField latitudeField longitudeField mayWrite
+    levels {
+      name title description under mayBeRoot inputField
+      attributes { name type selection values orderField description required minimum maximum maxLength pattern
+        computed deprecated }
+    }
+  }
+}`;
+
+/** Who deleted a node. */
+export const DELETED = `query Deleted($id: ID!) { deletedNode(id: $id) { deletedAt deletedBy } }`;
 
 /** @param {Hierarchy} hierarchy */
 export function documents(hierarchy) {
@@ -173,3 +181,30 @@ fragment ${operation}Row on ${title} {
 }`,
   };
 }
+
+/** @param {Hierarchy} hierarchy @param {Level[]} levels @param {(one: Attribute) => unknown} chosen @param {string} indent */
+function attributes(hierarchy, levels, chosen, indent) {
+  const parts = levels.map((level) => {
+    const fields = level.attributes.filter(chosen).map((one) => {
+      const name = responseName(hierarchy, level, one);
+      return [name === one.name ? name : `${name}: ${one.name}`, one.selection].filter(Boolean).join(" ");
+    });
+    return fields.length ? `\n${indent}... on ${level.title} { ${fields.join(" ")} }` : "";
+  });
+  return parts.join("");
+}
+
+/** @param {Hierarchy} hierarchy @param {string} field @param {string} prefix @param {string} indent */
+function counts(hierarchy, field, prefix, indent) {
+  const parts = countedLevels(hierarchy).map(({ name }) => `${prefix}${name}: ${field}(level: ${name})`);
+  return parts.map((part) => `\n${indent}${part}`).join("");
+}
+
+/** A row of the tree and of tables. @param {Hierarchy} hierarchy @param {Level[]} levels @param {string} indent */
+function row(hierarchy, levels, indent) {
+  return `path key name level childCount${counts(hierarchy, "childCount", "children_", indent)}` +
+    attributes(hierarchy, levels, (one) => one.orderField, indent);
+}
+
+const STUB_ROW = "path key name level";
+const AFTER = "pageInfo { hasNextPage endCursor }";
