@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from commands.options import StoreUrl, hierarchy_named, served_hierarchies, store_url, with_store
+from resolvers.lists.arguments import ConnectionArguments, NoSelection, Relation, RelationKind
 from resolvers.pages import read_all_pages
 from resolvers.planner import list_requests
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.relations import NoSelection, Relation, RelationKind
 from resolvers.roots import read_roots
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request

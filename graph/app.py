@@ -25,13 +25,12 @@ from graph.server.event_stream import EventStreams
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.request_observer import Observer
 from graph.settings import Settings, exposed
-from resolvers.access.api_key_auth import ApiKeyAuthenticator
-from resolvers.past.change_follower import ChangeFollower
+from resolvers.access.callers import ApiKeyAuthenticator
+from resolvers.changes import ChangeFollower
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.large_read_limit import MAX_LARGE_READS
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
-from resolvers.session.tree_version_cache import TreeVersionCache
+from resolvers.session.scheduler import MAX_LARGE_READS
 from store.connect import open_store
 from store.engine import REQUEST_PATIENCE, Store
 from store.writing.writer import Writer

@@ -14,7 +14,7 @@ Batched by the dataloader `Loaders.ancestors`, for a whole response level.
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
-from resolvers.planning.relations import Relation, RelationKind, Selection
+from resolvers.lists.arguments import Relation, RelationKind, Selection
 from resolvers.session.request import Request
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, ancestor_keys

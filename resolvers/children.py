@@ -23,12 +23,9 @@ from functools import cached_property
 from operator import attrgetter
 from typing import ClassVar, Self
 
-from resolvers.planning.cursors import CursorKind
-from resolvers.planning.key_order_list import KeyOrderList
-from resolvers.planning.list_request import ListRequest
-from resolvers.planning.read_cost import ReadOption, cheapest
-from resolvers.planning.sibling_runs import bounds, max_extra_children, sorted_owners
-from resolvers.planning.tree_state import TreeState
+from resolvers.lists.arguments import CursorKind
+from resolvers.lists.list_request import KeyOrderList, ListRequest, ReadOption, TreeState, cheapest
+from resolvers.lists.prefetch import bounds, max_extra_children, sorted_owners
 from resolvers.session.records_read import Read, RecordsRead
 from store.metadata.tree_version import TreeVersion
 from store.model.keys import KeyRange, below, children, level_range

@@ -17,10 +17,9 @@ from typing import TypeVar
 from aiodataloader import DataLoader, Loader, dispatch_queue
 
 from resolvers.ancestors import read_ancestors
+from resolvers.lists.arguments import Page, Relation, Selection
+from resolvers.lists.list_request import ListRequest
 from resolvers.lookup import Lookup, find_nodes
-from resolvers.planning.list_request import ListRequest
-from resolvers.planning.page import Page
-from resolvers.planning.relations import Relation, Selection
 from resolvers.restricted_lists import read_pages
 from resolvers.session.request import Request
 from store.model.records import Record

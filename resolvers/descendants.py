@@ -17,11 +17,9 @@ Batched by the dataloader `Loaders.page`, for a whole response level.
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
-from resolvers.planning.cursors import CursorKind
-from resolvers.planning.key_order_list import KeyOrderList
-from resolvers.planning.read_cost import ReadOption, cheapest
-from resolvers.planning.sibling_runs import bounds, is_gapless, sorted_owners
-from resolvers.planning.tree_state import TreeState
+from resolvers.lists.arguments import CursorKind
+from resolvers.lists.list_request import KeyOrderList, ReadOption, TreeState, cheapest
+from resolvers.lists.prefetch import bounds, is_gapless, sorted_owners
 from resolvers.session.records_read import Read
 from store.model.keys import MAX_SEGMENTS, Index, KeyRange, level_range
 from store.model.records import Counts, Record

@@ -8,7 +8,7 @@ before anything is read, and an error discloses nothing about hidden nodes.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from resolvers.access.permissions import check_change, check_create, check_reorder, check_visible, check_writable
+from resolvers.access.callers import check_change, check_create, check_reorder, check_visible, check_writable
 from resolvers.session.request import Request
 from store.engine import ReadUsage
 from store.errors import Forbidden

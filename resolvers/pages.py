@@ -14,13 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
+from resolvers.lists.arguments import Page, page_of
+from resolvers.lists.list_request import KeyOrderList, ListRequest
 from resolvers.planner import Planner
-from resolvers.planning.key_order_list import KeyOrderList
-from resolvers.planning.list_request import ListRequest
-from resolvers.planning.page import Page, page_of
-from resolvers.session.budget import too_many_nodes
-from resolvers.session.outcomes import gather_outcomes, raise_first_error
-from resolvers.session.read_state import ReadState
+from resolvers.session.budget import gather_outcomes, raise_first_error, too_many_nodes
+from resolvers.session.reads import ReadState
 from resolvers.session.request import Request
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import CladeError, shorten

@@ -31,13 +31,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from resolvers.children import ChildrenBetweenRequest, ChildrenByKeyRequest, ChildrenRequest
 from resolvers.descendants import DescendantsRequest
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.list_request import ListRequest
-from resolvers.planning.prefetch import prefetch
-from resolvers.planning.read_cost import ReadOption
-from resolvers.planning.relations import Relation, RelationKind
-from resolvers.planning.sibling_runs import is_gapless, sorted_owners
-from resolvers.planning.tree_state import PlannedReads, TreeState
+from resolvers.lists.arguments import ConnectionArguments, Relation, RelationKind
+from resolvers.lists.list_request import ListRequest, PlannedReads, ReadOption, TreeState
+from resolvers.lists.prefetch import is_gapless, prefetch, sorted_owners
 from resolvers.session.budget import too_many_nodes
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.sorting.ordering import PlaceOrder

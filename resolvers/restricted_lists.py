@@ -16,16 +16,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from resolvers import pages, roots
-from resolvers.access.grants import Grants, highest
-from resolvers.access.redacted_node import RedactedNode, total_withheld
+from resolvers.access.grants import Grants, RedactedNode, highest, total_withheld
 from resolvers.descendants import DescendantsRequest
-from resolvers.planning.arranged_list import read_arranged, read_arranged_roots
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.cursors import CursorKind, ListCursors, by_key_from, encode_cursor
-from resolvers.planning.list_request import ListRequest
-from resolvers.planning.page import Page, page_of
-from resolvers.planning.relations import Relation, RelationKind
-from resolvers.session.outcomes import gather_outcomes, raise_first_error
+from resolvers.lists.arguments import (
+    ConnectionArguments,
+    CursorKind,
+    ListCursors,
+    Page,
+    Relation,
+    RelationKind,
+    by_key_from,
+    encode_cursor,
+    page_of,
+)
+from resolvers.lists.list_request import ListRequest
+from resolvers.lists.sorted_list import read_arranged, read_arranged_roots
+from resolvers.session.budget import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
 from store.model.keys import KeyRange, Path, below, first_rank, last_segment, node_key, subtree
 from store.model.paths import format_path

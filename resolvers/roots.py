@@ -17,12 +17,10 @@ No dataloader batches it: a hierarchy has one list of roots. For callers with gr
 from collections.abc import Awaitable
 from dataclasses import replace
 
-from resolvers.access.redacted_node import RedactedNode
-from resolvers.planning.cursors import CursorKind, ListCursors, by_rank
-from resolvers.planning.page import Page, page_of
-from resolvers.planning.relations import Relation
-from resolvers.session.outcomes import gather_all, raise_first_error
-from resolvers.session.read_state import ReadState
+from resolvers.access.grants import RedactedNode
+from resolvers.lists.arguments import CursorKind, ListCursors, Page, Relation, by_rank, page_of
+from resolvers.session.budget import gather_all, raise_first_error
+from resolvers.session.reads import ReadState
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.metadata.tree_version import by_level

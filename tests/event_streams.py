@@ -15,7 +15,7 @@ import graph.app
 from graph.app import Application, create_app
 from graph.server.event_stream import HEARTBEAT_SECONDS, EventStreams
 from graph.settings import Settings
-from resolvers.past.change_follower import ChangeFollower
+from resolvers.changes import ChangeFollower
 from store.connect import open_store
 from store.engine import Store
 from store.writing.writer import Writer

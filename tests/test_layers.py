@@ -21,8 +21,8 @@ MAY_IMPORT = {
 ORDER = {
     "store": "errors cache concurrency download output_file model search metadata engine sqlite dynamodb connect "
     "reading api_keys writing checking transfer",
-    "resolvers": "access sorting session planning children descendants roots ancestors planner first_round "
-    "lookup search pages restricted_lists past mutations dataloaders",
+    "resolvers": "access sorting session lists children descendants roots ancestors planner "
+    "lookup search pages restricted_lists history changes mutations dataloaders",
     "graph": "errors error_codes cors_origins asset_files operation settings hierarchies types "
     "federation schema schema_changes observability auth compiler execution explorer server app",
     "commands": "interrupt options progress table importing check backup copy demo export key schema tree serving main",

@@ -14,8 +14,7 @@ from graph.auth.loopback import listens_on_loopback
 from graph.errors import UNAUTHENTICATED, RequestRejected
 from graph.observability.request_info import cut
 from graph.settings import Settings
-from resolvers.access.api_key_auth import ApiKeyAuthenticator, is_key
-from resolvers.access.caller import ANYONE, Caller, InvalidCredential
+from resolvers.access.callers import ANYONE, ApiKeyAuthenticator, Caller, InvalidCredential, is_key
 from resolvers.access.grants import Grants
 
 if TYPE_CHECKING:

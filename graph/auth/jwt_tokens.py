@@ -11,7 +11,7 @@ import jwt
 from graph.auth.jwks import PublishedKeys, keys_at, keys_in, parse, read_file
 from graph.auth.loopback import is_loopback
 from graph.settings import Settings
-from resolvers.access.caller import Caller, InvalidCredential
+from resolvers.access.callers import Caller, InvalidCredential
 from resolvers.access.grants import Grants
 from store.cache import ExpiringCache
 from store.errors import BadInput

@@ -20,7 +20,7 @@ from graph.types.connection_types import PAGE_INFO
 from graph.types.field import resolver_of
 from graph.types.name_fields import DisplayName
 from graph.types.node_fields import AttributeField, RecordField
-from resolvers.planning.page import Page
+from resolvers.lists.arguments import Page
 from resolvers.search.finder import FoundPage
 from store.model.attributes import Attribute, Kind
 from store.model.records import Record

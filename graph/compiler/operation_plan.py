@@ -46,7 +46,7 @@ from graph.operation.lookahead import (
 )
 from graph.types.root_fields import RootsField, TargetField
 from graph.types.search_fields import FoundField
-from resolvers.planning.relations import RelationKind
+from resolvers.lists.arguments import RelationKind
 from resolvers.session.budget import RELATION_FIELDS
 from store.model.records import Record
 

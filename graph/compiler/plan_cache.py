@@ -26,8 +26,8 @@ from graph.operation.graphql_request import GraphQLRequest
 from graph.operation.lookahead import LookAhead, SelectedFields, Types, has_variables, resolver_arguments
 from graph.types.field import resolver_of
 from graph.types.root_fields import Target
+from resolvers.lists.arguments import Selection
 from resolvers.lookup import Lookup
-from resolvers.planning.relations import Selection
 from store.cache import BoundedCache
 
 CHARACTER_BYTES = 130  # of memory that a plan takes for each character of its document

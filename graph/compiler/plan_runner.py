@@ -16,15 +16,13 @@ from graph.compiler.plan_cache import BoundPlan
 from graph.operation.context import Context
 from graph.operation.lookahead import LookAhead
 from resolvers.ancestors import read_ancestors
+from resolvers.lists.arguments import Page, Relation
+from resolvers.lists.list_request import ListRequest
 from resolvers.lookup import find_nodes
 from resolvers.planner import list_requests
-from resolvers.planning.list_request import ListRequest
-from resolvers.planning.page import Page
-from resolvers.planning.relations import Relation
 from resolvers.restricted_lists import may_have_children, read_pages, read_roots
 from resolvers.search.finder import Selected
-from resolvers.session.budget import Budget
-from resolvers.session.outcomes import gather_all, raise_first_error
+from resolvers.session.budget import Budget, gather_all, raise_first_error
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
 from store.model.keys import hierarchy_of

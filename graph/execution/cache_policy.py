@@ -20,7 +20,7 @@ from graphql import FieldNode, OperationDefinitionNode, VariableNode
 from graph.errors import Header
 from graph.execution.response import OperationResponse
 from graph.execution.response_cache import etag_of
-from resolvers.access.caller import Caller
+from resolvers.access.callers import Caller
 from store.model.keys import path_of
 
 MAX_TAGS = 500

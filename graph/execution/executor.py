@@ -22,7 +22,7 @@ from graph.errors import MAX_ERRORS_PER_CODE, cause_of, code_of, without_frames
 from graph.operation.lookahead import Grouped, resolver_arguments
 from graph.types.field import Resolver, resolver_of
 from graph.types.search_fields import FoundField
-from resolvers.planning.relations import RelationKind
+from resolvers.lists.arguments import RelationKind
 from resolvers.session.budget import RELATION_FIELDS, Budget
 from store.concurrency import is_slice_over, yield_to_loop
 

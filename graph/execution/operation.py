@@ -30,8 +30,8 @@ from graph.operation.document_cache import DocumentCache, InvalidDocument, Parse
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
-from resolvers.access.caller import ANYONE, Caller
-from resolvers.past.change_follower import ChangeListener
+from resolvers.access.callers import ANYONE, Caller
+from resolvers.changes import ChangeListener
 from resolvers.session.budget import ResponseTooLarge
 from store.concurrency import yield_to_loop
 from store.errors import CladeError

@@ -1,6 +1,6 @@
 """Response cache: JSON responses, served again while the data that they were read from is proven to be unchanged.
 
-The proofs are those of the page cache (`resolvers/session/tree_version_cache.py`): the version of the whole store on
+The proofs are those of the page cache (`resolvers/session/cache.py`): the version of the whole store on
 SQLite, on DynamoDB the versions of all trees and hierarchies that the response was read from, in one strong read.
 """
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from resolvers.access.grants import Grants
-from resolvers.session.proven_pages import Proofs
-from resolvers.session.read_state import ReadState
+from resolvers.session.cache import Proofs
+from resolvers.session.reads import ReadState
 from store.cache import BoundedCache
 
 ENTRY_BYTES = 1_000  # of memory for an entry besides its body

@@ -16,9 +16,8 @@ from graphql import parse, print_ast
 
 from graph.hierarchies.names import camel, field_of, input_field_of, list_field_of
 from graph.hierarchies.node import Node
+from resolvers.lists.arguments import ConnectionArguments, NoSelection, Relation, RelationKind
 from resolvers.planner import list_request
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.relations import NoSelection, Relation, RelationKind
 from resolvers.restricted_lists import read_pages, read_roots
 from resolvers.session.request import Request
 from store.engine import Store

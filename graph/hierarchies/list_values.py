@@ -4,7 +4,7 @@ from enum import Enum
 from typing import Any, get_args
 
 from graph.hierarchies.node import Node
-from resolvers.sorting.node_values import NodeValue
+from resolvers.sorting.values import NodeValue
 from store.model.attributes import COMPOUND, Attribute, Kind
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.types import Scope
 
 from graph.errors import SERVER_ERRORS
-from resolvers.access.caller import ANYONE, Caller
+from resolvers.access.callers import ANYONE, Caller
 
 KEY = "clade.request_info"
 """The key of a RequestInfo in the ASGI scope."""

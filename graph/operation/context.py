@@ -9,8 +9,8 @@ from graphql import GraphQLResolveInfo
 from graphql.execution.values import VariableValues
 
 from graph.operation.lookahead import LookAhead, SelectedFields, Types
+from resolvers.changes import ChangeListener
 from resolvers.dataloaders import Loaders
-from resolvers.past.change_follower import ChangeListener
 from resolvers.session.budget import Budget
 from resolvers.session.request import Request
 from store.engine import Store

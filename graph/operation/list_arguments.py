@@ -6,8 +6,7 @@ from typing import Any
 
 from graphql import GraphQLField, get_named_type
 
-from resolvers.planning.key_bounds import KeyBounds
-from resolvers.planning.relations import RelationKind
+from resolvers.lists.arguments import KeyBounds, RelationKind
 from resolvers.sorting.conditions import ConditionParser
 from resolvers.sorting.ordering import OrderField, Ordering, PlaceOrder
 from store.errors import BadInput

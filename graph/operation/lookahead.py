@@ -26,8 +26,7 @@ from graphql.execution.collect_fields import FieldDetails, FragmentDetails, coll
 from graphql.execution.values import VariableValues, get_argument_values
 
 from graph.operation.list_arguments import arrangement, levels
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.relations import Relation, RelationKind
+from resolvers.lists.arguments import ConnectionArguments, Relation, RelationKind
 from store.errors import CladeError
 
 RELATION_KINDS = {kind.value: kind for kind in RelationKind if kind not in (RelationKind.ROOTS, RelationKind.REVISIONS)}

@@ -37,7 +37,7 @@ from graph.server.event_stream import EventStreams, send_single
 from graph.server.request_parser import read_json, read_query_string
 from graph.server.response_sender import CLOSE, NO_STORE, ResponseSender
 from graph.settings import Settings
-from resolvers.access.caller import Caller
+from resolvers.access.callers import Caller
 from store.cache import BoundedCache
 from store.errors import Unavailable
 

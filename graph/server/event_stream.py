@@ -37,9 +37,8 @@ from graph.server.concurrency_limit import RETRY_AFTER, ConcurrencyLimiter
 from graph.server.content_negotiation import EVENT_STREAM
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.response_sender import ResponseSender
-from resolvers.access.caller import Caller
-from resolvers.past.change_feed import ChangePage
-from resolvers.past.change_follower import ChangeFollower, ChangeListener
+from resolvers.access.callers import Caller
+from resolvers.changes import ChangeFollower, ChangeListener, ChangePage
 
 HEADERS: list[Header] = [
     (b"content-type", f"{EVENT_STREAM}; charset=utf-8".encode()),

@@ -7,7 +7,7 @@ import strawberry
 from graphql import GraphQLResolveInfo
 
 from graph.types.field import Fields, class_of, field, object_type
-from resolvers.planning.page import Page
+from resolvers.lists.arguments import Page
 from store.model.records import Record
 
 PAGE_INFO: dict[str, Callable[..., Any]] = {

@@ -22,9 +22,8 @@ from graph.types.name_fields import name_fields
 from graph.types.node_fields import Count, RecordField, key, label, level_of, path
 from graph.types.past_fields import history_fields, revision_types
 from graph.types.scalars import Path
+from resolvers.lists.arguments import Page, Relation
 from resolvers.planner import list_request
-from resolvers.planning.page import Page
-from resolvers.planning.relations import Relation
 from store.errors import BadData
 from store.model.records import Record
 

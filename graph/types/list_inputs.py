@@ -16,8 +16,8 @@ from graph.operation.list_arguments import CONDITION_VALUES, ORDER_VALUES
 from graph.types.field import argument, input_class
 from graph.types.scalars import Path
 from graph.types.value_types import enum_type
-from resolvers.sorting.node_values import NodeValue
 from resolvers.sorting.ordering import PlaceOrder
+from resolvers.sorting.values import NodeValue
 from store.model.attributes import Kind
 
 _TYPES: dict[Kind, Any] = {

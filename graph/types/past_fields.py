@@ -24,11 +24,8 @@ from graph.types.name_fields import name_fields
 from graph.types.node_fields import RecordField
 from graph.types.root_fields import by_id
 from graph.types.scalars import Path
-from resolvers.past import change_feed as feeds
-from resolvers.past import history as states
-from resolvers.past import move_status
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.relations import RelationKind
+from resolvers import changes, history
+from resolvers.lists.arguments import ConnectionArguments, RelationKind
 from store.metadata.moves import Move as StoredMove
 from store.metadata.moves import MoveState as StoredState
 from store.model.keys import Key, path_of
@@ -82,15 +79,15 @@ def history_fields(revision: Any, connection: Any) -> Fields:
 
 def _history(subject: Any, info: Any, **_: Any) -> Any:
     relation = info.context.look_ahead(info).relation_of(info, RelationKind.REVISIONS)
-    return states.read_history(info.context.request, _record(subject), relation.window, nodes=relation.nodes)
+    return history.read_history(info.context.request, _record(subject), relation.window, nodes=relation.nodes)
 
 
 def _at_revision(subject: Any, info: Any, n_: int) -> Any:
-    return states.read_revision(info.context.request, _record(subject), n_)
+    return history.read_revision(info.context.request, _record(subject), n_)
 
 
-def _record(subject: Record | states.DeletedNode) -> Record:
-    return subject.record if isinstance(subject, states.DeletedNode) else subject
+def _record(subject: Record | history.DeletedNode) -> Record:
+    return subject.record if isinstance(subject, history.DeletedNode) else subject
 
 
 # -- root fields -------------------------------------------------------------------------------------------------------
@@ -104,7 +101,7 @@ def past_fields(hierarchies: Collection[str], enums: HierarchyEnums) -> tuple[Fi
 
 
 def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> StrawberryField:
-    def level(found: states.DeletedNode, info: Any) -> str | None:
+    def level(found: history.DeletedNode, info: Any) -> str | None:
         return enums.label(found.record.hierarchy, found.record.level)
 
     fields = {
@@ -118,18 +115,18 @@ def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> Straw
     revisions = history_fields(NodeRevision, _PAGES.connection)
     deleted = object_type("DeletedNode", "A deleted node, whose revisions are kept.", fields | revisions)
 
-    async def find(root: Any, info: Any, id_: str) -> states.DeletedNode | None:
+    async def find(root: Any, info: Any, id_: str) -> history.DeletedNode | None:
         lookup = by_id(hierarchies, id_)
-        return None if lookup is None else await states.find_deleted(info.context.request, str(lookup[1]))
+        return None if lookup is None else await history.find_deleted(info.context.request, str(lookup[1]))
 
     id_of_node = required("id", strawberry.ID, "ID of the deleted node.")
     return field(find, deleted | None, "The deleted node with this ID; null for any other.", id_of_node)
 
 
 def _changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
-    async def read(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> feeds.ChangePage:
+    async def read(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> changes.ChangePage:
         hierarchy, request = str(hierarchy_.value), info.context.request
-        page = await feeds.read_changes(request, hierarchy, *_place(tree_, given.get("after_"), given.get("under_")))
+        page = await changes.read_changes(request, hierarchy, *_place(tree_, given.get("after_"), given.get("under_")))
         return _with_levels(page, hierarchy, enums)
 
     after = argument(
@@ -142,7 +139,7 @@ def _changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
 def _followed_changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
     """`changes` of subscriptions. Its resolver returns the next page; the listener of the context waits for it."""
 
-    async def read(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> feeds.ChangePage:
+    async def read(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> changes.ChangePage:
         hierarchy, context = str(hierarchy_.value), info.context
         place = _place(tree_, given.get("after_"), given.get("under_"))
         return _with_levels(await context.listener.read(context.request, hierarchy, *place), hierarchy, enums)
@@ -167,7 +164,7 @@ def _place(tree: str, cursor: str | None, under: str | None) -> tuple[KeyPath, s
     return parse_path(tree)[:1], cursor, None if under is None else parse_path(under)
 
 
-def _with_levels(page: feeds.ChangePage, hierarchy: str, enums: HierarchyEnums) -> feeds.ChangePage:
+def _with_levels(page: changes.ChangePage, hierarchy: str, enums: HierarchyEnums) -> changes.ChangePage:
     """The page with the levels as the schema names them."""
     return replace(page, changes=[replace(one, level=enums.label(hierarchy, one.level)) for one in page.changes])
 
@@ -254,12 +251,12 @@ def move_fields(enums: HierarchyEnums, move: Any) -> Fields:
     served = {member.value for member in enums.hierarchy}
 
     async def find(root: Any, info: Any, id_: str) -> StoredMove | None:
-        found = await move_status.find_move(info.context.request, id_)
+        found = await history.find_move(info.context.request, id_)
         return found if found is not None and found.hierarchy in served else None
 
     async def latest(root: Any, info: Any, hierarchy_: Enum, first_: Any = None) -> list[StoredMove]:
         window = ConnectionArguments(first=first_)
-        return await move_status.list_moves(info.context.request, str(hierarchy_.value), window)
+        return await history.list_moves(info.context.request, str(hierarchy_.value), window)
 
     one = "The move with this ID; null if there is none, or it ended more than a day ago."
     many = "Moves of a hierarchy that are running or ended within a day, newest first."

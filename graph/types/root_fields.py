@@ -5,9 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from resolvers.lists.arguments import Page, RelationKind
 from resolvers.lookup import Lookup
-from resolvers.planning.page import Page
-from resolvers.planning.relations import RelationKind
 from resolvers.restricted_lists import read_roots
 from store.errors import BadInput, WrongLevel
 from store.model.paths import format_path, parse_path

@@ -16,7 +16,7 @@ from graph.types.hierarchy_types import HierarchyTypes
 from graph.types.scalars import Path
 from resolvers.search.finder import MAX_HITS, FoundPage, Selected
 from resolvers.search.near import MAX_KILOMETERS, NearArguments, near, point_at
-from resolvers.search.search import SearchArguments, search
+from resolvers.search.words import SearchArguments, search
 from resolvers.session.request import Request
 from store.model.paths import parse_path
 from store.model.records import Record

@@ -4,34 +4,196 @@ hits.
 Search items of nodes below a renamed or moved ancestor have an old key. Where such nodes are now is learned from nodes
 that were not found at the key in their item. These keys are hints: the node that is read there has to have the expected
 id.
+
+Search index: whether the search items of a hierarchy are complete, and what moves have changed.
+
+| what | index | key condition |
+| --- | --- | --- |
+| marker, moved nodes, running moves | table | `pk = "search/location"` |
+
+One Query, at most once a second on DynamoDB. That is often enough: a background move waits between its steps until all
+requests have ended that may not know of it (`store/metadata/moves.py`). A search below a node, or for a caller
+who sees a part, reads it anew, since there it decides which nodes are found.
+
+Scope of a search: the nodes that it may return, by `under` and by the caller's grants.
+
+Search items have the ids of the ancestors of their nodes. So nodes of other subtrees are left out before anything of
+them is read, and what lies outside of a caller's grants costs no read of a node.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from functools import cached_property
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 
-from resolvers.access.redacted_node import RedactedNode
+from resolvers.access.grants import RedactedNode, highest
 from resolvers.ancestors import kinds_for_all_levels, selected_keys
-from resolvers.lookup import find_nodes
-from resolvers.planning.page import Page
-from resolvers.planning.relations import NOTHING, Selection
+from resolvers.lists.arguments import NOTHING, Page, Selection
+from resolvers.lookup import Lookup, find_nodes
 from resolvers.roots import with_counts
-from resolvers.search.index import MAX_UNITS as INDEX_UNITS
-from resolvers.search.index import SearchIndex, read_index
-from resolvers.search.scope import Scope, Top, grants_of, read_tops
-from resolvers.session.outcomes import gather_all, raise_first_error
+from resolvers.session.budget import gather_all, raise_first_error
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.concurrency import in_chunks
 from store.engine import ReadUsage
-from store.errors import BadInput
+from store.errors import BadInput, Unavailable
+from store.metadata.moves import MARGIN_SECONDS
+from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key, KeyRange, Path, ancestor_keys, last_segment, node_key, parent_sort_key, subtree
+from store.model.keys import (
+    Key,
+    KeyRange,
+    Path,
+    ancestor_keys,
+    last_segment,
+    node_key,
+    parent_sort_key,
+    subtree,
+    tree_version_key,
+)
 from store.model.records import Item, Record
-from store.search.lineage import id_hash
+from store.search.items import index_range, made_of, marker_key
+from store.search.lineage import RUNNING, Lineage, MovedNode, Moves, id_hash, steps
 from store.search.words import is_by_tree, partition
+
+MAX_MOVED = 1_000  # nodes; where more were moved, repair makes their items unnecessary
+MAX_UNITS = 25.0  # of the Query, with items of some 100 bytes
+
+
+class SearchIndex(NamedTuple):
+    """`moves` are the nodes that were moved, None where they are too many; `is_moving` is whether a background move is
+    running.
+    """
+
+    moves: Moves | None
+    is_moving: bool
+
+
+async def read_index(
+    request: Request, hierarchy: Hierarchy, *, current: bool, usage: ReadUsage | None = None
+) -> SearchIndex:
+    """What a search has to know of a hierarchy; `current` as of now, else as of a second ago at most.
+
+    The read is counted in `usage`, by default in that of the request. Raises Unavailable where the search items are
+    incomplete.
+    """
+    state, key = request.state, ("search", hierarchy.name)
+    found: SearchIndex | None = state.pages.get(None, key)
+    if found is not None:
+        return found
+    if not current and state.store_version is None and (hint := state.pages.peek(key)) is not None:
+        read_at, found = hint[0]
+        if state.clock() - read_at <= MARGIN_SECONDS:
+            return found
+    began = state.clock()
+    found = await _read(request, hierarchy, usage)
+    if state.store_version is not None:
+        state.pages.put(None, key, found, 0)
+    else:
+        state.pages.put_hint(key, (began, found))
+    return found
+
+
+async def _read(request: Request, hierarchy: Hierarchy, usage: ReadUsage | None) -> SearchIndex:
+    items = await request.state.items_once(index_range(hierarchy.name), MAX_MOVED + 2, usage)
+    marker = items[0] if items and items[0]["sk"] == marker_key(hierarchy.name).sk else None
+    made = marker and marker.get("made_of")
+    if made != made_of(hierarchy) and (made is not None or not await _is_empty(request, hierarchy)):
+        raise Unavailable(
+            f"The search items of {hierarchy.name} do not match its class; run clade repair to write them."
+        )
+    if len(items) > MAX_MOVED + 1:
+        return SearchIndex(None, True)
+    others = [item for item in items if item is not marker]
+    is_moving = any(str(item["sk"]).startswith(RUNNING) for item in others)
+    moved = [MovedNode.of(item) for item in others if not str(item["sk"]).startswith(RUNNING)]
+    return SearchIndex(Moves(moved), is_moving)
+
+
+async def _is_empty(request: Request, hierarchy: Hierarchy) -> bool:
+    """Whether no node was ever written, so that there are no search items and no marker."""
+    key = tree_version_key(hierarchy.name)
+    (item,) = (await request.state.strong_items([key])).values()
+    return TreeVersion.of(hierarchy.name, item).number == 0
+
+
+@dataclass(frozen=True)
+class Top:
+    """The top of a subtree that is searched; `itself` is whether it may be found, too."""
+
+    record: Record
+    itself: bool
+
+    def holds(self, record: Record) -> bool:
+        return self.record.key.holds(record.key) and (self.itself or record.key != self.record.key)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The subtrees that are searched; `tops` is None for the whole hierarchy.
+
+    `moves` is None where the moved nodes are too many to be read; then nodes below them may be missing.
+    """
+
+    tops: Sequence[Top] | None
+    moves: Moves | None
+
+    def may_hold(self, line: Lineage) -> bool:
+        """Whether a node with such a lineage is in the scope; what is found has to be checked by `holds`."""
+        if self.tops is None:
+            return True
+        found = steps(line if self.moves is None else self.moves.present(line))
+        return not (self._above.isdisjoint(found[:-1]) and self._own.isdisjoint(found[-1:]))
+
+    def holds(self, record: Record) -> bool:
+        """Whether a node is in the scope."""
+        return self.tops is None or any(top.holds(record) for top in self.tops)
+
+    @cached_property
+    def _above(self) -> frozenset[str]:
+        return frozenset([id_hash(top.record.id) for top in self.tops or ()])
+
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        return frozenset([id_hash(top.record.id) for top in self.tops or () if top.itself])
+
+
+def grants_of(request: Request, hierarchy: str) -> list[Path] | None:
+    """The tops of what the caller may see of a hierarchy; None where that is all of it."""
+    granted = None if request.grants is None else request.grants.tops(hierarchy)
+    return None if granted is None or () in granted else highest(granted)
+
+
+async def read_tops(request: Request, hierarchy: str, granted: Sequence[Path] | None, under: Path | None) -> list[Top]:
+    """The tops of what is searched, without those that do not exist: one BatchGetItem.
+
+    `granted` is from `grants_of`; one of both is not None. Former paths lead to their nodes.
+    """
+    if under is None:
+        return _tops(await _nodes(request, hierarchy, granted or ()), itself=True)
+    if granted is None or any(under[: len(top)] == top for top in granted):
+        return _tops(await _nodes(request, hierarchy, [under]), itself=False)
+    inner = [top for top in granted if top[: len(under)] == under]
+    at, *found = await _nodes(request, hierarchy, [under, *inner])
+    if not isinstance(at, RedactedNode):
+        return _tops([at], itself=False)
+    if at.path != under:  # a former path of what is above a grant
+        found = await _nodes(request, hierarchy, [top for top in granted if top[: len(at.path)] == at.path])
+    return _tops(found, itself=True)
+
+
+async def _nodes(request: Request, hierarchy: str, paths: Sequence[Path]) -> list[Record | None]:
+    lookups: list[Lookup] = [(hierarchy, path) for path in paths]
+    found = await find_nodes(request, [(lookup, NOTHING) for lookup in lookups]) if lookups else []
+    raise_first_error(found)
+    return cast(list[Record | None], found)
+
+
+def _tops(found: Sequence[Record | None], *, itself: bool) -> list[Top]:
+    return [Top(one, itself) for one in found if one is not None and not isinstance(one, RedactedNode)]
+
 
 MAX_HITS = 100
 MAX_SEARCHED_NODES = 2_000  # below a node that are read themselves where the items prove nothing
@@ -199,7 +361,7 @@ class Finder(ABC, Generic[A]):
         """
         reads, own = self._request.reads, ReadUsage(trace=self._request.reads.trace)
         ranges = self.ranges(base, Reading.FIXED)
-        reads.reserve(INDEX_UNITS + sum([limit for _, limit in ranges]) / self.items_a_unit)
+        reads.reserve(MAX_UNITS + sum([limit for _, limit in ranges]) / self.items_a_unit)
         try:
             index = read_index(self._request, self._hierarchy, current=True, usage=own)
             return await gather_all([index, *self._reads(ranges, own)])

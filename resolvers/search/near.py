@@ -14,8 +14,7 @@ for one page of DynamoDB is cut; then the hits are proven as far as they are nea
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from resolvers.search.finder import Arguments, Finder, FoundPage, Place, Reading, Selected
-from resolvers.search.scope import Scope
+from resolvers.search.finder import Arguments, Finder, FoundPage, Place, Reading, Scope, Selected
 from resolvers.session.request import Request
 from store.concurrency import in_chunks
 from store.errors import BadInput

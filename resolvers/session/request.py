@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Mapping
 
-from resolvers.access.caller import ANYONE, Caller
+from resolvers.access.callers import ANYONE, Caller
 from resolvers.access.grants import Grants
 from resolvers.session.budget import Budget, BudgetLimits
-from resolvers.session.large_read_limit import Slot
-from resolvers.session.page_cache import PageCache
-from resolvers.session.read_concurrency import ReadScheduler
-from resolvers.session.read_state import ReadState
+from resolvers.session.cache import PageCache
+from resolvers.session.reads import ReadState
+from resolvers.session.scheduler import ReadScheduler, Slot
 from store.engine import ReadTrace, ReadUsage, Store
 from store.model.hierarchy import Hierarchy
 from store.writing.writer import Writer

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from resolvers.sorting.node_values import Comparable, NodeValue, folded, python_types
+from resolvers.sorting.values import Comparable, NodeValue, folded, python_types
 from store.concurrency import in_chunks
 from store.errors import BadInput
 from store.model.attributes import Kind

@@ -15,7 +15,7 @@ from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
 from graph.server.graceful_shutdown import GracefulShutdown
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache
 from resolvers.session.request import Request
 from store.engine import Store
 from tests.graph.small_app import small_app

@@ -14,7 +14,7 @@ from graph.app import create_app
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.settings import Settings
-from resolvers.planning.cursors import CursorKind, encode_cursor
+from resolvers.lists.arguments import CursorKind, encode_cursor
 from resolvers.session.budget import BudgetLimits
 from store.connect import open_store
 from store.engine import PAGE_UNITS, REQUESTS_A_UNIT

@@ -13,10 +13,10 @@ from graph.auth.loopback import has_loopback_host
 from graph.server.content_negotiation import JSON, choose, is_json
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.server.response_sender import PIECE_BYTES, ResponseSender
-from resolvers.planning.cursors import CursorKind, encode_cursor
-from resolvers.session.large_read_limit import LARGE_READ_NODES
-from resolvers.session.page_cache import PageCache
-from resolvers.sorting.node_values import folded
+from resolvers.lists.arguments import CursorKind, encode_cursor
+from resolvers.session.cache import PageCache
+from resolvers.session.scheduler import LARGE_READ_NODES
+from resolvers.sorting.values import folded
 from store.cache import cache_usage
 from store.connect import open_store
 from store.errors import Unavailable

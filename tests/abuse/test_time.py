@@ -17,7 +17,7 @@ from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from resolvers.session.request import Request
-from resolvers.sorting.node_values import folded
+from resolvers.sorting.values import folded
 from store.connect import open_store
 from store.engine import Store
 from store.search.words import MAX_READ_CHARACTERS, fold

@@ -21,7 +21,7 @@ from graph.auth.jwks import PublishedKeys
 from graph.auth.jwt_tokens import Tokens, tokens_of
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.settings import Settings
-from resolvers.access.api_key_auth import ApiKeyAuthenticator
+from resolvers.access.callers import ApiKeyAuthenticator
 from resolvers.access.grants import Visibility
 from store.connect import open_store
 from store.errors import BadInput, Unavailable

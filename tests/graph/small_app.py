@@ -21,9 +21,8 @@ from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.server.event_stream import EventStreams
 from graph.server.graceful_shutdown import GracefulShutdown
 from graph.settings import Settings
-from resolvers.access.api_key_auth import ApiKeyAuthenticator
-from resolvers.access.caller import Caller
-from resolvers.past.change_follower import ChangeFollower
+from resolvers.access.callers import ApiKeyAuthenticator, Caller
+from resolvers.changes import ChangeFollower
 from resolvers.session.budget import Budget
 from store.errors import BadPath, Unavailable
 from tests.serving import serving

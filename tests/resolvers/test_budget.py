@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache
 from store.engine import Store
 from tests.model import Ground, Model
 from tests.systems.asking import Client

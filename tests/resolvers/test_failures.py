@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resolvers.session.read_concurrency import MAX_PARALLEL_READS
+from resolvers.session.scheduler import MAX_PARALLEL_READS
 from store.connect import open_store
 from store.engine import REQUEST_PATIENCE, Store
 from tests.model import Ground, Model

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolvers.planning.key_bounds import MAX_SPANS, KeyBounds
+from resolvers.lists.arguments import MAX_SPANS, KeyBounds
 from resolvers.sorting.conditions import ConditionParser
-from resolvers.sorting.node_values import NodeValue
+from resolvers.sorting.values import NodeValue
 from store.model.attributes import Kind
 from store.model.keys import Path
 from store.model.paths import format_path

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from resolvers.lists.arguments import NoSelection
 from resolvers.lookup import find_nodes
-from resolvers.planning.relations import NoSelection
 from resolvers.session.request import Request
 from store.engine import ReadUsage, Store
 from store.model.keys import node_key

@@ -5,14 +5,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from resolvers.lists.arguments import ConnectionArguments, KeyBounds, NoSelection, Relation, RelationKind
+from resolvers.lists.list_request import ListRequest
 from resolvers.planner import Planner, list_request
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.key_bounds import KeyBounds
-from resolvers.planning.list_request import ListRequest
-from resolvers.planning.relations import NoSelection, Relation, RelationKind
 from resolvers.session.records_read import Read, RecordsRead
-from resolvers.sorting.conditions import Combination
-from resolvers.sorting.key_conditions import KeyComparison
+from resolvers.sorting.conditions import Combination, KeyComparison
 from resolvers.sorting.ordering import Ordering
 from store.errors import BudgetExceeded
 from store.metadata.tree_version import TreeVersion, level_at_depth

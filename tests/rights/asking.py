@@ -13,12 +13,11 @@ from graph.operation.context import Context
 from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
-from resolvers.access.caller import Caller, InvalidCredential
+from resolvers.access.callers import Caller, InvalidCredential
 from resolvers.access.grants import Grants
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
-from resolvers.session.tree_version_cache import TreeVersionCache
 from store.engine import Store
 from store.writing.writer import Writer
 from tests.schemas import schema_of

@@ -15,7 +15,7 @@ from graph.errors import RequestRejected
 from graph.hierarchies.locations import Location
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.settings import Settings
-from resolvers.access.api_key_auth import ApiKeyAuthenticator
+from resolvers.access.callers import ApiKeyAuthenticator
 from store.api_keys import add_key, new_key, revoke_key
 from store.connect import open_store
 from store.engine import ReadUsage, Store

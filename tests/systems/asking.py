@@ -15,7 +15,7 @@ from graph.operation.document_limits import DocumentLimits
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache
 from resolvers.session.request import Request
 from store.dynamodb.codec import encode
 from store.dynamodb.store import DynamoDBStore

@@ -17,9 +17,8 @@ from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.operation.graphql_request import GraphQLRequest
 from graph.schema import build_schema
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
-from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
 from store.engine import Store
 from store.model.keys import Path, encode_segment

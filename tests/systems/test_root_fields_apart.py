@@ -5,7 +5,7 @@ from graphql import build_schema as parse_schema
 
 from graph.hierarchies.registry import served
 from graph.schema import build_schema
-from resolvers.access.caller import ANYONE
+from resolvers.access.callers import ANYONE
 from store.engine import Store
 from tests.rights.asking import Server
 from tests.systems.asking import plant

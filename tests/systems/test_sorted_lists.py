@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from resolvers.sorting.conditions import MAX_CHARACTERS, MAX_CONDITIONS, MAX_DEPTH
-from resolvers.sorting.node_values import NodeValue
 from resolvers.sorting.ordering import MAX_ORDER_FIELDS, OrderField, Ordering
+from resolvers.sorting.values import NodeValue
 from store.connect import open_store
 from store.model.attributes import Kind
 from store.sqlite.store import SQLiteStore

@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from resolvers.access.grants import Grants
+from resolvers.lists.arguments import NoSelection
 from resolvers.lookup import find_nodes
-from resolvers.planning.relations import NoSelection
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
-from resolvers.session.tree_version_cache import TreeVersionCache
 from store.connect import open_store
 from store.engine import ReadUsage, Store
 from store.model.keys import node_key

@@ -12,9 +12,8 @@ from graph.operation.context import Context
 from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 from graph.schema import build_schema
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
-from resolvers.session.tree_version_cache import TreeVersionCache
 from store.engine import Store
 from store.writing.writer import Writer
 

@@ -23,7 +23,7 @@ from graph.operation.graphql_core import core_schema
 from graph.operation.graphql_request import GraphQLRequest
 from graph.schema import build_schema
 from resolvers.session.budget import BudgetLimits
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine import Store

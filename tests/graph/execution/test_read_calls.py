@@ -9,8 +9,8 @@ import pytest
 
 from graph.execution.operation import TRACED
 from graph.operation.graphql_request import GraphQLRequest
-from resolvers.access.caller import ANYONE
-from resolvers.session.page_cache import PageCache
+from resolvers.access.callers import ANYONE
+from resolvers.session.cache import PageCache
 from store.connect import open_store
 from store.engine import Store
 from tests.engines import Engine

@@ -9,7 +9,7 @@ import pytest
 from graph.app import create_app
 from graph.server import event_stream
 from graph.settings import Settings
-from resolvers.planning.cursors import CursorKind, encode_cursor
+from resolvers.lists.arguments import CursorKind, encode_cursor
 from store.engine import ReadUsage
 from store.writing.create_update import Create
 from tests.event_streams import CHANGES, EventClient, Following, following

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from graph.auth.authentication import Authenticator
 from graph.hierarchies.example_queries import Example
-from resolvers.access.caller import ANYONE
+from resolvers.access.callers import ANYONE
 from tests.browser import Visit, wait_until
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving

@@ -13,7 +13,7 @@ from graph.auth.jwks import PublishedKeys, keys_at, keys_in
 from graph.auth.jwt_tokens import Tokens, tokens_of
 from graph.server.concurrency_limit import ConcurrencyLimiter
 from graph.settings import Settings
-from resolvers.access.api_key_auth import ApiKeyAuthenticator
+from resolvers.access.callers import ApiKeyAuthenticator
 from store.connect import open_store
 from store.errors import BadInput, Unavailable
 from tests.abuse.test_tokens import AUDIENCE, ISSUER, JWKS, Clock, signed

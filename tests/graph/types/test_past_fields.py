@@ -5,7 +5,7 @@ import pytest
 from graph.execution.operation import Execution
 from graph.operation.context import Context
 from graph.operation.graphql_request import GraphQLRequest
-from resolvers.planning.cursors import CursorKind, encode_cursor
+from resolvers.lists.arguments import CursorKind, encode_cursor
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request
 from store.engine import ReadUsage

@@ -9,8 +9,7 @@ import pytest
 from graph.hierarchies.attribute import attribute
 from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
-from resolvers.session.page_cache import PageCache
-from resolvers.session.tree_version_cache import TreeVersionCache
+from resolvers.session.cache import PageCache, TreeVersionCache
 from store.engine import ReadUsage, Store
 from store.model.keys import Path
 from store.model.paths import format_path, parse_path

@@ -1,6 +1,6 @@
 """Tree version cache: which version is the latest, for how long it is fresh, and that moves leave it unproven."""
 
-from resolvers.session.tree_version_cache import TreeVersionCache
+from resolvers.session.cache import TreeVersionCache
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.keys import Key
 

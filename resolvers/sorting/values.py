@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cached_property, lru_cache
 from typing import Any, Self
 
-from resolvers.access.redacted_node import RedactedNode
+from resolvers.access.grants import RedactedNode
 from store.model.attributes import Attribute, Kind, Value
 from store.model.names import lookup
 from store.model.records import Record

@@ -21,8 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from resolvers.search.finder import Arguments, Finder, FoundPage, Reading, Selected, are_small
-from resolvers.search.scope import Scope
+from resolvers.search.finder import Arguments, Finder, FoundPage, Reading, Scope, Selected, are_small
 from resolvers.session.request import Request
 from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS, KeyRange

@@ -1,16 +1,20 @@
-"""History: the revisions of a node, newest first, one revision by its number, and the last one of a deleted node."""
+"""History: the revisions of a node, newest first, one revision by its number, and the last one of a deleted node.
 
+Move status: the moves that take more than one transaction, for callers who may read both of their ends.
+"""
+
+import re
 from dataclasses import dataclass
 from typing import cast
 
 from resolvers.access.grants import Visibility, visibility_at
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.cursors import CursorKind, ListCursors, decode_number
-from resolvers.planning.page import Page, page_of
+from resolvers.lists.arguments import ConnectionArguments, CursorKind, ListCursors, Page, decode_number, page_of
 from resolvers.session.request import Request
 from store.metadata.history import deleted_record, revisions, with_revision
+from store.metadata.moves import Move, move_key
 from store.model.keys import Key, id_key, revision_key
 from store.model.records import Item, Record
+from store.reading import recent_moves
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ async def read_history(request: Request, record: Record, window: ConnectionArgum
     total = record.revision
     if request.grants is not None:
         items = await request.state.items_in(revisions(record.id, record.revision), reverse=True)
-        visible = [item for item in items if _is_visible(request, item)]
+        visible = [item for item in items if _may_see_item(request, item)]
         total = len(visible) + 1
         wanted = [with_revision(record, item) for item in visible if first <= cast(int, item["revision"]) < end]
         found = ([record] if is_wanted else []) + (wanted if nodes else [])
@@ -64,14 +68,14 @@ async def read_revision(request: Request, record: Record, revision: int) -> Reco
     if not 0 < revision < record.revision:
         return None
     version = await request.state.item(revision_key(record.id, revision))
-    return with_revision(record, version) if version is not None and _is_visible(request, version) else None
+    return with_revision(record, version) if version is not None and _may_see_item(request, version) else None
 
 
 async def find_deleted(request: Request, node_id: str) -> DeletedNode | None:
     """The deleted node of an id, None for an unknown id and a node that exists."""
     request.budget.spend_nodes(1)
     tombstone = await request.state.item(id_key(node_id))
-    if tombstone is None or "deleted" not in tombstone or not _is_visible(request, tombstone):
+    if tombstone is None or "deleted" not in tombstone or not _may_see_item(request, tombstone):
         return None
     version = await request.state.item(revision_key(node_id, cast(int, tombstone["revision"])))
     if version is None:
@@ -80,7 +84,38 @@ async def find_deleted(request: Request, node_id: str) -> DeletedNode | None:
     return DeletedNode(deleted_record(tombstone, version), cast(str, tombstone["deleted"]), by)
 
 
-def _is_visible(request: Request, item: Item) -> bool:
+def _may_see_item(request: Request, item: Item) -> bool:
     """Whether the caller may read the path of a former state, or of a deleted node."""
     key = Key(cast(str, item["tree"]), cast(str, item["key"]))
     return visibility_at(request.grants, key) is Visibility.FULL
+
+
+_ID = re.compile(r"[0-9a-f]{1,64}")
+
+
+async def find_move(request: Request, move_id: str) -> Move | None:
+    """The current state of a move, None for an unknown id and a move that ended more than a day ago."""
+    request.budget.spend_nodes(1)
+    if not _ID.fullmatch(move_id):
+        return None
+    key = move_key(move_id)
+    item = (await request.state.strong_items([key]))[key]
+    move = None if item is None else Move.of(item)
+    if move is None or not _may_see_move(request, move):
+        return None
+    request.state.show_moves([move])
+    return move
+
+
+async def list_moves(request: Request, hierarchy: str, window: ConnectionArguments) -> list[Move]:
+    """The first moves of a hierarchy that are running or ended within a day, newest first."""
+    moves = await recent_moves(request.store, request.reads, hierarchy)
+    shown = [move for move in moves if _may_see_move(request, move)][: window.size]
+    request.budget.spend_nodes(len(shown))
+    request.state.show_moves(shown)
+    return shown
+
+
+def _may_see_move(request: Request, move: Move) -> bool:
+    """Whether the caller may read both ends of a move."""
+    return all(visibility_at(request.grants, end) is Visibility.FULL for end in move.running.ends)

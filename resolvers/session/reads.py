@@ -10,17 +10,12 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, cast
 
-from resolvers.access.grants import Grants, Visibility, visibility_at
-from resolvers.access.redacted_node import RedactedNode, redacted
-from resolvers.access.visibility import VisibilityFilter
-from resolvers.session.large_read_limit import Slot
-from resolvers.session.outcomes import raise_first_error
-from resolvers.session.page_cache import PageCache
-from resolvers.session.proven_pages import Proofs, ProvenPages
-from resolvers.session.read_concurrency import ReadScheduler
+from resolvers.access.grants import Grants, RedactedNode, Visibility, VisibilityFilter, redacted, visibility_at
+from resolvers.session.budget import raise_first_error
+from resolvers.session.cache import PageCache, Proofs, ProvenPages
+from resolvers.session.moves import RunningMoves
 from resolvers.session.records_read import Read, RecordsRead
-from resolvers.session.running_moves import RunningMoves
-from resolvers.session.shared_reads import Items, SharedReads
+from resolvers.session.scheduler import Items, ReadScheduler, SharedReads, Slot
 from store.engine import LEAST_UNITS, PAGE_UNITS, ReadUsage, Store
 from store.errors import CladeError
 from store.metadata.moves import Move

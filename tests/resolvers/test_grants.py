@@ -5,8 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolvers.access.grants import Grants, Visibility
-from resolvers.access.visibility import VisibilityFilter
+from resolvers.access.grants import Grants, Visibility, VisibilityFilter
 from store.model.keys import Index, Key, KeyRange, children, level_range, node_key, subtree
 
 segments = st.text(alphabet="ab#$%!~", min_size=1, max_size=2)

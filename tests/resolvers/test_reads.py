@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.engine import Store

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resolvers.past.change_feed import Change, read_changes
-from resolvers.past.change_follower import ChangeFollower, ChangeListener
+from resolvers.changes import Change, ChangeFollower, ChangeListener, read_changes
 from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine import ReadUsage, Store

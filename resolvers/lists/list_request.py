@@ -1,27 +1,95 @@
-"""List request: one list of one node, with the arguments of its field.
+"""Read cost: the estimated price of reads before they are made, in DynamoDB's read units, then in requests.
+
+Tree state: everything about one tree that planning decides from, before it reads.
+
+List request: one list of one node, with the arguments of its field.
 
 The kinds of lists are subclasses in `resolvers/children.py` and `descendants.py`: each has the key
 ranges that it reads, and decides how a response level of such lists is read. All lists of a level are decided together
 from counts, which every record has, so a ListRequest computes from values and reads nothing.
+
+List in key order: a list that is a range of the table, or a range of each of its levels.
+
+Descendants are such lists, and so are children in the order of their keys, or between bounds of them. The nodes of a
+tree are in depth-first order in the table, and in the same order in the partition of their level and depth in
+`by_level`. Bounds of keys and paths leave parts of these ranges.
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import ClassVar, Self
 
 from msgspec import Struct
 
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.cursors import CursorKind, ListCursors, by_key_from, by_rank
-from resolvers.planning.read_cost import ReadOption
-from resolvers.planning.relations import Relation
-from resolvers.planning.tree_state import TreeState
+from resolvers.lists.arguments import ConnectionArguments, CursorKind, ListCursors, Relation, by_key_from, by_rank
 from resolvers.session.records_read import Read, RecordsRead
+from store.engine import units_of
 from store.errors import BadCursor
-from store.metadata.tree_version import TreeVersion
-from store.model.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES, KeyRange
+from store.metadata.tree_version import TreeVersion, level_at_depth
+from store.model.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index, KeyRange, just_after, level_range, prefix_end
 from store.model.records import Counts, Record
+
+ITEM_BYTES = 400  # of an ordinary node; only the ratio of estimates matters
+
+
+@dataclass(frozen=True)
+class ReadOption:
+    """One way to read some lists: its reads, their estimated read units, and the maximum number of nodes read."""
+
+    reads: tuple[Read, ...]
+    units: float
+    nodes: int
+
+    @classmethod
+    def of(cls, reads: Iterable[tuple[Read, int]]) -> "ReadOption":
+        """The option of these reads, each with the estimated number of its items."""
+        pairs = list(reads)
+        units = sum([units_of(items * ITEM_BYTES) for _, items in pairs])
+        return cls(tuple([read for read, _ in pairs]), units, sum([items for _, items in pairs]))
+
+    @classmethod
+    def all(cls, options: Iterable["ReadOption"]) -> "ReadOption":
+        """The option of several parts together."""
+        parts = list(options)
+        reads = tuple([read for part in parts for read in part.reads])
+        return cls(reads, sum([part.units for part in parts]), sum([part.nodes for part in parts]))
+
+
+def cheapest(*options: ReadOption) -> ReadOption:
+    return min(options, key=lambda option: (option.units, len(option.reads)))
+
+
+@dataclass
+class PlannedReads:
+    """The reads that a plan has so far, by index and partition."""
+
+    _reads: dict[tuple[Index, str], list[Read]] = field(default_factory=lambda: defaultdict(list))
+
+    def __bool__(self) -> bool:
+        return bool(self._reads)
+
+    def add(self, option: ReadOption) -> None:
+        for read in option.reads:
+            self._reads[read.span.index, read.span.partition].append(read)
+
+    def contain(self, span: KeyRange, limit: int | None = None, *, reverse: bool = False) -> bool:
+        """Whether one of the reads returns a range, or its first (or last) `limit` records."""
+        reads = self._reads.get((span.index, span.partition), ())
+        return any(read.contains(span, limit, reverse=reverse) for read in reads)
+
+
+@dataclass(frozen=True)
+class TreeState:
+    """The version of a tree with its counts, the records read and the reads planned so far, and the node budget."""
+
+    version: TreeVersion
+    records_read: RecordsRead
+    planned: PlannedReads
+    nodes_left: int
 
 
 class ListRequest(Struct, frozen=True, eq=False, dict=True):
@@ -167,3 +235,70 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     def check(self) -> None:
         """Raise BadCursor for a cursor of another list."""
         self.window.positions(self._decode)
+
+
+_SK = attrgetter("sk")
+
+
+class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
+    """A list whose cursors are positions in key order, relative to the owner."""
+
+    @cached_property
+    def key_ranges(self) -> list[KeyRange]:
+        """`begins_with(sk, "#NE#")` without the owner itself, or parts of it, from cursor to cursor."""
+        pk, sk, bounds = self.owner.pk, self.owner.sk, self.window.bounds
+        spans = [(just_after(sk), prefix_end(sk))] if bounds is None else bounds.spans(self.owner)
+        parts = [self.between_cursors(KeyRange(Index.TABLE, pk, lo, hi)) for lo, hi in spans]
+        return [part for part in parts if part.lo < part.hi]
+
+    def level_ranges(self, level: str, depth: int) -> list[KeyRange]:
+        """The same in one partition of `by_level`."""
+        return [level_range(self.owner.pk, level, depth, span.lo, span.hi) for span in self.key_ranges]
+
+    @property
+    def cursor_start(self) -> int | None:
+        return len(self.owner.sk)
+
+    def count_ranges(self, version: TreeVersion) -> list[KeyRange]:
+        """The ranges that hold the whole list and nothing else."""
+        if self.is_whole_subtree:
+            return self.key_ranges
+        return [span for part in self.level_depths(version) for span in self.level_ranges(*part)]
+
+    def read_levels(self, tree: TreeState) -> ReadOption:
+        """One Query of each level and depth."""
+        return ReadOption.of(
+            self.query(span, self.max_nodes(level, depth, tree.version), tree)
+            for level, depth in self.level_depths(tree.version)
+            for span in self.level_ranges(level, depth)
+        )
+
+    def max_nodes(self, level: str, depth: int, version: TreeVersion) -> int:
+        """The maximum number of nodes of one level and depth in the list."""
+        return min(self.counts.get(level, 0), version.shape[level_at_depth(level, depth)])
+
+    def is_planned(self, tree: TreeState) -> bool:
+        if all(tree.planned.contain(span) for span in self.key_ranges):
+            return True
+        if self.is_whole_subtree and super().is_planned(tree):
+            return True
+        parts = self.level_depths(tree.version)
+        return bool(parts) and all(tree.planned.contain(span) for part in parts for span in self.level_ranges(*part))
+
+    def records(self, records_read: RecordsRead, version: TreeVersion) -> list[Record] | None:
+        if self.is_empty or not self.key_ranges:
+            return []
+        if self.is_whole_subtree and (found := super().records(records_read, version)) is not None:
+            return found
+        parts = set(self.level_depths(version))
+        below = records_read.in_ranges(self.key_ranges)
+        if below is not None:
+            return self.cut([record for record in below if (record.level, record.depth) in parts])
+        records: list[Record] = []
+        for part in parts:
+            found = records_read.in_ranges(self.level_ranges(*part), self.window.limit, reverse=self.window.descending)
+            if found is None:
+                return None
+            records += found
+        records.sort(key=_SK)
+        return self.cut(records)

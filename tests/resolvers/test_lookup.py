@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache
 from store.connect import open_store
 from store.engine import Store
 from tests.engines import Engine

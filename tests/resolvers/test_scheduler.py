@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 
-from resolvers.session.page_cache import PageCache
+from resolvers.session.cache import PageCache
 from store.connect import open_store
 from store.engine import ReadUsage
 from store.errors import Unavailable

@@ -13,16 +13,23 @@ from typing import Any
 
 import msgspec
 
-from resolvers.access.redacted_node import RedactedNode, total_withheld
-from resolvers.planning.connection_arguments import ConnectionArguments
-from resolvers.planning.cursors import CursorKind, decode_cursor, encode_cursor
-from resolvers.planning.list_request import ListRequest
-from resolvers.planning.page import Cursors, Page, page_of
-from resolvers.planning.relations import Relation, RelationKind
+from resolvers.access.grants import RedactedNode, total_withheld
+from resolvers.lists.arguments import (
+    ConnectionArguments,
+    CursorKind,
+    Cursors,
+    Page,
+    Relation,
+    RelationKind,
+    decode_cursor,
+    encode_cursor,
+    page_of,
+)
+from resolvers.lists.list_request import ListRequest
 from resolvers.session.budget import TooManyNodes
-from resolvers.session.page_cache import RECORD_BYTES
+from resolvers.session.cache import RECORD_BYTES
 from resolvers.session.request import Request
-from resolvers.sorting.key_conditions import key_position
+from resolvers.sorting.conditions import key_position
 from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import BadCursor, BudgetExceeded, CladeError, shorten

@@ -4,7 +4,7 @@ from base64 import urlsafe_b64encode
 
 import pytest
 
-from resolvers.planning.cursors import CursorKind, decode_cursor, encode_cursor
+from resolvers.lists.arguments import CursorKind, decode_cursor, encode_cursor
 from store.engine import Store
 from store.errors import BadCursor
 from tests.model import Ground, Model

@@ -1,0 +1,236 @@
+"""Tree version cache: the last version of each tree that this process has seen, and what these versions prove.
+
+Everything that is cached of a tree is cached with a *proof*: a value that stands for one number of the tree's version.
+A request that reads this number again, strongly consistent, may use it without another read, since every transaction on
+a tree increments the number. DynamoDB's indexes lag behind its table, so only a *settled* number has a proof: one that
+was first seen at least the settle time before the reads of a request began, without a move running in the tree. Then no
+change was still on its way into an index. Data that was read while the number changed is cached under the old number,
+which no later read returns.
+
+Page cache: nodes and pages that earlier requests have read and decoded, as long as they are proven to be current.
+
+Each entry has the proof under which it was read, and is used by requests that have an equal one. On SQLite the proof is
+the version of the whole store, which differs after any write by anyone. On DynamoDB it stands for the version of the
+entry's tree (`tree_version_cache.py`), which a request reads anyway.
+
+Proven pages: the part of the page cache that one request may use, and the proofs under which it does.
+
+On SQLite the version of the store is the proof for everything. On DynamoDB each tree whose version the request has read
+has a proof of its own, once that version is settled; without one, nothing of the tree is taken from the cache or added.
+"""
+
+import time
+from collections.abc import Callable, Collection, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from resolvers.session.scheduler import CoalescedReads
+from store.cache import BoundedCache
+from store.engine import ReadUsage
+from store.metadata.tree_version import TreeVersion
+
+PROOF_SECONDS = 60.0  # after which a proof is renewed, in case an index has lagged for longer than the settle time
+MAX_TREES = 20_000
+TREE_BYTES = 1_000  # of memory for each of them
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A version, when its number was first seen, when its latest read began, and its proof with the time of it."""
+
+    version: TreeVersion
+    first_seen: float
+    read_at: float
+    proof: object
+    proof_since: float
+
+
+class TreeVersionCache:
+    """The versions by partition: of trees (`location#US`), and of the roots of hierarchies (`location`).
+
+    `settle_seconds` is how long indexes may lag behind the table. A version that was read at most `max_stale_seconds`
+    ago may be taken for current by queries. `clock` gives seconds.
+    """
+
+    def __init__(
+        self,
+        settle_seconds: float = 2.0,
+        max_stale_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.max_stale_seconds = max_stale_seconds
+        self.clock = clock
+        self._settle_seconds = settle_seconds
+        self._seen: BoundedCache[str, _Seen] = BoundedCache("tree_versions", MAX_TREES, bytes_each=TREE_BYTES)
+
+    def see(self, version: TreeVersion, read_at: float) -> None:
+        """Remember a version that was read, strongly consistent, by a read that began at `read_at`."""
+        seen = self._seen.get(version.partition)
+        if seen is None or version.number != seen.version.number:
+            # Of two reads side by side the older one may end last; after a restore of the table numbers are lower.
+            if seen is None or version.number > seen.version.number or read_at > seen.first_seen:
+                now = self.clock()
+                self._seen.put(version.partition, _Seen(version, now, read_at, object(), now))
+        elif read_at > seen.read_at:
+            seen.version, seen.read_at = version, read_at
+
+    def latest(self, partition: str) -> TreeVersion | None:
+        """The version that was seen last; it may be outdated."""
+        seen = self._seen.get(partition)
+        return None if seen is None else seen.version
+
+    def fresh(self, partition: str) -> TreeVersion | None:
+        """The version that was seen last, if it is so new that a query may take it for current."""
+        if not self.max_stale_seconds:
+            return None
+        seen = self._seen.get(partition)
+        return None if seen is None or self.clock() - seen.read_at > self.max_stale_seconds else seen.version
+
+    def proof(self, version: TreeVersion, began: float) -> object | None:
+        """The proof of what is read of a tree at this version since `began`; None unless it is settled."""
+        seen = self._seen.get(version.partition)
+        if seen is None or seen.version.number != version.number or version.moves:
+            return None
+        if began - seen.first_seen < self._settle_seconds:
+            return None
+        if began - seen.proof_since >= PROOF_SECONDS:
+            seen.proof, seen.proof_since = object(), began
+        return seen.proof
+
+    def last_proof(self, partition: str) -> object | None:
+        """The proof of the version that was seen last, if it still is that of the tree."""
+        seen = self._seen.get(partition)
+        return None if seen is None else seen.proof
+
+
+# Memory of a record with its serialized fragments: measured were 1,350 bytes after one query, 2,150 after three.
+RECORD_BYTES = 2_000
+
+Page = tuple[Any, int, object]  # what was read, its weight in records, and its proof
+
+
+class PageCache(BoundedCache[Hashable, Page]):
+    """Pages by their requests, up to so many bytes as `RECORD_BYTES` makes of their records.
+
+    `tree_versions` are those that the process has seen, `coalesced` its reads that requests share.
+    """
+
+    def __init__(self, max_bytes: int, tree_versions: TreeVersionCache | None = None) -> None:
+        super().__init__("pages", max_bytes // RECORD_BYTES, weigh=_records_in, bytes_each=RECORD_BYTES)
+        self.tree_versions = TreeVersionCache() if tree_versions is None else tree_versions
+        self.coalesced = CoalescedReads()
+
+    def page(self, key: Hashable, proof: object) -> Any:
+        """The page that was cached for this request under this proof, or None."""
+        found = self._entries.get(key)  # `get`, but without its call, since this is done for each node
+        if found is None or found[2] != proof:
+            return None
+        self._entries.move_to_end(key)
+        self.hits += 1
+        return found[0]
+
+    def peek(self, key: Hashable) -> tuple[Any, object] | None:
+        """What was cached last for this request, and its proof, which may not hold any more; None without an entry."""
+        found = self._entries.get(key)
+        return None if found is None else (found[0], found[2])
+
+    def put_page(self, key: Hashable, proof: object, page: Any, records: int) -> None:
+        """Cache a page of so many records, which was read under this proof."""
+        found = self._entries.get(key)
+        if found is None or found[2] != proof:
+            self.put(key, (page, records + 1, proof))
+
+
+def _records_in(key: Hashable, page: Page) -> int:
+    return page[1]
+
+
+Proofs = dict[str | None, object]  # by partition: a tree or the roots of a hierarchy; that of the whole store by None
+
+
+class ProvenPages:
+    """The pages of `page_cache` that are proven at `store_version`, or by the tree versions that are used from now on.
+
+    `has_lookups` is whether results of lookups are among them: not where running moves or grants hide nodes.
+    """
+
+    def __init__(self, page_cache: PageCache, store_version: object, usage: ReadUsage) -> None:
+        self._usage = usage
+        self._cache, self._versions = page_cache, page_cache.tree_versions
+        self._store_version = store_version
+        self._began = self._versions.clock()
+        self._proofs: Proofs = {}
+        self.has_lookups = True
+
+    def proof(self, partition: str | None) -> object | None:
+        """The proof for what is read of a partition; None if nothing may be cached of it.
+
+        None for `partition` stands for several, which only the version of the whole store proves.
+        """
+        return self._proofs.get(partition) if self._store_version is None else self._store_version
+
+    def get(self, partition: str | None, key: Hashable) -> Any:
+        """The page at a key, if nothing was written to its partition since it was read; else None."""
+        proof = self._proofs.get(partition) if self._store_version is None else self._store_version
+        return None if proof is None else self._cache.page(key, proof)
+
+    def put(self, partition: str | None, key: Hashable, page: Any, records: int = 1) -> None:
+        """Cache a page of so many records, if it is proven."""
+        if (proof := self.proof(partition)) is not None:
+            self._cache.put_page(key, proof, page, records)
+
+    def lookups(self, keys: Iterable[tuple[str | None, Hashable]]) -> list[Any] | None:
+        """The results of lookups at all of these partitions and keys; None if one has to be read."""
+        if not self.has_lookups or None in (found := [self.get(partition, key) for partition, key in keys]):
+            return None
+        if self._usage.trace is not None:
+            self._usage.trace.records += sum(len(one) if isinstance(one, list) else 1 for one in found)
+        return found
+
+    def put_lookup(self, partition: str | None, key: Hashable, found: object) -> None:
+        """Cache the result of a lookup. Its records have pages of their own."""
+        if self.has_lookups:
+            self.put(partition, key, found, records=0)
+
+    def use_version(self, version: TreeVersion) -> None:
+        """Use what a tree version proves that this request has read, or may take for current."""
+        if (proof := self._versions.proof(version, self._began)) is not None:
+            self._proofs[version.partition] = proof
+        else:
+            self._proofs.pop(version.partition, None)
+
+    def drop(self, partitions: Collection[str]) -> None:
+        """Use nothing of these partitions any more."""
+        for partition in partitions:
+            self._proofs.pop(partition, None)
+
+    def proofs(self, partitions: Collection[str]) -> Proofs | None:
+        """The proofs of all that was read of these partitions; None if one has none."""
+        if self._store_version is not None:
+            return {None: self._store_version}
+        found: Proofs = {partition: self._proofs.get(partition) for partition in partitions}
+        return found if found and None not in found.values() else None
+
+    def holds(self, proofs: Proofs) -> bool:
+        """Whether all of these proofs hold for this request."""
+        return all(self.proof(partition) == proof for partition, proof in proofs.items())
+
+    def may_hold(self, proofs: Proofs) -> bool:
+        """Whether these proofs hold if nothing was written since their versions were read last."""
+        if self._store_version is not None:
+            return self.holds(proofs)
+        return all(self._versions.last_proof(cast(str, partition)) == proof for partition, proof in proofs.items())
+
+    # -- hints ---------------------------------------------------------------------------------------------------------
+
+    def put_hint(self, key: Hashable, hint: Any) -> None:
+        """Cache what nothing proves; only `peek` returns it."""
+        self._cache.put_page(key, object(), hint, 0)
+
+    def peek(self, key: Hashable) -> tuple[Any, object] | None:
+        """The page that was cached last at a key, and its proof, which may not hold any more."""
+        return self._cache.peek(key)
+
+    def last_version(self, tree: str) -> TreeVersion | None:
+        """The version of a tree that this process has read last, perhaps long ago."""
+        return self._versions.latest(tree)
