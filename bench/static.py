@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from graph.server.security_headers import SecurityHeaders
+from graph.server.middleware import SecurityHeaders
 
 
 def app() -> ASGIApp:

@@ -7,8 +7,7 @@ application that serves them. What is not listed here may change between version
 from typing import TYPE_CHECKING, Any
 
 from graph.hierarchies.attribute import Date, DateTime, Decimal, Localized, Long, Money, Url, attribute
-from graph.hierarchies.computed import computed
-from graph.hierarchies.node import Node
+from graph.hierarchies.node import Node, computed
 
 if TYPE_CHECKING:
     from graph.app import create_app

@@ -50,7 +50,7 @@ def schema(
 def _sdl(federation: bool) -> str:
     """The schema of the served hierarchies, or the part of it that is a subgraph."""
     # Strawberry and pydantic take longer to import than the help takes to be shown.
-    from graph.federation.subgraph_sdl import subgraph_sdl
+    from graph.federation import subgraph_sdl
     from graph.hierarchies.registry import served
     from graph.schema import build_schema
     from graph.settings import Settings, exposed
@@ -64,7 +64,7 @@ def _sdl(federation: bool) -> str:
 
 def _compare(old: Path, text: str) -> None:
     """List the changes of the schema since an older file; exit with status 1 if one breaks clients."""
-    from graph.schema_changes import schema_changes
+    from graph.schema import schema_changes
 
     try:
         changes = schema_changes(old.read_text(encoding="utf-8"), text)

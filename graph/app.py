@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.auth.authentication import Authenticator, tokens_of
-from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
-from graph.execution.response_cache import ResponseCache
-from graph.hierarchies.example_queries import Example, example_queries, read_samples
+from graph.execution.plan_cache import PlanCache
+from graph.execution.response import ResponseCache
+from graph.hierarchies.examples import Example, example_queries, read_samples
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
-from graph.observability.access_log import RequestLog
+from graph.observability.logs import RequestLog
 from graph.operation.context import Context
-from graph.operation.document_limits import DocumentLimits
-from graph.operation.graphql_core import core_schema
+from graph.operation.limits import DocumentLimits
+from graph.operation.selection import core_schema
 from graph.schema import build_schema
 from graph.server.asgi_app import Lifespan, build_app, lifespan_of
-from graph.server.concurrency_limit import ConcurrencyLimiter
-from graph.server.event_stream import EventStreams
-from graph.server.graceful_shutdown import GracefulShutdown
-from graph.server.request_observer import Observer
+from graph.server.events import EventStreams
+from graph.server.lifecycle import GracefulShutdown
+from graph.server.middleware import Observer
+from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings, exposed
 from resolvers.access.callers import ApiKeyAuthenticator
 from resolvers.changes import ChangeFollower

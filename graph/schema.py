@@ -1,28 +1,31 @@
-"""GraphQL schema: the root fields of every hierarchy, Relay's `node` and `nodes`, and Federation's fields."""
+"""GraphQL schema: the root fields of every hierarchy, Relay's `node` and `nodes`, and Federation's fields.
+
+Schema changes: what differs between an older schema and the present one, by what it does to clients.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import strawberry
-from graphql import GraphQLSchema
+from graphql import GraphQLError, GraphQLInputObjectType, GraphQLSchema
+from graphql import build_schema as schema_of
+from graphql.utilities import BreakingChange, DangerousChange, find_schema_changes
 from strawberry.schema.config import StrawberryConfig
 
-from graph.federation.entities import REPRESENTATION, Representation, entities_field
-from graph.federation.subgraph_sdl import service_field, subgraph_sdl
-from graph.hierarchies.names import field_of, list_field_of, paths_field_of
+from graph.federation import REPRESENTATION, Representation, entities_field, service_field, subgraph_sdl
 from graph.hierarchies.node import Node
-from graph.operation.graphql_core import core_schema
-from graph.operation.lookahead import Types
-from graph.types.field import Fields, argument, field, object_type, register_resolvers, required
-from graph.types.hierarchy_list import HierarchyEnums, hierarchies_field
-from graph.types.hierarchy_types import HierarchyTypes, NodeInterface
-from graph.types.level_types import LevelTypes
+from graph.hierarchies.registry import field_of, list_field_of, paths_field_of
+from graph.operation.selection import Types, core_schema
+from graph.types.connections import LevelTypes
+from graph.types.fields import SCALARS, Fields, Path, argument, field, object_type, register_resolvers, required
+from graph.types.hierarchies import HierarchyEnums, hierarchies_field
+from graph.types.history import move_fields, move_type, past_fields
+from graph.types.lookups import ById, ByPaths, Find, RootsField
 from graph.types.mutations import mutation_type
-from graph.types.past_fields import move_fields, move_type, past_fields
-from graph.types.root_fields import ById, ByPaths, Find, RootsField
-from graph.types.scalars import SCALARS, Path
-from graph.types.search_fields import near_fields, search_fields
+from graph.types.nodes import HierarchyTypes, NodeInterface
+from graph.types.search import near_fields, search_fields
+from store.errors import BadInput
 from store.model.records import Record
 
 
@@ -113,3 +116,45 @@ def _root_fields(types: HierarchyTypes) -> Fields:
         text = f"The {title} with this path or ID; null where there is none."
         fields[field_of(title)] = field(Find(types.name, level), concrete | None, text, *target)
     return fields
+
+
+class SchemaChanges(NamedTuple):
+    """The changes between two schemas that a client may notice, each a sentence.
+
+    `breaking` ones make operations invalid that were valid; `dangerous` ones may confuse a client that is not prepared
+    for them, such as an additional value of an enum.
+    """
+
+    breaking: list[str]
+    dangerous: list[str]
+
+
+def schema_changes(old: str, new: str) -> SchemaChanges:
+    """The changes from one SDL to another. Raises BadInput, with a sentence about `old`, if it is no schema."""
+    before, after = _parsed(old), _parsed(new)
+    found = find_schema_changes(before, after)
+    breaking = [change.description for change in found if isinstance(change, BreakingChange)]
+    dangerous = [change.description for change in found if isinstance(change, DangerousChange)]
+    return SchemaChanges([*breaking, *_narrowed(before, after)], dangerous)
+
+
+def _parsed(sdl: str) -> GraphQLSchema:
+    """The schema of an SDL; that of a subgraph, too, whose directives Federation defines."""
+    try:
+        schema = schema_of(sdl, assume_valid_sdl="@link(" in sdl)
+    except (GraphQLError, TypeError) as error:
+        reason = error.message if isinstance(error, GraphQLError) else str(error).partition("\n")[0]
+        raise BadInput(f"is not a GraphQL schema in SDL: {reason.rstrip('.')}") from None
+    if schema.query_type is None:
+        raise BadInput("is not a GraphQL schema in SDL: it has no type Query")
+    return schema
+
+
+def _narrowed(before: GraphQLSchema, after: GraphQLSchema) -> list[str]:
+    """Inputs that take exactly one of their fields now, and took any number: graphql-core does not compare that."""
+    return [
+        f"Input {name} has become @oneOf."
+        for name, new in after.type_map.items()
+        if isinstance(new, GraphQLInputObjectType) and new.is_one_of
+        if isinstance(old := before.type_map.get(name), GraphQLInputObjectType) and not old.is_one_of
+    ]

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from graph.cors_origins import cors_origins
+from graph.hosts import cors_origins
 from graph.operation.limit_values import LimitValues
 from resolvers.session.budget import BudgetLimits
 from store.errors import BadInput, shorten
@@ -61,7 +61,7 @@ def _check_traces(traces: str) -> None:
 
 
 def _check_trusted(file: str) -> None:
-    from graph.operation.graphql_request import read_trusted  # with graphql-core, which commands do without
+    from graph.operation.document import read_trusted  # with graphql-core, which commands do without
 
     read_trusted(file)
 

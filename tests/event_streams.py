@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message
 
 import graph.app
 from graph.app import Application, create_app
-from graph.server.event_stream import HEARTBEAT_SECONDS, EventStreams
+from graph.server.events import HEARTBEAT_SECONDS, EventStreams
 from graph.settings import Settings
 from resolvers.changes import ChangeFollower
 from store.connect import open_store

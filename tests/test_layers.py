@@ -12,25 +12,25 @@ MAY_IMPORT = {
     "graph": {"resolvers"}
     | {
         f"store.{name}"
-        for name in "cache concurrency connect download engine errors metadata.moves metadata.tree_version model "
+        for name in "cache concurrency connect engine errors metadata.moves metadata.tree_version model "
         "search.words writing.request writing.writer".split()
     },
     "commands": {"graph", "resolvers", "store", "clade"},
     "clade": {"graph"},
 }
 ORDER = {
-    "store": "errors cache concurrency download output_file model search metadata engine sqlite dynamodb connect "
+    "store": "errors cache concurrency output_file model search metadata engine sqlite dynamodb connect "
     "reading api_keys writing checking transfer",
     "resolvers": "access sorting session lists children descendants roots ancestors planner "
     "lookup search pages restricted_lists history changes mutations dataloaders",
-    "graph": "errors error_codes cors_origins asset_files operation settings hierarchies types "
-    "federation schema schema_changes observability auth compiler execution explorer server app",
+    "graph": "errors hosts operation settings hierarchies types federation schema observability auth execution "
+    "explorer server app",
     "commands": "interrupt options progress table importing check backup copy demo export key schema tree serving main",
     "clade": "demo",
 }
 """The packages and modules of each top folder, lowest first: each imports only from those before it."""
 LIBRARIES = {
-    "store": {"aioboto3", "aiobotocore", "aiohttp", "boto3", "botocore", "httptools", "sqlite3"},
+    "store": {"aioboto3", "aiobotocore", "boto3", "botocore", "httptools", "sqlite3"},
     "resolvers": {"aiodataloader"},
     "graph": {"graphql", "opentelemetry", "prometheus_client", "starlette", "strawberry"}
     | {"pydantic", "pydantic_core", "pydantic_settings"},

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import clade
-from graph.hierarchies.computed import NodeValues
+from graph.hierarchies.node import NodeValues
 from tests.classes import land_after, land_before
 from tests.readme import DOCS, ROOT, section, table
 from tests.rights.asking import Server, caller

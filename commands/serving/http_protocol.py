@@ -11,8 +11,8 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from graph.errors import RequestRejected
-from graph.server import security_headers
-from graph.server.security_headers import MAX_CONNECTIONS, MAX_HEAD_BYTES, MAX_IGNORED_BYTES, MAX_PIPELINED
+from graph.server import middleware as security_headers
+from graph.server.middleware import MAX_CONNECTIONS, MAX_HEAD_BYTES, MAX_IGNORED_BYTES, MAX_PIPELINED
 
 
 class HTTPProtocol(HttpToolsProtocol):

@@ -13,13 +13,13 @@ from commands import interrupt
 from commands.serving.http_protocol import HTTPProtocol
 from commands.serving.workers import Workers
 from graph.auth.authentication import tokens_of
-from graph.auth.loopback import is_loopback
-from graph.hierarchies.example_queries import Example, Sample, example_queries, read_samples
+from graph.hierarchies.examples import Example, Sample, example_queries, read_samples
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
-from graph.observability import log_handler
-from graph.observability.metrics_server import exported
-from graph.server.security_headers import MAX_CONNECTIONS
+from graph.hosts import is_loopback
+from graph.observability.logs import config
+from graph.server.metrics import exported
+from graph.server.middleware import MAX_CONNECTIONS
 from graph.settings import Settings, host_and_port
 from store.connect import SQLiteUrl, open_store, parse_store_url
 from store.engine import REQUEST_PATIENCE
@@ -68,7 +68,7 @@ def uvicorn_config(settings: Settings, host: str, port: int, workers: int) -> uv
         host=host,
         port=port,
         workers=workers,
-        log_config=log_handler.config(settings.log_level, settings.log_format),
+        log_config=config(settings.log_level, settings.log_format),
         log_level="error",  # its warnings are about invalid HTTP, which the access log has
         access_log=False,
         server_header=False,

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from graphql import FieldNode, OperationDefinitionNode
 from starlette.types import Scope
 
-from graph.auth.loopback import listens_on_loopback
 from graph.errors import UNAUTHENTICATED, RequestRejected
-from graph.observability.request_info import cut
+from graph.hosts import listens_on_loopback
+from graph.observability.logs import cut
 from graph.settings import Settings
 from resolvers.access.callers import ANYONE, ApiKeyAuthenticator, Caller, InvalidCredential, is_key
 from resolvers.access.grants import Grants
 
 if TYPE_CHECKING:
-    from graph.auth.jwt_tokens import Tokens
+    from graph.auth.tokens import Tokens
 
 logger = logging.getLogger("clade")
 
@@ -135,9 +135,9 @@ def tokens_of(settings: Settings) -> "Tokens | None":
     """The token verifier of the settings; None if no tokens are accepted. Raises BadInput."""
     if not (settings.jwt_secret or settings.jwt_secret_file or settings.jwt_keys):
         return None
-    from graph.auth import jwt_tokens  # its libraries are slow to import, and most servers do not need them
+    from graph.auth import tokens  # its libraries are slow to import, and most servers do not need them
 
-    return jwt_tokens.tokens_of(settings)
+    return tokens.tokens_of(settings)
 
 
 def needs_credential(caller: Caller, operation: OperationDefinitionNode) -> bool:

@@ -1,22 +1,28 @@
-"""Execution of one operation: parsed, then answered by the cache, a compiled query or the interpreter."""
+"""Execution of one operation: parsed, then answered by the cache, a compiled query or the interpreter.
 
-from collections.abc import Callable, Collection, Hashable
+Eager coroutines: run at once until they first wait; most responses need no wait, because their data is cached.
+
+A time limit and a check for disconnects, which only a waiting coroutine needs, cost more than a small response does.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Generator, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from graphql import ExecutionResult, GraphQLError, OperationDefinitionNode, OperationType, execute
 from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
 from graph.auth.authentication import MissingCredential, needs_credential
-from graph.compiler.plan_cache import PlanCache
-from graph.compiler.plan_runner import run
 from graph.errors import UnsupportedByPlan, log_fault, without_frames
-from graph.execution.cache_policy import apollo_cache_tags
-from graph.execution.eager_coroutine import within
-from graph.execution.executor import Executor
+from graph.execution.fields import Executor
+from graph.execution.plan_cache import PlanCache
 from graph.execution.response import (
+    Entry,
     OperationResponse,
+    ResponseCache,
+    apollo_cache_tags,
     interpreted,
     moved_meanwhile,
     no_operation,
@@ -24,17 +30,65 @@ from graph.execution.response import (
     timed_out,
     too_large,
 )
-from graph.execution.response_cache import Entry, ResponseCache
-from graph.observability.request_info import RequestInfo
-from graph.operation.document_cache import DocumentCache, InvalidDocument, ParsedDocument
-from graph.operation.document_limits import DocumentLimits
-from graph.operation.graphql_core import core_schema
-from graph.operation.graphql_request import GraphQLRequest
+from graph.execution.run import run
+from graph.observability.logs import RequestInfo
+from graph.operation.document import DocumentCache, GraphQLRequest, InvalidDocument, ParsedDocument
+from graph.operation.limits import DocumentLimits
+from graph.operation.selection import core_schema
 from resolvers.access.callers import ANYONE, Caller
 from resolvers.changes import ChangeListener
 from resolvers.session.budget import ResponseTooLarge
 from store.concurrency import yield_to_loop
 from store.errors import CladeError
+
+T = TypeVar("T")
+
+
+class EagerCoroutine(Generic[T]):
+    """A coroutine that has run until it first waits; awaiting this object continues it.
+
+    It runs in the current task, which has to await it. Raises the errors of the coroutine.
+    """
+
+    __slots__ = ("_waits_for", "_work", "is_done", "result")
+
+    result: T
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self.is_done = False
+        try:
+            self._waits_for: Any = work.send(None)
+        except StopIteration as ended:
+            self._finish(ended)
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        # As `yield from` does it: futures go up to the task, results and errors go down to the coroutine.
+        while not self.is_done:
+            try:
+                try:
+                    sent = yield self._waits_for
+                except BaseException as error:
+                    self._waits_for = self._work.throw(error)
+                else:
+                    self._waits_for = self._work.send(sent)
+            except StopIteration as ended:
+                self._finish(ended)
+        return self.result
+
+    def _finish(self, ended: StopIteration) -> None:
+        self.is_done = True
+        self.result = ended.value
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine. Raises TimeoutError if it waits for longer than `seconds`."""
+    started = EagerCoroutine(work)
+    if not started.is_done:
+        async with asyncio.timeout(seconds):
+            await started
+    return started.result
+
 
 TRACED = 2  # of `report_reads`: with the calls of the store
 ATTEMPTS = 3  # at a consistent read beside moves, each of which commits once

@@ -29,7 +29,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.errors import INTERNAL, failure_of
-from graph.observability.request_info import STATUS_CLIENT_CLOSED, RequestInfo
+from graph.observability.logs import STATUS_CLIENT_CLOSED, RequestInfo
 from store.connect import DynamoDBUrl, parse_store_url
 from store.engine import Store
 

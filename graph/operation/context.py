@@ -8,7 +8,7 @@ from weakref import WeakSet
 from graphql import GraphQLResolveInfo
 from graphql.execution.values import VariableValues
 
-from graph.operation.lookahead import LookAhead, SelectedFields, Types
+from graph.operation.selection import LookAhead, SelectedFields, Types
 from resolvers.changes import ChangeListener
 from resolvers.dataloaders import Loaders
 from resolvers.session.budget import Budget

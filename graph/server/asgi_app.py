@@ -16,21 +16,16 @@ from starlette.routing import Route, request_response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.auth.authentication import Authenticator
-from graph.cors_origins import cors_origins
 from graph.errors import BAD_REQUEST, UNAVAILABLE, error_body
 from graph.execution.operation import Execution
-from graph.explorer.page import Explorer
-from graph.observability import log_handler
-from graph.observability.request_info import KEY
-from graph.server import graphiql
-from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.hosts import cors_origins
+from graph.observability.logs import KEY, flush
 from graph.server.endpoint import GraphQLEndpoint
-from graph.server.event_stream import EventStreams
-from graph.server.graceful_shutdown import GracefulShutdown
-from graph.server.health import NOT_STARTED, alive, ready
-from graph.server.request_observer import Observer, RequestObserver
-from graph.server.response_sender import send_error
-from graph.server.security_headers import SecurityHeaders
+from graph.server.events import EventStreams
+from graph.server.lifecycle import NOT_STARTED, GracefulShutdown, alive, ready
+from graph.server.middleware import Observer, RequestObserver, SecurityHeaders
+from graph.server.pages import Examples, Explorer, graphiql_page, graphiql_routes
+from graph.server.sending import ConcurrencyLimiter, send_error
 from graph.settings import Settings
 from store.engine import Store
 from store.writing.writer import Writer
@@ -53,7 +48,7 @@ def build_app(
     execution: Execution,
     *,
     writer: Writer | None = None,
-    examples: graphiql.Examples,
+    examples: Examples,
     limiter: ConcurrencyLimiter,
     drain: GracefulShutdown,
     observers: Sequence[Observer] = (),
@@ -63,11 +58,11 @@ def build_app(
 ) -> ASGIApp:
     """The application that serves `execution`; meanwhile `store` is open, and moves and `background` run."""
     shows_page = settings.shows("graphiql")
-    page = request_response(graphiql.page) if shows_page else None
+    page = request_response(graphiql_page) if shows_page else None
     endpoint = GraphQLEndpoint(settings, execution, page, limiter, authenticator, streams)
     routes = [
         Route(GRAPHQL_PATH, endpoint),
-        *(graphiql.routes(examples) if shows_page else []),
+        *(graphiql_routes(examples) if shows_page else []),
         Route("/healthz", alive),
         Route("/readyz", partial(ready, store, drain)),
         *(Explorer(graphiql=shows_page).routes() if settings.shows("explorer") else [Route("/", to_graphql)]),
@@ -97,7 +92,7 @@ def lifespan_of(
             signals = (signal.SIGINT,) if delay else (signal.SIGINT, signal.SIGTERM)
             with drain.on_signals(*signals), drain.on_sigterm() if delay else nullcontext(), drain.started():
                 yield
-        log_handler.flush()
+        flush()
 
     return lifespan
 

@@ -1,6 +1,6 @@
 """GraphQL over HTTP: reads an operation from a request and writes its response, by the GraphQL over HTTP draft.
 
-Clients that accept events get them (`graph/server/event_stream.py`), from the same requests.
+Clients that accept events get them (`graph/server/events.py`), from the same requests.
 
 A rejected request also gets a JSON response, with `errors` and without `data`.
 """
@@ -11,7 +11,6 @@ from functools import partial
 from graphql import GraphQLError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graph.asset_files import matches
 from graph.auth.authentication import Authenticator
 from graph.errors import (
     INTERNAL,
@@ -24,18 +23,28 @@ from graph.errors import (
     log_unavailable,
     log_unexpected,
 )
-from graph.execution.cache_policy import CachePolicy
-from graph.execution.eager_coroutine import EagerCoroutine, within
-from graph.execution.operation import TRACED, Execution, MutationNotAllowed, SubscriptionNotAllowed
-from graph.execution.response import OperationResponse, rejected
-from graph.observability.request_info import KEY, RequestInfo, codes_of
-from graph.operation.graphql_request import GraphQLRequest, PersistedDocuments, UnknownDocument, read_trusted
-from graph.server.client_disconnect import ClientDisconnected, DisconnectWatcher
-from graph.server.concurrency_limit import ConcurrencyLimiter
-from graph.server.content_negotiation import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_json
-from graph.server.event_stream import EventStreams, send_single
-from graph.server.request_parser import read_json, read_query_string
-from graph.server.response_sender import CLOSE, NO_STORE, ResponseSender
+from graph.execution.operation import (
+    TRACED,
+    EagerCoroutine,
+    Execution,
+    MutationNotAllowed,
+    SubscriptionNotAllowed,
+    within,
+)
+from graph.execution.response import CachePolicy, OperationResponse, rejected
+from graph.observability.logs import KEY, RequestInfo, codes_of
+from graph.operation.document import GraphQLRequest, PersistedDocuments, UnknownDocument, read_trusted
+from graph.server.events import EventStreams, send_single
+from graph.server.pages import matches
+from graph.server.parsing import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_json, read_json, read_query_string
+from graph.server.sending import (
+    CLOSE,
+    NO_STORE,
+    ClientDisconnected,
+    ConcurrencyLimiter,
+    DisconnectWatcher,
+    ResponseSender,
+)
 from graph.settings import Settings
 from resolvers.access.callers import Caller
 from store.cache import BoundedCache

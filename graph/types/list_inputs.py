@@ -9,13 +9,11 @@ import strawberry
 from graphql import GraphQLSchema
 
 from graph.hierarchies.attribute import Date, DateTime, Decimal, Long
-from graph.hierarchies.list_values import enum_of, list_values
-from graph.hierarchies.names import camel
 from graph.hierarchies.node import Node
-from graph.operation.list_arguments import CONDITION_VALUES, ORDER_VALUES
-from graph.types.field import argument, input_class
-from graph.types.scalars import Path
-from graph.types.value_types import enum_type
+from graph.hierarchies.registry import camel, enum_of, list_values
+from graph.operation.selection import CONDITION_VALUES, ORDER_VALUES
+from graph.types.fields import Path, argument, input_class
+from graph.types.values import enum_type
 from resolvers.sorting.ordering import PlaceOrder
 from resolvers.sorting.values import NodeValue
 from store.model.attributes import Kind

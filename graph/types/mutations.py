@@ -8,14 +8,23 @@ from typing import Any
 
 import strawberry
 
-from graph.hierarchies.names import input_field_of
 from graph.hierarchies.node import Node
-from graph.types.field import Fields, argument, attribute_of, field, input_class, object_type, required
-from graph.types.hierarchy_types import HierarchyTypes
-from graph.types.name_fields import LocalizedNameInput, given_names
-from graph.types.root_fields import load
-from graph.types.scalars import Path
-from graph.types.value_types import input_object, plain_input
+from graph.hierarchies.registry import input_field_of
+from graph.types.fields import (
+    Fields,
+    LocalizedNameInput,
+    Path,
+    argument,
+    attribute_of,
+    field,
+    given_names,
+    input_class,
+    object_type,
+    required,
+)
+from graph.types.lookups import load
+from graph.types.nodes import HierarchyTypes
+from graph.types.values import input_object, plain_input
 from resolvers import mutations
 from store.errors import BadInput
 from store.model import keys

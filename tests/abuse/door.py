@@ -7,13 +7,13 @@ from types import MappingProxyType
 
 import httpx
 
-from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
+from graph.execution.plan_cache import PlanCache
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
-from graph.operation.document_limits import DocumentLimits
-from graph.operation.graphql_core import core_schema
-from graph.server.graceful_shutdown import GracefulShutdown
+from graph.operation.limits import DocumentLimits
+from graph.operation.selection import core_schema
+from graph.server.lifecycle import GracefulShutdown
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache
 from resolvers.session.request import Request

@@ -11,7 +11,7 @@ from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 
 from graph.errors import MAX_ERRORS_PER_CODE
 from graph.hierarchies.locations import Location
-from graph.operation.graphql_core import core_schema
+from graph.operation.selection import core_schema
 from resolvers.session.budget import RELATION_FIELDS, BudgetLimits
 from store import concurrency
 from store.connect import open_store

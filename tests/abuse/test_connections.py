@@ -20,7 +20,7 @@ from uvicorn.server import ServerState
 
 from commands.serving.http_protocol import HTTPProtocol
 from graph.app import create_app
-from graph.server.security_headers import MAX_CONNECTIONS
+from graph.server.middleware import MAX_CONNECTIONS
 from graph.settings import Settings
 from store.connect import opened
 from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app

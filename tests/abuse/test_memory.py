@@ -9,10 +9,10 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from graph.auth.loopback import has_loopback_host
-from graph.server.content_negotiation import JSON, choose, is_json
-from graph.server.graceful_shutdown import GracefulShutdown
-from graph.server.response_sender import PIECE_BYTES, ResponseSender
+from graph.hosts import has_loopback_host
+from graph.server.lifecycle import GracefulShutdown
+from graph.server.parsing import JSON, choose, is_json
+from graph.server.sending import PIECE_BYTES, ResponseSender
 from resolvers.lists.arguments import CursorKind, encode_cursor
 from resolvers.session.cache import PageCache
 from resolvers.session.scheduler import LARGE_READ_NODES

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from graph.app import create_app
-from graph.cors_origins import cors_origins
+from graph.hosts import cors_origins
 from store.errors import BadInput
 from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving

@@ -15,7 +15,7 @@ import pytest
 
 from graph.execution.operation import Execution
 from graph.operation.context import Context
-from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.sending import ConcurrencyLimiter
 from resolvers.session.request import Request
 from resolvers.sorting.values import folded
 from store.connect import open_store

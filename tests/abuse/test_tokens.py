@@ -15,11 +15,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from graph.auth import jwks
+from graph.auth import tokens as jwks
 from graph.auth.authentication import Authenticator, Unauthenticated
-from graph.auth.jwks import PublishedKeys
-from graph.auth.jwt_tokens import Tokens, tokens_of
-from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.auth.tokens import PublishedKeys, Tokens, tokens_of
+from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.callers import ApiKeyAuthenticator
 from resolvers.access.grants import Visibility

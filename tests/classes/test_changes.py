@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from graph.hierarchies.attribute_options import WrongClass
+from graph.hierarchies.attribute import WrongClass
 from store.checking.check import Check
 from store.engine import ReadUsage
 from store.errors import BadInput

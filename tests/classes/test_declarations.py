@@ -3,7 +3,7 @@
 import pycountry
 import pytest
 
-from graph.hierarchies.patterns import MAX_PATTERN_CHARACTERS, matcher
+from graph.hierarchies.attribute import MAX_PATTERN_CHARACTERS, matcher
 from graph.hierarchies.registry import served
 from graph.schema import build_schema
 from store.errors import BadInput

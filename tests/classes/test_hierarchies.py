@@ -2,7 +2,7 @@
 
 from clade import Node
 from graph.hierarchies.locations import Location
-from graph.operation.graphql_core import core_schema
+from graph.operation.selection import core_schema
 from graph.schema import build_schema
 from store.model.attributes import MAX_TEXT_CHARACTERS
 from tests.classes.land_after import Land

@@ -9,8 +9,8 @@ from enum import Enum, auto
 import pytest
 
 from clade import Money, Node, attribute, computed
-from graph.operation.graphql_core import core_schema
-from graph.operation.graphql_request import GraphQLRequest
+from graph.operation.document import GraphQLRequest
+from graph.operation.selection import core_schema
 from store.checking.check import Check
 from store.engine import ReadUsage
 from store.model.keys import node_key

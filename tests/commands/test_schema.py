@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 
 from commands.schema import schema
 from graph.hierarchies.registry import served
-from graph.schema import build_schema
-from graph.schema_changes import schema_changes
+from graph.schema import build_schema, schema_changes
 from graph.settings import Settings, exposed
 from store.errors import BadInput
 

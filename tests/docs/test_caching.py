@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from graph.app import create_app
-from graph.execution.cache_policy import MAX_TAG_BYTES, MAX_TAGS, TAGS
+from graph.execution.response import MAX_TAG_BYTES, MAX_TAGS, TAGS
 from graph.hierarchies.locations import Location
 from graph.settings import Settings
 from store.connect import open_store

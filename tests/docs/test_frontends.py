@@ -15,7 +15,7 @@ from graphql import parse, validate
 
 from graph.app import create_app
 from graph.hierarchies.locations import Location
-from graph.operation.graphql_core import core_schema
+from graph.operation.selection import core_schema
 from graph.settings import Settings
 from store.connect import opened
 from tests.clients.programs import HERE, compile_relay, needs_node, run

@@ -12,7 +12,7 @@ import pytest
 from graphql import parse, print_ast, separate_operations, validate
 
 from graph.hierarchies.registry import served
-from graph.operation.graphql_core import core_schema
+from graph.operation.selection import core_schema
 from graph.schema import build_schema
 from graph.settings import Settings
 from store.connect import open_store, opened

@@ -9,9 +9,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from graph import errors
-from graph.error_codes import ERROR_CODES
-from graph.observability.access_log import fields_of
-from graph.observability.request_info import RequestInfo
+from graph.errors import ERROR_CODES
+from graph.observability.logs import RequestInfo, fields_of
 from graph.server import metrics
 from store.errors import CladeError
 from tests.deploy.templates import template

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from graph.federation.demand_control import ARGUMENTS, CHANGES, NEAR, SEARCH
+from graph.federation import ARGUMENTS, CHANGES, NEAR, SEARCH
 
 SEARCHED = "query($text: String!) { searchLocations(text: $text) { nodes { id } } }"
 NEARBY = """query($latitude: Float!, $longitude: Float!) {

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from graphql import parse, print_ast
 
-from graph.federation.subgraph_sdl import subgraph_sdl
+from graph.federation import subgraph_sdl
 from graph.schema import build_schema
 from graph.settings import EXPOSABLE
 from tests.classes.shops import Place

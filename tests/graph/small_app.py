@@ -14,12 +14,12 @@ from strawberry.scalars import JSON
 
 from graph.auth.authentication import Authenticator
 from graph.execution.operation import Execution
-from graph.hierarchies.example_queries import Example
-from graph.operation.document_limits import DocumentLimits
+from graph.hierarchies.examples import Example
+from graph.operation.limits import DocumentLimits
 from graph.server.asgi_app import build_app
-from graph.server.concurrency_limit import ConcurrencyLimiter
-from graph.server.event_stream import EventStreams
-from graph.server.graceful_shutdown import GracefulShutdown
+from graph.server.events import EventStreams
+from graph.server.lifecycle import GracefulShutdown
+from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.callers import ApiKeyAuthenticator, Caller
 from resolvers.changes import ChangeFollower

@@ -10,12 +10,12 @@ import pytest
 import strawberry
 
 from graph.app import create_app
-from graph.auth.loopback import is_loopback
 from graph.errors import STORE_MESSAGE
 from graph.execution.operation import Execution
-from graph.server import health
-from graph.server.concurrency_limit import ConcurrencyLimiter
-from graph.server.graceful_shutdown import GracefulShutdown
+from graph.hosts import is_loopback
+from graph.server import lifecycle as health
+from graph.server.lifecycle import GracefulShutdown
+from graph.server.sending import ConcurrencyLimiter
 from tests.graph.small_app import Context, SmallStore, asking, small_app
 from tests.serving import serving
 

@@ -14,11 +14,10 @@ from graphql import (
     validate_schema,
 )
 
-from graph.hierarchies.names import FIELD, LATER, OWN_FIELDS, OWN_TYPES, TYPE, names_of
-from graph.hierarchies.registry import served
-from graph.operation.document_cache import DocumentCache, InvalidDocument
-from graph.operation.document_limits import DocumentLimits
-from graph.operation.graphql_core import core_schema
+from graph.hierarchies.registry import FIELD, LATER, OWN_FIELDS, OWN_TYPES, TYPE, names_of, served
+from graph.operation.document import DocumentCache, InvalidDocument
+from graph.operation.limits import DocumentLimits
+from graph.operation.selection import core_schema
 from graph.schema import build_schema as build
 from graph.settings import Settings
 

@@ -4,15 +4,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
-from graph.execution.response import OperationResponse
-from graph.execution.response_cache import ResponseCache
+from graph.execution.plan_cache import PlanCache
+from graph.execution.response import OperationResponse, ResponseCache
 from graph.hierarchies.node import Node
 from graph.operation.context import Context
-from graph.operation.document_limits import DocumentLimits
-from graph.operation.graphql_core import core_schema
-from graph.operation.graphql_request import GraphQLRequest
+from graph.operation.document import GraphQLRequest
+from graph.operation.limits import DocumentLimits
+from graph.operation.selection import core_schema
 from resolvers.access.callers import Caller, InvalidCredential
 from resolvers.access.grants import Grants
 from resolvers.session.budget import BudgetLimits

@@ -13,7 +13,7 @@ from graph.app import create_app
 from graph.auth.authentication import Authenticator, Unauthenticated
 from graph.errors import RequestRejected
 from graph.hierarchies.locations import Location
-from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.callers import ApiKeyAuthenticator
 from store.api_keys import add_key, new_key, revoke_key

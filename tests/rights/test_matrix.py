@@ -11,7 +11,7 @@ from graphql import GraphQLInterfaceType, GraphQLObjectType
 
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
-from graph.operation.graphql_core import core_schema
+from graph.operation.selection import core_schema
 from store.connect import open_store
 from store.engine import Store
 from store.metadata.moves import Move, MoveState

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import orjson
 import pytest
 
-from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
+from graph.execution.plan_cache import PlanCache
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
-from graph.operation.graphql_core import core_schema
-from graph.operation.graphql_request import GraphQLRequest
+from graph.operation.document import GraphQLRequest
+from graph.operation.selection import core_schema
 from resolvers.search.finder import MAX_SEARCHED_NODES
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.request import Request

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from graph.execution.operation import Execution
 from graph.operation.context import Context
-from graph.operation.graphql_request import GraphQLRequest
+from graph.operation.document import GraphQLRequest
 from graph.schema import build_schema
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request

@@ -9,12 +9,12 @@ import httpx
 import orjson
 import pytest
 
-from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
-from graph.execution.response_cache import ResponseCache
+from graph.execution.plan_cache import PlanCache
+from graph.execution.response import ResponseCache
 from graph.operation.context import Context
-from graph.operation.graphql_core import core_schema
-from graph.operation.graphql_request import GraphQLRequest
+from graph.operation.document import GraphQLRequest
+from graph.operation.selection import core_schema
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.connect import open_store

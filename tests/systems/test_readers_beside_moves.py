@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
+from graph.execution.plan_cache import PlanCache
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
-from graph.operation.graphql_core import core_schema
-from graph.operation.graphql_request import GraphQLRequest
+from graph.operation.document import GraphQLRequest
+from graph.operation.selection import core_schema
 from resolvers.access.grants import Grants
 from resolvers.session.request import Request
 from store.connect import open_store
@@ -23,7 +23,7 @@ from store.model.paths import format_path, parse_path
 from store.model.records import Record
 from store.writing.move_delete import Move
 from store.writing.writer import Writer
-from tests.graph.compiler.test_operation_plan import wire
+from tests.graph.execution.test_plan import wire
 from tests.hierarchies import CATEGORY
 from tests.model import AT, Field, GraphText, Ground, Model, Word, are_told, without_failures
 from tests.move_in_progress import MOVE, FlippingStore, MoveInProgress, flip_back, plant

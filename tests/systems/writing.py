@@ -4,13 +4,13 @@ import json
 from typing import Any
 
 from examples.asset import AssetNode
-from graph.compiler.plan_cache import PlanCache
 from graph.execution.operation import Execution
+from graph.execution.plan_cache import PlanCache
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.operation.context import Context
-from graph.operation.graphql_core import core_schema
-from graph.operation.graphql_request import GraphQLRequest
+from graph.operation.document import GraphQLRequest
+from graph.operation.selection import core_schema
 from graph.schema import build_schema
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request

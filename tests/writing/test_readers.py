@@ -8,8 +8,8 @@ import pytest
 
 from graph.execution.operation import Execution
 from graph.operation.context import Context
-from graph.operation.document_limits import DocumentLimits
-from graph.operation.graphql_request import GraphQLRequest
+from graph.operation.document import GraphQLRequest
+from graph.operation.limits import DocumentLimits
 from resolvers.session.request import Request
 from store.engine import ReadUsage, Store
 from store.metadata.moves import MoveTiming

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from graph.execution.operation import TRACED
-from graph.operation.graphql_request import GraphQLRequest
+from graph.operation.document import GraphQLRequest
 from resolvers.access.callers import ANYONE
 from resolvers.session.cache import PageCache
 from store.connect import open_store

@@ -12,8 +12,8 @@ from examples.asset import AssetNode
 from examples.drive import DriveNode
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
-from graph.operation.document_limits import DocumentLimits
-from graph.operation.graphql_core import core_schema
+from graph.operation.limits import DocumentLimits
+from graph.operation.selection import core_schema
 from store.connect import open_store
 from tests.classes.land_after import Land
 from tests.classes.shops import Place

@@ -5,7 +5,7 @@ import gzip
 import pytest
 from playwright.sync_api import expect
 
-from graph.explorer.page import FILES
+from graph.server.pages import EXPLORER_FILES
 from tests.graph.explorer.steps import EVIL, ask, expect_at, heading, press, restore
 
 
@@ -50,7 +50,7 @@ def test_the_largest_of_many_places_have_labels(url, visit):
 
 
 def test_the_outline_of_the_world_is_small_and_names_its_source():
-    outline = FILES.content("world.js")
+    outline = EXPLORER_FILES.content("world.js")
     assert len(outline) < 40_000
     assert len(gzip.compress(outline)) < 15_000
     assert b"Natural Earth" in outline

@@ -13,8 +13,7 @@ import time
 
 import pytest
 
-from graph.observability.access_log import RequestLog
-from graph.observability.log_handler import Handler, JSONFormatter, TextFormatter
+from graph.observability.logs import Handler, JSONFormatter, RequestLog, TextFormatter
 from store.api_keys import add_key, new_key
 from store.connect import open_store
 from tests.graph.small_app import asking
@@ -172,7 +171,7 @@ def test_a_blocked_reader_delays_nothing_and_what_waits_is_bounded_in_bytes(size
 
 
 def test_a_warning_is_written_at_once_with_the_lines_before_it(monkeypatch):
-    monkeypatch.setattr("graph.observability.log_handler.WRITE_AFTER_SECONDS", 10 * WAIT_SECONDS)
+    monkeypatch.setattr("graph.observability.logs.WRITE_AFTER_SECONDS", 10 * WAIT_SECONDS)
     reading, writing = os.pipe()
     sink = Handler(writing, logging.Formatter())
     sink.handle(record("one"))

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from graph.app import create_app
-from graph.execution.cache_policy import MAX_TAG_BYTES, MAX_TAGS, tags_of
+from graph.execution.response import MAX_TAG_BYTES, MAX_TAGS, tags_of
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from graph.settings import Settings

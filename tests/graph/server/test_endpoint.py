@@ -11,7 +11,7 @@ import pytest
 from graphql import GraphQLError
 
 from graph.errors import format_errors
-from graph.operation.document_limits import DocumentLimits
+from graph.operation.limits import DocumentLimits
 from tests.graph.small_app import MAX_BODY_BYTES, asking
 
 GRAPHQL = "application/graphql-response+json"

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from graph.auth.authentication import Authenticator
-from graph.hierarchies.example_queries import Example
+from graph.hierarchies.examples import Example
 from resolvers.access.callers import ANYONE
 from tests.browser import Visit, wait_until
 from tests.graph.small_app import SmallStore, small_app

@@ -7,11 +7,10 @@ import httpx
 import orjson
 import pytest
 
-from graph.auth import jwks
+from graph.auth import tokens as jwks
 from graph.auth.authentication import Authenticator
-from graph.auth.jwks import PublishedKeys, keys_at, keys_in
-from graph.auth.jwt_tokens import Tokens, tokens_of
-from graph.server.concurrency_limit import ConcurrencyLimiter
+from graph.auth.tokens import PublishedKeys, Tokens, keys_at, keys_in, tokens_of
+from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.callers import ApiKeyAuthenticator
 from store.connect import open_store

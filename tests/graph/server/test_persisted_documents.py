@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from graph.operation.graphql_request import PersistedDocuments, UnknownDocument, read_trusted
+from graph.operation.document import PersistedDocuments, UnknownDocument, read_trusted
 from graph.settings import Settings
 from store.errors import BadInput
 from tests.graph.small_app import asking

@@ -1,0 +1,290 @@
+"""JSON writers: of the leaf fields of a node, by code generated for each object type and position, and of a connection
+around nodes that are written already.
+
+A generated function only checks the Python type of a value. A value of another type goes through the field's resolver
+and GraphQL's serialization; if these raise, the operation is interpreted instead.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count, islice, repeat
+from typing import Any, cast
+
+import orjson
+from graphql import GraphQLOutputType, is_enum_type, is_list_type, is_non_null_type
+from graphql.execution.values import VariableValues
+
+from graph.errors import UnsupportedByPlan
+from graph.types.connections import PAGE_INFO
+from graph.types.fields import AttributeField, DisplayName, RecordField, resolver_of
+from resolvers.lists.arguments import Page
+from resolvers.search.finder import FoundPage
+from store.model.attributes import Attribute, Kind
+from store.model.records import Record
+
+MAX_FRAGMENTS = 8  # cached with one record; ordinary clients select fewer sets of leaf fields
+MAX_FRAGMENT_BYTES = 500  # of one node's JSON, to be cached; ordinary clients select less
+MAX_CACHED_FIELDS = 4  # of one page; ordinary clients select fewer
+
+_numbers = count()
+
+EMPTY = FoundPage([], total=0)  # which has the fields of any page
+
+# Conditions for values that are valid without a look at the resolver, by GraphQL type; `{v}` is the value. Numbers are
+# bounded well inside their types.
+_VALID = {
+    "String": "type({v}) is str",
+    "ID": "type({v}) is str",
+    "Int": "type({v}) is int and -2147483648 <= {v} <= 2147483647",
+    "Float": "type({v}) is float and 1e-9 < abs({v}) < 1e9",
+    "Boolean": "type({v}) is bool",
+    "DateTime": "type({v}) is str",
+}
+
+
+@dataclass(frozen=True)
+class LeafField:
+    """A leaf field of an object: its response key, its type, its resolver and the arguments of this.
+
+    Where variables are among the arguments, `bind` gives the arguments for a request's variables.
+    """
+
+    key: str
+    kind: GraphQLOutputType
+    resolve: Callable[..., Any]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    bind: Callable[[VariableValues], Mapping[str, Any]] | None = None
+
+    def resolved(self, record: Any, arguments: Mapping[str, Any]) -> Any:
+        """The serialized value. Raises where GraphQL would report an error."""
+        return _complete(self.kind, self.resolve(record, None, **arguments))
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A field with the same value in every object: its response key, and the value as JSON."""
+
+    key: str
+    json: bytes
+
+
+@dataclass(frozen=True)
+class ValueField(LeafField):
+    """A field with an object, or a list of objects, out of a record: a nested value, or names in other languages.
+
+    `fields` are those of each object; their arguments are among its own by response key.
+    """
+
+    fields: Sequence[LeafField | Constant] = ()
+
+    def resolved(self, record: Any, arguments: Mapping[str, Any]) -> Any:
+        found = self.resolve(record, None)
+        if isinstance(found, list):
+            return [self._object(one, arguments) for one in found]
+        return None if found is None else self._object(found, arguments)
+
+    def _object(self, value: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            one.key: orjson.Fragment(one.json) if isinstance(one, Constant) else one.resolved(value, arguments[one.key])
+            for one in self.fields
+        }
+
+    def count(self, record: Any) -> int:
+        """What the fields of its objects count as in the budget."""
+        found = self.resolve(record, None)
+        objects = found if isinstance(found, list) else [] if found is None else [found]
+        inner = [field for field in self.fields if isinstance(field, ValueField)]
+        return len(self.fields) * len(objects) + sum([field.count(one) for field in inner for one in objects])
+
+
+class LeafWriter:
+    """Writer of some leaf fields of one object type: called with a record, it returns their JSON, without the braces
+    unless `whole`.
+
+    The JSON of a cached record is cached with it. Where the writer `varies` there are variables among the arguments:
+    what `bound` returns is called instead, and nothing is cached.
+    """
+
+    def __init__(self, fields: Sequence[LeafField | Constant], *, whole: bool) -> None:
+        self._number = next(_numbers)
+        leaves = {n: leaf for n, leaf in enumerate(fields) if isinstance(leaf, LeafField)}
+        self._arguments = {n: leaf.arguments for n, leaf in leaves.items()}
+        self._bind = {n: leaf.bind for n, leaf in leaves.items() if leaf.bind is not None}
+        self.varies = bool(self._bind)
+        self._write = _generate(fields, whole)
+
+    def bound(self, variables: VariableValues) -> Callable[[Record], bytes]:
+        """The writer with these variables. Raises GraphQLError where they do not fit."""
+        if not self.varies:
+            return self
+        arguments = self._arguments | {n: bind(variables) for n, bind in self._bind.items()}
+        return partial(self._write, arguments=arguments)
+
+    def __call__(self, record: Record) -> bytes:
+        fragments = record.fragments
+        if fragments is None:
+            return self._write(record, self._arguments)
+        found = fragments.get(self._number)
+        if found is None:
+            if len(fragments) >= MAX_FRAGMENTS:
+                fragments.clear()
+            # A copy of its exact size: orjson's own bytes have some kilobytes of room behind them.
+            found = bytes(memoryview(self._write(record, self._arguments)))
+            if len(found) <= MAX_FRAGMENT_BYTES:
+                fragments[self._number] = found
+        return found
+
+
+def _generate(fields: Sequence[LeafField | Constant], whole: bool) -> Callable[..., bytes]:
+    """A function of the record and of the fields' arguments by their numbers, as `def write(record, arguments): v0 =
+    record.name; if not …: v0 = resolve0(record, arguments[0]); return …`.
+    """
+    scope: dict[str, Any] = {"dumps": orjson.dumps}
+    lines, members = [], []
+    for n, leaf in enumerate(fields):
+        # Response keys are GraphQL names: only letters, digits and _ come into the code.
+        members.append(f'"{leaf.key}": v{n}')
+        if isinstance(leaf, Constant):
+            scope[f"v{n}"] = orjson.Fragment(leaf.json)
+            continue
+        scope[f"resolve{n}"] = leaf.resolved
+        quick = _quick(leaf, n, scope)
+        lines += [f"v{n} = resolve{n}(record, arguments[{n}])"] if quick is None else [
+            f"v{n} = {quick[0]}",
+            f"if not ({quick[1]}):",
+            f"    v{n} = resolve{n}(record, arguments[{n}])",
+        ]  # fmt: skip
+    lines.append(f"return dumps({{{', '.join(members)}}})" + ("" if whole else "[1:-1]"))
+    source = "def write(record, arguments):\n" + "".join(f"    {line}\n" for line in lines)
+    exec(source, scope)  # noqa: S102  # the text is ours, made of names that validation has checked
+    write: Callable[..., bytes] = scope["write"]
+    return write
+
+
+def _quick(leaf: LeafField, n: int, scope: dict[str, Any]) -> tuple[str, str] | None:
+    """The code of a leaf's value, and of the condition that it is valid; None where the resolver has to be called."""
+    nullable = not is_non_null_type(leaf.kind)
+    kind = leaf.kind if nullable else leaf.kind.of_type  # type: ignore[union-attr]
+    if is_list_type(kind):
+        return None
+    match leaf.resolve:
+        case RecordField(name):
+            value = f"record.{name}"
+        case DisplayName() if not leaf.arguments and leaf.bind is None:
+            value = "record.name"
+        case AttributeField(attribute) if attribute.kind not in (Kind.DATE, Kind.DATETIME, Kind.DECIMAL, Kind.LONG):
+            value = _stored(attribute)
+        case _:
+            return None
+    if is_enum_type(kind):
+        # A level may have another name in the table than in the schema, where it is the value of its name.
+        is_level = isinstance(leaf.resolve, RecordField)
+        scope[f"members{n}"] = frozenset(name for name, one in kind.values.items() if not is_level or one.value == name)
+        valid = f"type({{v}}) is str and {{v}} in members{n}"
+    elif kind.name in _VALID:  # type: ignore[union-attr]
+        valid = _VALID[kind.name]  # type: ignore[union-attr]
+    else:
+        return None
+    condition = valid.format(v=f"v{n}")
+    return value, f"v{n} is None or {condition}" if nullable else condition
+
+
+def _stored(attribute: Attribute) -> str:
+    """The code of an attribute's value in a record, which may be under a former name."""
+    value = "None"
+    for name in reversed((attribute.name, *attribute.was)):  # identifiers, as the class was checked
+        value = f'record.attributes.get("{name}", {value})'
+    return value
+
+
+def _complete(kind: GraphQLOutputType, value: Any) -> Any:
+    """A value as GraphQL completes it. Raises UnsupportedByPlan where that would be an error."""
+    if is_non_null_type(kind):
+        if value is None:
+            raise UnsupportedByPlan
+        return _complete(kind.of_type, value)
+    if value is None:
+        return None
+    if is_list_type(kind):
+        return [_complete(kind.of_type, one) for one in value]
+    return kind.serialize(value)  # type: ignore[union-attr]
+
+
+def compiled_resolver(definition: Any) -> Any:
+    """The resolver of a field. Raises UnsupportedByPlan for a field that plans do not compile."""
+    resolve = None if definition is None else resolver_of(definition)
+    if resolve is None:
+        raise UnsupportedByPlan
+    return resolve
+
+
+class ConnectionField:
+    """One field of a connection: its response key, its name, the value of a `__typename` in it, and the response keys
+    and names of the fields below it.
+    """
+
+    def __init__(self, key: str, name: str, kind: str, fields: Sequence[tuple[str, str]] = ()) -> None:
+        self.name = name
+        self.kind = kind
+        self.number = next(_numbers)
+        """Key of its JSON in the pages that cache it: a page may be cached for longer than its plan."""
+        self._start = key_of(key)
+        self._fields = fields
+
+    def write(self, page: Page, nodes: Iterator[bytes]) -> bytes:
+        """The field of a page with its key. Takes the JSON of the page's nodes from `nodes`."""
+        match self.name:
+            case "nodes":
+                return b"".join((self._start, b"[", b",".join(islice(nodes, len(page.records))), b"]"))
+            case "edges":
+                edges = [self._edge(page, record, nodes) for record in page.records]
+                return b"".join((self._start, b"[", b",".join(edges), b"]"))
+            case "pageInfo":
+                values = {key: PAGE_INFO[name](page) if name in PAGE_INFO else self.kind for key, name in self._fields}
+                return self._start + orjson.dumps(values)
+            case "totalCount":
+                return self._start + orjson.dumps(page.total)
+            case "complete":
+                return self._start + orjson.dumps(cast(FoundPage, page).complete)
+            case _:
+                return self._start + orjson.dumps(self.kind)
+
+    def count(self, pages: int, records: int) -> int:
+        """The fields it counts as in the budget for so many pages of so many records, without the fields of nodes."""
+        return pages + len(self._fields) * (records if self.name == "edges" else pages)
+
+    def cache(self, page: Page, field: bytes, fields: int) -> None:
+        """Cache the field's JSON and the number of its nodes' fields with the page, unless it is too long or many."""
+        is_short = len(field) <= MAX_FRAGMENT_BYTES * (len(page.records) + 1)
+        if page.records and is_short and len(page.json_fields) < MAX_CACHED_FIELDS:
+            page.json_fields[self.number] = field, fields
+
+    def _edge(self, page: Page, record: Record, nodes: Iterator[bytes]) -> bytes:
+        values = {
+            "cursor": lambda: orjson.dumps(page.cursor(record)),
+            "kilometers": lambda: orjson.dumps(cast(FoundPage, page).kilometers[record.id]),
+            "node": lambda: next(nodes),
+        }
+        typename = orjson.dumps(self.kind)
+        fields = [key_of(key) + (values[name]() if name in values else typename) for key, name in self._fields]
+        return b"{" + b",".join(fields) + b"}"
+
+
+def key_of(key: str) -> bytes:
+    """A response key, which is a GraphQL name, as JSON with its colon."""
+    return b'"' + key.encode() + b'":'
+
+
+def objects(columns: Sequence[tuple[bytes, Iterable[bytes]]], size: int) -> list[bytes]:
+    """So many JSON objects from their columns: the key of a field, empty where the fields hold it already, and the
+    field of each object. Without columns the objects are empty.
+    """
+    if not columns:
+        return [b"{}"] * size
+    parts: list[Iterable[bytes]] = []  # fields may be long, and are copied once for each object around them
+    before = b"{"
+    for key, fields in columns:
+        parts += (repeat(before + key), fields)
+        before = b","
+    return list(map(b"".join, zip(*parts, repeat(b"}"), strict=False)))

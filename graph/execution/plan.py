@@ -1,0 +1,318 @@
+"""Operation plan: one compiled query, as the positions of its response that hold nodes and, by type, what is written of
+a node there.
+
+A plan runs level by level. All lists of the nodes of one level are read by one call of the batch functions, all that
+lies above them by another; when nothing is left to read, objects are written from the bottom up.
+
+What was compiled is shared by (concrete type, merged field nodes), so a fragment is compiled once, however often and
+deep it is used.
+"""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from graphql import GraphQLObjectType, get_named_type
+from graphql.execution.collect_fields import FieldDetails
+from graphql.execution.values import VariableValues
+from orjson import dumps
+
+from graph.errors import UnsupportedByPlan
+from graph.execution.json_writers import (
+    EMPTY,
+    ConnectionField,
+    Constant,
+    LeafField,
+    LeafWriter,
+    ValueField,
+    compiled_resolver,
+    objects,
+)
+from graph.operation.selection import (
+    LISTS,
+    RELATION_KINDS,
+    Grouped,
+    LookAhead,
+    NodePosition,
+    RelationField,
+    SelectedFields,
+    has_variables,
+    name_of,
+    named,
+    node_ids,
+    resolver_arguments,
+)
+from graph.types.lookups import RootsField, TargetField
+from graph.types.search import FoundField
+from resolvers.lists.arguments import RelationKind
+from resolvers.session.budget import RELATION_FIELDS
+from store.model.records import Record
+
+
+class OperationPlan:
+    """One operation with one set of values for its `@skip` and `@include`."""
+
+    def __init__(self, fields: SelectedFields, variables: VariableValues, varying: Set[int]) -> None:
+        """`varying` are the ids of the field nodes that have variables. Raises UnsupportedByPlan."""
+        self.fields, self.variables = fields, variables
+        self._positions: dict[NodePosition, ResponsePosition] = {}
+        self._connections: dict[tuple[object, ...], Connection] = {}
+        query = fields.query_type
+        self.roots = [self._root(query, key, details) for key, details in fields.at_root().items()]
+        lists = [root for root in self.roots if isinstance(root, ListedRoots | SearchedRoot)]
+        self.count = len(self.roots) + (RELATION_FIELDS - 1) * len(lists)
+        self.found = [root for root in self.roots if isinstance(root, FoundRoot)]
+        self.listed = [root for root in self.roots if isinstance(root, ListedRoots)]
+        self.searched = [root for root in self.roots if isinstance(root, SearchedRoot)]
+        looked_up = {id(root.node) for root in self.found} | {id(root.node) for root in self.searched}
+        self.look_ahead = None if varying - looked_up else LookAhead(fields, variables)
+        """That of all requests, where no variable is among the arguments below the looked-up nodes."""
+
+    def position(self, position: NodePosition) -> "ResponsePosition":
+        if position not in self._positions:
+            self._positions[position] = ResponsePosition(self, position)
+        return self._positions[position]
+
+    def connection(self, kind: GraphQLObjectType, details: list[FieldDetails]) -> "Connection":
+        key = (kind.name, *node_ids(details))
+        if key not in self._connections:
+            self._connections[key] = Connection(self, kind, details)
+        return self._connections[key]
+
+    def list_field(
+        self, key: str, parent: GraphQLObjectType, details: list[FieldDetails], kind: RelationKind | None = None
+    ) -> "ListField":
+        """A connection field of an object; `kind` as in `SelectedFields.relation`."""
+        relation = self.fields.relation(parent, details, kind)
+        return ListField(key, relation, self.connection(get_named_type(relation.definition.type), details))
+
+    def _root(self, query: GraphQLObjectType, key: str, details: list[FieldDetails]) -> "RootField":
+        if name_of(details) == "__typename":
+            return Constant(key, dumps(query.name))
+        node, definition = details[0].node, query.fields.get(name_of(details))
+        resolve = compiled_resolver(definition)
+        if isinstance(resolve, RootsField):
+            return ListedRoots(key, resolve, self.list_field(key, query, details, RelationKind.ROOTS))
+        if isinstance(resolve, TargetField):
+            return FoundRoot(key, resolve, definition, node, self.position(self.fields.position(details)))
+        if isinstance(resolve, FoundField):
+            kind: Any = get_named_type(definition.type)
+            position = self.fields.listed(kind, details)
+            counts = self.fields.counts(get_named_type(kind.fields["nodes"].type), position)
+            return SearchedRoot(key, resolve, definition, node, self.connection(kind, details), position, counts)
+        raise UnsupportedByPlan
+
+
+@dataclass(frozen=True, eq=False)
+class FoundRoot:
+    """A field of Query that looks nodes up, and the position of these."""
+
+    key: str
+    resolve: TargetField
+    definition: Any
+    node: Any
+    position: "ResponsePosition"
+
+
+@dataclass(frozen=True, eq=False)
+class ListedRoots:
+    """A field of Query that lists a hierarchy's roots."""
+
+    key: str
+    resolve: RootsField
+    listing: "ListField"
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedRoot:
+    """A field of Query that finds nodes by what they are like, and what is selected of them: `counts` is whether
+    `descendantCount` is.
+    """
+
+    key: str
+    resolve: FoundField
+    definition: Any
+    node: Any
+    connection: "Connection"
+    position: NodePosition
+    counts: bool
+
+
+RootField = Constant | FoundRoot | ListedRoots | SearchedRoot
+
+
+@dataclass(frozen=True, eq=False)
+class ListField:
+    """A connection among an object's fields."""
+
+    key: str
+    relation: RelationField
+    connection: "Connection"
+
+
+@dataclass(frozen=True, eq=False)
+class AboveField:
+    """`parent` or `ancestors` among an object's fields."""
+
+    key: str
+    relation: RelationField
+    position: "ResponsePosition"
+
+    @property
+    def many(self) -> bool:
+        return self.relation.kind is RelationKind.ANCESTORS
+
+
+class ResponsePosition:
+    """A position of the response that holds nodes, as an interface or one level's type."""
+
+    def __init__(self, plan: OperationPlan, position: NodePosition) -> None:
+        self.selected = position
+        self._plan = plan
+        self._types: dict[tuple[str, str], CompiledType] = {}
+
+    def compiled(self, hierarchy: str, level: str) -> "CompiledType":
+        """The type of a node of this level here. Raises UnsupportedByPlan for a level that its hierarchy has not."""
+        key = (hierarchy, level)
+        found = self._types.get(key)
+        if found is None:
+            kind = self._plan.fields.level_type(hierarchy, level)
+            if kind is None:
+                raise UnsupportedByPlan
+            found = self._types[key] = CompiledType(self._plan, kind, self.selected.of_type(kind))
+        return found
+
+
+class CompiledType:
+    """One object type at one position: its fields in the order of the query, runs of leaf fields as one writer.
+
+    `childless` writes the whole of a node that has nothing below it, where of its relations only lists below it are
+    selected; else it is None. `count` is what the fields of one object count as in the budget, without those of its
+    `values`, and `empty_count` what those of its empty lists count as beside.
+    """
+
+    def __init__(self, plan: OperationPlan, kind: GraphQLObjectType, grouped: Grouped) -> None:
+        fields = [_compiled_field(plan, kind, key, details) for key, details in grouped.items()]
+        self.is_leaf = all(map(_is_leaf, fields))
+        self.parts: list[LeafWriter | ListField | AboveField] = []
+        for are_leaves, run in groupby(fields, _is_leaf):
+            parts: list[Any] = list(run)
+            self.parts += [LeafWriter(parts, whole=self.is_leaf)] if are_leaves else parts
+        if not fields:  # all were skipped
+            self.parts.append(LeafWriter([], whole=True))
+        self.leaves = [part for part in self.parts if isinstance(part, LeafWriter)]
+        self.lists = [part for part in self.parts if isinstance(part, ListField)]
+        self.above = [part for part in self.parts if isinstance(part, AboveField)]
+        self.childless = None if self.is_leaf else _childless(fields)
+        self.values = [field for field in fields if isinstance(field, ValueField)]
+        self.count = len(fields) + (RELATION_FIELDS - 1) * (len(self.lists) + len(self.above))
+        self.empty_count = sum([field.connection.empty_count for field in self.lists])
+        self.varies = any(part.varies for part in self.leaves)
+
+    def value_counts(self, records: Sequence[Record]) -> int:
+        """What the fields of the nested values and names of some nodes count as."""
+        return sum([field.count(record) for field in self.values for record in records])
+
+
+def _is_leaf(field: object) -> bool:
+    return isinstance(field, LeafField | Constant)
+
+
+def _childless(fields: Sequence[LeafField | Constant | ListField | AboveField]) -> LeafWriter | None:
+    """The writer of these fields for a node that has nothing below it; None where they select what is not below."""
+    leaves: list[LeafField | Constant] = []
+    for field in fields:
+        if isinstance(field, LeafField | Constant):
+            leaves.append(field)
+        elif isinstance(field, ListField):
+            leaves.append(Constant(field.key, field.connection.empty))
+        else:
+            return None
+    return LeafWriter(leaves, whole=True)
+
+
+def _compiled_field(
+    plan: OperationPlan, kind: GraphQLObjectType, key: str, details: list[FieldDetails]
+) -> LeafField | Constant | ListField | AboveField:
+    """A merged field of an object: its type's name, a leaf, or a relation."""
+    relation = RELATION_KINDS.get(name_of(details))
+    if relation in LISTS:
+        return plan.list_field(key, kind, details)
+    if relation is not None:
+        field = plan.fields.relation(kind, details)
+        return AboveField(key, field, plan.position(field.position))
+    return _leaf_field(plan, kind, key, details)
+
+
+def _leaf_field(
+    plan: OperationPlan, kind: GraphQLObjectType, key: str, details: list[FieldDetails]
+) -> LeafField | Constant:
+    """A merged field that needs no read: a leaf, or an object out of the record."""
+    if name_of(details) == "__typename":
+        return Constant(key, dumps(kind.name))
+    node, definition = details[0].node, kind.fields[name_of(details)]
+    resolve, bind = compiled_resolver(definition), partial(resolver_arguments, definition, node)
+    inner = get_named_type(definition.type)
+    if isinstance(inner, GraphQLObjectType):
+        below = plan.fields.below(inner, details).items()
+        return _value_field(key, definition, resolve, [_leaf_field(plan, inner, *one) for one in below])
+    if has_variables(node):
+        return LeafField(key, definition.type, resolve, bind=bind)
+    return LeafField(key, definition.type, resolve, bind(plan.variables))
+
+
+def _value_field(key: str, definition: Any, resolve: Any, fields: Sequence[LeafField | Constant]) -> ValueField:
+    leaves = [field for field in fields if isinstance(field, LeafField)]
+    arguments = {field.key: field.arguments for field in leaves}
+    binds = {field.key: field.bind for field in leaves if field.bind is not None}
+
+    def bind(variables: VariableValues) -> dict[str, Any]:
+        return arguments | {name: bound(variables) for name, bound in binds.items()}
+
+    return ValueField(key, definition.type, resolve, arguments, bind if binds else None, fields)
+
+
+class Connection:
+    """A connection's fields in the order of the query, and the positions of the nodes in those that have any.
+
+    `empty` is the JSON of an empty page, `empty_count` what its fields count as in the budget.
+    """
+
+    def __init__(self, plan: OperationPlan, kind: GraphQLObjectType, details: list[FieldDetails]) -> None:
+        self.parts: list[ConnectionField] = []
+        self.positions: dict[ConnectionField, ResponsePosition] = {}
+        below = plan.fields.below
+        for key, fields in below(kind, details).items():
+            name = name_of(fields)
+            inner: Any = kind if name == "__typename" else get_named_type(kind.fields[name].type)
+            nodes: list[FieldDetails] = []
+            match name:
+                case "nodes":
+                    part, nodes = ConnectionField(key, name, kind.name), fields
+                case "edges":
+                    edge = below(inner, fields)
+                    part, nodes = ConnectionField(key, name, inner.name, _names(edge)), _nodes_of(edge)
+                case "pageInfo":
+                    part = ConnectionField(key, name, inner.name, _names(below(inner, fields)))
+                case _:
+                    part = ConnectionField(key, name, kind.name)
+            self.parts.append(part)
+            if nodes:
+                self.positions[part] = plan.position(plan.fields.position(nodes))
+        self.empty_count = sum([part.count(1, 0) for part in self.parts])
+        (self.empty,) = objects([(b"", [part.write(EMPTY, iter(()))]) for part in self.parts], 1)
+
+
+def _names(grouped: Grouped) -> list[tuple[str, str]]:
+    """Response keys, each with the name of its field."""
+    return [(key, name_of(fields)) for key, fields in grouped.items()]
+
+
+def _nodes_of(edge: Grouped) -> list[FieldDetails]:
+    """The field with an edge's node. Raises UnsupportedByPlan where it is selected under two keys."""
+    found = named(edge, "node")
+    if len(found) > 1:
+        raise UnsupportedByPlan
+    return found[0] if found else []

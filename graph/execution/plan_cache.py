@@ -1,0 +1,198 @@
+"""Plan cache: compiled plans by operation and deciding variables, kept with the parsed document."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from weakref import WeakSet
+
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLIncludeDirective,
+    GraphQLObjectType,
+    GraphQLSchema,
+    GraphQLSkipDirective,
+    OperationDefinitionNode,
+    SelectionNode,
+    VariableNode,
+)
+from graphql.execution.values import VariableValues, get_directive_values, get_variable_values
+
+from graph.errors import UnsupportedByPlan
+from graph.execution.plan import FoundRoot, OperationPlan
+from graph.operation.document import GraphQLRequest, ParsedDocument
+from graph.operation.selection import LookAhead, SelectedFields, Types, has_variables, resolver_arguments
+from graph.types.fields import resolver_of
+from graph.types.lookups import Target
+from resolvers.lists.arguments import Selection
+from resolvers.lookup import Lookup
+from store.cache import BoundedCache
+
+CHARACTER_BYTES = 130  # of memory that a plan takes for each character of its document
+
+MAX_SEVERAL_CHARACTERS = 300_000
+"""Maximum characters of the documents that have several plans, counted once for each plan, with the deciding values:
+40 MB in all.
+"""
+
+MAX_BOUND_CHARACTERS = 500
+"""Maximum characters of a document with variables in its lists, for its bound plan to be cached: such a plan takes 25
+bytes a character for each request, of which there may be a thousand.
+"""
+
+_NO_VARIABLES = VariableValues({}, {})
+
+
+class BoundPlan:
+    """A plan with the variables of one request: its look-ahead, and all that it looks up."""
+
+    def __init__(self, plan: OperationPlan, variables: VariableValues) -> None:
+        """Raises GraphQLError where the variables do not fit, BadInput for invalid arguments."""
+        self.plan = plan
+        self.look_ahead = plan.look_ahead or LookAhead(plan.fields, variables)
+        self.roots: list[tuple[FoundRoot, Sequence[Target]]] = []
+        """The fields of Query that look nodes up, with the targets that their arguments name."""
+        self.lookups: list[tuple[Lookup, Selection]] = []
+        self.searched = [(root, resolver_arguments(root.definition, root.node, variables)) for root in plan.searched]
+        """The fields of Query that find nodes, with their arguments."""
+        for root in plan.found:
+            targets = root.resolve.targets(resolver_arguments(root.definition, root.node, variables))
+            self.roots.append((root, targets))
+            selection = self.look_ahead.selection(root.position.selected)
+            self.lookups += [
+                (target, selection.expecting(field.level)) for field, target in targets if target is not None
+            ]
+
+
+class PlanCache:
+    """Plans by operation and by the values of the variables in directives, kept with the document."""
+
+    def __init__(self, schema: GraphQLSchema, types: Types, *, keep: int = 16) -> None:
+        """At most `keep` plans of one document."""
+        self._schema = schema
+        self._types = types
+        self._keep = keep
+        self._interpreted = interpreted_fields(schema, types)
+        self._several: WeakSet[ParsedDocument] = WeakSet()
+        self._characters = 0
+
+    def get(
+        self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest
+    ) -> BoundPlan | None:
+        """The plan of an operation with its coerced variables; None where the operation has to be interpreted."""
+        found: BoundPlan | None = document.bound.get(request)
+        if found is not None:
+            return found
+        found = self._bind(document, operation, request)
+        if found is None or document.deciding:  # with deciding variables more than `keep` plans would be held
+            return found
+        if found.plan.look_ahead is not None or len(request.query) <= MAX_BOUND_CHARACTERS:
+            document.bound[request] = found
+        return found
+
+    def _bind(
+        self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest
+    ) -> BoundPlan | None:
+        variables = _NO_VARIABLES
+        if operation.variable_definitions:
+            coerced = get_variable_values(
+                self._schema, operation.variable_definitions, request.variables or {}, max_errors=1
+            )
+            if isinstance(coerced, list):
+                return None
+            variables = coerced
+        if document.deciding is None:
+            document.deciding = deciding_variables(document.document)
+        values = [repr(variables.coerced.get(name)) for name in document.deciding]
+        key = (operation.name.value if operation.name else "", *values)
+        plans = document.plans
+        if plans is None:
+            size = CHARACTER_BYTES * len(request.query)
+            plans = document.plans = BoundedCache("plans", self._keep, bytes_each=size)
+        if key in plans:
+            plan = plans.get(key)
+        else:
+            plan = self._compile(document, operation, variables)
+            plans.put(key, plan)
+            self._limit_several(document, sum(map(len, key)) + len(request.query))
+        return None if plan is None else BoundPlan(plan, variables)
+
+    def _compile(
+        self, document: ParsedDocument, operation: OperationDefinitionNode, variables: VariableValues
+    ) -> OperationPlan | None:
+        if has_field(document.document, operation, variables, self._interpreted):
+            return None
+        fields = SelectedFields(self._schema, self._types, document.document.definitions, operation, variables)
+        try:
+            return OperationPlan(fields, variables, varying_fields(document.document))
+        except UnsupportedByPlan:
+            return None
+
+    def _limit_several(self, document: ParsedDocument, characters: int) -> None:
+        """Count a plan of a document that can have several; past the limit the plans of all these are dropped."""
+        if document.deciding:
+            self._several.add(document)
+            self._characters += characters
+        if self._characters > MAX_SEVERAL_CHARACTERS:
+            for several in self._several:
+                if several.plans is not None:
+                    several.plans.clear()
+            self._several.clear()
+            self._characters = 0
+
+
+def deciding_variables(document: DocumentNode) -> list[str]:
+    """The variables in directives, which decide whether a field is there: a plan depends on their values."""
+    directives = [directive for node in _nodes_in(document) for directive in node.directives or ()]
+    values = [argument.value for directive in directives for argument in directive.arguments or ()]
+    return sorted({value.name.value for value in values if isinstance(value, VariableNode)})
+
+
+def varying_fields(document: DocumentNode) -> frozenset[int]:
+    """The ids of the field nodes that have a variable among their arguments."""
+    return frozenset(id(node) for node in _nodes_in(document) if isinstance(node, FieldNode) and has_variables(node))
+
+
+def _nodes_in(document: DocumentNode) -> Iterator[Any]:
+    """Every node of a document that can have directives, in no order; fragments once, as they are written."""
+    ahead: list[Any] = list(document.definitions)
+    while ahead:
+        node = ahead.pop()
+        yield node
+        ahead += getattr(node, "variable_definitions", None) or ()
+        selections = getattr(node, "selection_set", None)
+        ahead += selections.selections if selections else ()
+
+
+def interpreted_fields(schema: GraphQLSchema, types: Types) -> frozenset[str]:
+    """The names of the fields of nodes that no plan compiles."""
+    kinds = [kind for kind in map(schema.get_type, types.values()) if isinstance(kind, GraphQLObjectType)]
+    return frozenset(name for kind in kinds for name, field in kind.fields.items() if resolver_of(field) is None)
+
+
+def has_field(
+    document: DocumentNode, operation: OperationDefinitionNode, variables: VariableValues, names: frozenset[str]
+) -> bool:
+    """Whether an operation selects, below its root fields, a field of one of these names."""
+    definitions = document.definitions
+    fragments = {one.name.value: one for one in definitions if isinstance(one, FragmentDefinitionNode)}
+    ahead: list[tuple[bool, SelectionNode]] = [(True, one) for one in operation.selection_set.selections]
+    while ahead:
+        is_root, node = ahead.pop()
+        if not _is_included(node, variables):
+            continue
+        if isinstance(node, FieldNode):
+            if not is_root and node.name.value in names:
+                return True
+            is_root = False
+        below: Any = fragments.pop(node.name.value, None) if isinstance(node, FragmentSpreadNode) else node
+        if below is not None and below.selection_set:
+            ahead += [(is_root, one) for one in below.selection_set.selections]
+    return False
+
+
+def _is_included(node: SelectionNode, variables: VariableValues) -> bool:
+    skip = node.directives and get_directive_values(GraphQLSkipDirective, node, variables)
+    include = node.directives and get_directive_values(GraphQLIncludeDirective, node, variables)
+    return not (skip and skip["if"]) and (not include or bool(include["if"]))

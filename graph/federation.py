@@ -1,0 +1,366 @@
+"""Demand control: `@cost` and `@listSize` of the subgraph, by which gateways estimate a query before they send it.
+
+A cost of 1 is one node of the response, or one further read unit of the store. Fields that are read with their node
+cost nothing. Weights were measured on the demo data (`tests/federation/test_demand_control.py`). Composers reject costs
+on fields of interfaces and on their arguments.
+
+Directives of the subgraph's fields that attributes declare.
+
+Values of `orderBy` and fields of `where` have the directives of their attribute as well, so that they do not disclose
+hidden fields.
+
+Entities of Federation: `_entities` resolves representations from a gateway, each a type with an ID or a path.
+
+Subgraph SDL: the part of the schema that Federation 2 composes with other subgraphs, and `_service`, its field.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from functools import cache
+from typing import Annotated, Any, NewType, Union
+
+import strawberry
+from graphql import (
+    DocumentNode,
+    EnumTypeDefinitionNode,
+    GraphQLError,
+    GraphQLID,
+    InputObjectTypeDefinitionNode,
+    NamedTypeNode,
+    ObjectTypeDefinitionNode,
+    Visitor,
+    parse,
+    print_ast,
+    visit,
+)
+from strawberry.types.field import StrawberryField
+
+from graph.hierarchies.attribute import value_attributes
+from graph.hierarchies.node import Node
+from graph.hierarchies.registry import camel, list_values, near_field_of, paths_field_of, search_field_of, types_of
+from graph.types.fields import field, object_type, required
+from graph.types.lookups import Find, Target, TargetField
+from graph.types.nodes import HierarchyTypes
+from store.errors import BadInput, shorten
+from store.model.attributes import Attribute
+
+ASSUMED_PAGE = 100  # items of a list without first or last
+ASSUMED_ANCESTORS = 8
+ASSUMED_LOOKUPS = 10  # of paths or ids: composers take no list for the size
+
+SEARCH, NEAR, CHANGES = 10, 5, 10
+ARGUMENTS = {"orderBy": 50, "where": 50, "kilometers": 30}
+"""Costs of arguments, where a query gives them: sorted and filtered lists are read whole, larger circles read more."""
+
+_FREE = ("PageInfo", "LocalizedName", "Money", "Localized", "LocalizedText")
+_NODES = 'sizedFields: ["nodes", "edges"], '
+
+
+def demand_control(classes: Sequence[type[Node]]) -> dict[tuple[str, str], str]:
+    """The costs and sizes of what is named by these hierarchies: searches, lookups of many, and nested values."""
+    found = {(name, ""): _cost(0) for name in _FREE} | {
+        ("Query", "changes"): _cost(CHANGES),
+        ("Query", "moves"): _size(ASSUMED_PAGE, "first"),
+        ("Query", "nodes"): _size(ASSUMED_LOOKUPS),
+        ("TreeChangeFeed", "changes"): _size(ASSUMED_PAGE),
+    }
+    for cls in classes:
+        if cls.search is not None:
+            hits = _size(None, "first", fields='sizedFields: ["nodes"], ')
+            found["Query", search_field_of(cls)] = f"{_cost(SEARCH)} {hits}"
+        if cls.location is not None:
+            found["Query", near_field_of(cls)] = f"{_cost(NEAR)} {_size(None, 'first', fields=_NODES)}"
+        found["Query", paths_field_of(cls)] = _size(ASSUMED_LOOKUPS)
+        for level in (cls, *cls.levels.values()):
+            found |= {(one.__name__, ""): _cost(0) for one in types_of(level) if is_dataclass(one)}
+    return found
+
+
+def type_cost(definition: Any) -> str:
+    """The `@cost` of an object type in an SDL document that its name says: an edge costs what its node costs."""
+    is_edge = definition.name.value.endswith("Edge") and not definition.interfaces
+    return _cost(0) if is_edge and any(field.name.value == "node" for field in definition.fields) else ""
+
+
+def argument_cost(argument: Any) -> str:
+    """The `@cost` of an argument in an SDL document; empty for one that costs nothing."""
+    name = argument.name.value
+    return _cost(ARGUMENTS[name]) if name in ARGUMENTS else ""
+
+
+def list_size(field: Any) -> str:
+    """The `@listSize` of a field in an SDL document that its type says; empty for one that is no list of nodes."""
+    kind = field.type
+    while not hasattr(kind, "name"):
+        kind = kind.type
+    slicing = [argument.name.value for argument in field.arguments or () if argument.name.value in ("first", "last")]
+    if kind.name.value.endswith("Connection") and slicing:
+        return _size(ASSUMED_PAGE, *slicing, fields=_NODES)
+    return _size(ASSUMED_ANCESTORS) if field.name.value == "ancestors" else ""
+
+
+def _cost(weight: int) -> str:
+    return f"@cost(weight: {weight})"
+
+
+def _size(assumed: int | None, *slicing: str, fields: str = "") -> str:
+    """`assumed` is None where a slicing argument has a default: not every composer takes both."""
+    size = "" if assumed is None else f"assumedSize: {assumed}, "
+    names = ", ".join(f'"{name}"' for name in slicing)
+    arguments = f"slicingArguments: [{names}], " if slicing else ""
+    return f"@listSize({size}{arguments}{fields}requireOneSlicingArgument: false)"
+
+
+Directives = Mapping[tuple[str, str], str]
+"""The directives of fields, of the values of enums, and of types, by the names of the type and of the field or value;
+the second is empty for the type itself.
+"""
+
+
+def field_directives(classes: Sequence[type[Node]]) -> dict[tuple[str, str], str]:
+    """`@tag`, `@inaccessible` and `@shareable` of the fields of attributes, in all types that have them.
+
+    Federation forbids `@shareable` on the fields of interfaces and inputs, so these have the others alone.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for cls in classes:
+        listed = list_values(cls)
+        for one in (cls, *cls.levels.values()):
+            title = cls.prefix + one.title
+            own = [attribute for _, attribute in one.attributes.values()]
+            own += [computed.attribute for computed in one.computed.values()]
+            for ending in ("", "Revision"):
+                found.update(_directives(title + ending, own, shareable=one is not cls))
+            found.update(_directives(f"{title}Attributes", own, shareable=False))
+            found.update(_list_directives(cls.prefix + cls.title, [each for each in own if each.name in listed]))
+            for value in filter(is_dataclass, types_of(one)):
+                parts = [attribute for _, attribute in value_attributes(value).values()]
+                found.update(_directives(value.__name__, parts, shareable=True))
+                found.update(_directives(f"{value.__name__}Input", parts, shareable=False))
+    return found
+
+
+def _list_directives(title: str, attributes: Sequence[Attribute]) -> Iterator[tuple[tuple[str, str], str]]:
+    """The directives of a hierarchy's conditions and values to sort by."""
+    yield from _directives(f"{title}Condition", attributes, shareable=False)
+    yield from _directives(f"{title}OrderField", attributes, shareable=False, named=str.upper)
+
+
+def _directives(
+    title: str, attributes: Sequence[Attribute], *, shareable: bool, named: Callable[[str], str] = camel
+) -> Iterator[tuple[tuple[str, str], str]]:
+    for attribute in attributes:
+        words = [f'@tag(name: "{tag}")' for tag in attribute.tags]
+        words += ["@inaccessible"] if attribute.inaccessible else []
+        words += ["@shareable"] if attribute.shareable and shareable else []
+        if words:
+            yield (title, named(attribute.name)), " ".join(words)
+
+
+_EXAMPLE = 'Representations, such as [{__typename: "City", id: "location:US-NE"}].'
+
+Representation = NewType("Representation", object)
+
+REPRESENTATION = strawberry.scalar(
+    name="_Any",
+    description="Representation of an entity in another subgraph: its __typename, and its id or its path. With both "
+    "the id is used, since a path may be a former one; other fields are ignored.",
+    parse_value=lambda value: value,
+)
+
+
+@dataclass(frozen=True)
+class Entities(TargetField):
+    """Nodes of any hierarchy by their representations, in this order.
+
+    An invalid representation, or a failed read, is an error of this entity alone.
+    """
+
+    named: Mapping[str, Find]
+    """The field that checks an entity, by the type names of representations."""
+
+    many = True
+
+    def targets(self, given: Mapping[str, Any]) -> list[Target]:
+        return [self._target(representation) for representation in given["representations_"]]
+
+    async def __call__(self, root: Any, info: Any, **given: Any) -> list[Any]:
+        selection = info.context.look_ahead(info).selection_of(info)
+        load = info.context.loaders.node.load
+
+        async def entity(representation: Any) -> Any:
+            field, lookup = self._target(representation)
+            return None if lookup is None else field.checked(await load((lookup, selection.expecting(field.level))))
+
+        return await asyncio.gather(*map(entity, given["representations_"]), return_exceptions=True)
+
+    def _target(self, representation: Any) -> Target:
+        """The field that checks an entity, and its lookup. Raises BadInput."""
+        name = representation.get("__typename") if isinstance(representation, dict) else None
+        if not isinstance(name, str):
+            raise BadInput('A representation is an object with a __typename, such as {"__typename": "City", "id": …}.')
+        if name not in self.named:
+            raise BadInput(f'"{shorten(name)}" is not an entity of this subgraph.')
+        (target,) = self.named[name].targets(_key(name, representation))
+        return target
+
+
+def entities_field(published: Sequence[HierarchyTypes]) -> StrawberryField:
+    """The field `_entities` over the levels and the interfaces of these hierarchies."""
+    named = {types.title: Find(types.name) for types in published}
+    for types in published:
+        named |= {title: Find(types.name, level) for (_, level), title in types.type_names.items()}
+    concrete = tuple(one for types in published for one in types.concrete.values())
+    entity: Any = Annotated[
+        Union[concrete],  # noqa: UP007  # it is made of values
+        strawberry.union("_Entity", description="A node of any level, as an entity of the supergraph."),
+    ]
+    return field(
+        Entities(named),
+        list[entity | None],
+        "The nodes of these representations, in this order; null for each without a node. For gateways.",
+        required("representations", list[Representation], _EXAMPLE),
+        name="_entities",
+    )
+
+
+def _key(name: str, representation: Mapping[str, Any]) -> dict[str, str]:
+    """The argument of `Find` for a representation. Raises BadInput."""
+    node_id, path = representation.get("id"), representation.get("path")
+    if node_id is not None:
+        try:
+            return {"id_": GraphQLID.parse_value(node_id)}
+        except GraphQLError:
+            raise BadInput(f"The id in a representation of a {name} is neither a string nor an integer.") from None
+    if path is None:
+        raise BadInput(f"A representation of a {name} needs an id or a path.")
+    if not isinstance(path, str):
+        raise BadInput(f"The path in a representation of a {name} is not a string such as US/NE/Omaha.")
+    return {"path_": path}
+
+
+# Pinned: later versions add nothing that is needed here, and not every composer takes them.
+LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: [{}])'
+_IMPORTED = ("@key", "@shareable", "@cost", "@listSize", "@tag", "@inaccessible")
+ONE_OF = "directive @oneOf on INPUT_OBJECT"  # not every composer knows it
+
+# Fields, each with the word that exposes it; without that they are left out. Two subgraphs with a Query.node never
+# compose correctly: each would be asked for the other's nodes. The other fields are for Clade's own clients.
+_OF_QUERY = {name: name for name in ("node", "nodes", "changes", "moves")} | {"deletedNode": "history", "move": "moves"}
+_GATEWAY_FIELDS = {"_service": "", "_entities": ""}  # only a gateway calls them, so they are never composed
+_OWN_FIELDS = {"hierarchies": ""}  # each subgraph would answer with its own hierarchies alone
+_SHARED = frozenset({"PageInfo", "LocalizedName", "Money", "Localized", "LocalizedText"})  # several subgraphs have them
+_OF_NODES = {"history": "history", "atRevision": "history"}
+# It is left out: Cosmo's composer takes no interface whose fields are of interfaces that implement it.
+_TREE_NODE = "TreeNode"
+
+
+def service_field(sdl: Callable[[], str]) -> StrawberryField:
+    """`_service`, where gateways read the subgraph's schema. It is printed at the first request, in a thread: it takes
+    a third of a second.
+    """
+    printed = cache(sdl)
+
+    async def resolve(service: Any, info: Any) -> str:
+        return await asyncio.to_thread(printed)
+
+    fields = {"sdl": field(resolve, str, "SDL of the subgraph, with Federation's directives.")}
+    service = object_type("_Service", "The schema of a subgraph, for gateways.", fields)
+    return field(lambda root, info: (), service, "Schema of this subgraph, for gateways.", name="_service")
+
+
+def subgraph_sdl(schema: strawberry.Schema, classes: Sequence[type[Node]], expose: frozenset[str] = frozenset()) -> str:
+    """The SDL of the subgraph: the exposed parts of the schema, with nodes as entities by ID and by path.
+
+    All types of nodes are entities. The interfaces of hierarchies are, too, so that a subgraph can add fields to nodes
+    of any level with `@interfaceObject`. `classes` are those that the schema was made of.
+    """
+    directives = _joined(field_directives(classes), demand_control(classes))
+    definitions: dict[str, Any] = {one.name.value: one for one in _definitions(schema.as_str())}
+    entities = [name for name, one in definitions.items() if _TREE_NODE in _interfaces_of(one)]
+    del definitions[_TREE_NODE]
+    for name in entities:
+        definitions[name] = _shaped(definitions[name], _OF_NODES, expose, '@key(fields: "id") @key(fields: "path")')
+    definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY | _GATEWAY_FIELDS | _OWN_FIELDS, expose)
+    for name in _SHARED & definitions.keys():
+        definitions[name] = _shaped(definitions[name], {}, expose, "@shareable")
+    mutation = {"Mutation"} & definitions.keys() if "mutations" in expose else set()
+    reached = _reached(definitions, {"Query", *entities, *mutation})
+    kept = tuple(_decorated(one, directives) for name, one in definitions.items() if name in reached)
+    sdl = print_ast(DocumentNode(definitions=kept))
+    if "@oneOf" in sdl:
+        sdl += f"\n\n{ONE_OF}"
+    imported = ", ".join(f'"{name}"' for name in _IMPORTED if re.search(rf"{name}\b", sdl))
+    return f"{LINK.format(imported)}\n\n{sdl}\n"
+
+
+def _joined(*several: Directives) -> Directives:
+    return {key: " ".join([one[key] for one in several if key in one]) for one in several for key in one}
+
+
+def _definitions(sdl: str) -> tuple[Any, ...]:
+    return parse(sdl, no_location=True).definitions
+
+
+def _interfaces_of(definition: Any) -> dict[str, Any]:
+    """The interfaces that a type implements, by their names."""
+    return {one.name.value: one for one in getattr(definition, "interfaces", None) or ()}
+
+
+def _shaped(definition: Any, words: dict[str, str], expose: frozenset[str], directives: str = "") -> Any:
+    """A definition without unexposed fields and TreeNode, and with directives."""
+    hidden = {name for name, word in words.items() if word not in expose}
+    fields = tuple(one for one in definition.fields if one.name.value not in hidden)
+    interfaces = tuple(one for name, one in _interfaces_of(definition).items() if name != _TREE_NODE)
+    (carrier,) = _definitions(f"type Any {directives}")
+    return replace(definition, fields=fields, interfaces=interfaces, directives=carrier.directives)
+
+
+def _decorated(definition: Any, directives: Directives) -> Any:
+    """A definition with its directives and those of its fields and their arguments, or of the values of an enum."""
+    part = "values" if isinstance(definition, EnumTypeDefinitionNode) else "fields"
+    if not getattr(definition, part, None):
+        return definition
+    title, is_object = definition.name.value, isinstance(definition, ObjectTypeDefinitionNode)
+    is_output = part == "fields" and not isinstance(definition, InputObjectTypeDefinitionNode)
+    parts = []
+    for one in getattr(definition, part):
+        words = [directives.get((title, one.name.value), ""), list_size(one) if is_output else ""]
+        if is_object:
+            arguments = [_with(argument, argument_cost(argument)) for argument in one.arguments or ()]
+            one = replace(one, arguments=tuple(arguments))
+        parts.append(_with(one, *words))
+    words = [directives.get((title, ""), ""), type_cost(definition)] if is_object else []
+    return _with(replace(definition, **{part: tuple(parts)}), *words)
+
+
+def _with(node: Any, *words: str) -> Any:
+    """A part of a definition with further directives."""
+    (carrier,) = _definitions(f"type Any {' '.join(words)}")
+    return replace(node, directives=(*(node.directives or ()), *(carrier.directives or ())))
+
+
+def _reached(definitions: dict[str, Any], roots: Iterable[str]) -> set[str]:
+    """The names of these types, of all types that they refer to, and of those that implement interfaces among these."""
+    referred = {name: _names_in(definition) for name, definition in definitions.items()}
+    for name, definition in definitions.items():
+        for interface in _interfaces_of(definition):
+            referred[interface].add(name)
+    reached: set[str] = set()
+    ahead = set(roots)
+    while ahead:
+        reached |= ahead
+        ahead = set().union(*(referred[name] for name in ahead)) & definitions.keys() - reached
+    return reached
+
+
+def _names_in(definition: Any) -> set[str]:
+    class Names(Visitor):
+        def enter_named_type(self, node: NamedTypeNode, *_: Any) -> None:
+            found.add(node.name.value)
+
+    found: set[str] = set()
+    visit(definition, Names())
+    return found

@@ -1,0 +1,181 @@
+"""Asset files: the files of a page for browsers, compressed and cached by their digest.
+
+Starlette's StaticFiles with GZipMiddleware is not used: it would compress a file for each request, on the event loop,
+and would serve every file of the folder.
+
+Explorer page: the routes of `/` and of its files, under a policy that allows only scripts and styles of this server.
+
+The page itself is a client of the API like any other; nothing here reads data.
+
+GraphiQL for browsers, served from files of this package: nothing is loaded from another host.
+"""
+
+import gzip
+import hashlib
+import posixpath
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
+from functools import cached_property, partial
+from pathlib import Path
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from graph.hierarchies.examples import Example
+
+MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+FOREVER, EACH_TIME = "public, max-age=31536000, immutable", "no-cache"
+
+
+class AssetFiles:
+    """The scripts, styles and pictures in a folder and the folders below it; no other file of it is served.
+
+    They fit each other only as one set, so the address of each has the digest of all.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._zipped: dict[str, bytes] = {}
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The paths of the files relative to the folder, sorted."""
+        files = [file for file in self.folder.rglob("*") if file.suffix in MEDIA_TYPES]
+        return sorted(file.relative_to(self.folder).as_posix() for file in files)
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of all files together."""
+        return hashlib.sha256(b"".join(self._contents.values())).hexdigest()[:16]
+
+    @cached_property
+    def _contents(self) -> dict[str, bytes]:
+        return {name: self.content(name) for name in self.names}
+
+    def content(self, name: str) -> bytes:
+        """The bytes of a file of the folder, also of one that is not served."""
+        return (self.folder / name).read_bytes()
+
+    def zipped(self, name: str) -> bytes:
+        """The bytes of a served file, compressed by gzip once."""
+        if name not in self._zipped:
+            self._zipped[name] = gzip.compress(self._contents[name], mtime=0)
+        return self._zipped[name]
+
+    async def serve(self, request: Request) -> Response:
+        """The file at `{digest}/{name}` of the route; under the current digest it may be cached for good."""
+        name, requested = request.path_params["name"], request.path_params["digest"]
+        if name not in self._contents:
+            raise HTTPException(404)
+        headers = {
+            "cache-control": FOREVER if requested == self.digest else EACH_TIME,
+            "vary": "accept-encoding",
+        }
+        is_zipped = "gzip" in request.headers.get("accept-encoding", "")
+        if is_zipped:
+            headers["content-encoding"] = "gzip"
+        media_type = MEDIA_TYPES[Path(name).suffix]
+        content = self.zipped(name) if is_zipped else self._contents[name]
+        return tagged(request, Response(content, media_type=media_type, headers=headers))
+
+
+def tagged(request: Request, response: Response) -> Response:
+    """A response with the entity tag of its body, or 304 where the client has it already."""
+    tag = f'"{hashlib.sha256(bytes(response.body)).hexdigest()[:16]}"'
+    response.headers["etag"] = tag
+    if not matches(request.headers.get("if-none-match", "").encode("latin-1"), tag.encode()):
+        return response
+    kept = {name: value for name, value in response.headers.items() if not name.startswith("content-l")}
+    return Response(status_code=304, headers=kept)
+
+
+def matches(tags: bytes, tag: bytes) -> bool:
+    """Whether If-None-Match has this entity tag, also as a weak one, as compressing proxies send it; `*` has all."""
+    return any(listed.strip().removeprefix(b"W/") in (tag, b"*") for listed in tags.split(b","))
+
+
+EXPLORER_FILES = AssetFiles(Path(__file__).parents[1] / "explorer" / "assets")
+
+# Trusted Types: a browser that knows them refuses to make HTML or scripts of text, wherever the text comes from.
+EXPLORER_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_PRELOAD = '    <link rel="modulepreload" href="explorer/static/{}">\n'
+_SCRIPT = re.compile(r'<script type="module"[^>]* src="explorer/static/([^"]+)">')
+_IMPORT = re.compile(r'^import [^;"]*"(\.[^"]+)";$', re.MULTILINE)
+
+
+def first_modules(page: str) -> list[str]:
+    """The modules of a page and what they import before they run, without what `import()` loads later.
+
+    The order is that in which a browser finds them.
+    """
+    found = _SCRIPT.findall(page)
+    for module in found:
+        for path in _IMPORT.findall(EXPLORER_FILES.content(module).decode()):
+            imported = posixpath.normpath(posixpath.join(posixpath.dirname(module), path))
+            if imported not in found:
+                found.append(imported)
+    return found
+
+
+class Explorer:
+    """The page; with `graphiql` its queries have links to GraphiQL."""
+
+    def __init__(self, *, graphiql: bool) -> None:
+        self._graphiql = graphiql
+
+    def routes(self) -> list[Route]:
+        """The page at `/`, and its files."""
+        return [Route("/", self.page), Route("/explorer/static/{digest}/{name:path}", EXPLORER_FILES.serve)]
+
+    async def page(self, request: Request) -> Response:
+        """The page: it names the other files with their digest, so that a browser asks for it each time."""
+        headers = {"content-security-policy": EXPLORER_POLICY, "cache-control": EACH_TIME}
+        return tagged(request, Response(self.html, media_type="text/html", headers=headers))
+
+    @cached_property
+    def html(self) -> str:
+        """The text of the page; it names the modules that it begins with, so that they load at the same time."""
+        text = EXPLORER_FILES.content("index.html").decode()
+        modules = "".join(_PRELOAD.format(name) for name in first_modules(text))
+        text = text.replace("    <!-- modules -->\n", modules)
+        text = text.replace("/static/", f"/static/{EXPLORER_FILES.digest}/")
+        return text.replace('data-graphiql=""', f'data-graphiql="{"graphql" if self._graphiql else ""}"')
+
+
+GRAPHIQL_FILES = AssetFiles(Path(__file__).parent / "graphiql_assets")
+
+# graphiql 4 is the last to run under this policy: 5 needs inline styles and workers made of text.
+GRAPHIQL_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self' data:; img-src 'self' data:; "
+    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+Examples = Callable[[], Awaitable[Sequence[Example]]]
+"""Makes the example queries, of what the store holds now."""
+
+
+def graphiql_routes(examples: Examples) -> list[Route]:
+    """The files of the page, and the queries of the tabs that it opens with."""
+    return [
+        Route("/graphql/static/{digest}/{name}", GRAPHIQL_FILES.serve),
+        Route("/graphql/examples.json", partial(graphiql_tabs, examples)),
+    ]
+
+
+async def graphiql_page(request: Request) -> Response:
+    """The page itself, never cached: it names the other files with their digest."""
+    html = GRAPHIQL_FILES.content("index.html").replace(
+        b"/static/", b"/static/" + GRAPHIQL_FILES.digest.encode() + b"/"
+    )
+    headers = {"content-security-policy": GRAPHIQL_POLICY, "cache-control": "no-cache", "vary": "accept"}
+    return Response(html, media_type="text/html", headers=headers)
+
+
+async def graphiql_tabs(examples: Examples, request: Request) -> Response:
+    return JSONResponse([asdict(example) for example in await examples()], headers={"cache-control": "no-store"})

@@ -1,0 +1,146 @@
+"""Response sender: large bodies are sent in pieces, with limited memory for those of slow clients; and whole errors.
+
+Client disconnects: the work for a request ends when its client closes the connection.
+
+Concurrency limit of operations and API key lookups: rejecting further ones is better than slowing down all.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Self
+
+from starlette.types import Receive, Send
+
+from graph.errors import OVERLOADED, Header, RequestRejected, error_body
+
+CLOSE: Header = (b"connection", b"close")
+NO_STORE: Header = (b"cache-control", b"no-store")
+"""Without this, caches between client and server may store responses, some even those of requests with a credential."""
+
+PIECE_BYTES = 262_144  # uvicorn waits until most of a piece is sent before it accepts the next
+MAX_BYTES = 128_000_000  # of all bodies being sent
+
+
+class ResponseSender:
+    """Sends response bodies. Above the limit, the client that has read nothing for the longest time is disconnected."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._waiting: dict[asyncio.Timeout, bytes] = {}  # bodies, in the order of their last pieces
+
+    async def send(self, send: Send, content: bytes, *, more: bool = False) -> bool:
+        """Send a body, or with `more` a part of one; returns whether all of it was sent.
+
+        If it is cut off it stays incomplete, and the server closes the connection.
+        """
+        if len(content) <= PIECE_BYTES:
+            await send({"type": "http.response.body", "body": content, "more_body": more})
+            return True
+        try:
+            async with asyncio.timeout(None) as end:
+                self._waiting[end] = content
+                self._make_room()
+                try:
+                    for start in range(0, len(content), PIECE_BYTES):
+                        stop = start + PIECE_BYTES
+                        self._waiting[end] = self._waiting.pop(end)
+                        goes_on = more or stop < len(content)
+                        await send({"type": "http.response.body", "body": content[start:stop], "more_body": goes_on})
+                finally:
+                    del self._waiting[end]
+        except TimeoutError:
+            return False
+        return True
+
+    def _make_room(self) -> None:
+        """Cut off the bodies whose last piece is the oldest, but never the newest body."""
+        waiting = dict(self._waiting)
+        while len(waiting) > 1 and memory_of(waiting.values()) > self._max_bytes:
+            end = next(iter(waiting))
+            del waiting[end]
+            if not end.expired():
+                end.reschedule(0)  # in the past
+
+
+def memory_of(waiting: Collection[bytes]) -> int:
+    """The bytes that bodies take; several clients may be sent the same cached body."""
+    return sum({id(body): len(body) for body in waiting}.values()) + len(waiting) * PIECE_BYTES
+
+
+async def send_error(
+    send: Send,
+    status: int,
+    message: str,
+    code: str,
+    headers: Sequence[Header] = (),
+    extensions: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Send a whole response with one error and no data, for a request that does not reach the endpoint."""
+    body = error_body(message, code, extensions)
+    start = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body)), NO_STORE]
+    await send({"type": "http.response.start", "status": status, "headers": [*start, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+WATCH_AFTER_SECONDS = 0.1
+"""Most responses are ready sooner, and the connection is not watched."""
+
+
+class ClientDisconnected(Exception):
+    """The client closed the connection."""
+
+
+class DisconnectWatcher:
+    """Context manager that ends its block and raises ClientDisconnected when the client disconnects.
+
+    The request must have been received completely.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._block = asyncio.timeout(None)  # without a deadline until the client disconnects
+        self._watch: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._start)
+        await self._block.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._timer.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
+        try:
+            await self._block.__aexit__(*error)
+        except TimeoutError:
+            raise ClientDisconnected from None
+
+    def _start(self) -> None:
+        self._watch = asyncio.create_task(self._until_disconnect())
+
+    async def _until_disconnect(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass  # a GET's empty body
+        self._block.reschedule(asyncio.get_running_loop().time())
+
+
+RETRY_AFTER = (b"retry-after", b"1")
+
+
+class ConcurrencyLimiter:
+    """Context manager that counts the blocks running; entering one more than the limit raises RequestRejected."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.running = 0
+
+    def __enter__(self) -> Self:
+        if self.running >= self.limit:
+            message = f"The server is running its maximum of {self.limit} requests; retry later."
+            raise RequestRejected(503, message, RETRY_AFTER, code=OVERLOADED)
+        self.running += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.running -= 1

@@ -1,0 +1,321 @@
+"""Fields, arguments and object types for Strawberry, made of values: they differ from hierarchy to hierarchy.
+
+A field's resolver is registered with it, so that plans and the executor can call it without Strawberry.
+
+Custom scalars. All are serialized as they are stored, so responses need no conversion.
+
+Node fields: those with values of a record alone. Plans write the simple ones into their generated code.
+
+Name fields of nodes and revisions: the default name, and names in other languages, by argument.
+
+Languages are an argument instead of a header, since responses are cached by their arguments.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from inspect import Parameter, Signature
+from operator import attrgetter
+from typing import Annotated, Any, NamedTuple, NewType
+
+import strawberry
+from graphql import GraphQLField, GraphQLSchema
+from strawberry.types.field import StrawberryField
+from strawberry.types.scalar import ScalarDefinition
+
+from graph.hierarchies.attribute import Date, DateTime, Decimal, Long, Url
+from graph.hierarchies.node import Computed, Node
+from graph.operation.selection import core_info, plain
+from store.errors import BadData, BadInput
+from store.model.attributes import Attribute, Kind, Value
+from store.model.keys import decode_segment, last_segment
+from store.model.names import NAMES, canonical_language, checked_names, lookup
+from store.model.paths import format_path
+from store.model.records import Record
+
+RESOLVER = "clade-resolver"
+"""The key of a field's resolver in the metadata of Strawberry's field, and in the extensions of graphql-core's."""
+
+Resolver = Callable[..., Any]
+Fields = dict[str, StrawberryField]
+
+
+def argument(name: str, kind: Any, description: str, *, default: Any = strawberry.UNSET) -> Parameter:
+    """An optional argument of a field, by its name in the schema."""
+    annotation = Annotated[kind, strawberry.argument(name=name, description=description)]
+    return Parameter(f"{name}_", Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def required(name: str, kind: Any, description: str) -> Parameter:
+    """A required argument of a field."""
+    return argument(name, kind, description, default=Parameter.empty)
+
+
+def field(
+    resolve: Resolver,
+    returns: Any,
+    description: str,
+    *arguments: Parameter,
+    name: str | None = None,
+    compiled: bool = True,
+    deprecated: str = "",
+) -> StrawberryField:
+    """A field with the resolver `resolve(root, info, **arguments)`, whose argument names end in `_`.
+
+    Plans compile leaf fields and the relations between nodes; any other field that leads to nodes is not `compiled`.
+    `deprecated` says what to use instead.
+    """
+
+    def answer(root: Any, info: Any, **given: Any) -> Any:
+        return resolve(root, core_info(info), **given)
+
+    plain = Parameter.POSITIONAL_OR_KEYWORD
+    taken = [Parameter("root", plain), Parameter("info", plain, annotation=strawberry.Info)]
+    answer.__signature__ = Signature([*taken, *arguments], return_annotation=returns)  # type: ignore[attr-defined]
+    metadata = {RESOLVER: resolve} if compiled else {}
+    made: StrawberryField = strawberry.field(
+        resolver=answer, description=description, name=name, metadata=metadata, deprecation_reason=deprecated or None
+    )
+    return made
+
+
+def register_resolvers(schema: strawberry.Schema, core: GraphQLSchema) -> None:
+    """Give graphql-core's fields the resolvers that `field` was given."""
+    for kind in core.type_map.values():
+        for name, definition in getattr(kind, "fields", {}).items():
+            made = schema.get_field_for_type(name, kind.name) if isinstance(definition, GraphQLField) else None
+            if made is not None and RESOLVER in made.metadata:
+                definition.extensions[RESOLVER] = made.metadata[RESOLVER]
+
+
+def resolver_of(definition: GraphQLField) -> Resolver | None:
+    """The resolver of a compiled field; None for every other field."""
+    return definition.extensions.get(RESOLVER)
+
+
+def attribute_of(name: str) -> Resolver:
+    """The resolver of an attribute of the parent object, such as "node" or "node.id"."""
+    get = attrgetter(name)
+    return lambda source, info: get(source)
+
+
+def class_of(name: str, fields: Fields, *bases: type) -> type:
+    """A class with these fields, ready to become a Strawberry type."""
+    return type(name, bases, dict(fields))
+
+
+def object_type(name: str, description: str, fields: Fields) -> Any:
+    """An object type with these fields."""
+    return strawberry.type(class_of(name, fields), name=name, description=description)
+
+
+def input_class(
+    name: str, description: str, fields: Mapping[str, tuple[Any, Any]], cls: type | None = None, *, one_of: bool = False
+) -> Any:
+    """An input with these fields by their names in Python, each a type and Strawberry's field.
+
+    `cls` is its class, where types refer to it already. With `one_of` it takes exactly one of its fields.
+    """
+    made = cls or type(name, (), {})
+    made.__annotations__ = {part: kind for part, (kind, _) in fields.items()}
+    for part, (_, declared) in fields.items():
+        setattr(made, part, declared)
+    return strawberry.input(made, name=name, description=description, one_of=one_of)
+
+
+FIRST = argument("first", int | None, "At most so many, from the start; by default all.")
+PAGING = [
+    FIRST,
+    argument("after", str | None, "After this cursor, such as an `endCursor`."),
+    argument("last", int | None, "At most so many, from the end."),
+    argument("before", str | None, "Before this cursor, such as a `startCursor`."),
+]
+
+
+_XML_SCHEMA = "https://www.w3.org/TR/xmlschema11-2/"
+_RFC_3339 = "https://www.rfc-editor.org/rfc/rfc3339#section-5.6"
+_RFC_3986 = "https://www.rfc-editor.org/rfc/rfc3986"
+
+Path = NewType("Path", str)
+
+
+def _path(value: Any) -> str:
+    if not isinstance(value, str):
+        raise BadInput("A Path is a string, such as US/NE/Omaha.")
+    return value
+
+
+def _scalar(kind: Kind, description: str, specification: str) -> ScalarDefinition:
+    parse = Attribute("A value", kind, "").parse
+    return strawberry.scalar(
+        name=kind.value, description=description, specified_by_url=specification, parse_value=parse
+    )
+
+
+SCALARS: dict[object, ScalarDefinition] = {
+    Path: strawberry.scalar(
+        name="Path",
+        description="Path of a node: the keys from the root down, separated by /, such as US/MO/St. Louis. "
+        "Within a key, / is escaped as %2F and % as %25.",
+        specified_by_url=f"{_RFC_3986}#section-3.3",
+        parse_value=_path,
+    ),
+    Long: _scalar(Kind.LONG, "Signed 64-bit integer.", f"{_XML_SCHEMA}#long"),
+    Decimal: _scalar(
+        Kind.DECIMAL,
+        "Decimal of up to 38 digits, as a string with all its decimal places, such as 1299.00.",
+        f"{_XML_SCHEMA}#decimal",
+    ),
+    Date: _scalar(Kind.DATE, "Calendar date in RFC 3339, such as 2026-10-05.", _RFC_3339),
+    DateTime: _scalar(Kind.DATETIME, "Date and time in UTC in RFC 3339, such as 2026-10-05T12:30:00Z.", _RFC_3339),
+    Url: _scalar(Kind.URL, "Absolute URL of http or https, such as https://example.com/a.", _RFC_3986),
+}
+
+
+@dataclass(frozen=True)
+class RecordField:
+    """An attribute of the record itself."""
+
+    name: str
+
+    def __call__(self, record: Record, info: Any) -> Any:
+        return getattr(record, self.name)
+
+
+@dataclass(frozen=True)
+class AttributeField:
+    """An attribute of the hierarchy. Raises BadData where the stored value is not of its type."""
+
+    attribute: Attribute
+
+    def __call__(self, record: Record, info: Any) -> Value:
+        value = self.attribute.value_in(record.attributes)
+        if value is None or self.attribute.is_valid(value):
+            return value
+        raise BadData(f"{label(record)}: attribute {self.attribute.name} is not of its type.")
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedField:
+    """A computed field of nodes with these attributes. Raises BadData for a value of another type."""
+
+    computed: Computed
+    attributes: Mapping[str, Attribute]
+
+    def __call__(self, record: Record, info: Any) -> Value:
+        try:
+            return self.computed.value(record, self.attributes)
+        except BadData as error:
+            raise BadData(f"{label(record)}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Count:
+    """The number of children (`kids`) or descendants (`descendant_counts`), of one level or of all."""
+
+    counts: str
+
+    def __call__(self, record: Record, info: Any, level_: Enum | str | None = None) -> int:
+        counts: dict[str, int] = getattr(record, self.counts)
+        return sum(counts.values()) if level_ is None else counts.get(plain(level_), 0)
+
+
+def path(record: Record, info: Any) -> str:
+    return format_path(record.path)
+
+
+def key(record: Record, info: Any) -> str:
+    return decode_segment(last_segment(record.pk, record.sk))
+
+
+def level_of(record: Record, levels: Mapping[str, type[Node]]) -> type[Node]:
+    """The class of a record's level. Raises BadData where the hierarchy has no such level."""
+    try:
+        return levels[record.level]
+    except KeyError:
+        raise BadData(f"{label(record)}: unknown level {record.level}.") from None
+
+
+def label(record: Record) -> str:
+    """A node in messages."""
+    return f"The {record.hierarchy} {format_path(record.path)}"
+
+
+_LANGUAGES = 'Language tags of BCP 47, the best first, such as ["de-AT", "en"].'
+_NAME = "Name in the first of `languages` that the node has, else the default name."
+_NAME_LANGUAGE = "Language of `name` with the same `languages`; null for the default name."
+
+
+@dataclass(frozen=True)
+class DisplayName:
+    """The name in the best of some languages, else the default name. Plans write the latter into their code."""
+
+    def __call__(self, record: Record, info: Any, languages_: Sequence[str] | None = None) -> str:
+        if languages_ is None:
+            return record.name
+        names = record.names
+        language = lookup(names, languages_)
+        return record.name if language is None else names[language]
+
+
+class LocalizedName(NamedTuple):
+    """A name in one language, by its canonical tag."""
+
+    language: str
+    text: str
+
+
+_LOCALIZED_NAME: Any = object_type(
+    "LocalizedName",
+    "A name of a node in another language than that of its default name.",
+    {
+        "language": field(attribute_of("language"), str, "Language tag of BCP 47, such as de or zh-Hant."),
+        "text": field(attribute_of("text"), str, "Display name in this language."),
+    },
+)
+
+
+@strawberry.input(description="A name of a node in a language.")
+class LocalizedNameInput:
+    language: str = strawberry.field(description="Language tag of BCP 47, such as de or zh-Hant.")
+    text: str | None = strawberry.field(
+        default=None, description="Display name in this language; null or omitted clears it."
+    )
+
+
+def name_fields() -> Fields:
+    """`name`, `nameLanguage` and `names`, in this order."""
+    languages = argument("languages", list[str] | None, f"{_LANGUAGES} By default the default name.")
+    return {
+        "name": field(DisplayName(), str, _NAME, languages),
+        "name_language": field(_language, str | None, _NAME_LANGUAGE, required("languages", list[str], _LANGUAGES)),
+        "names": field(_names, list[_LOCALIZED_NAME], "Names in other languages, ordered by language tag."),
+    }
+
+
+def given_names(given: Mapping[str, Any]) -> dict[str, Value]:
+    """The change of `names` that the arguments of a mutation ask for. Raises BadInput."""
+    names: Sequence[LocalizedNameInput] | None = given.get("names_", ())
+    if names is None:
+        return {NAMES: None}
+    found = by_language("names", names)
+    return {NAMES: checked_names(found)} if found else {}
+
+
+def by_language(what: str, texts: Iterable[Any]) -> dict[str, str | None]:
+    """The texts of inputs by their canonical languages. Raises BadInput, about `what`, for two of one language."""
+    found: dict[str, str | None] = {}
+    for one in texts:
+        language = canonical_language(one.language)
+        if language in found:
+            raise BadInput(f"{what} has the language {language} twice; omit one.")
+        found[language] = one.text
+    return found
+
+
+def _language(record: Record, info: Any, languages_: Sequence[str]) -> str | None:
+    return lookup(record.names, languages_)
+
+
+def _names(record: Record, info: Any) -> list[LocalizedName]:
+    return [LocalizedName(*one) for one in sorted(record.names.items())]

@@ -1,0 +1,274 @@
+"""History fields: the revisions of a node, deleted nodes, and the changes of a tree.
+
+A revision is the content of a node as of one write. Clients' caches identify objects by ID, so a revision has its own
+ID.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from enum import Enum
+from inspect import Parameter
+from typing import Any
+
+import strawberry
+from strawberry.types.field import StrawberryField
+
+from graph.hierarchies.attribute import DateTime
+from graph.hierarchies.node import Node
+from graph.types import fields as node_fields
+from graph.types.connections import ConnectionTypes, LevelTypes
+from graph.types.fields import (
+    FIRST,
+    PAGING,
+    Fields,
+    Path,
+    RecordField,
+    argument,
+    attribute_of,
+    field,
+    name_fields,
+    object_type,
+    required,
+)
+from graph.types.hierarchies import HierarchyEnums
+from graph.types.lookups import by_id
+from resolvers import changes, history
+from resolvers.lists.arguments import ConnectionArguments, RelationKind
+from store.metadata.moves import Move as StoredMove
+from store.metadata.moves import MoveState as StoredState
+from store.model.keys import Key, path_of
+from store.model.keys import Path as KeyPath
+from store.model.paths import format_path, parse_path
+from store.model.records import Record
+
+
+def _revision_id(record: Record, info: Any) -> str:
+    return f"{record.id}#{record.revision}"  # no node's id holds a #
+
+
+@strawberry.interface(name="NodeRevision", description="A revision of a node of any hierarchy.")
+class NodeRevision:
+    id = field(_revision_id, strawberry.ID, "ID of the revision; not a node's ID.")
+    revision = field(RecordField("revision"), int, "Number of the revision; 1 is the node's first.")
+    changed_at = field(RecordField("updated_at"), DateTime, "Time at which it was written, in UTC.")
+    changed_by = field(RecordField("changed_by"), str | None, "Caller that wrote it; null if unknown.")
+    name, name_language, names = name_fields().values()
+
+
+_PAGES = ConnectionTypes("NodeRevision", item="revision")
+_PAGES.publish(NodeRevision, "A page of the revisions of a node of any hierarchy.")
+
+
+def revision_types(cls: type[Node], level: Any) -> LevelTypes:
+    """The types of the revisions of one hierarchy's nodes; `level` is the enum of its levels."""
+    types = LevelTypes(cls, NodeRevision, suffix="Revision", item="revision")
+    title = cls.prefix + cls.title
+    types.publish(
+        {"level": field(RecordField("level"), level, "Level of the node.")},
+        lambda one: f"A revision of a {cls.prefix}{one.title}.",
+        f"A page of the revisions of a {title}.",
+    )
+    return types
+
+
+def history_fields(revision: Any, connection: Any) -> Fields:
+    """`history` and `atRevision` of the nodes of one hierarchy, or of deleted nodes."""
+    return {
+        "history": field(_history, connection | None, "Revisions, newest first.", *PAGING, compiled=False),
+        "at_revision": field(
+            _at_revision,
+            revision | None,
+            "The revision with this number; null if there is none.",
+            required("n", int, "Number of the revision; 1 is the first."),
+            compiled=False,
+        ),
+    }
+
+
+def _history(subject: Any, info: Any, **_: Any) -> Any:
+    relation = info.context.look_ahead(info).relation_of(info, RelationKind.REVISIONS)
+    return history.read_history(info.context.request, _record(subject), relation.window, nodes=relation.nodes)
+
+
+def _at_revision(subject: Any, info: Any, n_: int) -> Any:
+    return history.read_revision(info.context.request, _record(subject), n_)
+
+
+def _record(subject: Record | history.DeletedNode) -> Record:
+    return subject.record if isinstance(subject, history.DeletedNode) else subject
+
+
+# -- root fields -------------------------------------------------------------------------------------------------------
+
+
+def past_fields(hierarchies: Collection[str], enums: HierarchyEnums) -> tuple[Fields, Fields]:
+    """The fields of queries, `deletedNode` and `changes`, and those of subscriptions, over all hierarchies."""
+    feed = _feed_type(enums)
+    queries = {"deleted_node": _deleted_field(hierarchies, enums), "changes": _changes_field(enums, feed)}
+    return queries, {"changes": _followed_changes_field(enums, feed)}
+
+
+def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> StrawberryField:
+    def level(found: history.DeletedNode, info: Any) -> str | None:
+        return enums.label(found.record.hierarchy, found.record.level)
+
+    fields = {
+        "node_id": field(attribute_of("record.id"), strawberry.ID, "ID of the node."),
+        "path": field(lambda found, info: node_fields.path(found.record, info), Path, "Path at its deletion."),
+        "level": field(level, enums.level | None, "Level of the node; null for a level that no class defines."),
+        "deleted_at": field(attribute_of("at"), DateTime, "Time of its deletion, in UTC."),
+        "deleted_by": field(attribute_of("by"), str | None, "Caller that deleted it; null if unknown."),
+        "last_revision": field(attribute_of("record"), NodeRevision | None, "Its content at its deletion."),
+    }
+    revisions = history_fields(NodeRevision, _PAGES.connection)
+    deleted = object_type("DeletedNode", "A deleted node, whose revisions are kept.", fields | revisions)
+
+    async def find(root: Any, info: Any, id_: str) -> history.DeletedNode | None:
+        lookup = by_id(hierarchies, id_)
+        return None if lookup is None else await history.find_deleted(info.context.request, str(lookup[1]))
+
+    id_of_node = required("id", strawberry.ID, "ID of the deleted node.")
+    return field(find, deleted | None, "The deleted node with this ID; null for any other.", id_of_node)
+
+
+def _changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
+    async def read(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> changes.ChangePage:
+        hierarchy, request = str(hierarchy_.value), info.context.request
+        page = await changes.read_changes(request, hierarchy, *_place(tree_, given.get("after_"), given.get("under_")))
+        return _with_levels(page, hierarchy, enums)
+
+    after = argument(
+        "after", str | None, "Only changes after this cursor of the same feed; by default all changes in the log."
+    )
+    text = "Change feed of one tree, oldest first, of the last 90 days."
+    return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, after, _UNDER)
+
+
+def _followed_changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
+    """`changes` of subscriptions. Its resolver returns the next page; the listener of the context waits for it."""
+
+    async def read(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> changes.ChangePage:
+        hierarchy, context = str(hierarchy_.value), info.context
+        place = _place(tree_, given.get("after_"), given.get("under_"))
+        return _with_levels(await context.listener.read(context.request, hierarchy, *place), hierarchy, enums)
+
+    after = argument(
+        "after", str | None, "Begin after this cursor, of an event or of the query `changes`; by default now."
+    )
+    text = "Changes of one tree as they are made, from now or from a cursor on. Each event is a page."
+    return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, after, _UNDER)
+
+
+_TREE = required("tree", Path, 'Path of the tree\'s root, such as "US".')
+_UNDER = argument(
+    "under",
+    Path | None,
+    'Only changes of this subtree, such as "US/NE", and moves and deletions of an ancestor with its subtree.',
+)
+
+
+def _place(tree: str, cursor: str | None, under: str | None) -> tuple[KeyPath, str | None, KeyPath | None]:
+    """The path of the tree's root, the cursor, and the path of the subtree."""
+    return parse_path(tree)[:1], cursor, None if under is None else parse_path(under)
+
+
+def _with_levels(page: changes.ChangePage, hierarchy: str, enums: HierarchyEnums) -> changes.ChangePage:
+    """The page with the levels as the schema names them."""
+    return replace(page, changes=[replace(one, level=enums.label(hierarchy, one.level)) for one in page.changes])
+
+
+_EVENTS = {
+    "CREATED": "A node was created.",
+    "UPDATED": "The names or attributes of a node were changed.",
+    "MOVED": "A node was moved or renamed, or its place among its siblings changed.",
+    "DELETED": "A node was deleted.",
+}
+_make: Any = Enum  # mypy follows only enums that are written out
+_EVENT_MEMBERS = {event: strawberry.enum_value(event, description=text) for event, text in _EVENTS.items()}
+ChangeEvent = strawberry.enum(_make("TreeChangeEvent", _EVENT_MEMBERS), description="The kinds of changes.")
+
+
+def _hierarchy_argument(enums: HierarchyEnums) -> Parameter:
+    return required("hierarchy", enums.hierarchy, "Name of the hierarchy.")
+
+
+def _feed_type(enums: HierarchyEnums) -> Any:
+    parts: list[tuple[str, str, Any, str]] = [
+        ("event", "event", ChangeEvent,
+         "What happened. For callers with grants a move out of their subtrees is DELETED, and one into them CREATED."),
+        ("nodeId", "id", strawberry.ID | None, "ID of the node; null for a node above the caller's grants."),
+        ("path", "path", Path, "Path of the node in this tree at the time of the change."),
+        ("level", "level", enums.level | None, "Level of the node; null for a level that no class defines."),
+        ("revision", "revision", int | None, "Number of the revision after the change; null if `nodeId` is null."),
+        ("at", "at", DateTime, "Time of the change, in UTC."),
+        ("from", "source", Path | None, "Path before a move; equal to `to` if only the order changed."),
+        ("to", "target", Path | None, "Path after a move."),
+        ("withDescendants", "with_descendants", bool,
+         "Whether the change includes all descendants: true for moves, and for deletions other than REPARENT."),
+    ]  # fmt: skip
+    fields = {f"{part}_": field(attribute_of(part), kind, text, name=name) for name, part, kind, text in parts}
+    change: Any = object_type("TreeChange", "A change of one node.", fields)
+    return object_type(
+        "TreeChangeFeed",
+        "A page of changes, made of whole transactions.",
+        {
+            "changes": field(attribute_of("changes"), list[change], "Changes, oldest first."),
+            "cursor": field(
+                attribute_of("cursor"), str, "Cursor of the next page, for `after`, also in later requests."
+            ),
+            "has_more": field(attribute_of("has_more"), bool, "Whether there may be more changes now."),
+        },
+    )
+
+
+_STATES = {
+    StoredState.COPYING: "The subtree is visible at its old path while it is copied to its new one.",
+    StoredState.SWEEPING: "The subtree is visible at its new path, or deleted; the items at its old path are removed.",
+    StoredState.DONE: "The move is done.",
+    StoredState.UNDONE: "The move failed and was undone.",
+}
+_MEMBERS = {state.name: strawberry.enum_value(state.value, description=text) for state, text in _STATES.items()}
+MoveState = strawberry.enum(_make("SubtreeMoveState", _MEMBERS), description="The progress of a move.")
+
+
+def _path(end: Key | None) -> str | None:
+    return None if end is None else format_path(path_of(*end))
+
+
+def move_type(enums: HierarchyEnums) -> Any:
+    """The type SubtreeMove, which names one of the served hierarchies."""
+    parts: list[tuple[str, Callable[..., Any], Any, str]] = [
+        ("id", attribute_of("id"), strawberry.ID, "ID of the move."),
+        ("hierarchy", attribute_of("hierarchy"), enums.hierarchy, "Name of the node's hierarchy."),
+        ("from", lambda move, info: _path(move.source), Path, "Path of the node before."),
+        ("to", lambda move, info: _path(move.target), Path | None, "Path of the node after; null for a deletion."),
+        ("state", lambda move, info: MoveState(move.state.value), MoveState, "Progress of the move."),
+        ("reason", attribute_of("reason"), str | None, "Reason of the failure; null unless UNDONE."),
+        ("nodes", attribute_of("nodes"), int, "Number of nodes in the subtree."),
+        ("written", attribute_of("written"), int, "Number of nodes copied while COPYING, or removed while SWEEPING."),
+        ("startedAt", attribute_of("started_at"), DateTime, "Time of its start, in UTC."),
+        ("endedAt", attribute_of("ended_at"), DateTime | None, "Time of its end, in UTC; null while it runs."),
+        ("changedBy", attribute_of("changed_by"), str | None, "Caller that started it; null if unknown."),
+    ]
+    fields = {f"{name}_": field(resolve, kind, text, name=name) for name, resolve, kind, text in parts}
+    return object_type("SubtreeMove", "A move, rename or deletion that takes more than one transaction.", fields)
+
+
+def move_fields(enums: HierarchyEnums, move: Any) -> Fields:
+    """`move` and `moves` over all hierarchies; `move` is the type SubtreeMove."""
+    served = {member.value for member in enums.hierarchy}
+
+    async def find(root: Any, info: Any, id_: str) -> StoredMove | None:
+        found = await history.find_move(info.context.request, id_)
+        return found if found is not None and found.hierarchy in served else None
+
+    async def latest(root: Any, info: Any, hierarchy_: Enum, first_: Any = None) -> list[StoredMove]:
+        window = ConnectionArguments(first=first_)
+        return await history.list_moves(info.context.request, str(hierarchy_.value), window)
+
+    one = "The move with this ID; null if there is none, or it ended more than a day ago."
+    many = "Moves of a hierarchy that are running or ended within a day, newest first."
+    return {
+        "move": field(find, move | None, one, required("id", strawberry.ID, "ID of the move.")),
+        "moves": field(latest, list[move] | None, many, _hierarchy_argument(enums), FIRST),
+    }

@@ -1,0 +1,154 @@
+"""Hierarchy types: the GraphQL types of one hierarchy, made of its classes. They are the level enum, the types of nodes
+and the types of their revisions.
+"""
+
+from asyncio import Future
+from collections.abc import Awaitable
+from enum import Enum
+from inspect import Parameter
+from typing import Any, cast
+
+import strawberry
+from graphql import GraphQLResolveInfo
+from strawberry.types.field import StrawberryField
+
+from graph.hierarchies.attribute import DateTime
+from graph.hierarchies.node import Node, description
+from graph.types.connections import LevelTypes, set_fields
+from graph.types.fields import (
+    PAGING,
+    Count,
+    Fields,
+    Path,
+    RecordField,
+    Resolver,
+    argument,
+    class_of,
+    field,
+    key,
+    label,
+    level_of,
+    name_fields,
+    path,
+)
+from graph.types.history import history_fields, revision_types
+from graph.types.list_inputs import ListInputs
+from resolvers.lists.arguments import Page, Relation
+from resolvers.planner import list_request
+from store.errors import BadData
+from store.model.records import Record
+
+Info = GraphQLResolveInfo[Any]
+
+_CHANGED_BY = "Caller that wrote this revision; null if unknown."
+_MAX_DEPTH = argument("maxDepth", int | None, "Maximum depth below the node; 1 is only its children.")
+
+
+@strawberry.interface(name="Node", description="An object with a globally unique ID, after Relay's specification.")
+class NodeInterface:
+    id = field(RecordField("id"), strawberry.ID, "Globally unique ID; unchanged when the node is renamed or moved.")
+
+
+TreeNode: Any = class_of("TreeNode", {}, NodeInterface)
+
+
+def _tree_node_fields(node: Any, level_name: Resolver, child_count: StrawberryField) -> Fields:
+    """The fields of nodes of any hierarchy, which lead to nodes of this type."""
+    return {
+        "path": field(path, Path, "Current path: the keys from the root down to the node."),
+        "key": field(key, str, "Last segment of the path; unique among siblings."),
+        "name": name_fields()["name"],
+        "level_name": field(level_name, str, "Name of the node's level, as in the enum of its hierarchy's levels."),
+        "depth": field(RecordField("depth"), int, "Number of ancestors; 0 for a root."),
+        "child_count": child_count,
+        "parent": field(_first_above, node | None, "Parent; null for a root."),
+        "ancestors": field(_above, list[node] | None, "Ancestors, from the root down to the parent."),
+    }
+
+
+class HierarchyTypes:
+    """All types of one hierarchy; `type_names` are those of its levels by (hierarchy, level)."""
+
+    def __init__(self, cls: type[Node]) -> None:
+        self.cls, self.name = cls, cls.name
+        self.level = self._level_enum()
+        self.inputs = ListInputs(cls)
+        self.nodes, self.revisions = LevelTypes(cls, TreeNode), revision_types(cls, self.level)
+        past = history_fields(self.revisions.interface, self.revisions.connection)
+        page = f"A page of a list of nodes of the hierarchy {self.name}."
+        self.nodes.publish(self._node_fields() | past, description, page)
+        self.title, self.interface, self.concrete = self.nodes.title, self.nodes.interface, self.nodes.concrete
+        self.type_names = {(self.name, level): cls.prefix + one.title for level, one in cls.levels.items()}
+
+    def list_arguments(self, *more: Parameter) -> list[Parameter]:
+        """The arguments of every list, and further ones."""
+        enum: Any = self.level
+        level = argument("level", list[enum] | None, "Only nodes of these levels; by default all.")
+        return [*PAGING, level, *more, *self.inputs.arguments]
+
+    # -- construction --------------------------------------------------------------------------------------------------
+
+    def _level_enum(self) -> Any:
+        levels = self.cls.levels.items()
+        members = {cls.label: strawberry.enum_value(name, description=description(cls)) for name, cls in levels}
+        make: Any = Enum  # mypy follows only enums that are written out
+        plain = make(f"{self.cls.prefix}{self.cls.title}Level", members)
+        return strawberry.enum(plain, description=f"The levels of the hierarchy {self.name}.")
+
+    def _node_fields(self) -> Fields:
+        """The fields of every node of the hierarchy; those that lead to other nodes are nullable, so that a failed read
+        affects one field alone.
+        """
+        node: Any = self.nodes.interface
+        listing = self.nodes.connection | None
+        of_level = argument("level", self.level | None, "Only those of this level.")
+        child_count = field(Count("kids"), int, "Number of children.", of_level)
+        of_trees = _tree_node_fields(node, self._level_name, child_count)
+        own = {
+            "level": field(RecordField("level"), self.level, "Level of the node in its hierarchy."),
+            "descendant_count": field(Count("descendant_counts"), int, "Number of descendants.", of_level),
+            "revision": field(RecordField("revision"), int, "Number of the revision; each write adds 1."),
+            "updated_at": field(RecordField("updated_at"), DateTime, "Time of the last change of the content, in UTC."),
+            "changed_by": field(RecordField("changed_by"), str | None, _CHANGED_BY),
+            "children": field(_list, listing, "Children, ordered by level, then by position.", *self.list_arguments()),
+            "descendants": field(_list, listing, "Descendants, ordered by path.", *self.list_arguments(_MAX_DEPTH)),
+        }
+        return of_trees | name_fields() | own
+
+    def _level_name(self, record: Record, info: Any) -> str:
+        return level_of(record, self.cls.levels).label
+
+
+# -- resolvers ---------------------------------------------------------------------------------------------------------
+
+
+# No coroutines: a load is registered as soon as its field is reached, so that one batch has all of a response level.
+
+
+def _relation(info: Info) -> Relation:
+    return cast(Relation, info.context.look_ahead(info).relation_of(info))
+
+
+def _list(record: Record, info: Info, **_: Any) -> "Future[Page]":
+    return cast("Future[Page]", info.context.loaders.page.load(list_request(record, _relation(info))))
+
+
+def _above(record: Record, info: Info) -> "Future[list[Record]]":
+    return cast("Future[list[Record]]", info.context.loaders.ancestors.load((record, _relation(info))))
+
+
+def _first_above(record: Record, info: Info) -> Awaitable[Record | None]:
+    return _first(_above(record, info))
+
+
+async def _first(found: "Future[list[Record]]") -> Record | None:
+    return next(iter(await found), None)
+
+
+def _no_level(record: Record, info: Any) -> str:
+    raise BadData(f"{label(record)} is of no hierarchy that is served.")  # each hierarchy has a resolver of its own
+
+
+_CHILD_COUNT = field(Count("kids"), int, "Number of children.")
+set_fields(TreeNode, _tree_node_fields(TreeNode, _no_level, _CHILD_COUNT))
+strawberry.interface(TreeNode, name="TreeNode", description="A node of any hierarchy.")

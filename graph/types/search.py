@@ -1,0 +1,153 @@
+"""Search fields: the root fields that find nodes by words, as `searchLocations`, or near a point, as `locationsNear`.
+
+Plans call them as Strawberry does.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from inspect import Parameter
+from typing import Any
+
+from graph.hierarchies.registry import near_field_of, search_field_of
+from graph.operation.selection import plain
+from graph.types.fields import Fields, Path, argument, field, object_type, required
+from graph.types.nodes import HierarchyTypes
+from resolvers.search.finder import MAX_HITS, FoundPage, Selected
+from resolvers.search.near import MAX_KILOMETERS, NearArguments, near, point_at
+from resolvers.search.words import SearchArguments, search
+from resolvers.session.request import Request
+from store.model.paths import parse_path
+from store.model.records import Record
+from store.search.words import SearchText
+
+FIRST = argument("first", int, f"Maximum number of nodes, up to {MAX_HITS}.", default=10)
+UNDER = argument("under", Path | None, "Only nodes below the node with this path.")
+_LANGUAGES = argument(
+    "languages",
+    list[str] | None,
+    "Search only names in these languages (tags of BCP 47) and default names; by default names in all languages.",
+)
+COMPLETE = "Whether it is proven that no other node belongs in this result."
+
+
+class FoundField(ABC):
+    """A root field that returns an object with `nodes`, the best first, and `complete`."""
+
+    @abstractmethod
+    async def find(self, request: Request, given: Mapping[str, Any], selected: Selected) -> FoundPage:
+        """The nodes for these arguments, with what is selected of them. Raises BadInput."""
+
+    async def __call__(self, root: Any, info: Any, **given: Any) -> FoundPage:
+        selected = Selected(*info.context.look_ahead(info).found_by(info))
+        return await self.find(info.context.request, given, selected)
+
+
+@dataclass(frozen=True)
+class SearchField(FoundField):
+    """The nodes of a hierarchy that match a text."""
+
+    hierarchy: str
+
+    async def find(self, request: Request, given: Mapping[str, Any], selected: Selected) -> FoundPage:
+        languages = given.get("languages_")
+        languages = None if languages is None else tuple(languages)
+        asked = SearchArguments(SearchText.of(given["text_"]), languages, **shared_arguments(given))
+        return await search(request, request.hierarchies[self.hierarchy], asked, selected)
+
+
+def shared_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that all searches have. Raises BadInput."""
+    under, levels = given.get("under_"), given.get("level_")
+    return {
+        "under": None if under is None else parse_path(under),
+        "levels": None if levels is None else frozenset(map(plain, levels)),
+        "first": given["first_"],
+    }
+
+
+def level_argument(types: HierarchyTypes) -> Parameter:
+    """The argument `level` of a field that finds nodes of a hierarchy."""
+    return argument("level", list[types.level] | None, "Only nodes of these levels.")  # type: ignore[name-defined]
+
+
+def search_fields(types: HierarchyTypes) -> Fields:
+    """The field that searches a hierarchy, if its class says so."""
+    cls = types.cls
+    if cls.search is None:
+        return {}
+    node: Any = types.nodes.interface
+    found = object_type(
+        f"{types.title}Search",
+        f"Nodes of the hierarchy {cls.name} that match a search.",
+        {
+            "nodes": field(lambda page, info: page.records, list[node], "The nodes, the best match first."),
+            "complete": field(lambda page, info: page.complete, bool, COMPLETE),
+        },
+    )
+    level = level_argument(types)
+    text = required("text", str, "Beginnings of words of a node's names, key or searched attributes, in any order.")
+    description = (
+        f"Nodes of the hierarchy {cls.name} that match a text: each of its words begins a word of the node. Nodes "
+        "whose name is the text come first, then those whose name begins with it; within these by weight, depth and "
+        "name. Case and accents are ignored."
+    )
+    arguments = [text, UNDER, level, FIRST, _LANGUAGES]
+    return {search_field_of(cls): field(SearchField(cls.name), found | None, description, *arguments)}
+
+
+# -- near a point ------------------------------------------------------------------------------------------------------
+
+_LATITUDE = required("latitude", float, "Latitude of the point in degrees, from -90 to 90.")
+_LONGITUDE = required("longitude", float, "Longitude of the point in degrees, from -360 to 360.")
+_KILOMETERS = argument("kilometers", float, f"Radius in kilometers, up to {MAX_KILOMETERS:,}.", default=50.0)
+_DISTANCE = "Distance from the point in kilometers, on a sphere with the Earth's mean radius."
+
+
+@dataclass(frozen=True)
+class NearField(FoundField):
+    """The nodes of a hierarchy near a point."""
+
+    hierarchy: str
+
+    async def find(self, request: Request, given: Mapping[str, Any], selected: Selected) -> FoundPage:
+        point = point_at(given["latitude_"], given["longitude_"])
+        asked = NearArguments(point, given["kilometers_"], **shared_arguments(given))
+        return await near(request, request.hierarchies[self.hierarchy], asked, selected)
+
+
+def near_fields(types: HierarchyTypes) -> Fields:
+    """The field that finds what is near, if the class of the hierarchy names latitude and longitude."""
+    cls = types.cls
+    if cls.location is None:
+        return {}
+    name, node = near_field_of(cls), types.nodes.interface
+    title = f"{name[:1].upper()}{name[1:]}"
+    edge: Any = object_type(
+        f"{title}Edge",
+        "A node near a point.",
+        {
+            "kilometers": field(lambda edge, info: edge[0], float, _DISTANCE),
+            "node": field(lambda edge, info: edge[1], node, "The node."),
+        },
+    )
+    found = object_type(
+        title,
+        f"Nodes of the hierarchy {cls.name} near a point.",
+        {
+            "nodes": field(lambda page, info: page.records, list[node], "The nodes, the nearest first."),  # type: ignore[valid-type]
+            "edges": field(_edges, list[edge], "The nodes with their distances, the nearest first."),
+            "complete": field(lambda page, info: page.complete, bool, COMPLETE),
+        },
+    )
+    latitude, longitude = cls.location
+    description = (
+        f"Nodes of the hierarchy {cls.name} near a point, by their {latitude} and {longitude}: the nearest first, and "
+        "those at the same distance by id."
+    )
+    arguments = [_LATITUDE, _LONGITUDE, _KILOMETERS, level_argument(types), FIRST, UNDER]
+    return {name: field(NearField(cls.name), found | None, description, *arguments)}
+
+
+def _edges(page: FoundPage, info: Any) -> list[tuple[float, Record]]:
+    return [(page.kilometers[record.id], record) for record in page.records]

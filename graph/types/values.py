@@ -1,0 +1,174 @@
+"""Value types: the GraphQL types of attributes with enums or objects as values, which are amounts of money, texts by
+language and nested values; each as an output and as an input.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, get_args, get_origin
+
+import strawberry
+
+from graph.hierarchies.attribute import Decimal, Declared, Localized, Money, value_attributes
+from graph.hierarchies.node import description
+from graph.types.fields import LocalizedName, attribute_of, by_language, field, input_class, object_type, required
+from store.model.attributes import Attribute, Value
+from store.model.names import lookup
+
+_LANGUAGES = required(
+    "languages", list[str], 'Language tags of BCP 47 in order of preference, such as ["de-AT", "en"].'
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The resolver of a part of a nested value, or of an amount of money."""
+
+    name: str
+
+    def __call__(self, value: Mapping[str, Value], info: Any) -> Value:
+        return value.get(self.name)
+
+
+def _text(texts: Mapping[str, str], info: Any, languages_: Sequence[str]) -> str | None:
+    language = lookup(texts, languages_)
+    return None if language is None else texts[language]
+
+
+def _language(texts: Mapping[str, str], info: Any, languages_: Sequence[str]) -> str | None:
+    return lookup(texts, languages_)
+
+
+def _texts(texts: Mapping[str, str], info: Any) -> list[LocalizedName]:
+    return [LocalizedName(*one) for one in sorted(texts.items())]
+
+
+_MONEY: Any = object_type(
+    "Money",
+    "An amount of money.",
+    {
+        "amount": field(Part("amount"), Decimal, "Amount, in units of the currency."),
+        "currency": field(Part("currency"), str, "Currency code of ISO 4217, such as EUR."),
+    },
+)
+_LOCALIZED_TEXT: Any = object_type(
+    "LocalizedText",
+    "A text in a language.",
+    {
+        "language": field(attribute_of("language"), str, "Language tag of BCP 47, such as de or zh-Hant."),
+        "text": field(attribute_of("text"), str, "Text in this language."),
+    },
+)
+_LOCALIZED: Any = object_type(
+    "Localized",
+    "A text in several languages.",
+    {
+        "text": field(
+            _text, str | None, "Text in the first of these languages that there is; null if there is none.", _LANGUAGES
+        ),
+        "language": field(_language, str | None, "Language of `text` for the same languages.", _LANGUAGES),
+        "texts": field(_texts, list[_LOCALIZED_TEXT], "All texts, ordered by language tag."),
+    },
+)
+
+
+@strawberry.input(name="MoneyInput", description="An amount of money.")
+class MoneyInput:
+    amount: Decimal = strawberry.field(description="Amount, in units of the currency.")
+    currency: str = strawberry.field(description="Currency code of ISO 4217, such as EUR.")
+
+
+@strawberry.input(name="LocalizedTextInput", description="A text in a language.")
+class LocalizedTextInput:
+    language: str = strawberry.field(description="Language tag of BCP 47, such as de or zh-Hant.")
+    text: str | None = strawberry.field(default=None, description="Text in this language; null or omitted clears it.")
+
+
+def output_type(hint: Any) -> Any:
+    """The type of a field for the type of an attribute, which is optional."""
+    return _mapped(hint, _output) | None
+
+
+@cache
+def enum_type(cls: type[Enum]) -> Any:
+    """The GraphQL enum of an attribute's enum. Its values are the names of the members, as they are stored: with those
+    of the class Strawberry could neither write a stored value nor tell apart two members with the same one.
+    """
+    make: Any = Enum  # mypy follows only enums that are written out
+    members = {
+        name: strawberry.enum_value(name, description=getattr(member.value, "description", None))
+        for name, member in cls.__members__.items()
+    }
+    return strawberry.enum(make(cls.__name__, members))
+
+
+def input_description(attribute: Attribute) -> str:
+    """The description of an attribute in an input: with its rules and its default."""
+    default = "" if attribute.default is None else f" Default for a new node: {attribute.default}."
+    return f"{attribute.description}{attribute.rules.words()}{default}"
+
+
+def plain_input(value: Any) -> Any:
+    """A value of an input as JSON: enums by name, inputs as objects by the names of attributes, languages as keys.
+
+    Raises BadInput for two texts of one language.
+    """
+    if isinstance(value, list):
+        is_localized = bool(value) and isinstance(value[0], LocalizedTextInput)
+        return by_language("A text", value) if is_localized else [plain_input(one) for one in value]
+    if isinstance(value, Enum):
+        return value.name
+    if is_dataclass(value):
+        parts = {name: getattr(value, name) for name in value.__dataclass_fields__}
+        return {name: plain_input(part) for name, part in parts.items() if part is not strawberry.UNSET}
+    return value
+
+
+def _mapped(hint: Any, mapped: Callable[[Any], Any]) -> Any:
+    """A type without null, with its innermost type replaced."""
+    (kind,) = [one for one in get_args(hint) if one is not type(None)]
+    if get_origin(kind) is list:
+        return list[mapped(get_args(kind)[0])]  # type: ignore[misc]
+    return mapped(kind)
+
+
+def _output(kind: Any) -> Any:
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return enum_type(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _nested_output(kind)
+    return _MONEY if kind is Money else _LOCALIZED if kind is Localized else kind
+
+
+def _input(kind: Any) -> Any:
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return enum_type(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _nested_input(kind)
+    return MoneyInput if kind is Money else list[LocalizedTextInput] if kind is Localized else kind
+
+
+@cache
+def _nested_output(cls: type) -> Any:
+    fields = {
+        name: field(Part(name), output_type(hint), attribute.description, deprecated=attribute.deprecated)
+        for name, (hint, attribute) in value_attributes(cls).items()
+    }
+    return object_type(cls.__name__, description(cls), fields)
+
+
+@cache
+def _nested_input(cls: type) -> Any:
+    return input_object(f"{cls.__name__}Input", description(cls), value_attributes(cls))
+
+
+def input_object(name: str, text: str, attributes: Declared) -> Any:
+    """An input with a field of each attribute, which may be left out."""
+    fields = {}
+    for part, (hint, attribute) in attributes.items():
+        fields[part] = _mapped(hint, _input) | None, strawberry.field(
+            default=strawberry.UNSET, description=input_description(attribute),
+            deprecation_reason=attribute.deprecated or None,
+        )  # fmt: skip
+    return input_class(name, text, fields)

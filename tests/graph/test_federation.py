@@ -1,0 +1,172 @@
+"""The subgraph's SDL: the composed fields, and the field that gateways read."""
+
+import re
+
+import pytest
+from graphql import (
+    GraphQLInterfaceType,
+    InterfaceTypeDefinitionNode,
+    ObjectTypeDefinitionNode,
+    is_introspection_type,
+    is_object_type,
+    is_specified_scalar_type,
+    parse,
+    print_ast,
+)
+
+from graph.federation import ARGUMENTS, NEAR, SEARCH, subgraph_sdl
+from graph.hierarchies.registry import served
+from graph.operation.selection import core_schema
+from graph.schema import build_schema
+from graph.settings import exposed
+from store.errors import BadInput
+from tests.classes.shops import Place
+
+CLASSES = served("graph.hierarchies.locations,graph.hierarchies.categories")
+MACHINERY = {"_Any", "_Entity", "_Service"}
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return build_schema(CLASSES)[0]
+
+
+@pytest.fixture(scope="module")
+def subgraph(schema):
+    """The definitions of the subgraph by name."""
+    return {one.name.value: one for one in parse(subgraph_sdl(schema, CLASSES)).definitions if hasattr(one, "name")}
+
+
+def directives_of(definition):
+    return [print_ast(one) for one in definition.directives or ()]
+
+
+def test_the_subgraph_links_the_federation_that_composers_know(schema):
+    first, *_ = subgraph_sdl(schema, CLASSES).splitlines()
+    assert (
+        first == 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", '
+        'import: ["@key", "@shareable", "@cost", "@listSize"])'
+    )
+
+
+def test_every_level_and_every_hierarchy_s_interface_is_an_entity_by_id_and_by_path(schema, subgraph):
+    entities = {name for name, one in subgraph.items() if one.directives and "@key" in directives_of(one)[0]}
+    node = core_schema(schema).type_map["TreeNode"]
+    nodes = {
+        name
+        for name, one in core_schema(schema).type_map.items()
+        if (is_object_type(one) or isinstance(one, GraphQLInterfaceType)) and node in one.interfaces
+    }
+    assert entities == nodes
+    assert {"Location", "CategoryNode", "City", "PostalCode", "Variant"} < entities
+    assert {tuple(directives_of(subgraph[name])) for name in entities} == {
+        ('@key(fields: "id")', '@key(fields: "path")')
+    }
+
+
+@pytest.mark.parametrize("name", ["PageInfo", "LocalizedName"])
+def test_types_of_every_subgraph_of_clade_are_shareable(subgraph, name):
+    assert directives_of(subgraph[name]) == ["@shareable", "@cost(weight: 0)"]
+
+
+def test_nothing_else_than_the_hidden_differs_from_the_whole_schema(schema, subgraph):
+    whole = {
+        name
+        for name, one in core_schema(schema).type_map.items()
+        if not is_specified_scalar_type(one) and not is_introspection_type(one)
+    }
+    hidden = {"DeletedNode", "TreeChangeFeed", "TreeChange", "TreeChangeEvent", "SubtreeMove", "SubtreeMoveState"}
+    hidden |= {"HierarchyInfo", "HierarchyLevel", "HierarchyAttribute", "HierarchyName", "NodeLevel"}
+    hidden |= {"LocalizedNameInput", "Mutation", "WritePlan", "DeletePolicy", "Subscription", "TreeNode"}
+    hidden |= {name for name in whole if name.endswith(("Attributes", "Payload")) or "Revision" in name}
+    assert set(subgraph) == whole - MACHINERY - hidden
+    fields = {one.name.value for one in subgraph["Query"].fields}
+    assert set(core_schema(schema).query_type.fields) - fields == {
+        "node", "nodes", "deletedNode", "changes", "move", "moves", "hierarchies", "_service", "_entities",
+    }  # fmt: skip
+    for name, definition in subgraph.items():
+        if isinstance(definition, ObjectTypeDefinitionNode | InterfaceTypeDefinitionNode) and name != "Query":
+            past = {"history", "atRevision"}
+            assert {one.name.value for one in definition.fields} == set(
+                core_schema(schema).type_map[name].fields
+            ) - past
+
+
+@pytest.mark.parametrize(
+    ("words", "fields", "types"),
+    [
+        ("", set(), set()),
+        ("node", {"node"}, set()),
+        ("nodes", {"nodes"}, set()),
+        ("changes", {"changes"}, {"TreeChangeFeed", "TreeChange", "TreeChangeEvent"}),
+        ("moves", {"move", "moves"}, {"SubtreeMove", "SubtreeMoveState"}),
+        ("history", {"deletedNode"}, {"DeletedNode", "NodeRevision", "CityRevision"}),
+        ("mutations", set(), {"Mutation", "WritePlan", "DeletePolicy", "LocalizedNameInput", "CityAttributes"}),
+        ("changes, history,nodes", {"changes", "deletedNode", "nodes"}, {"TreeChange", "CityRevision"}),
+    ],
+)
+def test_exposed_fields_are_in_the_subgraph_with_the_types_that_they_lead_to(schema, subgraph, words, fields, types):
+    shown = {one.name.value: one for one in parse(subgraph_sdl(schema, CLASSES, exposed(words))).definitions[1:]
+             if hasattr(one, "name")}  # fmt: skip
+    more = {one.name.value for one in shown["Query"].fields} - {one.name.value for one in subgraph["Query"].fields}
+    assert more == fields
+    assert types <= shown.keys() - subgraph.keys()
+    assert bool(types) == bool(shown.keys() - subgraph.keys())
+    assert ("atRevision" in print_ast(shown["City"])) == ("history" in words)
+
+
+def test_a_word_that_cannot_be_exposed_is_refused_with_those_that_can():
+    with pytest.raises(BadInput, match="unknown words: secrets; use node, nodes, changes, history, moves, mutations"):
+        exposed("node,secrets")
+
+
+# -- demand control ----------------------------------------------------------------------------------------------------
+
+
+def weight_of(part):
+    """The weight of a type, field or argument; None without one."""
+    found = [re.fullmatch(r"@cost\(weight: (\d+)\)", text) for text in directives_of(part)]
+    return next((int(one[1]) for one in found if one), None)
+
+
+def test_fields_that_are_read_with_their_node_cost_nothing(subgraph):
+    objects = {name: one for name, one in subgraph.items() if isinstance(one, ObjectTypeDefinitionNode)}
+    weights = {name: weight_of(one) for name, one in objects.items()}
+    free = {"PageInfo", "LocalizedName"} | {name for name in objects if name.endswith("Edge")}
+    assert {name for name, weight in weights.items() if weight is not None} == free
+    assert {weights[name] for name in free} == {0}
+    classes = build_schema([Place])[0]
+    values = {one.name.value: one for one in parse(subgraph_sdl(classes, [Place])).definitions if hasattr(one, "name")}
+    assert {name: weight_of(values[name]) for name in ("Address", "Hours", "Money", "Localized", "Shop")} == {
+        "Address": 0, "Hours": 0, "Money": 0, "Localized": 0, "Shop": None,
+    }  # fmt: skip
+
+
+def test_fields_of_interfaces_and_their_arguments_have_no_cost_since_composers_refuse_it(subgraph):
+    for definition in subgraph.values():
+        for field in getattr(definition, "fields", None) or ():
+            costs = {one.name.value: weight_of(one) for one in getattr(field, "arguments", None) or ()}
+            named = {name: ARGUMENTS[name] for name in costs.keys() & ARGUMENTS.keys()}
+            is_object = isinstance(definition, ObjectTypeDefinitionNode)
+            assert {name: cost for name, cost in costs.items() if cost is not None} == (named if is_object else {})
+            if not is_object:
+                assert weight_of(field) is None
+
+
+def test_searches_have_a_cost_and_every_list_of_nodes_at_the_root_a_size(subgraph):
+    fields = {one.name.value: one for one in subgraph["Query"].fields}
+    assert {name: weight_of(one) for name, one in fields.items() if weight_of(one) is not None} == {
+        "searchLocations": SEARCH, "searchCategories": SEARCH, "locationsNear": NEAR,
+    }  # fmt: skip
+    sized = {name for name, one in fields.items() if any("@listSize" in text for text in directives_of(one))}
+    lists = {name for name in fields if re.search("locations|categories", name, re.IGNORECASE)}
+    assert sized == lists
+    assert lists == {
+        "locations", "categories", "searchLocations", "searchCategories", "locationsNear",
+        "locationsByPath", "categoriesByPath",
+    }  # fmt: skip
+
+
+def test_a_directive_that_not_every_composer_knows_is_defined_where_it_is_used(schema):
+    assert "directive @oneOf on INPUT_OBJECT" in subgraph_sdl(schema, CLASSES, exposed("mutations"))
+    assert "@oneOf" not in subgraph_sdl(schema, CLASSES)

@@ -1,0 +1,194 @@
+"""History: revisions of nodes, deleted nodes, and the feed of changes."""
+
+import pytest
+
+from graph.execution.operation import Execution
+from graph.operation.context import Context
+from graph.operation.document import GraphQLRequest
+from resolvers.lists.arguments import CursorKind, encode_cursor
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.request import Request
+from store.engine import ReadUsage
+from store.model.keys import log_key
+from store.model.records import Delete, Put
+from tests import invariants
+from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES, Clients, plant
+
+CREATE = """mutation($p: Path, $k: String!, $a: AssetNodeAttributes!, $id: ID) {
+  createAssetNode(parent: $p, key: $k, name: $k, id: $id, attributes: $a) { node { id } } }"""
+
+
+@pytest.fixture
+async def clients(store):
+    made = Clients(store)
+    yield made
+    await invariants.check(store)
+
+
+@pytest.fixture
+async def audits(clients):
+    """Equipment with a part; an audit of each, that of the equipment revised twice."""
+    for parent, key, attributes in [
+        (None, "Equipment_1", {"equipment": {}}),
+        ("Equipment_1", "2026-10", {"audit": {"auditor": "Ann", "result": "OPEN"}}),
+        ("Equipment_1", "Motor", {"part": {}}),
+        ("Equipment_1/Motor", "2026-11", {"audit": {"auditor": "Cy", "result": "PASSED"}}),
+    ]:
+        await clients.ask(CREATE, p=parent, k=key, a=attributes)
+    for result in ("FAILED", "PASSED"):
+        update = f'updateAssetNode(path: "Equipment_1/2026-10", attributes: {{ audit: {{ result: {result} }} }})'
+        await clients.ask(f"mutation {{ {update} {{ node {{ id }} }} }}")
+    return clients
+
+
+async def audit(clients, fields):
+    """What the audit of the equipment has in these fields."""
+    return (await clients.ask(f'{{ audit(path: "Equipment_1/2026-10") {{ {fields} }} }}'))["audit"]
+
+
+async def test_the_latest_audit_is_one_read_and_its_full_history_one_query_more(audits):
+    reader = Clients(audits.store)
+    latest = await audit(reader, "revision ... on Audit { auditor result }")
+    assert latest == {"revision": 3, "auditor": "Ann", "result": "PASSED"}
+    assert reader.request.reads.requests == 1
+    reader = Clients(audits.store)
+    whole = (await audit(reader, "history { totalCount nodes { revision ... on AuditRevision { result } } }"))[
+        "history"
+    ]
+    found = [(state["revision"], state["result"]) for state in whole["nodes"]]
+    assert (whole["totalCount"], found) == (3, [(3, "PASSED"), (2, "FAILED"), (1, "OPEN")])
+    assert reader.request.reads.requests == 2
+
+
+async def test_history_comes_from_its_beginning_with_last(audits):
+    page = "history(%s) { edges { cursor node { revision } } pageInfo { hasNextPage hasPreviousPage } totalCount }"
+
+    async def listed(arguments):
+        history = (await audit(audits, page % arguments))["history"]
+        assert history["totalCount"] == 3
+        edges = history["edges"]
+        return [edge["node"]["revision"] for edge in edges], [*history["pageInfo"].values()], edges
+
+    revisions, _, edges = await listed("first: 9")
+    third, second, first = [edge["cursor"] for edge in edges]
+    assert revisions == [3, 2, 1]
+    for arguments, expected, more in (
+        ("last: 1", [1], [False, True]),
+        ("last: 2", [2, 1], [False, True]),
+        ("last: 3", [3, 2, 1], [False, False]),
+        ("last: 9", [3, 2, 1], [False, False]),
+        ("last: 0", [], [False, True]),
+        (f'last: 1, before: "{first}"', [2], [True, True]),
+        (f'last: 2, before: "{first}"', [3, 2], [True, False]),
+        (f'last: 5, before: "{third}"', [], [True, False]),
+        (f'first: 1, before: "{first}"', [3], [True, False]),
+        (f'after: "{third}", before: "{first}"', [2], [True, True]),
+        (f'last: 1, after: "{second}"', [1], [False, True]),
+        (f'after: "{first}", before: "{third}"', [], [True, True]),
+    ):
+        assert (arguments, *(await listed(arguments))[:2]) == (arguments, expected, more)
+
+
+@pytest.mark.parametrize("position", ["abc", "-1", "1_0", " 1", "\u0663", "9" * 5_000])
+async def test_a_made_up_cursor_is_rejected(audits, position):
+    made_up = encode_cursor(CursorKind.CHANGES, "asset#Equipment_1", position)
+    query = 'query($since: String) { changes(hierarchy: ASSET, tree: "Equipment_1", after: $since) { cursor } }'
+    assert (await audits.refusal(query, since=made_up))[0] == "BAD_CURSOR"
+    made_up = encode_cursor(CursorKind.HISTORY, (await audit(audits, "id"))["id"], position)
+    query = 'query($since: String) { audit(path: "Equipment_1/2026-10") { history(after: $since) { totalCount } } }'
+    assert (await audits.refusal(query, since=made_up))[0] == "BAD_CURSOR"
+
+
+async def test_one_revision_is_one_get_and_null_outside_of_the_range(audits):
+    found = await audit(
+        audits,
+        "zero: atRevision(n: 0) { id } one: atRevision(n: 1) { level revision ... on AuditRevision { result } } "
+        "three: atRevision(n: 3) { revision } four: atRevision(n: 4) { id }",
+    )
+    assert found == {
+        "zero": None,
+        "one": {"level": "AUDIT", "revision": 1, "result": "OPEN"},
+        "three": {"revision": 3},
+        "four": None,
+    }
+
+
+async def test_revisions_are_spent_from_the_budget_of_nodes(audits):
+    def context() -> Context:
+        return Context(Request(audits.store, DEFINITIONS, BudgetLimits(5)), TYPES)
+
+    asked = " ".join(f"r{n}: atRevision(n: {n}) {{ revision }}" for n in range(1, 6))
+    text = f'{{ audit(path: "Equipment_1/2026-10") {{ {asked} }} }}'
+    answer = await Execution(SCHEMA, context).answer(GraphQLRequest(text), allow_mutations=False)
+    assert {error["extensions"]["code"] for error in answer.body["errors"]} == {"BUDGET_EXCEEDED"}
+    four = text.replace("r5: atRevision(n: 5) { revision }", "")
+    assert "errors" not in (await Execution(SCHEMA, context).answer(GraphQLRequest(four), allow_mutations=False)).body
+
+
+async def test_history_stays_through_moves_and_deletion(audits):
+    await audits.ask('mutation { moveAssetNode(path: "Equipment_1/2026-10", to: "Equipment_1/Motor") { node { id } } }')
+    found = await audits.ask('{ audit(path: "Equipment_1/Motor/2026-10") { id revision history { totalCount } } }')
+    assert found["audit"]["history"]["totalCount"] == 3
+    await audits.ask('mutation { deleteAssetNode(path: "Equipment_1", policy: CASCADE) { node { id } } }')
+    gone = await audits.ask(
+        "query($id: ID!) { deletedNode(id: $id) { nodeId path level deletedBy deletedAt"
+        " lastRevision { revision ... on AuditRevision { result } } history { totalCount nodes { revision } }"
+        " atRevision(n: 2) { ... on AuditRevision { result } } } node(id: $id) { id } }",
+        id=found["audit"]["id"],
+    )
+    node = gone["deletedNode"]
+    assert (node["nodeId"], node["path"], node["level"]) == (found["audit"]["id"], "Equipment_1/Motor/2026-10", "AUDIT")
+    assert node["lastRevision"] == {"revision": 3, "result": "PASSED"}
+    assert node["history"] == {"totalCount": 3, "nodes": [{"revision": n} for n in (3, 2, 1)]}
+    assert node["atRevision"] == {"result": "FAILED"}
+    assert gone["node"] is None
+
+
+async def test_a_revision_is_of_the_level_that_the_node_had(audits):
+    again = {"p": "Equipment_1", "k": "again", "id": "one"}
+    await audits.ask(CREATE, **again, a={"audit": {"auditor": "Ann"}})
+    await audits.ask('mutation { deleteAssetNode(path: "Equipment_1/again") { node { id } } }')
+    await audits.ask(CREATE, **again, a={"part": {"serialNumber": "7"}})
+    found = await audits.ask(
+        '{ part(path: "Equipment_1/again") { history { nodes { __typename level'
+        " ... on AuditRevision { auditor } ... on PartRevision { serialNumber } } } } }"
+    )
+    assert found["part"]["history"]["nodes"] == [
+        {"__typename": "PartRevision", "level": "PART", "serialNumber": "7"},
+        {"__typename": "AuditRevision", "level": "AUDIT", "auditor": "Ann"},
+    ]
+
+
+# -- the feed ----------------------------------------------------------------------------------------------------------
+
+FEED = 'query($since: String, $under: Path) { changes(hierarchy: LOCATION, tree: "US", after: $since, under: $under) { '
+FEED += "changes { event path from to revision } cursor hasMore } }"
+
+
+async def test_the_feed_lists_all_changes_of_a_tree_in_order(clients):
+    await plant(clients)
+    start = (await clients.ask(FEED))["changes"]
+    assert [one["event"] for one in start["changes"]] == ["CREATED"] * 7
+    await clients.ask('mutation { updateLocation(path: "US/MO", name: "Missouri") { node { id } } }')
+    await clients.ask('mutation { renameLocation(path: "US/NE", key: "X") { node { id } } }')
+    await clients.ask('mutation { deleteLocation(path: "US/X/Omaha", policy: CASCADE) { node { id } } }')
+    later = (await clients.ask(FEED, since=start["cursor"]))["changes"]
+    told = [(one["event"], one["path"], one["from"], one["to"], one["revision"]) for one in later["changes"]]
+    assert told == [
+        ("UPDATED", "US/MO", None, None, 2),
+        ("MOVED", "US/X", "US/NE", "US/X", 1),
+        ("DELETED", "US/X/Omaha", None, None, 1),
+    ]
+    assert (await clients.ask(FEED, since=later["cursor"]))["changes"] == later | {"changes": []}
+
+
+async def test_a_gap_in_the_log_expires_cursors_before_it_and_is_where_the_feed_begins(clients):
+    await plant(clients)
+    whole = (await clients.ask(FEED))["changes"]["changes"]
+    (gap,) = await clients.store.get([log_key("location#US", 4)], ReadUsage())
+    first = encode_cursor(CursorKind.CHANGES, "location#US", "2")
+    await clients.store.commit([Delete(log_key("location#US", 4))])
+    assert (await clients.refusal(FEED, since=first))[0] == "CURSOR_EXPIRED"
+    assert (await clients.refusal(FEED.replace('"US"', '"FR"'), since=first))[0] == "BAD_CURSOR"
+    assert (await clients.ask(FEED))["changes"]["changes"] == whole[4:]
+    await clients.store.commit([Put(gap)])
