@@ -6,9 +6,16 @@ from contextlib import contextmanager
 
 import typer
 
+from commands.common import (
+    OptionalHierarchy,
+    StoreUrl,
+    hierarchy_named,
+    progress,
+    served_hierarchies,
+    store_url,
+    with_store,
+)
 from commands.interrupt import interruptible
-from commands.options import OptionalHierarchy, StoreUrl, hierarchy_named, served_hierarchies, store_url, with_store
-from commands.progress import progress
 from store.checking.check import Check
 from store.connect import opened
 from store.engine import Store

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from commands.common import StoreUrl, served_hierarchies, store_url, with_store
 from commands.interrupt import interruptible
-from commands.options import StoreUrl, served_hierarchies, store_url, with_store
 from store.concurrency import RetryPolicy
 from store.connect import open_store, opened
 from store.engine import REQUEST_PATIENCE, ReadUsage, Store

@@ -21,27 +21,25 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "Server": {
-        "serve": Command("commands.serving.command:serve", "Start the server, with GraphiQL for browsers."),
+        "serve": Command("commands.serve:serve", "Start the server, with GraphiQL for browsers."),
         "schema": Command("commands.schema:schema", "Write the GraphQL schema of the served hierarchies."),
     },
     "Data": {
         "demo": Command("commands.demo:load_demo", "Load the demo data into an empty store."),
         "import": Command("commands.importing.command:import_file", "Import the nodes of a file into the store."),
-        "export": Command("commands.export:export_file", "Write the nodes of a hierarchy or of a subtree."),
+        "export": Command("commands.copies:export_file", "Write the nodes of a hierarchy or of a subtree."),
         "tree": Command("commands.tree:tree", "Show a node and its descendants, or the served hierarchies."),
     },
     "Store": {
         "table": Command("commands.table:app", "Create and describe the table, and print its template."),
         "check": Command("commands.check:check", "Check that the table is consistent, and print each finding."),
         "repair": Command("commands.check:repair", "Repair derived data, and print each repair."),
-        "backup": Command("commands.backup:backup", "Copy an SQLite store into one file."),
-        "restore": Command("commands.backup:restore", "Replace the whole content of an SQLite store with a backup."),
-        "copy": Command("commands.copy:copy_store", "Copy a whole store into a new one, SQLite or DynamoDB."),
-        "rewrite-names": Command(
-            "commands.importing.rewrite_names:rewrite_names", "Store attributes under their current names."
-        ),
+        "backup": Command("commands.copies:backup", "Copy an SQLite store into one file."),
+        "restore": Command("commands.copies:restore", "Replace the whole content of an SQLite store with a backup."),
+        "copy": Command("commands.copies:copy_store", "Copy a whole store into a new one, SQLite or DynamoDB."),
+        "rewrite-names": Command("commands.importing.job:rewrite_names", "Store attributes under their current names."),
     },
-    "Access": {"key": Command("commands.key:app", "Create, list and revoke API keys.")},
+    "Access": {"key": Command("commands.keys:app", "Create, list and revoke API keys.")},
 }
 """The commands by name, by panels of the help."""
 NAMES = [name for commands in COMMANDS.values() for name in commands]

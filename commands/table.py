@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from commands.options import StoreUrl, store_url, with_store
+from commands.common import StoreUrl, store_url, with_store
 from store.connect import DynamoDBUrl, open_store, parse_store_url
 from store.dynamodb.iam_policy import Use, policy
 from store.engine import Capacity, TableOptions

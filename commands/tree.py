@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from commands.options import StoreUrl, hierarchy_named, served_hierarchies, store_url, with_store
+from commands.common import StoreUrl, hierarchy_named, served_hierarchies, store_url, with_store
 from resolvers.lists.arguments import ConnectionArguments, NoSelection, Relation, RelationKind
 from resolvers.pages import read_all_pages
 from resolvers.planner import list_requests

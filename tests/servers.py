@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 import graph.app  # noqa: F401 - both are loaded here so that no server has to
-from commands.serving.command import serve
+from commands.serve import serve
 from tests.ports import free_port
 
 START_SECONDS = 60.0

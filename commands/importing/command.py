@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from commands.options import HierarchyName, StoreUrl, hierarchy_named, store_url
+from commands.common import HierarchyName, StoreUrl, hierarchy_named, store_url
 
 SourceName = Annotated[
     str,
@@ -126,9 +126,8 @@ def import_file(
     Example: clade import location stores.csv --level country=Country --level city=City --fold-case city
     """
     # With the formats and the transfer, which the help does without.
-    from commands.importing.file_format import FileOptions
-    from commands.importing.job import ImportJob
-    from commands.importing.run import cell_format, run_import
+    from commands.importing.formats import FileOptions
+    from commands.importing.job import ImportJob, cell_format, run_import
     from commands.importing.tables import TableOptions
     from store.transfer.formats.columns import ColumnOptions
     from store.transfer.formats.csv import Dialect, delimiter_named

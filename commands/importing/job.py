@@ -1,28 +1,49 @@
-"""Import job: reads a file, moves existing nodes, writes the differences to the store, and reports them."""
+"""Import job: reads a file, moves existing nodes, writes the differences to the store, and reports them.
+
+`clade rewrite-names`: attributes under their current names, after classes have changed.
+
+Imports of files and of DynamoDB tables: from a source with its options to an import job.
+"""
 
 import gc
 import os
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from commands import interrupt
-from commands.importing.source import Source
+from commands.common import HierarchyName, StoreUrl, hierarchy_named, progress, store_url, with_store
+from commands.importing.checks import check_file, check_keys, check_table, describe_file
+from commands.importing.formats import FileOptions, Source, format_of, source_at
+from commands.importing.tables import (
+    NO_TEMPLATE,
+    SCHEME,
+    TableOptions,
+    describe_table,
+    is_table,
+    item_columns,
+    table_at,
+    table_format,
+)
 from commands.interrupt import interruptible
-from commands.progress import progress
-from store.connect import SQLiteUrl, opened, parse_store_url
+from store.connect import DynamoDBUrl, SQLiteUrl, opened, parse_store_url
 from store.engine import Store
 from store.errors import BadInput, CladeError, NoTable, Unavailable, Uncertain, quantity
 from store.metadata.tree_version import Event
 from store.model.keys import Key
 from store.output_file import output_file
-from store.transfer.formats.source import Format, RejectedRows
+from store.transfer.formats.columns import CellFormat
+from store.transfer.formats.source import Format, NumberFormat, RejectedRows
 from store.transfer.load import LoadResult, arrange_versions, delete_nodes, leave_existing_out, leave_wanted_out, load
+from store.transfer.load import rewrite_names as rewrite
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan
+from store.transfer.tables.scan import find_export
 from store.writing.writer import Writer
 
 EXIT_REJECTED = 1
@@ -209,3 +230,110 @@ def _is_file_of_rejected_rows(target: Path, rejected: RejectedRows) -> bool:
     with target.open("rb") as file:
         found = file.read(len(start))
     return not found or found == start
+
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the number of nodes without writing them.")]
+
+
+def rewrite_names(hierarchy: HierarchyName, dry_run: DryRun = False, store: StoreUrl = None) -> None:
+    """Store attributes under their current names, if their class has was="former name".
+
+    Each node with a former name is written once, as a revision of its own; former revisions stay as they are. Servers
+    may read and write meanwhile. After an interruption, the same command continues. Levels keep their stored names.
+
+    Example: clade rewrite-names location
+    """
+    definition, result = hierarchy_named(hierarchy), LoadResult()
+
+    async def run(store: Store) -> None:
+        with progress("Rewriting", "nodes") as meter:
+            await rewrite(store, definition, result, dry_run=dry_run, on_nodes=meter)
+
+    stopped = "Run the same command to continue."
+    with interruptible(lambda: f"Stopped: {quantity(result.written, 'node')} written. {stopped}"):
+        with_store(opened(store_url(store)), run)
+    nodes = quantity(result.written, "node")
+    typer.echo(f"{definition.name}: {nodes} {'would be' if dry_run else 'were'} rewritten.")
+
+
+def run_import(
+    address: str, name: str | None, options: FileOptions, table_options: TableOptions, job: ImportJob, *,
+    describe: bool,
+) -> None:  # fmt: skip
+    """Import the file or the table at an address, or only describe it; `name` is that of the file's format."""
+    if is_table(address, table_options):
+        _import_table(address, options, table_options, job, describe=describe)
+    else:
+        _import_file(address, name, options, job, describe=describe)
+
+
+def _import_file(
+    address: str, format_name: str | None, options: FileOptions, job: ImportJob, *, describe: bool
+) -> None:
+    hierarchy = job.plan.hierarchy
+    with source_at(address) as source:
+        found = format_of(hierarchy, source.file, format_name, options)
+
+        def check() -> None:
+            if not job.is_confirmed:
+                check_file(hierarchy, source, found)
+
+        if describe:
+            return describe_file(hierarchy.name, address, source, found, check)
+        for guess in found.guesses:
+            typer.echo(f"{source.name}: {guess}", err=True)
+        check()
+        job.run(source, found.format)
+
+
+def _import_table(
+    address: str, options: FileOptions, table_options: TableOptions, job: ImportJob, *, describe: bool
+) -> None:
+    hierarchy = job.plan.hierarchy
+    if options != FileOptions(options.columns):
+        raise BadInput("--null, --numbers, --delimiter, --encoding and --sheet are for files, not for DynamoDB tables.")
+    if not describe:
+        if not table_options.templates:
+            if not address.startswith(SCHEME):
+                find_export(Path(address))  # a folder that has none needs no template
+            raise BadInput(NO_TEMPLATE)
+        templates, columns = item_columns(hierarchy, options.columns, table_options)
+        if address.startswith(SCHEME) and not job.dry_run:
+            DynamoDBUrl.parse(address.removeprefix(SCHEME))  # so that a wrong address leaves no store behind
+            interrupt.run(_find_store(job.url))
+    with table_at(address, table_options, one_page=job.dry_run or describe) as table:
+
+        def check() -> None:
+            if not job.is_confirmed:
+                check_table(table)
+
+        if describe:
+            return describe_table(hierarchy, address, table, table_options, check)
+        if job.prune and (table.export.is_incremental or (job.dry_run and address.startswith(SCHEME))):
+            raise BadInput("--prune needs a whole table; this has a part of it.")
+        form, reader = table_format(hierarchy, table, templates, columns)
+        check()
+        if not job.is_confirmed:
+            check_keys(table.source.name, (row for _, row in form.read()))
+        try:
+            job.run(table.source, form)
+        finally:
+            for sentence in reader.sentences():
+                typer.echo(sentence, err=True)
+
+
+async def _find_store(url: str) -> None:
+    """Raise NoTable or Unavailable where there is no store, before a scan costs read units."""
+    async with opened(url, make=True):
+        pass
+
+
+def cell_format(nulls: Sequence[str], numbers: str | None) -> CellFormat:
+    """The format of cells by `--null` and `--numbers`."""
+    everywhere = frozenset(null for null in nulls if "=" not in null)
+    columns: dict[str, frozenset[str]] = {}
+    for null in nulls:
+        column, equals, text = null.partition("=")
+        if equals:
+            columns[column] = columns.get(column, frozenset()) | {text}
+    return CellFormat(everywhere, columns, NumberFormat(numbers) if numbers is not None else None)

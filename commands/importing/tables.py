@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from commands import interrupt
-from commands.importing.columns import columns
-from commands.importing.source import Source
+from commands.common import progress
+from commands.importing.formats import Source, columns
 from commands.interrupt import interruptible
-from commands.progress import progress
 from store.connect import DynamoDBUrl
 from store.errors import BadInput, quantity
 from store.model.hierarchy import Hierarchy

@@ -18,7 +18,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from commands.serving.http_protocol import HTTPProtocol
+from commands.server import HTTPProtocol
 from graph.app import create_app
 from graph.server.middleware import MAX_CONNECTIONS
 from graph.settings import Settings

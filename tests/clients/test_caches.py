@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.clients.programs import HERE, compile_relay, needs_node, run
-from tests.commands.serving.test_stop import served
+from tests.commands.test_stop import served
 from tests.conftest import CLADE
 
 STEPS = HERE / "caches" / "steps.mjs"

@@ -16,7 +16,7 @@ from graphql import OperationDefinitionNode, parse
 from graph.hierarchies.categories import CategoryNode
 from store.connect import open_store
 from tests.clients.programs import HERE, PROGRAMS, needs_node, run
-from tests.commands.serving.test_stop import served
+from tests.commands.test_stop import served
 from tests.conftest import CLADE
 from tests.readme import DOCS, ROOT, blocks
 from tests.systems.asking import plant

@@ -10,7 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from commands import main, progress
+from commands import common as progress
+from commands import main
 from store.errors import BadInput
 from tests.conftest import CLADE
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.commands.serving.test_stop import served
+from tests.commands.test_stop import served
 from tests.conftest import CLADE
 from tests.ports import closed_port, free_port
 

@@ -8,7 +8,7 @@ import pycountry
 import pytest
 
 from clade import demo
-from clade.demo.countries import Row
+from clade.demo import Row
 from graph.hierarchies.registry import hierarchies
 from store.model.hierarchy import Hierarchy, may_stand
 from store.model.paths import checked_path

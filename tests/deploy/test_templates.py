@@ -11,8 +11,7 @@ import kubernetes_validate
 import pytest
 from cfnlint.api import lint_all
 
-from commands.serving.http_protocol import HTTPProtocol
-from commands.serving.server import uvicorn_config
+from commands.server import HTTPProtocol, uvicorn_config
 from graph.settings import Settings
 from store.dynamodb.iam_policy import ACTIONS, Use
 from tests.deploy import templates

@@ -130,7 +130,7 @@ def test_rows_beside_one_that_is_too_large_are_the_same_in_every_type(tmp_path: 
 
 
 def test_the_libraries_of_the_extra_are_imported_only_when_needed() -> None:
-    code = "import sys, commands.importing.run; sys.exit(bool({'pyarrow', 'python_calamine'} & sys.modules.keys()))"
+    code = "import sys, commands.importing.job; sys.exit(bool({'pyarrow', 'python_calamine'} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 

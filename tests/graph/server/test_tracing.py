@@ -12,7 +12,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from tests.commands.serving.test_stop import served
+from tests.commands.test_stop import served
 from tests.conftest import CLADE
 from tests.serving import handling
 

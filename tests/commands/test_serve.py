@@ -7,7 +7,7 @@ import subprocess
 import httpx
 import pytest
 
-from tests.commands.serving.test_stop import served
+from tests.commands.test_stop import served
 from tests.conftest import CLADE
 from tests.serving import await_ready
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.commands.serving.test_stop import served
 from tests.commands.test_metrics import scraped, until
+from tests.commands.test_stop import served
 from tests.engines import free_port
 from tests.faulty_engine import Answer, FaultyEngine, bad_gateway, empty, mute, no_http, nothing, page, slow
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from commands.common import StoreUrl, hierarchy_named, store_url, with_store
 from commands.interrupt import interruptible
-from commands.options import StoreUrl, hierarchy_named, store_url, with_store
 from resolvers.access.grants import Grants
 from store.api_keys import ApiKey, add_key, find_keys, new_key, revoke_key
 from store.connect import opened

@@ -1,14 +1,27 @@
-"""Format of a file to import, by its extension and the options of the command."""
+"""Column options of a table: `--level city=City`, `--name`, `--name-in city.de=Stadt`, `--id`,
+`--attr store.street=Street`, `--fold-case`.
 
-from collections.abc import Callable, Iterator, Sequence
+Sources of imports: a file, or the standard input as `-`, which is first copied to a file.
+
+Format of a file to import, by its extension and the options of the command.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO, NamedTuple
 
-from commands.importing.columns import NoLevels, columns
-from store.errors import BadInput
+import typer
+
+from store.errors import BadInput, shorten, shown_address
 from store.model.hierarchy import Hierarchy
+from store.model.names import canonical_language
 from store.transfer.formats import csv as csv_file
 from store.transfer.formats.columns import (
+    NUMERIC,
     PLAIN,
     CellFormat,
     ColumnOptions,
@@ -21,6 +34,7 @@ from store.transfer.formats.csv import Dialect, looks_like_table
 from store.transfer.formats.json import LINE_ENDINGS, geojson_table, is_nodes, json_table, read_nodes, read_objects
 from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
 from store.transfer.formats.source import (
+    BLOCK_BYTES,
     JSON_REASON,
     Format,
     content_name,
@@ -30,6 +44,133 @@ from store.transfer.formats.source import (
 )
 from store.transfer.formats.tables import Table, is_path_table, path_header, read_path_table, read_table
 from store.transfer.formats.workbooks import excel_table, parquet_table
+
+
+class NoLevels(BadInput):
+    """A table without a column of a level."""
+
+
+def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:
+    """The columns that the options describe, by level. Raises BadInput for the first wrong option.
+
+    Levels that are `in_keys` have no column of their own.
+    """
+    mapping = _level_columns(hierarchy, options.levels, in_keys)
+
+    def mapped(option: str, name: str) -> LevelColumns:
+        level = hierarchy.level(name)
+        if level.name not in mapping:
+            raise BadInput(f"{option} {name} needs a column for this level; add --level {name}=Column.")
+        return mapping[level.name]
+
+    for option in options.names:
+        name, column = _split("--name", option)
+        mapped("--name", name).name = column
+    for option in options.names_in:
+        name, language, column = _split_target("--name-in", option, "no language", 'city.de="Column"')
+        mapped("--name-in", name).names[canonical_language(language)] = column
+    for option in options.ids:
+        name, column = _split("--id", option)
+        mapped("--id", name).id = column
+    for option in options.attributes:
+        name, attribute, column = _split_target("--attr", option, "no attribute", 'store.street="Column"')
+        level = mapped("--attr", name)
+        defined = hierarchy.levels[level.level].attributes
+        if attribute not in defined:
+            raise BadInput(f'{level.level} has no attribute "{attribute}"; it has {", ".join(defined) or "none"}.')
+        level.attributes[attribute] = column
+    for name in options.case_insensitive:
+        mapped("--fold-case", name).fold = True
+    return list(mapping.values())
+
+
+def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterable[str]) -> dict[str, LevelColumns]:
+    """The columns of `--level` by level; each level must be allowed below an earlier one, as in the rows."""
+    mapping = {name: LevelColumns(name, "") for name in in_keys}
+    for option in options:
+        name, column = _split("--level", option)
+        level = hierarchy.level(name)
+        if level.name in mapping:
+            raise BadInput(
+                f"--level {name} is given twice. Nodes of one level in several columns, such as category, subcategory, "
+                "are imported by their paths: write a file with the columns path, level and name."
+            )
+        if not level.under & {None, *mapping}:
+            places = ", ".join(sorted(above or "the root" for above in level.under))
+            raise BadInput(f"--level {name} is in the wrong position: {level.name} is allowed under {places}.")
+        numeric = frozenset(name for name, attribute in level.attributes.items() if attribute.kind in NUMERIC)
+        mapping[level.name] = LevelColumns(level.name, column, numeric=numeric)
+    if not mapping:
+        raise NoLevels(
+            f"No column is named like a level of {hierarchy.name}; name the columns of its levels from the root down, "
+            'such as --level country="Country" --level city=City.'
+        )
+    return mapping
+
+
+def _split_target(option: str, value: str, lacks: str, example: str) -> tuple[str, str, str]:
+    """The level, what is named of it, and the column of `level.what=column`."""
+    target, column = _split(option, value)
+    level, dot, what = target.partition(".")
+    if not dot:
+        raise BadInput(f"{option} {value} has {lacks}; use {option} {example}.")
+    return level, what, column
+
+
+def _split(option: str, value: str) -> tuple[str, str]:
+    left, equals, column = value.partition("=")
+    if not (left.strip() and equals and column.strip()):
+        raise BadInput(f'{option} {value} has no column; use {option} {left or "city"}="Column".')
+    return left.strip(), column.strip()
+
+
+STDIN = "-"
+MAX_BYTES = 4_000_000_000  # of the standard input
+MAX_NAME_BYTES = 200  # of a file; most systems take 255
+
+
+class Source(NamedTuple):
+    """A file to import, its name in messages, and the folder of its rejected rows."""
+
+    file: Path
+    name: str
+    folder: Path
+
+    def rejected(self, ending: str) -> Path:
+        """The file of its rejected rows."""
+        stem = "".join([c if c.isprintable() else "_" for c in Path(content_name(self.file)).stem])
+        return self.folder / f"{stem.encode()[:MAX_NAME_BYTES].decode(errors='ignore')}.rejected{ending}"
+
+
+@contextmanager
+def source_at(address: str) -> Iterator[Source]:
+    """The source at an address while the block runs. Raises BadInput where it cannot be read."""
+    if address != STDIN:
+        file = Path(address)
+        if not file.exists() and "://" in address:
+            raise BadInput(
+                f"{shown_address(address)} is an address, and only files are imported; download it, or pipe it in: "
+                "curl -fL ADDRESS | clade import HIERARCHY - --format csv."
+            )
+        if not file.is_file():
+            raise typer.BadParameter(f"file '{shorten(address, 200)}' does not exist.", param_hint="FILE")
+        yield Source(file, file.name, file.parent)
+        return
+    with TemporaryDirectory(prefix="clade-") as folder:
+        file = Path(folder) / "stdin"
+        with file.open("xb") as target:
+            _copy_stdin(target)
+        yield Source(file, file.name, Path())
+
+
+def _copy_stdin(target: BinaryIO) -> None:
+    size = 0
+    while block := sys.stdin.buffer.read(BLOCK_BYTES):
+        size += len(block)
+        if size > MAX_BYTES:
+            raise BadInput(f"The standard input has more than {MAX_BYTES:,} bytes; import it as a file.")
+        target.write(block)
+
 
 ENDINGS = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "taxonomy", ".xlsx": "excel",

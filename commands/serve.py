@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from commands.options import StoreUrl
+from commands.common import StoreUrl
 
 
 def serve(
@@ -18,7 +18,7 @@ def serve(
 
     Example: clade serve --port 8080 --workers 2
     """
-    from commands.serving.server import start  # with uvicorn and the whole server, which the help does without
+    from commands.server import start  # with uvicorn and the whole server, which the help does without
 
     if store is not None:
         os.environ["CLADE_STORE"] = store  # read by the worker processes

@@ -1,10 +1,16 @@
-"""Checks of files that an import would misread: trees by parent id, paths in one column, no header."""
+"""Checks of files that an import would misread: trees by parent id, paths in one column, no header.
 
-from collections.abc import Iterable, Iterator
+`clade import --describe`: what a file has, and a command that imports it.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
-from commands.importing.file_format import FileFormat
-from commands.importing.source import Source
+import typer
+
+from commands.importing.formats import FileFormat, Source
 from commands.importing.tables import TableSource
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
@@ -15,9 +21,11 @@ from store.transfer.formats.shapes import (
     SAMPLE_ROWS,
     ParentColumn,
     data_in_header,
+    first_rows,
     joined_path,
     parent_column,
 )
+from store.transfer.formats.source import EXAMPLES, NumberFormat
 from store.transfer.rows import Rejection, Row
 from store.transfer.tables.items import key_text
 from store.transfer.tables.scan import first_items, sample_items
@@ -86,3 +94,53 @@ def _refuse_parents(source: str, found: ParentColumn | None) -> None:
             f'{source} is a tree by parent ids: column "{shorten(found.parent)}" has values of "{shorten(found.id)}" '
             f"of other rows. Such trees are not imported; write a file with the {PATHS}. {OVERRIDE}"
         )
+
+
+DESCRIBED_ROWS = 1_000
+SHOWN_VALUES = 3
+NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
+
+
+def describe_file(hierarchy: str, address: str, source: Source, found: FileFormat, check: Callable[[], None]) -> None:
+    """Print the columns of a table with values of the first rows, what was guessed, and the proposed command.
+
+    A file that fails the `check` has no command that would import it.
+    """
+    for guess in found.guesses:
+        typer.echo(f"{source.name}: {guess}")
+    words = ["clade", "import", hierarchy, address]
+    if found.rows is not None and found.options is not None:
+        rows = first_rows(found.header, islice(found.rows(), DESCRIBED_ROWS))
+        used = {value.partition("=")[2]: f"{option} {value}" for option, value in found.options.pairs()}
+        for index, column in enumerate(found.header):
+            values = dict.fromkeys(row[index] for row in rows if index < len(row) and row[index])
+            shown = ", ".join(shorten(value, 30) for value in list(values)[:SHOWN_VALUES])
+            typer.echo(f"  {column}: {shown or 'no values'}{'' if column in used else ' (not imported)'}")
+        words += [word for pair in found.options.pairs() for word in pair]
+        words += _cell_options(found, rows)
+    check()
+    typer.echo(f"Proposed command:\n  {shlex.join(words)}")
+
+
+def _cell_options(found: FileFormat, rows: Sequence[Sequence[str]]) -> list[str]:
+    """`--null` and `--numbers`, where the sample has such cells in columns of attributes."""
+    if found.options is None:
+        return []
+    columns = {value.partition("=")[2] for value in found.options.attributes}
+    indexes = [index for index, column in enumerate(found.header) if column in columns]
+    cells = [(found.header[index], row[index].strip()) for row in rows for index in indexes if index < len(row)]
+    nulls = dict.fromkeys(f"{column}={cell}" for column, cell in cells if cell in NULLS)
+    words = [word for null in nulls for word in ("--null", null)]
+    numbers = [cell for _, cell in cells if re.fullmatch(r"[+-]?\d[\d.,' \u00a0\u202f]*", cell)]
+    if any(not re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in numbers):
+        fitting = [example for example in EXAMPLES if all(_fits(example, cell) for cell in numbers)]
+        words += ["--numbers", fitting[0]] if fitting else []
+    return words
+
+
+def _fits(example: str, cell: str) -> bool:
+    try:
+        NumberFormat(example).plain(cell)
+    except BadInput:
+        return False
+    return True
