@@ -1,7 +1,4 @@
-"""Shared parts of commands: arguments and options, and a call with the store.
-
-Progress of long commands: a bar with rate and remaining time on a terminal, elsewhere a line every few seconds.
-"""
+"""What commands share: arguments and options, a call with the store, and the progress of long ones."""
 
 import sys
 import time
@@ -20,6 +17,8 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound="Store")
 T = TypeVar("T")
+
+LINE_SECONDS = 5.0  # between two lines of progress
 
 StoreUrl = Annotated[
     str | None,
@@ -68,12 +67,11 @@ def with_store(opening: AbstractAsyncContextManager[S], work: Callable[[S], Awai
     return interrupt.run(run())
 
 
-LINE_SECONDS = 5.0
-
-
 @contextmanager
 def progress(activity: str, unit: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """A meter of finished steps, of `total` if known, that is shown on the error output while the block runs."""
+    """A meter of finished steps, of `total` if known, that is shown on the error output while the block runs: a bar
+    with rate and remaining time on a terminal, elsewhere a line every few seconds.
+    """
     if not sys.stderr.isatty():
         yield _Lines(activity, unit, total)
         return

@@ -1,9 +1,4 @@
-"""`clade copy`: a whole store into a new one.
-
-`clade backup` and `clade restore`: an SQLite store as one file, and back.
-
-`clade export`: the nodes of a hierarchy or of a subtree as JSON lines or CSV.
-"""
+"""Copies of what is stored: `clade copy`, `clade backup` and `clade restore`, and `clade export`."""
 
 import os
 import sys

@@ -1,14 +1,4 @@
-"""HTTP/1.1 connections: uvicorn's protocol with limits on their number and on the bytes of a request head.
-
-Of uvicorn's private state it uses `connections`, `cycle`, `headers`, `parser`, `pipeline`, `scope`, `transport`, `url`,
-`timeout_keep_alive_task`, `_unset_keepalive_if_required`, `send_400_response` and `on_response_complete`, whose count
-of responses nothing reads without `limit_max_requests`. The versions that `pyproject.toml` allows have them; CI tests
-the oldest and the newest.
-
-Worker processes that share one port.
-
-Server process: checks of settings, port and store before it listens, then uvicorn with one or several workers.
-"""
+"""Server process: checks of settings, port and store before it listens, then uvicorn with one or several workers."""
 
 import asyncio
 import contextlib
@@ -34,134 +24,30 @@ from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
 from graph.hosts import is_loopback
 from graph.observability.logs import config
-from graph.server import middleware as security_headers
 from graph.server.metrics import exported
-from graph.server.middleware import MAX_CONNECTIONS, MAX_HEAD_BYTES, MAX_IGNORED_BYTES, MAX_PIPELINED
+from graph.server.middleware import (
+    HEAD_TOO_LARGE,
+    MAX_CONNECTIONS,
+    MAX_HEAD_BYTES,
+    MAX_IGNORED_BYTES,
+    MAX_PIPELINED,
+    NOT_HTTP,
+    PIPELINED,
+    REJECTED,
+    TOO_MANY,
+)
 from graph.settings import Settings, host_and_port
 from store.connect import SQLiteUrl, open_store, parse_store_url
 from store.engine import REQUEST_PATIENCE
 from store.errors import BadInput, Unavailable, WrongTable, quantity
-
-
-class HTTPProtocol(HttpToolsProtocol):
-    """One connection. The application rejects what cannot be read, in the form of an empty request."""
-
-    connections: set[Any]
-    _rejection: RequestRejected | None = None  # after which nothing is read
-    _running: Any = None  # the cycle (request and response) that is being answered, where `cycle` is the newest one
-    _unread = 0  # bytes since a head or a piece of a body ended: of the next head, or of trailers
-    _ignored = 0  # bytes of bodies whose response was complete before them
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self.on_response_complete()  # starts the time that a connection may be idle
-        if len(self.connections) > MAX_CONNECTIONS:
-            idle = [one for one in self.connections - {self} if one.timeout_keep_alive_task is not None]
-            if not idle:
-                return self.reject(security_headers.TOO_MANY)
-            idle.sort(key=lambda one: one.timeout_keep_alive_task.when())
-            for one in idle[: MAX_CONNECTIONS // 16 + 1]:  # several, since finding them takes a while
-                self.connections.discard(one)
-                one.transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._unset_keepalive_if_required()  # whose timer would keep the connection in memory
-        self.cycle = self._running  # which uvicorn then tells that its client has gone, instead of a pipelined one
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        if self._rejection is None:
-            self._unread += len(data)
-            super().data_received(data)
-            if self._unread > MAX_HEAD_BYTES:
-                self.reject(security_headers.HEAD_TOO_LARGE)
-            if self._running is None:
-                self.on_response_complete()
-
-    def on_headers_complete(self) -> None:
-        if len(self.pipeline) >= MAX_PIPELINED and self._rejection is None:
-            raise OverflowError  # stops the parser, and uvicorn calls `send_400_response`
-        self._unread = 0
-        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
-            self._rejection = security_headers.HEAD_TOO_LARGE
-        self.scope[security_headers.REJECTED] = self._rejection  # type: ignore[literal-required]
-        super().on_headers_complete()
-        self._running = self._running or self.cycle
-        self.headers = []  # for trailers, which are ignored; the request keeps its own list
-
-    def on_body(self, body: bytes) -> None:
-        self._unread = 0
-        if self.cycle.response_complete:
-            self._ignored += len(body)
-            if self._ignored > MAX_IGNORED_BYTES:
-                self.transport.close()
-        super().on_body(body)
-
-    def on_response_complete(self) -> None:
-        self._running = self.pipeline[-1][0] if self.pipeline else None
-        super().on_response_complete()
-
-    def send_400_response(self, msg: str) -> None:
-        if self._rejection is None:
-            is_full = len(self.pipeline) >= MAX_PIPELINED
-            self.reject(security_headers.PIPELINED if is_full else security_headers.NOT_HTTP)
-
-    def reject(self, rejection: RequestRejected) -> None:
-        """Answer with an error; within a body or after it, where a response may have begun, only close."""
-        self._unset_keepalive_if_required()
-        if self.cycle is not None and self.scope is self.cycle.scope:
-            return self.transport.close()
-        self._rejection = rejection
-        self.parser = type(self.parser)(self)
-        self.parser.feed_data(b"GET * HTTP/1.1\r\n\r\n")
-
-
-COLLECT_AFTER = (50_000, 20, 100)
-"""Thresholds of the garbage collector: a request makes many objects and hardly any cycles."""
-
-
-class Workers(Multiprocess):
-    """uvicorn's supervisor of workers, which also closes the parent's listening socket when the workers stop.
-
-    Each worker closes its own copy of the socket. The kernel would still accept connections for the parent's copy, and
-    nobody would answer them.
-    """
-
-    def __init__(self, config: uvicorn.Config, sockets: Sequence[socket.socket], drain_seconds: float) -> None:
-        super().__init__(config, list(sockets))
-        self._drain_seconds = drain_seconds
-
-    def terminate_all(self) -> None:
-        super().terminate_all()
-        threading.Timer(self._drain_seconds, self._close_sockets).start()
-
-    def _close_sockets(self) -> None:
-        for listener in self.sockets:
-            listener.close()
-
-
-def worker_app() -> Any:
-    """The ASGI application of one worker; the worker stops when its parent ends, also when that was killed."""
-    from graph.app import create_app  # in the worker only: importing the metrics fixes their directory
-
-    if parent := multiprocessing.parent_process():
-        threading.Thread(target=_stop_with, args=(parent,), daemon=True).start()
-    app = create_app()
-    gc.freeze()  # objects of the start live until the end
-    gc.set_threshold(*COLLECT_AFTER)
-    return app.asgi
-
-
-def _stop_with(parent: multiprocessing.process.BaseProcess) -> None:
-    parent.join()
-    os.kill(os.getpid(), signal.SIGTERM)
-
 
 STORE_CHECK_SECONDS = 5.0
 IDLE_SECONDS = 75  # longer than proxies keep a connection: whoever closes it first may lose a request of the other
 MAX_UNACKNOWLEDGED_MILLISECONDS = 30_000  # of a client that does not read its response
 WORKERS_PER_PROCESSOR = 4
 OTHER_DESCRIPTORS = 512  # for the store, the log and the port, in addition to client connections
+COLLECT_AFTER = (50_000, 20, 100)
+"""Thresholds of the garbage collector: a request makes many objects and hardly any cycles."""
 
 
 def start(host: str, port: int, workers: int) -> None:
@@ -286,3 +172,120 @@ def _print_examples(settings: Settings, host: str, port: int, examples: Sequence
     for example in examples:
         print(f"  {example.one_line()}")
     print("\nPress Ctrl-C to stop.", flush=True)
+
+
+class Workers(Multiprocess):
+    """uvicorn's supervisor of workers, which also closes the parent's listening socket when the workers stop.
+
+    Each worker closes its own copy of the socket. The kernel would still accept connections for the parent's copy, and
+    nobody would answer them.
+    """
+
+    def __init__(self, config: uvicorn.Config, sockets: Sequence[socket.socket], drain_seconds: float) -> None:
+        super().__init__(config, list(sockets))
+        self._drain_seconds = drain_seconds
+
+    def terminate_all(self) -> None:
+        super().terminate_all()
+        threading.Timer(self._drain_seconds, self._close_sockets).start()
+
+    def _close_sockets(self) -> None:
+        for listener in self.sockets:
+            listener.close()
+
+
+def worker_app() -> Any:
+    """The ASGI application of one worker; the worker stops when its parent ends, also when that was killed."""
+    from graph.app import create_app  # in the worker only: importing the metrics fixes their directory
+
+    if parent := multiprocessing.parent_process():
+        threading.Thread(target=_stop_with, args=(parent,), daemon=True).start()
+    app = create_app()
+    gc.freeze()  # objects of the start live until the end
+    gc.set_threshold(*COLLECT_AFTER)
+    return app.asgi
+
+
+def _stop_with(parent: multiprocessing.process.BaseProcess) -> None:
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class HTTPProtocol(HttpToolsProtocol):
+    """One HTTP/1.1 connection, with limits on their number and on the bytes of a request head.
+
+    The application rejects what cannot be read, in the form of an empty request. Of uvicorn's private state this uses
+    `connections`, `cycle`, `headers`, `parser`, `pipeline`, `scope`, `transport`, `url`, `timeout_keep_alive_task`,
+    `_unset_keepalive_if_required`, `send_400_response` and `on_response_complete`, whose count of responses nothing
+    reads without `limit_max_requests`. The versions that `pyproject.toml` allows have them; CI tests the oldest and
+    the newest.
+    """
+
+    connections: set[Any]
+    _rejection: RequestRejected | None = None  # after which nothing is read
+    _running: Any = None  # the cycle (request and response) that is being answered, where `cycle` is the newest one
+    _unread = 0  # bytes since a head or a piece of a body ended: of the next head, or of trailers
+    _ignored = 0  # bytes of bodies whose response was complete before them
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.on_response_complete()  # starts the time that a connection may be idle
+        if len(self.connections) > MAX_CONNECTIONS:
+            idle = [one for one in self.connections - {self} if one.timeout_keep_alive_task is not None]
+            if not idle:
+                return self.reject(TOO_MANY)
+            idle.sort(key=lambda one: one.timeout_keep_alive_task.when())
+            for one in idle[: MAX_CONNECTIONS // 16 + 1]:  # several, since finding them takes a while
+                self.connections.discard(one)
+                one.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unset_keepalive_if_required()  # whose timer would keep the connection in memory
+        self.cycle = self._running  # which uvicorn then tells that its client has gone, instead of a pipelined one
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._rejection is None:
+            self._unread += len(data)
+            super().data_received(data)
+            if self._unread > MAX_HEAD_BYTES:
+                self.reject(HEAD_TOO_LARGE)
+            if self._running is None:
+                self.on_response_complete()
+
+    def on_headers_complete(self) -> None:
+        if len(self.pipeline) >= MAX_PIPELINED and self._rejection is None:
+            raise OverflowError  # stops the parser, and uvicorn calls `send_400_response`
+        self._unread = 0
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
+            self._rejection = HEAD_TOO_LARGE
+        self.scope[REJECTED] = self._rejection  # type: ignore[literal-required]
+        super().on_headers_complete()
+        self._running = self._running or self.cycle
+        self.headers = []  # for trailers, which are ignored; the request keeps its own list
+
+    def on_body(self, body: bytes) -> None:
+        self._unread = 0
+        if self.cycle.response_complete:
+            self._ignored += len(body)
+            if self._ignored > MAX_IGNORED_BYTES:
+                self.transport.close()
+        super().on_body(body)
+
+    def on_response_complete(self) -> None:
+        self._running = self.pipeline[-1][0] if self.pipeline else None
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        if self._rejection is None:
+            is_full = len(self.pipeline) >= MAX_PIPELINED
+            self.reject(PIPELINED if is_full else NOT_HTTP)
+
+    def reject(self, rejection: RequestRejected) -> None:
+        """Answer with an error; within a body or after it, where a response may have begun, only close."""
+        self._unset_keepalive_if_required()
+        if self.cycle is not None and self.scope is self.cycle.scope:
+            return self.transport.close()
+        self._rejection = rejection
+        self.parser = type(self.parser)(self)
+        self.parser.feed_data(b"GET * HTTP/1.1\r\n\r\n")

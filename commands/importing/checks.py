@@ -1,6 +1,5 @@
-"""Checks of files that an import would misread: trees by parent id, paths in one column, no header.
-
-`clade import --describe`: what a file has, and a command that imports it.
+"""A look at a file before it is imported: `--describe` proposes a command, and files that an import would misread are
+rejected (trees by parent id, paths in one column, no header).
 """
 
 import re

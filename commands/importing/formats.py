@@ -1,9 +1,5 @@
-"""Column options of a table: `--level city=City`, `--name`, `--name-in city.de=Stadt`, `--id`,
-`--attr store.street=Street`, `--fold-case`.
-
-Sources of imports: a file, or the standard input as `-`, which is first copied to a file.
-
-Format of a file to import, by its extension and the options of the command.
+"""File of an import, and its format: a path or the standard input (`-`, copied to a file first), its format by the
+extension and the options, and the column options of a table, such as `--level city=City`.
 """
 
 import sys
@@ -19,7 +15,6 @@ import typer
 from store.errors import BadInput, shorten, shown_address
 from store.model.hierarchy import Hierarchy
 from store.model.names import canonical_language
-from store.transfer.formats import csv as csv_file
 from store.transfer.formats.columns import (
     NUMERIC,
     PLAIN,
@@ -30,7 +25,15 @@ from store.transfer.formats.columns import (
     match_columns,
     named,
 )
-from store.transfer.formats.csv import Dialect, looks_like_table
+from store.transfer.formats.csv import (
+    Dialect,
+    cell_rows,
+    csv_header,
+    looks_like_table,
+    read_csv,
+    read_path_csv,
+    rejected_csv,
+)
 from store.transfer.formats.json import LINE_ENDINGS, geojson_table, is_nodes, json_table, read_nodes, read_objects
 from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
 from store.transfer.formats.source import (
@@ -244,14 +247,14 @@ def name_of(file: Path) -> str | None:
 
 def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     dialect = options.dialect.resolved(file)
-    header = csv_file.csv_header(file, dialect)
+    header = csv_header(file, dialect)
     said = [sentence] if (sentence := dialect.sentence(options.dialect)) else []
     if is_path_table(header) and not options.columns.levels:
         _refuse_columns(options)
         return FileFormat(
             Format(
-                lambda: csv_file.read_path_csv(hierarchy, file, dialect),
-                csv_file.rejected_csv(file, dialect, JSON_REASON),
+                lambda: read_path_csv(hierarchy, file, dialect),
+                rejected_csv(file, dialect, JSON_REASON),
             ),
             said,
             is_own=header == path_header(hierarchy),
@@ -259,13 +262,13 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     found, levels, guesses = _columns(hierarchy, header, options.columns)
     return FileFormat(
         Format(
-            lambda: csv_file.read_csv(levels, file, dialect, options.cells),
-            csv_file.rejected_csv(file, dialect),
+            lambda: read_csv(levels, file, dialect, options.cells),
+            rejected_csv(file, dialect),
         ),
         [*said, *guesses],
         found,
         header,
-        lambda: csv_file.cell_rows(file, dialect),
+        lambda: cell_rows(file, dialect),
         has_text_header=True,
     )
 

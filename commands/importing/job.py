@@ -1,8 +1,5 @@
-"""Import job: reads a file, moves existing nodes, writes the differences to the store, and reports them.
-
-`clade rewrite-names`: attributes under their current names, after classes have changed.
-
-Imports of files and of DynamoDB tables: from a source with its options to an import job.
+"""Import job: from a source with its options, of a file or a DynamoDB table, to what is written; it moves nodes,
+writes the differences to the store, and reports them. `clade rewrite-names` is one without a file.
 """
 
 import gc

@@ -2,7 +2,7 @@
 
 import pytest
 
-from store import cache as bounded_cache
+from store import cache as caches
 from store.cache import BoundedCache, ExpiringCache, cache_usage
 
 
@@ -66,7 +66,7 @@ def test_many_keys_are_made_once_and_an_error_leaves_what_was_made() -> None:
 
 def test_values_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(bounded_cache.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(caches.time, "monotonic", lambda: now[0])
     cache: ExpiringCache[str, str] = ExpiringCache("test", 10, 5.0, entry_bytes=1)
     cache.put("a", "A")
     for now[0], expected in ((104.0, "A"), (105.0, None)):
