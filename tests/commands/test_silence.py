@@ -13,7 +13,7 @@ from tests.commands.test_stop import served
 from tests.engines import free_port
 from tests.faulty_engine import Answer, FaultyEngine, bad_gateway, empty, mute, no_http, nothing, page, slow
 
-PAGE = (Path(__file__).parents[3] / "docs" / "operation.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "operation.md").read_text("utf-8")
 QUERY = {"query": '{ location(path: "US") { name } }'}
 REQUEST_SECONDS = 1.5
 CALLS = 6  # one more than open the circuit
