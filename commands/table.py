@@ -9,7 +9,7 @@ import typer
 
 from commands.options import StoreUrl, store_url, with_store
 from store.connect import open_store
-from store.dynamodb.iam_policy import Use, policy
+from store.dynamodb.table import Use, policy
 from store.engine.table_options import Capacity, TableOptions
 from store.errors import BadInput
 from store.store_url import DynamoDBUrl, parse_store_url

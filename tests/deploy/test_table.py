@@ -15,8 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commands.main import app_of
-from store.dynamodb.iam_policy import Use, policy
-from store.dynamodb.table_definition import RECOVERY, TTL, table_definition
+from store.dynamodb.table import RECOVERY, TTL, Use, policy, table_definition
 from tests import engines
 from tests.deploy.templates import DEPLOY, parameters, template
 from tests.readme import ROOT

@@ -14,7 +14,7 @@ from cfnlint.api import lint_all
 from commands.serving.http_protocol import HTTPProtocol
 from commands.serving.server import uvicorn_config
 from graph.settings import Settings
-from store.dynamodb.iam_policy import ACTIONS, Use
+from store.dynamodb.table import ACTIONS, Use
 from tests.deploy import templates
 from tests.deploy.templates import ECS, KUBERNETES, function_environment, manifests, pod, task_environment, template
 from tests.ports import closed_port

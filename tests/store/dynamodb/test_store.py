@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from store.connect import open_store
-from store.dynamodb.circuit_breaker import FAILURES, CircuitBreaker
+from store.dynamodb.client import CircuitBreaker
 from store.dynamodb.store import DynamoDBStore
 from store.engine.patience import REQUEST_PATIENCE, Patience
 from store.engine.read_trace import ReadTrace
@@ -272,7 +272,7 @@ async def test_concurrent_calls_get_their_own_responses_also_after_one_that_was_
 def test_the_circuit_opens_after_failures_in_a_row_lets_a_probe_through_and_is_closed_by_a_response() -> None:
     now = [0.0]
     circuit = CircuitBreaker(lambda: now[0])
-    for failures, allowed in ((FAILURES - 1, [True] * 3), (FAILURES, [False] * 3)):
+    for failures, allowed in ((circuit.FAILURES - 1, [True] * 3), (circuit.FAILURES, [False] * 3)):
         circuit.record_response()
         for _ in range(failures):
             circuit.record_timeout()
