@@ -1,8 +1,7 @@
 """DynamoDB client: calls to one table, their retries, and the translation of their errors.
 
-Reads and writes of data are requests of our own (`credentials.py`, `http.py`): botocore takes ten times as long to
-build one. The rare calls that create or describe the table go by aioboto3. Both have the same retries, circuit breaker
-and errors.
+All calls are requests of our own (`credentials.py`, `http.py`), since botocore takes ten times as long to build one
+(`docs/decisions/direct-calls.md`).
 """
 
 import asyncio
@@ -13,36 +12,23 @@ import zlib
 from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any, Self, cast
-from urllib.parse import urlsplit
+from typing import Any, Self
 
-import aiohttp
 import msgspec
 import orjson
-from botocore import xform_name
 from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import (
     BotoCoreError,
     ChecksumError,
-    ClientError,
     ConnectTimeoutError,
     NoCredentialsError,
     NoRegionError,
     ReadTimeoutError,
     SSLError,
 )
-from botocore.parsers import ResponseParserError
 
 from store.dynamodb.codec import INVALID_BODY, Answer, parse_answer
-from store.dynamodb.credentials import (
-    REJECTED,
-    SEARCH_ERRORS,
-    SessionCredentials,
-    Signer,
-    make_client,
-    open_session,
-    verifying_context,
-)
+from store.dynamodb.credentials import REJECTED, SEARCH_ERRORS, Credentials, Signer, find_endpoint
 from store.dynamodb.http import NOT_CONNECTED, Pool, Reply, proxy_for
 from store.engine.call_stats import CallStats
 from store.engine.patience import COMMAND_PATIENCE, REQUEST_PATIENCE, Patience
@@ -64,11 +50,6 @@ UNKNOWN_OPERATION = frozenset({"UnknownOperationException", "NotImplemented", "I
 
 logger = logging.getLogger("clade")
 
-_ADMINISTRATION = frozenset({
-    "CreateTable", "DescribeContinuousBackups", "DescribeTable", "DescribeTimeToLive", "ListTagsOfResource",
-    "UpdateContinuousBackups", "UpdateTimeToLive",
-})  # fmt: skip
-"""The operations that go by aioboto3."""
 _THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
 _TRANSIENT_STATUS = frozenset({429, 500, 502, 503, 504, 509})
 _OF_A_WRONG_TIME = frozenset({
@@ -216,42 +197,32 @@ class DynamoDBClient:
         self.region = region
         self.endpoint = endpoint
         self.calls = CallStats()
-        self._opened = contextlib.AsyncExitStack()
         self._pool: Pool | None = None
         self._patience = patience
         self._is_reached = False
-        self._credentials = SessionCredentials(region, endpoint)
+        self._credentials = Credentials(region, endpoint)
         self._circuit = CircuitBreaker()
         self._clock_offset = 0.0  # seconds that DynamoDB's clock is ahead of this machine's
 
     async def __aenter__(self) -> Self:
         """Open the session, without a call; raises BadInput for invalid settings."""
         try:
-            session = open_session(self._credentials)
-            await session.get_credentials()
-            region = self.region or session.get_config_variable("region") or ("us-east-1" if self.endpoint else None)
-            client = make_client(session, region, self.endpoint, self._patience)
-            self._aws = await self._opened.enter_async_context(client)
-            self._url = self._aws.meta.endpoint_url.rstrip("/")
-            self._pool = self._make_pool(session.get_config_variable("ca_bundle"))
+            await self._credentials.search()
+            url, region, tls = await find_endpoint(self.region, self.endpoint)
+            proxy = proxy_for(url) if tls else None
         except NoRegionError as error:
             raise BadInput(f"No AWS region is set; write dynamodb://{self.table}?region=REGION.") from error
         except (BotoCoreError, ValueError, OSError) as error:  # a ValueError: the endpoint is no URL
-            await self._opened.aclose()
             raise BadInput(f"DynamoDB cannot be used with these settings: {error}") from error
+        self._url = url.geturl().rstrip("/")
+        self._signer = Signer(url, region)
+        self._pool = Pool(url, CONNECTIONS, self._patience.connect_seconds, self._patience.read_seconds, tls, proxy)
         return self
-
-    def _make_pool(self, bundle: str | None) -> Pool:
-        url, patience = urlsplit(self._url), self._patience
-        self._signer = Signer(url, self._aws.meta.region_name)
-        tls, proxy = (verifying_context(bundle), proxy_for(self._url)) if url.scheme == "https" else (None, None)
-        return Pool(url, CONNECTIONS, patience.connect_seconds, patience.read_seconds, tls, proxy)
 
     async def __aexit__(self, *error: object) -> None:
         if self._pool is not None:
             self._pool.close()
             self._pool = None
-        await self._opened.aclose()
 
     async def call(
         self,
@@ -261,7 +232,7 @@ class DynamoDBClient:
         attempts: Attempts | None = None,
         **parameters: object,
     ) -> Answer:
-        """The response to one call; `parse` parses its body where it is a read or a write of data.
+        """The response to one call; `parse` parses its body.
 
         `attempts` records each attempt. Raises NoTable, Refused for an error response, Unavailable without a response.
         """
@@ -336,7 +307,7 @@ class DynamoDBClient:
     async def _valid_credentials(self) -> ReadOnlyCredentials:
         """The credentials of this moment; called before each attempt, since they rotate."""
         try:
-            return await self._credentials.get_frozen_credentials()
+            return await self._credentials.current()
         except NoCredentialsError as error:
             raise Unavailable("DynamoDB needs AWS credentials, and none were found; see docs/dynamodb.md.") from error
         except SEARCH_ERRORS as error:
@@ -356,46 +327,31 @@ class DynamoDBClient:
         """Raises NoTable, Refused or Silent."""
         signed_at = time.time() + self._clock_offset
         try:
-            if operation in _ADMINISTRATION:
-                answer = await self._administer(operation, parameters)
-            else:
-                request = self._signer.request(operation, orjson.dumps(parameters), credentials, signed_at)
-                reply = await pool.post(request)
-                sent, found = reply.headers.get("x-amz-crc32"), str(zlib.crc32(reply.body))
-                if sent is not None and sent != found:
-                    raise ChecksumError(checksum_type="crc32", expected_checksum=sent, actual_checksum=found)
-                if reply.status != 200:
-                    raise self._error_of(reply, signed_at)
-                answer = parse(reply.body)
+            request = self._signer.request(operation, orjson.dumps(parameters), credentials, signed_at)
+            reply = await pool.post(request)
+            sent, found = reply.headers.get("x-amz-crc32"), str(zlib.crc32(reply.body))
+            if sent is not None and sent != found:
+                raise ChecksumError(checksum_type="crc32", expected_checksum=sent, actual_checksum=found)
+        except BotoCoreError as error:
+            raise self._silence(error) from error
+        if reply.status != 200:
+            raise self._error_of(reply, signed_at)
+        try:
+            answer = parse(reply.body)
         except INVALID_BODY as error:
             raise self._foreign(f"no JSON of its kind: {error}") from error
-        except (BotoCoreError, aiohttp.ClientError, OSError) as error:
-            raise self._silence(error) from error
         if operation in _MEMBERS and not _MEMBERS[operation] & answer.keys():
             raise self._foreign(f"{operation} without {' or '.join(sorted(_MEMBERS[operation]))}")
         return answer
 
-    async def _administer(self, operation: str, parameters: dict[str, Any]) -> Answer:
-        """The response to a call by aioboto3, whose own timeouts are those of single bytes."""
-        try:
-            async with asyncio.timeout(self._patience.connect_seconds + self._patience.read_seconds):
-                return cast(Answer, await getattr(self._aws, xform_name(operation))(**parameters))
-        except ClientError as error:
-            name, status = error.response["Error"]["Code"], error.response["ResponseMetadata"]["HTTPStatusCode"]
-            if name.isdigit():  # botocore uses the HTTP status where a response has no code
-                raise self._foreign(f"HTTP status {name}", status) from error
-            raise self._refusal(name, status, []) from error
-        except (ResponseParserError, AttributeError, TypeError) as error:  # its parser expects JSON of DynamoDB's kind
-            raise self._foreign("no JSON of its kind") from error
-
-    def _silence(self, error: Exception) -> Silent:
+    def _silence(self, error: BotoCoreError) -> Silent:
         """The failure of an attempt without a response."""
         message = f"DynamoDB does not respond at {self._url} ({type(error).__name__}); try again."
         if isinstance(error, SSLError):
             cause = error.kwargs.get("error")
             reason = getattr(cause, "certificate_error", cause)
             message = f"The TLS certificate of {self._url} is rejected ({reason}); see AWS_CA_BUNDLE."
-        timed_out = isinstance(error, ConnectTimeoutError | ReadTimeoutError | TimeoutError)
+        timed_out = isinstance(error, ConnectTimeoutError | ReadTimeoutError)
         is_sent = not isinstance(error, NOT_CONNECTED)
         return Silent(message, is_transient=True, is_uncertain=is_sent, timed_out=timed_out)
 

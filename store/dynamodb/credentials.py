@@ -1,4 +1,4 @@
-"""AWS credentials by aioboto3, of every kind that botocore finds, Signature Version 4, and TLS that verifies.
+"""AWS by aioboto3: credentials of every kind that botocore finds, the endpoint; Signature Version 4; TLS that verifies.
 
 botocore refreshes credentials that expire. Other changes it does not notice: a file with another session, a role whose
 sessions were revoked. DynamoDB then rejects the requests, and the credentials are searched again.
@@ -29,7 +29,6 @@ from botocore.loaders import Loader
 from botocore.parsers import ResponseParserError
 from botocore.session import Session as BotocoreSession
 
-from store.engine.patience import Patience
 from store.errors import Unavailable
 
 SEARCH_SECONDS = 5.0  # between two searches anew, which read files and may send requests
@@ -52,27 +51,25 @@ _PORTS = {"http": 80, "https": 443}
 # -- credentials -------------------------------------------------------------------------------------------------------
 
 
-class SessionCredentials(AioCredentials):
-    """The credentials of one client; botocore and Clade's own requests get them by `get_frozen_credentials`.
+class Credentials:
+    """The credentials of one client.
 
     `region` and `endpoint` are those of the client, None for those of the AWS configuration. An engine on this machine
     gets dummy credentials where there are none.
     """
 
     def __init__(self, region: str | None, endpoint: str | None) -> None:
-        self.method = "clade"
         self._region = region
         self._endpoint = endpoint
         self._found: AioCredentials | None = None
         self._searched_at = -SEARCH_SECONDS
         self._lock = asyncio.Lock()
 
-    async def load_credentials(self) -> "SessionCredentials":
-        """Search for the session of a client, of which this is the credential provider; raises SEARCH_ERRORS."""
+    async def search(self) -> None:
+        """Search them now, where an error of a provider is one of settings; `current` searches again."""
         self._found = await _find(self._region, self._endpoint)
-        return self
 
-    async def get_frozen_credentials(self) -> ReadOnlyCredentials:  # type: ignore[override]  # not so in the stubs
+    async def current(self) -> ReadOnlyCredentials:
         """The credentials of this moment, refreshed where they expire soon.
 
         Raises NoCredentialsError where there are none, other SEARCH_ERRORS where a provider fails.
@@ -84,9 +81,6 @@ class SessionCredentials(AioCredentials):
         if self._found is None:
             raise NoCredentialsError()
         return await self._found.get_frozen_credentials()
-
-    async def get_account_id(self) -> str | None:  # type: ignore[override]  # either is accepted
-        return None  # so that all calls have the same endpoint
 
     async def renew(self, rejected: ReadOnlyCredentials) -> bool:
         """Whether there are other credentials than the rejected ones, after a search where it is needed."""
@@ -216,7 +210,7 @@ class VerifiedSession(AioSession):
         return super().create_client(*names, **settings)
 
 
-# -- aioboto3 ----------------------------------------------------------------------------------------------------------
+# -- endpoint ----------------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -225,24 +219,21 @@ def _loader() -> Loader:
     return cast(Loader, BotocoreSession().get_component("data_loader"))
 
 
-def open_session(credentials: SessionCredentials) -> VerifiedSession:
-    """A session with the AWS configuration of the environment and its files."""
+async def find_endpoint(region: str | None, endpoint: str | None) -> tuple[SplitResult, str, ssl.SSLContext | None]:
+    """URL, region and TLS of DynamoDB; None for those of the AWS configuration.
+
+    Raises NoRegionError, another BotoCoreError, ValueError or OSError for invalid settings.
+    """
     session = VerifiedSession()
     session.register_component("data_loader", _loader())
-    session.register_component("credential_provider", credentials)
-    return session
-
-
-def make_client(session: VerifiedSession, region: str | None, endpoint: str | None, patience: Patience) -> Any:
-    """The context manager of aioboto3's client of DynamoDB, which makes one attempt of each call."""
-    config = AioConfig(
-        user_agent="clade",
-        parameter_validation=False,
-        connect_timeout=patience.connect_seconds,
-        read_timeout=patience.read_seconds,
-        retries={"mode": "standard", "total_max_attempts": 1},
+    session.set_credentials("none", "none")  # so that the client, which makes no call, searches for none
+    region = region or session.get_config_variable("region") or ("us-east-1" if endpoint else None)
+    # It verifies no certificate since it reads none; reading those of authorities takes a while.
+    client = aioboto3.Session(botocore_session=session).client(
+        "dynamodb", region_name=region, endpoint_url=endpoint, verify=False
     )
-    # A plain HTTP endpoint needs no certificates, which take a while.
-    verify: Any = {"verify": False} if endpoint and endpoint.lower().startswith("http://") else {}
-    aws = aioboto3.Session(botocore_session=session)
-    return aws.client("dynamodb", region_name=region, endpoint_url=endpoint, config=config, **verify)
+    async with client as aws:
+        url, region = urlsplit(aws.meta.endpoint_url), aws.meta.region_name
+    if url.scheme not in _PORTS:
+        raise ValueError(f"{url.geturl()} is no address of http or https")
+    return url, region, verifying_context(session.get_config_variable("ca_bundle")) if url.scheme == "https" else None

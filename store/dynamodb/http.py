@@ -35,9 +35,9 @@ class Reply(Struct):
     body: bytes
 
 
-def proxy_for(url: str) -> SplitResult | None:
+def proxy_for(url: SplitResult) -> SplitResult | None:
     """The proxy of the environment for a URL (HTTPS_PROXY, NO_PROXY)."""
-    proxy = ProxyConfiguration(get_environ_proxies(url)).proxy_url_for(url)
+    proxy = ProxyConfiguration(get_environ_proxies(url.geturl())).proxy_url_for(url.geturl())
     return urlsplit(proxy) if proxy else None
 
 

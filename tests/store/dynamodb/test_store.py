@@ -154,7 +154,9 @@ async def test_a_call_that_fails_once_is_sent_again(store: DynamoDBStore, proxy:
     [
         (throttled, MANY, "overloaded"), (dropped, MANY, "does not respond"), (status(502), MANY, "not DynamoDB's"),
         (refused("InternalServerError", 500), MANY, "fails"), *[(fault, 1, "not DynamoDB's") for fault in NO_RESPONSES],
-        *[(refused(f"{name}Exception"), 1, "credentials") for name in ("AccessDenied", "UnrecognizedClient")],
+        *[(refused(f"{name}Exception"), 1, "credentials") for name in (
+            "AccessDenied", "InvalidSignature", "UnrecognizedClient",
+        )],
         (refused("ExpiredTokenException"), 1, "expired"), (refused("ValidationException"), 1, "ValidationException"),
     ],
 )  # fmt: skip
@@ -385,7 +387,8 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_credentials")
 async def test_opening_needs_a_region_and_a_local_engine_alone_no_credentials(engine: engines.Engine) -> None:
-    for address, sentence in (("table", "region=REGION"), ("table?region=eu-west-1&endpoint=nowhere", "settings")):
+    wrong = {f"table?region=eu-west-1&endpoint={endpoint}": "settings" for endpoint in ("nowhere", "ftp://a.example")}
+    for address, sentence in {"table": "region=REGION", **wrong}.items():
         with pytest.raises(BadInput, match=sentence):
             await open_store(f"dynamodb://{address}").__aenter__()
     async with open_store(f"dynamodb://clade-{uuid.uuid4().hex}?endpoint={engine.url}") as store:
