@@ -29,19 +29,18 @@ from botocore.exceptions import (
 
 from store.dynamodb.codec import INVALID_BODY, Answer, parse_answer
 from store.dynamodb.credentials import REJECTED, SEARCH_ERRORS, Credentials, Signer, find_endpoint
-from store.dynamodb.http import NOT_CONNECTED, Pool, Reply, proxy_for
+from store.dynamodb.http import NOT_CONNECTED, Pool, Reply
 from store.engine.call_stats import CallStats
 from store.engine.patience import COMMAND_PATIENCE, REQUEST_PATIENCE, Patience
 from store.errors import BadInput, NoTable, Unavailable
 from store.retry import RetryPolicy
 
-CONNECTIONS = 64
 SILENT_SECONDS = 1.0  # a call that is cancelled after so long without a response counts as a timeout
 SKEW_SECONDS = 240.0  # of the clock, from which on a rejected signature is taken for one of a wrong time
 
 # The delays are DynamoDB's own, from 50 ms on. Those of AWS's "standard" mode are up to 1 s, then 2, so that an engine
 # that is down would cost a call seconds; its "adaptive" mode slows all trees down for the one that is throttled.
-FAILURES = RetryPolicy(0.05, 20.0)  # as many attempts as `Patience` allows
+RETRIES = RetryPolicy(0.05, 20.0)  # as many attempts as `Patience` allows
 
 IN_PROGRESS = "TransactionInProgressException"
 """The error code of a transaction of which an earlier attempt is still being carried out."""
@@ -98,7 +97,7 @@ class Refused(Unavailable):
 
 
 class Silent(Unavailable):
-    """No response, or one that is not DynamoDB's.
+    """An attempt without a response, or with one that is not DynamoDB's.
 
     `is_transient` is whether another attempt may get one, `is_uncertain` whether DynamoDB may have received this one.
     """
@@ -124,7 +123,7 @@ class Attempts:
         self._limit = limit
         self._max_timeouts = max_timeouts
         self._failures = self._timeouts = 0
-        self._pauses = FAILURES.pauses()
+        self._pauses = RETRIES.pauses()
         self._answered_at = time.monotonic()
 
     @property
@@ -187,6 +186,10 @@ class CircuitBreaker:
             self._next_probe = self._clock() + self.REST_SECONDS
 
 
+Send = Callable[[ReadOnlyCredentials], Awaitable[Answer]]
+"""One attempt of a call, with the credentials of its moment."""
+
+
 class DynamoDBClient:
     """Calls to DynamoDB for one table, as an async context manager."""
 
@@ -209,14 +212,13 @@ class DynamoDBClient:
         try:
             await self._credentials.search()
             url, region, tls = await find_endpoint(self.region, self.endpoint)
-            proxy = proxy_for(url) if tls else None
         except NoRegionError as error:
             raise BadInput(f"No AWS region is set; write dynamodb://{self.table}?region=REGION.") from error
         except (BotoCoreError, ValueError, OSError) as error:  # a ValueError: the endpoint is no URL
             raise BadInput(f"DynamoDB cannot be used with these settings: {error}") from error
         self._url = url.geturl().rstrip("/")
         self._signer = Signer(url, region)
-        self._pool = Pool(url, CONNECTIONS, self._patience.connect_seconds, self._patience.read_seconds, tls, proxy)
+        self._pool = Pool(url, self._patience, tls)
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -265,7 +267,7 @@ class DynamoDBClient:
         limit = self._patience.attempts if self._is_reached else REQUEST_PATIENCE.attempts
         return Attempts(limit, self._patience.timeouts)
 
-    async def _repeat(self, send: "Send", credentials: ReadOnlyCredentials, attempts: Attempts) -> Answer:
+    async def _repeat(self, send: Send, credentials: ReadOnlyCredentials, attempts: Attempts) -> Answer:
         """The response to `send`, which is called until it succeeds or may not be retried; raises its last failure."""
         is_corrected = False
         while True:
@@ -329,8 +331,8 @@ class DynamoDBClient:
         try:
             request = self._signer.request(operation, orjson.dumps(parameters), credentials, signed_at)
             reply = await pool.post(request)
-            sent, found = reply.headers.get("x-amz-crc32"), str(zlib.crc32(reply.body))
-            if sent is not None and sent != found:
+            sent = reply.headers.get("x-amz-crc32")
+            if sent is not None and sent != (found := str(zlib.crc32(reply.body))):
                 raise ChecksumError(checksum_type="crc32", expected_checksum=sent, actual_checksum=found)
         except BotoCoreError as error:
             raise self._silence(error) from error
@@ -348,8 +350,7 @@ class DynamoDBClient:
         """The failure of an attempt without a response."""
         message = f"DynamoDB does not respond at {self._url} ({type(error).__name__}); try again."
         if isinstance(error, SSLError):
-            cause = error.kwargs.get("error")
-            reason = getattr(cause, "certificate_error", cause)
+            reason = error.kwargs["error"]
             message = f"The TLS certificate of {self._url} is rejected ({reason}); see AWS_CA_BUNDLE."
         timed_out = isinstance(error, ConnectTimeoutError | ReadTimeoutError)
         is_sent = not isinstance(error, NOT_CONNECTED)
@@ -368,23 +369,16 @@ class DynamoDBClient:
             error = _ErrorBody()
         if not error.code:
             return self._foreign(f"HTTP status {reply.status}", reply.status)
-        name = error.code.rpartition("#")[2].partition(":")[0]
-        refusal = self._refusal(name, reply.status, [one.Code or "" for one in error.CancellationReasons or ()])
-        if name in _OF_A_WRONG_TIME and isinstance(refusal, Refused):
-            with contextlib.suppress(ValueError):  # raised where there is no valid date
-                refusal.date = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
-                refusal.signed_at = signed_at
-        return refusal
-
-    def _refusal(self, name: str, status: int, reasons: list[str]) -> Refused | NoTable:
+        name = error.code.partition(":")[0].rpartition("#")[2]
         if name == "ResourceNotFoundException":
             command = "clade table create, for the same CLADE_STORE or --store"
             return NoTable(f'There is no table "{self.table}"; create it with: {command}')
-        reason = _REASONS.get(name, f"cannot be used now ({name})")
-        return Refused(f'The table "{self.table}" {reason}.', name, status, reasons)
-
-
-Send = Callable[[ReadOnlyCredentials], Awaitable[Answer]]
+        message = f'The table "{self.table}" {_REASONS.get(name, f"cannot be used now ({name})")}.'
+        refused = Refused(message, name, reply.status, [one.Code or "" for one in error.CancellationReasons or ()])
+        with contextlib.suppress(ValueError):  # raised where there is no valid date
+            refused.date = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
+            refused.signed_at = signed_at
+        return refused
 
 
 class _Reason(msgspec.Struct):

@@ -21,8 +21,10 @@ from botocore.httpsession import ProxyConfiguration
 from botocore.utils import get_environ_proxies
 from msgspec import Struct
 
+from store.engine.patience import Patience
+
+CONNECTIONS = 64  # at a time
 KEEP_SECONDS = 12.0  # as long as aiobotocore keeps an idle connection, so that the other side seldom closes it first
-MAX_HEAD_BYTES = 65_536  # of a proxy's response
 NOT_CONNECTED = (ConnectTimeoutError, EndpointConnectionError, SSLError)
 """Errors after which nothing was sent."""
 
@@ -35,35 +37,16 @@ class Reply(Struct):
     body: bytes
 
 
-def proxy_for(url: SplitResult) -> SplitResult | None:
-    """The proxy of the environment for a URL (HTTPS_PROXY, NO_PROXY)."""
-    proxy = ProxyConfiguration(get_environ_proxies(url.geturl())).proxy_url_for(url.geturl())
-    return urlsplit(proxy) if proxy else None
-
-
 class Pool:
-    """At most `limit` connections at a time to the host of a URL.
+    """The connections to the host of a URL, for https with a TLS context, and by the HTTP proxy of the environment."""
 
-    `connect_seconds` and `answer_seconds` are the timeouts for a connection and for a whole response. `tls` is the TLS
-    context for https, `proxy` the URL of an HTTP proxy that tunnels it.
-    """
-
-    def __init__(
-        self,
-        url: SplitResult,
-        limit: int,
-        connect_seconds: float,
-        answer_seconds: float,
-        tls: ssl.SSLContext | None,
-        proxy: SplitResult | None = None,
-    ) -> None:
-        self._url = url
+    def __init__(self, url: SplitResult, patience: Patience, tls: ssl.SSLContext | None) -> None:
+        self._url = url.geturl()
         self._host, self._port = url.hostname or "", url.port or (443 if tls else 80)
-        self._limit = asyncio.Semaphore(limit)
-        self._connect_seconds = connect_seconds
-        self._answer_seconds = answer_seconds
+        self._patience = patience
         self._tls = tls
-        self._proxy = proxy
+        self._proxy = ProxyConfiguration(get_environ_proxies(self._url)).proxy_url_for(self._url) if tls else None
+        self._permits = asyncio.Semaphore(CONNECTIONS)
         self._idle: list[Connection] = []
         self._closed = False
 
@@ -72,16 +55,16 @@ class Pool:
 
         Raises NOT_CONNECTED, ReadTimeoutError or ConnectionClosedError, which a response that is no HTTP is as well.
         """
-        async with self._limit:
+        async with self._permits:
             connection = self._take() or await self._open()
             try:
-                reply = await connection.send(request, self._answer_seconds)
+                reply = await connection.send(request, self._patience.read_seconds)
             except BaseException as error:
                 connection.close()  # the response may still come
                 if isinstance(error, TimeoutError):
-                    raise ReadTimeoutError(endpoint_url=self._url.geturl()) from error
+                    raise ReadTimeoutError(endpoint_url=self._url) from error
                 if isinstance(error, OSError | httptools.HttpParserError):
-                    raise ConnectionClosedError(endpoint_url=self._url.geturl()) from error
+                    raise ConnectionClosedError(endpoint_url=self._url) from error
                 raise
             if connection.is_open and not self._closed:
                 self._idle.append(connection)
@@ -104,38 +87,37 @@ class Pool:
         return None
 
     async def _open(self) -> "Connection":
-        loop, url = asyncio.get_running_loop(), self._url.geturl()
+        loop = asyncio.get_running_loop()
         where: dict[str, Any] = {"ssl": self._tls, "server_hostname": self._host} if self._tls else {}
         try:
-            async with asyncio.timeout(self._connect_seconds):
-                if self._proxy is None:
-                    where |= {"host": self._host, "port": self._port}
-                else:
+            async with asyncio.timeout(self._patience.connect_seconds):
+                if self._proxy:
                     where["sock"] = await self._tunnel(self._proxy)
+                else:
+                    where |= {"host": self._host, "port": self._port}
                 _, connection = await loop.create_connection(lambda: Connection(loop), **where)
         except TimeoutError as error:
-            raise ConnectTimeoutError(endpoint_url=url) from error
+            raise ConnectTimeoutError(endpoint_url=self._url) from error
         except ssl.SSLError as error:
-            raise SSLError(endpoint_url=url, error=error) from error
+            raise SSLError(endpoint_url=self._url, error=error) from error
         except OSError as error:
-            raise EndpointConnectionError(endpoint_url=url) from error
+            raise EndpointConnectionError(endpoint_url=self._url) from error
         return connection
 
-    async def _tunnel(self, proxy: SplitResult) -> socket.socket:
+    async def _tunnel(self, proxy: str) -> socket.socket:
         """A connection to the host that the proxy has opened (CONNECT)."""
-        loop, host = asyncio.get_running_loop(), f"{self._host}:{self._port}"
-        address = proxy.hostname or "", proxy.port or 80
-        tunnel = await asyncio.to_thread(socket.create_connection, address, self._connect_seconds)
+        loop, host, url = asyncio.get_running_loop(), f"{self._host}:{self._port}", urlsplit(proxy)
+        address = url.hostname or "", url.port or 80
+        tunnel = await asyncio.to_thread(socket.create_connection, address, self._patience.connect_seconds)
         try:
             tunnel.setblocking(False)
-            headers = {"Host": host, **ProxyConfiguration().proxy_headers_for(proxy.geturl())}
+            headers = {"Host": host, **ProxyConfiguration().proxy_headers_for(proxy)}
             lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
             await loop.sock_sendall(tunnel, f"CONNECT {host} HTTP/1.1\r\n{lines}\r\n".encode())
             head = b""
-            while not head.endswith(b"\r\n\r\n"):  # the other side is silent until TLS begins
-                head += (part := await loop.sock_recv(tunnel, 4096))
-                if not part or len(head) > MAX_HEAD_BYTES:
-                    break
+            # The other side is silent until TLS begins.
+            while not head.endswith(b"\r\n\r\n") and (part := await loop.sock_recv(tunnel, 4096)):
+                head += part
             if head.split(maxsplit=2)[1:2] != [b"200"]:
                 raise ConnectionRefusedError("the proxy does not open a connection")
         except BaseException:
