@@ -9,7 +9,7 @@ import typer
 
 from commands.common import StoreUrl, store_url, with_store
 from store.connect import DynamoDBUrl, open_store, parse_store_url
-from store.dynamodb.iam_policy import Use, policy
+from store.dynamodb.table import Use, policy
 from store.engine import Capacity, TableOptions
 from store.errors import BadInput, shorten
 

@@ -28,7 +28,7 @@ async def all_items(store: Store) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     start: dict[str, Any] = {}
     while True:
-        page = await store.client.call("scan", TableName=store.table, ConsistentRead=True, **start)
+        page = await store.client.call("Scan", TableName=store.table, ConsistentRead=True, **start)
         items += [codec.decode(item) for item in page["Items"]]
         if "LastEvaluatedKey" not in page:
             return items

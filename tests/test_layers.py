@@ -92,7 +92,7 @@ def test_every_library_is_imported_in_one_top_folder():
 
 def test_each_engine_library_is_imported_in_one_file():
     talks = {(name, module) for module, tree in TREES.items() for name in names_in(tree) & {"aioboto3", "sqlite3"}}
-    assert talks == {("aioboto3", "store.dynamodb.client"), ("sqlite3", "store.sqlite.connection")}
+    assert talks == {("aioboto3", "store.dynamodb.credentials"), ("sqlite3", "store.sqlite.connection")}
 
 
 def test_there_is_no_import_cycle():

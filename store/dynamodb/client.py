@@ -1,53 +1,58 @@
-"""DynamoDB client: session, calls, and translation of errors.
+"""DynamoDB client: calls to one table, their retries, and the translation of their errors.
 
-aioboto3 makes the client, one of aiobotocore, whose version it pins (`docs/decisions/aioboto3.md`). botocore finds
-endpoints and credentials, and retries. A parser for successful responses replaces its own, which takes nine tenths of
-the time of a large Query; and Query and BatchGetItem are sent past it (`store/dynamodb/fast_reads.py`).
+All calls are requests of our own (`credentials.py`, `http.py`), since botocore takes ten times as long to build one
+(`docs/decisions/direct-calls.md`).
 """
 
 import asyncio
 import contextlib
+import logging
+import time
+import zlib
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
-from functools import cache, partial
-from typing import Any, NoReturn, Self, cast
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import Any, Self
 
-import aioboto3
-import aiohttp
 import msgspec
-from aiobotocore.config import AioConfig
-from aiobotocore.httpsession import AIOHTTPSession
-from aiobotocore.parsers import AioJSONParser, AioResponseParserFactory
+import orjson
 from botocore.credentials import ReadOnlyCredentials
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError, NoRegionError, SSLError
-from botocore.loaders import Loader
-from botocore.parsers import ResponseParserError
-from botocore.session import Session as BotocoreSession
+from botocore.exceptions import (
+    BotoCoreError,
+    ChecksumError,
+    ConnectTimeoutError,
+    NoCredentialsError,
+    NoRegionError,
+    ReadTimeoutError,
+    SSLError,
+)
 
-from store.dynamodb.attempts import Attempts, is_from_dynamodb
-from store.dynamodb.aws.credentials import REJECTED, SEARCH_ERRORS, SessionCredentials
-from store.dynamodb.aws.tls import VerifiedSession
-from store.dynamodb.circuit_breaker import CircuitBreaker
+from store.concurrency import RetryPolicy
 from store.dynamodb.codec import INVALID_BODY, Answer, parse_answer
-from store.dynamodb.fast_reads import FastReads
+from store.dynamodb.credentials import REJECTED, SEARCH_ERRORS, Credentials, Signer, find_endpoint
+from store.dynamodb.http import NOT_CONNECTED, Pool, Reply
 from store.engine import COMMAND_PATIENCE, REQUEST_PATIENCE, CallStats, Patience
 from store.errors import BadInput, NoTable, Unavailable
 
-CONNECTIONS = 64
 SILENT_SECONDS = 1.0  # a call that is cancelled after so long without a response counts as a timeout
+SKEW_SECONDS = 240.0  # of the clock, from which on a rejected signature is taken for one of a wrong time
 
-_HOT = frozenset({"query", "batch_get_item"})
-_ATTEMPTS: ContextVar[Attempts] = ContextVar("attempts")
+# The delays are DynamoDB's own, from 50 ms on. Those of AWS's "standard" mode are up to 1 s, then 2, so that an engine
+# that is down would cost a call seconds; its "adaptive" mode slows all trees down for the one that is throttled.
+RETRIES = RetryPolicy(0.05, 20.0)  # as many attempts as `Patience` allows
 
+IN_PROGRESS = "TransactionInProgressException"
+"""The error code of a transaction of which an earlier attempt is still being carried out."""
+UNKNOWN_OPERATION = frozenset({"UnknownOperationException", "NotImplemented", "InvalidAction"})
+"""Error codes of engines that lack an operation."""
 
-class Refused(Unavailable):
-    """An error response; `name` is its code, `reasons` are the codes of a cancelled transaction, change by change."""
+logger = logging.getLogger("clade")
 
-    def __init__(self, message: str, name: str, reasons: list[str]) -> None:
-        super().__init__(message)
-        self.name = name
-        self.reasons = reasons
-
+_THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
+_TRANSIENT_STATUS = frozenset({429, 500, 502, 503, 504, 509})
+_OF_A_WRONG_TIME = frozenset({
+    "InvalidSignatureException", "RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed",
+})  # fmt: skip
 
 # Messages of error codes.
 _REASONS = {
@@ -56,28 +61,132 @@ _REASONS = {
     "InvalidSignatureException": "rejects the credentials",
     "MissingAuthenticationTokenException": "rejects the credentials",
     "ExpiredTokenException": "rejects the credentials, which have expired",
-    "ProvisionedThroughputExceededException": "is overloaded; try again",
-    "RequestLimitExceeded": "is overloaded; try again",
-    "ThrottlingException": "is overloaded; try again",
+    **dict.fromkeys(_THROTTLED, "is overloaded; try again"),
     "InternalServerError": "fails; try again",
     "ServiceUnavailable": "fails; try again",
-    "TransactionInProgressException": "is still carrying out this transaction; try again",
+    IN_PROGRESS: "is still carrying out this transaction; try again",
 }
-
-UNKNOWN_OPERATION = frozenset({"UnknownOperationException", "NotImplemented", "InvalidAction"})
-"""Error codes of engines that lack an operation."""
-
-_THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
 
 # Every response of DynamoDB to such a call has one of these members.
 _MEMBERS = {
-    "query": {"Items", "Nodes", "Count"},
-    "scan": {"Items"},
-    "batch_get_item": {"Responses"},
-    "describe_table": {"Table"},
-    "describe_time_to_live": {"TimeToLiveDescription"},
-    "describe_continuous_backups": {"ContinuousBackupsDescription"},
+    "Query": {"Items", "Nodes", "Count"},
+    "Scan": {"Items"},
+    "BatchGetItem": {"Responses"},
+    "DescribeTable": {"Table"},
+    "DescribeTimeToLive": {"TimeToLiveDescription"},
+    "DescribeContinuousBackups": {"ContinuousBackupsDescription"},
 }
+
+
+class Refused(Unavailable):
+    """An error response; `name` is its code, `reasons` are the codes of a cancelled transaction, change by change.
+
+    `signed_at` is the time that its request was signed for, `date` that of DynamoDB's clock; both are 0 if unknown.
+    """
+
+    timed_out = False
+
+    def __init__(self, message: str, name: str, status: int, reasons: list[str]) -> None:
+        super().__init__(message)
+        self.name = name
+        self.reasons = reasons
+        self.is_transient = name in _THROTTLED or status in _TRANSIENT_STATUS
+        self.is_uncertain = status >= 500 or name == IN_PROGRESS
+        self.signed_at = self.date = 0.0
+
+
+class Silent(Unavailable):
+    """An attempt without a response, or with one that is not DynamoDB's.
+
+    `is_transient` is whether another attempt may get one, `is_uncertain` whether DynamoDB may have received this one.
+    """
+
+    name = ""
+
+    def __init__(self, message: str, *, is_transient: bool, is_uncertain: bool = True, timed_out: bool = False) -> None:
+        super().__init__(message)
+        self.is_transient = is_transient
+        self.is_uncertain = is_uncertain
+        self.timed_out = timed_out
+
+
+class Attempts:
+    """The attempts of one call, or of all calls of one transaction.
+
+    `uncertain` once an attempt ended without a response of DynamoDB that states its outcome. At most `limit` attempts
+    fail, and `max_timeouts` of them by a timeout.
+    """
+
+    def __init__(self, limit: int, max_timeouts: int) -> None:
+        self.uncertain = False
+        self._limit = limit
+        self._max_timeouts = max_timeouts
+        self._failures = self._timeouts = 0
+        self._pauses = RETRIES.pauses()
+        self._answered_at = time.monotonic()
+
+    @property
+    def silent_seconds(self) -> float:
+        """Seconds since the last response of DynamoDB, or since the start."""
+        return time.monotonic() - self._answered_at
+
+    async def again(self, failure: Refused | Silent) -> bool:
+        """Record a failed attempt, and wait for the next one; False where there is none."""
+        self.uncertain |= failure.is_uncertain
+        if isinstance(failure, Refused):
+            self._answered_at = time.monotonic()
+        if not failure.is_transient:
+            return False
+        self._failures += 1
+        self._timeouts += failure.timed_out
+        if self._failures >= self._limit or self._timeouts >= self._max_timeouts:
+            return False
+        await asyncio.sleep(next(self._pauses))
+        return True
+
+
+class CircuitBreaker:
+    """Rejects calls to an engine that does not respond: opens after `FAILURES` successive calls without a response.
+
+    While it is open, one call in `REST_SECONDS` is allowed as a probe, all others are rejected at once. Any response
+    closes it, an error too. A call that succeeds after retries is a success.
+    """
+
+    FAILURES = 5
+    REST_SECONDS = 1.0
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._next_probe = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self._failures >= self.FAILURES
+
+    def allows_call(self) -> bool:
+        """Whether a call may be made now: the circuit is closed, or a probe is due."""
+        if not self.is_open:
+            return True
+        now = self._clock()
+        if now < self._next_probe:
+            return False
+        self._next_probe = now + self.REST_SECONDS
+        return True
+
+    def record_response(self) -> None:
+        """Record a call that got a response."""
+        self._failures = 0
+
+    def record_timeout(self) -> None:
+        """Record a call without a response."""
+        self._failures += 1
+        if self._failures == self.FAILURES:
+            self._next_probe = self._clock() + self.REST_SECONDS
+
+
+Send = Callable[[ReadOnlyCredentials], Awaitable[Answer]]
+"""One attempt of a call, with the credentials of its moment."""
 
 
 class DynamoDBClient:
@@ -89,40 +198,32 @@ class DynamoDBClient:
         self.table = table
         self.region = region
         self.endpoint = endpoint
-        self._opened = contextlib.AsyncExitStack()
-        self._client: Any = None
+        self.calls = CallStats()
+        self._pool: Pool | None = None
         self._patience = patience
         self._is_reached = False
-        self._credentials = SessionCredentials(region, endpoint)
-        self._fast_reads: FastReads | None = None
+        self._credentials = Credentials(region, endpoint)
         self._circuit = CircuitBreaker()
-        self.calls = CallStats()
+        self._clock_offset = 0.0  # seconds that DynamoDB's clock is ahead of this machine's
 
     async def __aenter__(self) -> Self:
         """Open the session, without a call; raises BadInput for invalid settings."""
         try:
-            session = VerifiedSession()
-            session.register_component("data_loader", _loader())
-            session.register_component("credential_provider", self._credentials)
-            session.register_component("response_parser_factory", _ParserFactory())
-            await session.get_credentials()
-            region = self.region or session.get_config_variable("region") or ("us-east-1" if self.endpoint else None)
-            settings: dict[str, Any] = {"config": _config(self._make_fast_reads, self._patience)}
-            if self.endpoint and self.endpoint.lower().startswith("http://"):
-                settings["verify"] = False  # it needs no certificates, which take a while
-            aws = aioboto3.Session(botocore_session=session)
-            client = aws.client("dynamodb", region_name=region, endpoint_url=self.endpoint, **settings)
-            self._client = await self._opened.enter_async_context(client)
-            self._client.meta.events.register_first("needs-retry.dynamodb", self._record_attempt)
+            await self._credentials.search()
+            url, region, tls = await find_endpoint(self.region, self.endpoint)
         except NoRegionError as error:
             raise BadInput(f"No AWS region is set; write dynamodb://{self.table}?region=REGION.") from error
-        except (BotoCoreError, ValueError) as error:  # a ValueError: the endpoint is no URL
+        except (BotoCoreError, ValueError, OSError) as error:  # a ValueError: the endpoint is no URL
             raise BadInput(f"DynamoDB cannot be used with these settings: {error}") from error
+        self._url = url.geturl().rstrip("/")
+        self._signer = Signer(url, region)
+        self._pool = Pool(url, self._patience, tls)
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self._opened.aclose()
-        self._client = None
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
 
     async def call(
         self,
@@ -132,57 +233,67 @@ class DynamoDBClient:
         attempts: Attempts | None = None,
         **parameters: object,
     ) -> Answer:
-        """The response to one call; `parse` parses its body where the call is made directly.
+        """The response to one call; `parse` parses its body.
 
         `attempts` records each attempt. Raises NoTable, Refused for an error response, Unavailable without a response.
         """
-        if self._client is None:
+        if self._pool is None:
             raise RuntimeError("The store is not open; use it as an async context manager.")
+        send = partial(self._attempt, self._pool, operation, parameters, parse)
         credentials = await self._valid_credentials()
         if not self._circuit.allows_call():
             self.calls.skipped += 1
             raise Unavailable("DynamoDB has not responded for a while; try again.")
         self.calls.made += 1
         attempts = attempts or self.new_attempts()
-        token = _ATTEMPTS.set(attempts)
         try:
-            response = await self._respond(partial(self._send, operation, parameters, parse), credentials)
-            if operation in _MEMBERS and not _MEMBERS[operation] & response.keys():
-                raise _NotDynamoDB(error=f"{operation} without {' or '.join(sorted(_MEMBERS[operation]))}")
+            answer = await self._repeat(send, credentials, attempts)
         except asyncio.CancelledError:
             if attempts.silent_seconds > SILENT_SECONDS:
                 self._record_timeout()
             raise
-        except (ClientError, BotoCoreError, ResponseParserError, aiohttp.ClientError, OSError) as error:
-            self._raise(error, attempts)
-        finally:
-            _ATTEMPTS.reset(token)
+        except Silent:
+            self._record_timeout()
+            raise
+        except (Refused, NoTable):
+            self._record_response()
+            raise
         self._record_response()
-        return response
+        return answer
 
     def new_attempts(self) -> Attempts:
         """The attempts of a call or a transaction; few before the first response, as the address may be wrong."""
         limit = self._patience.attempts if self._is_reached else REQUEST_PATIENCE.attempts
         return Attempts(limit, self._patience.timeouts)
 
-    def _raise(self, error: Exception, attempts: Attempts) -> NoReturn:
-        """Raise the error of the store for one of botocore."""
-        if isinstance(error, ClientError):
-            code = error.response["Error"]["Code"]
-            if is_from_dynamodb(code):
-                self._record_response()
-                raise self._refusal(error, code) from error
-            error = _NotDynamoDB(error=f"HTTP status {code}")
-        attempts.ended(error)
-        self._record_timeout()
-        where = getattr(error, "kwargs", {}).get("endpoint_url", self._client.meta.endpoint_url).rstrip("/")
-        if isinstance(error, SSLError):
-            cause = error.kwargs.get("error")
-            reason = getattr(cause, "certificate_error", cause)
-            raise Unavailable(f"The TLS certificate of {where} is rejected ({reason}); see AWS_CA_BUNDLE.") from error
-        if isinstance(error, _NotDynamoDB):
-            raise Unavailable(f"The response of {where} is not DynamoDB's ({error.kwargs['error']}).") from error
-        raise Unavailable(f"DynamoDB does not respond at {where} ({type(error).__name__}); try again.") from error
+    async def _repeat(self, send: Send, credentials: ReadOnlyCredentials, attempts: Attempts) -> Answer:
+        """The response to `send`, which is called until it succeeds or may not be retried; raises its last failure."""
+        is_corrected = False
+        while True:
+            try:
+                return await send(credentials)
+            except (Refused, Silent) as failure:
+                self.calls.throttled += failure.name in _THROTTLED
+                if isinstance(failure, Refused) and not is_corrected and await self._correct(failure, credentials):
+                    is_corrected = True
+                elif not await attempts.again(failure):
+                    raise
+            self.calls.retried += 1
+            credentials = await self._valid_credentials()
+
+    async def _correct(self, refused: Refused, credentials: ReadOnlyCredentials) -> bool:
+        """Whether a rejected request can be signed in another way: with other credentials, or for DynamoDB's time."""
+        if refused.name in REJECTED:
+            return await self._credentials.renew(credentials)
+        if refused.name not in _OF_A_WRONG_TIME or abs(refused.date - refused.signed_at) < SKEW_SECONDS:
+            return False
+        offset = refused.date - time.time()
+        if abs(offset - self._clock_offset) > SKEW_SECONDS:  # else another call has corrected it
+            logger.warning(
+                "The clock of this machine differs by %.0f s from DynamoDB's; requests use its time.", offset
+            )
+            self._clock_offset = offset
+        return True
 
     def _record_response(self) -> None:
         self._is_reached = True
@@ -195,64 +306,78 @@ class DynamoDBClient:
         self.calls.is_silent = self._circuit.is_open
 
     async def _valid_credentials(self) -> ReadOnlyCredentials:
-        """The credentials of this moment; called before each call, since they rotate."""
+        """The credentials of this moment; called before each attempt, since they rotate."""
         try:
-            return await self._credentials.get_frozen_credentials()
+            return await self._credentials.current()
         except NoCredentialsError as error:
             raise Unavailable("DynamoDB needs AWS credentials, and none were found; see docs/dynamodb.md.") from error
         except SEARCH_ERRORS as error:
             name = type(error).__name__
             raise Unavailable(f"The AWS credentials cannot be obtained ({name}); try again.") from error
 
-    async def _respond(
-        self, send: Callable[[ReadOnlyCredentials], Awaitable[Answer]], credentials: ReadOnlyCredentials
-    ) -> Answer:
-        """The response to `send`, which is sent once more with new credentials if these are rejected."""
-        try:
-            return await send(credentials)
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in REJECTED or not await self._credentials.renew(credentials):
-                raise
-        return await send(await self._valid_credentials())
+    # -- one attempt ---------------------------------------------------------------------------------------------------
 
-    async def _send(
+    async def _attempt(
         self,
+        pool: Pool,
         operation: str,
         parameters: dict[str, Any],
         parse: Callable[[bytes], Answer],
         credentials: ReadOnlyCredentials,
     ) -> Answer:
-        call = partial(getattr(self._client, operation), **parameters)
-        if self._fast_reads is not None and operation in _HOT:
-            return await self._fast_reads.call(operation, parameters, credentials, call, parse)
-        return cast(Answer, await call())
+        """Raises NoTable, Refused or Silent."""
+        signed_at = time.time() + self._clock_offset
+        try:
+            request = self._signer.request(operation, orjson.dumps(parameters), credentials, signed_at)
+            reply = await pool.post(request)
+            sent = reply.headers.get("x-amz-crc32")
+            if sent is not None and sent != (found := str(zlib.crc32(reply.body))):
+                raise ChecksumError(checksum_type="crc32", expected_checksum=sent, actual_checksum=found)
+        except BotoCoreError as error:
+            raise self._silence(error) from error
+        if reply.status != 200:
+            raise self._error_of(reply, signed_at)
+        try:
+            answer = parse(reply.body)
+        except INVALID_BODY as error:
+            raise self._foreign(f"no JSON of its kind: {error}") from error
+        if operation in _MEMBERS and not _MEMBERS[operation] & answer.keys():
+            raise self._foreign(f"{operation} without {' or '.join(sorted(_MEMBERS[operation]))}")
+        return answer
 
-    def _record_attempt(self, response: Any, attempts: int, caught_exception: Exception | None, **_: object) -> None:
-        """botocore's event after each attempt; `response` is None where none came."""
-        self.calls.retried += attempts > 1
-        if response is None:
-            if caught_exception is not None:
-                _ATTEMPTS.get().failed(caught_exception)
-            return
-        code = response[1].get("Error", {}).get("Code", "")
-        self.calls.throttled += code in _THROTTLED
-        _ATTEMPTS.get().answered(response[0].status_code, code)
+    def _silence(self, error: BotoCoreError) -> Silent:
+        """The failure of an attempt without a response."""
+        message = f"DynamoDB does not respond at {self._url} ({type(error).__name__}); try again."
+        if isinstance(error, SSLError):
+            reason = error.kwargs["error"]
+            message = f"The TLS certificate of {self._url} is rejected ({reason}); see AWS_CA_BUNDLE."
+        timed_out = isinstance(error, ConnectTimeoutError | ReadTimeoutError)
+        is_sent = not isinstance(error, NOT_CONNECTED)
+        return Silent(message, is_transient=True, is_uncertain=is_sent, timed_out=timed_out)
 
-    def _make_fast_reads(self, **settings: Any) -> FastReads:
-        self._fast_reads = FastReads(**settings)
-        return self._fast_reads
+    def _foreign(self, reason: str, status: int = 200) -> Silent:
+        """The failure of an attempt whose response is not DynamoDB's."""
+        message = f"The response of {self._url} is not DynamoDB's ({reason})."
+        return Silent(message, is_transient=status in _TRANSIENT_STATUS)
 
-    def _refusal(self, error: ClientError, code: str) -> Unavailable:
-        if code == "ResourceNotFoundException":
+    def _error_of(self, reply: Reply, signed_at: float) -> Refused | NoTable | Silent:
+        """The failure that an error response tells."""
+        try:
+            error = _parse_error(reply.body)
+        except INVALID_BODY:
+            error = _ErrorBody()
+        if not error.code:
+            return self._foreign(f"HTTP status {reply.status}", reply.status)
+        name = error.code.partition(":")[0].rpartition("#")[2]
+        if name == "ResourceNotFoundException":
             command = "clade table create, for the same CLADE_STORE or --store"
             return NoTable(f'There is no table "{self.table}"; create it with: {command}')
-        reasons = [reason.get("Code", "") for reason in error.response.get("CancellationReasons", ())]
-        reason = _REASONS.get(code, f"cannot be used now ({code})")
-        return Refused(f'The table "{self.table}" {reason}.', code, reasons)
-
-
-class _NotDynamoDB(HTTPClientError):
-    """A response that cannot be DynamoDB's; `error` is the reason."""
+        message = f'The table "{self.table}" {_REASONS.get(name, f"cannot be used now ({name})")}.'
+        refused = Refused(message, name, reply.status, [one.Code or "" for one in error.CancellationReasons or ()])
+        with contextlib.suppress(ValueError):  # raised where there is no valid date
+            refused.date = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
+            refused.signed_at = signed_at
+        return refused
 
 
 class _Reason(msgspec.Struct):
@@ -260,56 +385,10 @@ class _Reason(msgspec.Struct):
 
 
 class _ErrorBody(msgspec.Struct):
-    """What botocore and `_refusal` take from the body of an error response, by the types that they expect."""
+    """The body of an error response."""
 
     code: str | None = msgspec.field(name="__type", default=None)
-    message: str | None = None
-    Message: str | None = None
     CancellationReasons: list[_Reason] | None = None
 
 
-class _Parser(AioJSONParser):
-    """Parses successful responses; errors, and so retries, are left to botocore, if they are DynamoDB's."""
-
-    async def _do_parse(self, response: dict[str, Any], shape: object) -> Answer:
-        try:
-            return parse_answer(response["body"])
-        except INVALID_BODY as error:
-            raise _NotDynamoDB(error=f"no JSON of its kind: {error}") from error
-
-    def _is_generic_error_response(self, response: dict[str, Any]) -> bool:
-        """Whether its status is all that is known: botocore expects any other body to be an error of DynamoDB."""
-        try:
-            _parse_error(response["body"] or b"{}")
-        except INVALID_BODY:
-            return True
-        return bool(super()._is_generic_error_response(response))  # type: ignore[misc]  # untyped
-
-
-class _ParserFactory(AioResponseParserFactory):
-    def create_parser(self, protocol_name: str) -> Any:
-        return _PARSER if protocol_name == "json" else super().create_parser(protocol_name)
-
-
-_PARSER = _Parser()
 _parse_error = msgspec.json.Decoder(_ErrorBody).decode
-
-
-@cache
-def _loader() -> Loader:
-    """The loader of botocore's descriptions of services, which remembers what it has parsed, for all sessions."""
-    return cast(Loader, BotocoreSession().get_component("data_loader"))
-
-
-def _config(make_http_session: Callable[..., AIOHTTPSession], patience: Patience) -> AioConfig:
-    return AioConfig(
-        http_session_cls=cast(Any, make_http_session),  # any callable that returns one
-        user_agent="clade",  # botocore would build its own for each call
-        parameter_validation=False,
-        connect_timeout=patience.connect_seconds,
-        read_timeout=patience.read_seconds,
-        max_pool_connections=CONNECTIONS,
-        # The mode whose delays are DynamoDB's own, from 50 ms on. "standard" waits up to 1 s, then 2, so that an engine
-        # that is down costs a call seconds; "adaptive" slows all trees down for the one that is throttled.
-        retries={"mode": "legacy", "total_max_attempts": patience.attempts},
-    )

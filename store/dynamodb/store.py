@@ -8,8 +8,8 @@ from typing import Any, Self, TypeVar, cast
 
 from store.dynamodb import codec, transaction
 from store.dynamodb.client import DynamoDBClient
-from store.dynamodb.node_codec import NodeAnswer, NodeParser
-from store.dynamodb.table_admin import TableAdmin
+from store.dynamodb.codec import NodeAnswer, NodeParser
+from store.dynamodb.table import TableAdmin
 from store.engine import (
     COMMAND_PATIENCE,
     CallStats,
@@ -86,7 +86,7 @@ class DynamoDBStore:
         while (delay := next(delays, None)) is not None:
             await asyncio.sleep(delay)
             reads.check()
-            answer = await self.client.call("batch_get_item", RequestItems=pending, ReturnConsumedCapacity="TOTAL")
+            answer = await self.client.call("BatchGetItem", RequestItems=pending, ReturnConsumedCapacity="TOTAL")
             items = [codec.decode(item) for item in answer["Responses"].get(self.table, ())]
             units = _consumed_units(answer)
             if units is None:
@@ -147,7 +147,7 @@ class DynamoDBStore:
                 query["Limit"] = min(limit - len(rows) + spare, MAX_LIMIT)
             reads.check()
             page = await self.client.call(
-                "query", parse=parse, TableName=self.table, ReturnConsumedCapacity="TOTAL", **query
+                "Query", parse=parse, TableName=self.table, ReturnConsumedCapacity="TOTAL", **query
             )
             found = decode(page)
             units = _consumed_units(page)
@@ -184,7 +184,7 @@ class DynamoDBStore:
         total = 0
         while True:
             reads.check()
-            page = await self.client.call("query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
+            page = await self.client.call("Query", TableName=self.table, ReturnConsumedCapacity="TOTAL", **query)
             total += page["Count"]
             units = _consumed_units(page) or units_of(0)
             reads.add(items=0, units=units)
@@ -197,7 +197,7 @@ class DynamoDBStore:
     async def scan(self, reads: ReadUsage) -> AsyncIterator[list[Item]]:
         query: codec.Json = {"TableName": self.table, "ConsistentRead": True}
         while True:
-            page = await self.client.call("scan", ReturnConsumedCapacity="TOTAL", **query)
+            page = await self.client.call("Scan", ReturnConsumedCapacity="TOTAL", **query)
             found = [codec.decode(item) for item in page["Items"]]
             units = _consumed_units(page)
             if units is None:

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 
 from store.concurrency import RetryPolicy
 from store.dynamodb import codec
-from store.dynamodb.attempts import IN_PROGRESS, Attempts
-from store.dynamodb.client import UNKNOWN_OPERATION, DynamoDBClient, Refused
+from store.dynamodb.client import IN_PROGRESS, UNKNOWN_OPERATION, Attempts, DynamoDBClient, Refused
 from store.errors import BadInput, Conflict, Unavailable, WrongTable
 from store.model.keys import Key
 from store.model.records import Change, Check, Delete, Put, canonical_item, checked_item_size
 
 MAX_TRANSACTION_BYTES = 4 * 1024 * 1024
-RETRIES = RetryPolicy(0.05, 1.0, attempts=8)  # of throttled and unprocessed calls; botocore retries those that fail
+RETRIES = RetryPolicy(0.05, 1.0, attempts=8)  # of throttled and unprocessed calls; the client retries those that fail
 
 _REJECTED = "DynamoDB rejects a value of this change: it is too large, or of a kind that cannot be stored."
 _CONFLICT = "TransactionConflict"
@@ -42,7 +41,7 @@ async def transact(client: DynamoDBClient, changes: Sequence[Change], attempts: 
     for delay in RETRIES.delays():
         await asyncio.sleep(delay)
         try:
-            await client.call("transact_write_items", attempts=attempts, TransactItems=items, ClientRequestToken=token)
+            await client.call("TransactWriteItems", attempts=attempts, TransactItems=items, ClientRequestToken=token)
             return
         except Refused as error:
             if failed := tuple(i for i, reason in enumerate(error.reasons) if reason == "ConditionalCheckFailed"):
@@ -70,7 +69,7 @@ async def check_transactions(client: DynamoDBClient) -> None:
     """
     items = transaction_items(client.table, [Delete(_NOTHING, {"pk": _NOTHING.pk})])
     try:
-        await client.call("transact_write_items", TransactItems=items)
+        await client.call("TransactWriteItems", TransactItems=items)
     except Refused as error:
         if error.name in UNKNOWN_OPERATION | {"ValidationException"}:
             raise _lacking(client.table, error.name) from error

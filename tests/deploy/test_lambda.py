@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from store.dynamodb.iam_policy import ACTIONS, Use
+from store.dynamodb.table import ACTIONS, Use
 from tests.conftest import CLADE
 from tests.deploy.templates import DEPLOY, function_environment, template
 from tests.engines import Engine

@@ -15,8 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commands.main import app_of
-from store.dynamodb.iam_policy import Use, policy
-from store.dynamodb.table_definition import RECOVERY, TTL, table_definition
+from store.dynamodb.table import RECOVERY, TTL, Use, policy, table_definition
 from tests import engines
 from tests.deploy.templates import DEPLOY, parameters, template
 from tests.readme import ROOT
@@ -202,7 +201,7 @@ def test_terraform_has_policies_on_the_table_and_its_indexes_and_units_and_a_key
 
 def test_both_files_have_alarms_of_the_indexes_and_of_every_call_that_reads_or_writes_items() -> None:
     text = "".join(file.read_text() for file in (ROOT / "store" / "dynamodb").glob("*.py"))
-    called = {name.title().replace("_", "") for name in re.findall(r'\.call\(\s*"(\w+)"', text)}
+    called = set(re.findall(r'\.call\(\s*"(\w+)"', text))
     calls = {one for one in called if not re.match("(Create|Describe|Update|List|Tag)", one)}
     indexes = [
         {},

@@ -13,7 +13,7 @@ from cfnlint.api import lint_all
 
 from commands.server import HTTPProtocol, uvicorn_config
 from graph.settings import Settings
-from store.dynamodb.iam_policy import ACTIONS, Use
+from store.dynamodb.table import ACTIONS, Use
 from tests.deploy import templates
 from tests.deploy.templates import ECS, KUBERNETES, function_environment, manifests, pod, task_environment, template
 from tests.ports import closed_port

@@ -135,7 +135,7 @@ async def write(store: Store, items: Sequence[Item]) -> None:
     puts = [{"PutRequest": {"Item": encode(canonical_item(item))}} for item in items]
     for start in range(0, len(puts), 200):
         chunks = [puts[first : first + 25] for first in range(start, min(start + 200, len(puts)), 25)]
-        calls = [store.client.call("batch_write_item", RequestItems={store.table: chunk}) for chunk in chunks]
+        calls = [store.client.call("BatchWriteItem", RequestItems={store.table: chunk}) for chunk in chunks]
         for answer in await asyncio.gather(*calls):
             assert not answer.get("UnprocessedItems")
 

@@ -86,7 +86,7 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> TimeLimits:
 @pytest.fixture
 async def scene(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setattr("graph.app.REQUEST_PATIENCE", replace(REQUEST_PATIENCE, read_seconds=60.0, attempts=2))
-    monkeypatch.setattr("botocore.retryhandler.delay_exponential", lambda **_: 0.0)
+    monkeypatch.setattr("store.dynamodb.client.RETRIES", RetryPolicy(0.0, 0.0))
     monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=3))
     monkeypatch.setattr("store.writing.writer.RETRIES", RetryPolicy(0.01, 0.01, attempts=2))
     past = engine.address(f"uncertain-{uuid.uuid4().hex}")

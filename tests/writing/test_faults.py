@@ -74,7 +74,7 @@ class Faulty:
 @pytest.fixture
 async def faulty(engine, monkeypatch) -> AsyncIterator[Faulty]:
     monkeypatch.setattr("store.dynamodb.transaction.RETRIES", RetryPolicy(0.0005, 0.01, attempts=8))
-    monkeypatch.setattr("botocore.retryhandler.delay_exponential", lambda **_: 0.0)
+    monkeypatch.setattr("store.dynamodb.client.RETRIES", RetryPolicy(0.0, 0.0))
     past = engine.address(f"faults-{uuid4().hex}")
     async with Proxy(engine.url) as proxy:
         made = Faulty(proxy, past.replace(engine.url, proxy.url), past)

@@ -74,7 +74,7 @@ class TableScan:
     async def describe(self, client: DynamoDBClient) -> TableInfo:
         """Keys and size of the table. Raises NoTable."""
         try:
-            found = (await client.call("describe_table", TableName=client.table))["Table"]
+            found = (await client.call("DescribeTable", TableName=client.table))["Table"]
         except NoTable:
             raise NoTable(f'There is no table "{client.table}" in this region and account.') from None
         order = sorted(found["KeySchema"], key=lambda key: key["KeyType"])  # HASH before RANGE
@@ -126,7 +126,7 @@ class TableScan:
 
 
 async def _page(client: DynamoDBClient, **parameters: Any) -> Any:
-    return await client.call("scan", TableName=client.table, ReturnConsumedCapacity="TOTAL", **parameters)
+    return await client.call("Scan", TableName=client.table, ReturnConsumedCapacity="TOTAL", **parameters)
 
 
 def _items_a_second(info: TableInfo, limit: float) -> int:

@@ -8,6 +8,7 @@ import os
 import ssl
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Self
 
@@ -60,7 +61,8 @@ class Served(TestServer):
 class Table(Served):
     """An empty table; `keys` are the access keys of the requests, whose signatures it checks.
 
-    It rejects the access keys in `rejected` with the error `code`.
+    It rejects the access keys in `rejected` with the error `code`, and signatures of other times than its own, which
+    is `ahead` of this machine's.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None, port: int | None = None) -> None:
@@ -68,6 +70,7 @@ class Table(Served):
         self.keys: list[str] = []
         self.rejected: set[str] = set()
         self.code = "ExpiredTokenException"
+        self.ahead = timedelta()
 
     async def answer(self, request: web.Request) -> web.Response:
         body = await request.read()
@@ -75,8 +78,11 @@ class Table(Served):
         assert request.headers["Authorization"].endswith(f"Signature={signature(request, body, f'secret of {key}')}")
         assert request.headers["X-Amz-Security-Token"] == f"token of {key}"
         sent_at = datetime.strptime(f"{request.headers['X-Amz-Date']}+0000", "%Y%m%dT%H%M%SZ%z")
-        assert abs(datetime.now(UTC) - sent_at) < timedelta(minutes=15)
         self.keys.append(key)
+        now = datetime.now(UTC) + self.ahead
+        if abs(now - sent_at) > timedelta(minutes=5):
+            body = {"__type": "com.amazon.coral.service#InvalidSignatureException"}
+            return web.json_response(body, status=400, headers={"Date": format_datetime(now, usegmt=True)})
         if key in self.rejected:
             return web.json_response({"__type": f"com.amazonaws.dynamodb.v20120810#{self.code}"}, status=400)
         return web.json_response({"Items": [], "Count": 0, "Responses": {}})
@@ -268,6 +274,27 @@ async def test_a_source_that_fails_is_reported_until_it_works_again(sources: Sou
         sources.issue("SECOND", 60)
         await read(store)
         assert table.taken() == ["SECOND"]
+
+
+@pytest.mark.parametrize("ahead", [timedelta(hours=-3), timedelta(days=400)])
+async def test_a_wrong_clock_is_told_once_and_costs_each_call_that_meets_it_one_more(
+    ahead: timedelta, sources: Sources, table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    sources.issue("FIRST")
+    sources.use_environment()
+    table.ahead = ahead
+    with caplog.at_level("WARNING", "clade"):
+        async with store_at(table) as store:
+            await asyncio.gather(*[read(store) for _ in range(10)])
+            assert len(table.taken()) == 20
+            (told,) = caplog.messages
+            seconds = float(told.removeprefix("The clock of this machine differs by ").partition(" s ")[0])
+            assert abs(seconds - ahead.total_seconds()) < 120
+            await use(store)
+            assert len(table.taken()) == 5
+            table.ahead = timedelta()  # somebody has set the clock
+            await use(store)
+            assert len(table.taken()) == 6
 
 
 # -- TLS ---------------------------------------------------------------------------------------------------------------

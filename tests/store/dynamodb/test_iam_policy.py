@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from commands.main import app_of
 from graph.app import create_app
 from store.connect import open_store
-from store.dynamodb.iam_policy import ACTIONS, Use, policy
+from store.dynamodb.table import ACTIONS, Use, policy
 from store.model.records import Put
 from tests.engines import Engine
 from tests.proxy import Call, Proxy

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from store.connect import open_store
-from store.dynamodb.circuit_breaker import FAILURES, CircuitBreaker
+from store.dynamodb.client import CircuitBreaker
 from store.dynamodb.store import DynamoDBStore
 from store.engine import REQUEST_PATIENCE, Patience, ReadTrace, ReadUsage
 from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
@@ -151,7 +151,9 @@ async def test_a_call_that_fails_once_is_sent_again(store: DynamoDBStore, proxy:
     [
         (throttled, MANY, "overloaded"), (dropped, MANY, "does not respond"), (status(502), MANY, "not DynamoDB's"),
         (refused("InternalServerError", 500), MANY, "fails"), *[(fault, 1, "not DynamoDB's") for fault in NO_RESPONSES],
-        *[(refused(f"{name}Exception"), 1, "credentials") for name in ("AccessDenied", "UnrecognizedClient")],
+        *[(refused(f"{name}Exception"), 1, "credentials") for name in (
+            "AccessDenied", "InvalidSignature", "UnrecognizedClient",
+        )],
         (refused("ExpiredTokenException"), 1, "expired"), (refused("ValidationException"), 1, "ValidationException"),
     ],
 )  # fmt: skip
@@ -269,7 +271,7 @@ async def test_concurrent_calls_get_their_own_responses_also_after_one_that_was_
 def test_the_circuit_opens_after_failures_in_a_row_lets_a_probe_through_and_is_closed_by_a_response() -> None:
     now = [0.0]
     circuit = CircuitBreaker(lambda: now[0])
-    for failures, allowed in ((FAILURES - 1, [True] * 3), (FAILURES, [False] * 3)):
+    for failures, allowed in ((circuit.FAILURES - 1, [True] * 3), (circuit.FAILURES, [False] * 3)):
         circuit.record_response()
         for _ in range(failures):
             circuit.record_timeout()
@@ -382,7 +384,8 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_credentials")
 async def test_opening_needs_a_region_and_a_local_engine_alone_no_credentials(engine: engines.Engine) -> None:
-    for address, sentence in (("table", "region=REGION"), ("table?region=eu-west-1&endpoint=nowhere", "settings")):
+    wrong = {f"table?region=eu-west-1&endpoint={endpoint}": "settings" for endpoint in ("nowhere", "ftp://a.example")}
+    for address, sentence in {"table": "region=REGION", **wrong}.items():
         with pytest.raises(BadInput, match=sentence):
             await open_store(f"dynamodb://{address}").__aenter__()
     async with open_store(f"dynamodb://clade-{uuid.uuid4().hex}?endpoint={engine.url}") as store:

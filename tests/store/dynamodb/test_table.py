@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from store.dynamodb.store import DynamoDBStore
-from store.dynamodb.table_definition import differences, table_definition, table_summary
+from store.dynamodb.table import differences, table_definition, table_summary
 from store.engine import Capacity, TableOptions
 from store.errors import BadInput, Unavailable, WrongTable
 from tests import engines

@@ -27,9 +27,9 @@ async def set_layout(url: str, version: object) -> None:
         where = {"TableName": store.table}  # type: ignore[attr-defined]
         aws: DynamoDBClient = store.client  # type: ignore[attr-defined]
         if version is None:
-            await aws.call("delete_item", **where, Key=encode({"pk": "!", "sk": "layout"}))
+            await aws.call("DeleteItem", **where, Key=encode({"pk": "!", "sk": "layout"}))
         else:
-            await aws.call("put_item", **where, Item=encode({"pk": "!", "sk": "layout", "version": version}))  # type: ignore[dict-item]
+            await aws.call("PutItem", **where, Item=encode({"pk": "!", "sk": "layout", "version": version}))  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize("version", [None, LAYOUT - 1, LAYOUT + 1])
