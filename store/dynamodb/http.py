@@ -25,6 +25,7 @@ from store.engine import Patience
 
 CONNECTIONS = 64  # at a time
 KEEP_SECONDS = 12.0  # as long as aiobotocore keeps an idle connection, so that the other side seldom closes it first
+MAX_HEAD_BYTES = 16_000  # of a proxy's response
 NOT_CONNECTED = (ConnectTimeoutError, EndpointConnectionError, SSLError)
 """Errors after which nothing was sent."""
 
@@ -118,6 +119,8 @@ class Pool:
             # The other side is silent until TLS begins.
             while not head.endswith(b"\r\n\r\n") and (part := await loop.sock_recv(tunnel, 4096)):
                 head += part
+                if len(head) > MAX_HEAD_BYTES:
+                    raise ConnectionRefusedError("the proxy's response has no end")
             if head.split(maxsplit=2)[1:2] != [b"200"]:
                 raise ConnectionRefusedError("the proxy does not open a connection")
         except BaseException:
