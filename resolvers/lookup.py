@@ -59,7 +59,7 @@ def first_round(request: Request, key: Key, hierarchy: Hierarchy, selection: Sel
     state = request.state
     if state.store_version is not None or state.filter is not None:
         return []
-    version, cached = state.pages.last_version(key.pk), state.pages.peek(key)
+    version, cached = state.pages.versions.latest(key.pk), state.pages.peek(key)
     owner: Record | None = None if cached is None else cached[0]
     if owner is None and version is not None and key.sk == "#":
         owner = _root(version)
@@ -88,7 +88,7 @@ def _planned(
     planner.add(lists)
     for group in planner.groups:
         planner.plan(group)
-    request.slot.expect(planner.max_nodes)
+    request.scheduler.expect(planner.max_nodes)
     return list(planner.reads)
 
 
@@ -198,7 +198,7 @@ async def find_nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection
     if key is None or not reads:
         return await _find(request, lookups)
     found = asyncio.ensure_future(_find(request, lookups))  # first, so that it reads the version of the tree
-    lists = [request.state.range_beside(read, key.pk) for read in reads]
+    lists = [request.state.range(read, beside=key.pk) for read in reads]
     outcomes = await gather_outcomes(cast(list[Awaitable[object]], [found, *lists]))
     raise_first_error(outcomes[:1])  # a list that fails is reported where it is used
     return found.result()
@@ -297,7 +297,7 @@ async def _node_keys(request: Request, lookups: Sequence[Lookup]) -> list[NodeKe
     """
     state, grants = request.state, request.grants
     ids = [id_key(target) for _, target in lookups if isinstance(target, str)]
-    request.slot.expect(len(ids))
+    request.scheduler.expect(len(ids))
     items = await state.items(ids, current=grants is not None)
     if state.store_version is None and grants is None and (missing := [key for key in ids if _has_no_node(items[key])]):
         items |= await state.items(missing, current=True)  # a weak read may miss a node that was just created

@@ -61,7 +61,7 @@ async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list
 
 def _without_read(request: Request, requested: ListRequest, *, is_versioned: bool) -> Page | Exception | None:
     """The page of an empty list or in the page cache, or the error of wrong arguments; None if it has to be read."""
-    # The counts of a root from a list of roots may be older than a move's flip, unless the store has a version.
+    # The counts of a root from a list of roots may be older than a move's commit, unless the store has a version.
     has_counts = is_versioned or not requested.owner.is_root
     if has_counts and requested.is_empty and not requested.window.is_narrow:
         return _EMPTY_WITH_TOTAL if requested.relation.total else _EMPTY
@@ -150,7 +150,7 @@ async def _planned(request: Request, hierarchy: Hierarchy, lists: list[ListReque
         if len(lists) > CHUNK_LENGTH:
             await yield_to_loop()
     budget.spend_nodes(total)
-    request.slot.expect(planner.max_nodes)
+    request.scheduler.expect(planner.max_nodes)
     return planner, expected
 
 

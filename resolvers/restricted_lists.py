@@ -42,7 +42,7 @@ def may_have_children(request: Request, owners: Sequence[Record]) -> Sequence[ob
     """For each node a true value unless its counts show that nothing lies below it."""
     if request.state.store_version is not None and request.grants is None:
         return [owner.kids for owner in owners]
-    # A redacted node has no counts, and those of a root from an index may be older than a move's flip.
+    # A redacted node has no counts, and those of a root from an index may be older than a move's commit.
     return [isinstance(owner, RedactedNode) or owner.is_root or owner.kids for owner in owners]
 
 

@@ -50,7 +50,7 @@ async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
     # `parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor.
     spans = [window.between_cursors(siblings(hierarchy, level), cursors.decode) for level in window.level_or_all]
     limit, reverse = min(window.limit or limit, limit), window.descending
-    request.slot.expect(window.limit or 0)
+    request.scheduler.expect(window.limit or 0)
     state.partitions_read.add(hierarchy)
     calls: list[Awaitable[object]] = [state.versions_of([hierarchy])] if relation.total else []
     if relation.nodes and state.records_read.in_ranges(spans, limit, reverse=reverse) is None:

@@ -85,9 +85,9 @@ async def read_index(
         return found
     if not current and state.store_version is None and (hint := state.pages.peek(key)) is not None:
         read_at, found = hint[0]
-        if state.clock() - read_at <= MARGIN_SECONDS:
+        if state.pages.versions.clock() - read_at <= MARGIN_SECONDS:
             return found
-    began = state.clock()
+    began = state.pages.versions.clock()
     found = await _read(request, hierarchy, usage)
     if state.store_version is not None:
         state.pages.put(None, key, found, 0)
