@@ -1,6 +1,5 @@
-"""History: the revisions of a node, newest first, one revision by its number, and the last one of a deleted node.
-
-Move status: the moves that take more than one transaction, for callers who may read both of their ends.
+"""History: the revisions of a node, newest first, one revision by its number, and the last one of a deleted node; the
+moves that take more than one transaction, for callers who may read both of their ends.
 """
 
 import re
@@ -15,6 +14,8 @@ from store.metadata.moves import Move, move_key
 from store.model.keys import Key, id_key, revision_key
 from store.model.records import Item, Record
 from store.reading import recent_moves
+
+_ID = re.compile(r"[0-9a-f]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,6 @@ def _may_see_item(request: Request, item: Item) -> bool:
     """Whether the caller may read the path of a former state, or of a deleted node."""
     key = Key(cast(str, item["tree"]), cast(str, item["key"]))
     return visibility_at(request.grants, key) is Visibility.FULL
-
-
-_ID = re.compile(r"[0-9a-f]{1,64}")
 
 
 async def find_move(request: Request, move_id: str) -> Move | None:

@@ -63,12 +63,12 @@ def _without_read(request: Request, requested: ListRequest, *, is_versioned: boo
     """The page of an empty list or in the page cache, or the error of wrong arguments; None if it has to be read."""
     # The counts of a root from a list of roots may be older than a move's commit, unless the store has a version.
     has_counts = is_versioned or not requested.owner.is_root
-    if has_counts and requested.is_empty and not requested.window.is_narrow:
+    if has_counts and requested.is_empty and not requested.relation.window.is_narrow:
         return _EMPTY_WITH_TOTAL if requested.relation.total else _EMPTY
     try:
         page: Page | None = request.state.pages.get(requested.owner.pk, requested.cache_key)
         if page is None:
-            requested.check()
+            requested.relation.window.positions(requested.decode)  # raises BadCursor for a cursor of another list
         else:
             request.budget.spend_nodes(len(page.records))
             if request.reads.trace is not None:
@@ -79,22 +79,14 @@ def _without_read(request: Request, requested: ListRequest, *, is_versioned: boo
 
 
 async def _read(request: Request, lists: Sequence[ListRequest]) -> Pages:
-    state = request.state
-    versions = await state.versions_of([requested.owner.pk for requested in lists])
-    if state.moves is None and all(requested.owner.below is not None for requested in lists):
-        return await _read_lists(request, lists, versions)
-    # The counts of an owner from a list decide what is read.
-    current = [type(one)(state.counted(one.owner), one.relation) for one in lists]
-    pages = await _read_lists(request, current, versions)
-    return {requested: pages[other] for requested, other in zip(lists, current, strict=True)}
-
-
-async def _read_lists(
-    request: Request, lists: Sequence[ListRequest], versions: Mapping[str, TreeVersion | Exception]
-) -> Pages:
     """Plan all lists, make all reads together, then cut the pages."""
     state = request.state
-    pages, plans = await _plan(request, lists, versions)
+    versions = await state.versions_of([requested.owner.pk for requested in lists])
+    current = lists
+    if state.moves is not None or any(requested.owner.below is None for requested in lists):
+        # The counts of an owner from a list decide what is read.
+        current = [type(one)(state.counted(one.owner), one.relation) for one in lists]
+    pages, plans = await _plan(request, current, versions)
     reads = list(dict.fromkeys(read for planner, _ in plans for read in planner.reads))
     outcomes = await gather_outcomes([state.range(read) for read in reads])
     found: dict[ListRequest, list[Record] | Exception] = {}
@@ -107,7 +99,9 @@ async def _read_lists(
     async for chunk in in_chunks(list(found.items())):
         for requested, records in chunk:
             pages[requested] = _page(requested, records, totals.get(requested))
-    return pages
+    if current is lists:
+        return pages
+    return {requested: pages[other] for requested, other in zip(lists, current, strict=True)}
 
 
 async def _plan(
@@ -166,7 +160,7 @@ def _records(
         if records is None:
             raise_first_error(outcomes)
             raise too_many_nodes(_described([requested]), budget.nodes_left + 1, budget.nodes_left)
-        budget.spend_nodes(max(0, len(records[: requested.window.size]) - spent), _described([requested]))
+        budget.spend_nodes(max(0, len(records[: requested.relation.window.size]) - spent), _described([requested]))
     except CladeError as error:
         return error.bare()
     except Exception as error:  # of a failed read
@@ -186,7 +180,7 @@ def _page(requested: ListRequest, records: list[Record] | Exception, total: int 
         return records
     if isinstance(total, Exception):
         return total
-    window = requested.window
+    window = requested.relation.window
     if requested.relation.nodes and not requested.needs_nodes:  # `first: 0` is answered from the counts
         is_first, more = window.last is None, requested.max_size > 0
         return Page([], is_first and more, not is_first and more, total, requested.cursors)
@@ -218,7 +212,7 @@ async def _count_totals(request: Request, lists: Sequence[ListRequest]) -> dict[
 
 def _total_or_ranges(state: ReadState, requested: KeyOrderList) -> int | list[KeyRange]:
     """The length of a list if all of it was read, or else the ranges to count."""
-    unpaged = replace(requested.window, first=None, after=None, last=None, before=None)
+    unpaged = replace(requested.relation.window, first=None, after=None, last=None, before=None)
     whole = type(requested)(requested.owner, replace(requested.relation, window=unpaged))
     version = state.tree_versions[requested.owner.pk]
     records = whole.records(state.records_read, version)

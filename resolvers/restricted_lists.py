@@ -30,7 +30,7 @@ from resolvers.lists.arguments import (
     page_of,
 )
 from resolvers.lists.list_request import ListRequest
-from resolvers.lists.sorted_list import read_arranged, read_arranged_roots
+from resolvers.lists.sorted_list import read_sorted, read_sorted_roots
 from resolvers.session.budget import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
 from store.model.keys import KeyRange, Path, below, first_rank, last_segment, node_key, subtree
@@ -48,12 +48,12 @@ def may_have_children(request: Request, owners: Sequence[Record]) -> Sequence[ob
 
 async def read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
     """The pages of lists, in order, as the grants allow; the error of a failed read is in place of its page."""
-    return await read_arranged(request, lists, _read_pages)
+    return await read_sorted(request, lists, _read_pages)
 
 
 async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
     """A page of a hierarchy's roots, of what the grants allow."""
-    return await read_arranged_roots(request, hierarchy, relation, _read_roots)
+    return await read_sorted_roots(request, hierarchy, relation, _read_roots)
 
 
 async def _read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
@@ -86,7 +86,7 @@ async def _read_page(families: "_Families", requested: ListRequest) -> Page:
     kind = requested.cursor_kind
     position = by_key_from(len(owner.sk)) if kind is CursorKind.CHILDREN_BY_KEY else _first_rank
     cursors = ListCursors(kind, format_path(owner.path), position)
-    return _family_page(families.request, family, requested.window, cursors)
+    return _family_page(families.request, family, requested.relation.window, cursors)
 
 
 # -- the children of one node, or the roots ----------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def _family_page(request: Request, family: Iterable[Record], window: ConnectionA
 
 async def _descendants(request: Request, grants: Grants, requested: DescendantsRequest) -> Page:
     """The redacted nodes below a redacted node, and the granted subtrees, in path order."""
-    owner, window = requested.owner, requested.window
+    owner, window = requested.owner, requested.relation.window
     cursors = ListCursors(CursorKind.DESCENDANTS, format_path(owner.path), by_key_from(len(owner.sk)))
     span = window.between_cursors(below(owner.pk, owner.sk), lambda cursor: owner.sk + cursors.decode(cursor))
     depth = len(owner.path)
@@ -189,7 +189,7 @@ async def _read_parts(
 
 def _first_of(requested: DescendantsRequest, size: int, window: ConnectionArguments) -> DescendantsRequest:
     """The first nodes of a list, or the last ones where the page is read from its end."""
-    own = requested.window
+    own = requested.relation.window
     first, last = (None, size) if window.descending else (size, None)
     cut = replace(own, first=first, last=last)
     relation = Relation(RelationKind.DESCENDANTS, cut, requested.relation.selection)
@@ -205,7 +205,7 @@ def _records(page: Page | Exception, window: ConnectionArguments) -> list[Record
 
 def _parts(requested: DescendantsRequest, span: KeyRange, record: Record) -> list[Record | DescendantsRequest]:
     """The parts of a list in a range at a node below its owner: the node itself, and all below it if it is granted."""
-    window, depth = requested.window, record.depth - requested.owner.depth
+    window, depth = requested.relation.window, record.depth - requested.owner.depth
     parts: list[Record | DescendantsRequest] = []
     is_in_range = span.lo <= record.sk < span.hi and _contains(window, record)
     if is_in_range and (window.max_depth is None or depth <= window.max_depth):
@@ -230,8 +230,8 @@ def _relation(requested: DescendantsRequest, span: KeyRange, top: Record, max_de
     window = ConnectionArguments(
         after=encode_cursor(CursorKind.DESCENDANTS, top.id, after) if after else None,
         before=encode_cursor(CursorKind.DESCENDANTS, top.id, before) if before else None,
-        levels=requested.window.levels,
+        levels=requested.relation.window.levels,
         max_depth=max_depth,
-        bounds=requested.window.bounds,
+        bounds=requested.relation.window.bounds,
     )
     return Relation(RelationKind.DESCENDANTS, window, requested.relation.selection)

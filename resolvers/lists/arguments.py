@@ -1,18 +1,5 @@
-"""Cursors: opaque positions in lists, for `after` and `before`.
-
-A cursor contains the kind of the list, a digest of the owner's id and the position relative to the owner. It does not
-contain the owner's path, so it stays valid when the owner moves.
-
-Key bounds: the part of a list's key range that its condition leaves, so that no more is read.
-
-A condition on paths is a part of the keys of any list, one on keys only of the keys of children. They may be joined by
-and, or and not; of what is joined to others by and, the key conditions are enough.
-
-Connection arguments: the part of a list that a client requests.
-
-Page: a part of a list, as the fields of a connection show it.
-
-Relations: the fields of a node that read other nodes, with their arguments and selections.
+"""Arguments of lists: the relations of a node that read other nodes, the part of a list that a client requests, and
+the pages and cursors that it gets.
 """
 
 import binascii
@@ -37,19 +24,25 @@ from store.model.spans import EVERYTHING, Spans, clipped, complement, intersecti
 
 _PREFIX_BYTES = 7  # the kind of the list, and a digest of its owner
 _MAX_VALUES_BYTES = MAX_ORDER_FIELDS * (6 * MAX_SORTED_CHARACTERS + 3) + 2  # of a sorted list: JSON, then a new line
+MAX_SPANS = 10  # of one list: each is a Query of its own; a condition of more is read as one span, and tested
 MAX_CURSOR_CHARACTERS = -(-(_PREFIX_BYTES + _MAX_VALUES_BYTES + MAX_SORT_KEY_BYTES) * 4 // 3)  # in base64
 
 _NUMBER = re.compile(r"[0-9]{1,12}")
 
 
 class CursorKind(StrEnum):
-    """The kinds of lists, each with its order; the letter is the first byte of a cursor."""
+    """The kinds of lists, each with its order; the letter is the first byte of a cursor.
+
+    A cursor is an opaque position in a list, for `after` and `before`. It contains the kind of the list, a digest of
+    the owner's id and the position relative to the owner. It does not contain the owner's path, so it stays valid when
+    the owner moves.
+    """
 
     ROOTS = "r"
     CHILDREN = "c"
     CHILDREN_BY_KEY = "k"
     DESCENDANTS = "d"
-    ARRANGED = "o"
+    SORTED = "o"
     HISTORY = "h"
     CHANGES = "f"
 
@@ -107,7 +100,7 @@ def decode_cursor(cursor: str, order: CursorKind, owner: str) -> str:
 
 
 def decode_number(cursor: str, order: CursorKind, owner: str) -> int:
-    """The same for a list whose positions are numbers."""
+    """The position in a list whose positions are numbers; raises BadCursor for a cursor of another list."""
     position = decode_cursor(cursor, order, owner)
     if not _NUMBER.fullmatch(position):
         raise BadCursor(f'"{shorten(cursor)}" is a cursor of another list; use a cursor of the same list.')
@@ -118,12 +111,12 @@ def _digest(owner: str) -> bytes:
     return blake2b(owner.encode(), digest_size=6).digest()
 
 
-MAX_SPANS = 10  # of one list: each is a Query of its own; a condition of more is read as one span, and tested
-
-
 @dataclass(frozen=True)
 class KeyBounds:
-    """The spans of keys that a condition leaves of the lists of any node.
+    """The spans of keys that a condition leaves of the lists of any node, so that no more is read.
+
+    A condition on paths is a part of the keys of any list, one on keys only of the keys of children. They may be joined
+    by and, or and not; of what is joined to others by and, the key conditions are enough.
 
     `are_children` is whether all nodes of the list are children of its owner, so that a condition on keys leaves a part
     of their range; `is_many` whether it has too many spans; `is_exact` whether every node in the spans meets the whole
@@ -301,7 +294,8 @@ class Cursors(Protocol):
 
 @dataclass(frozen=True)
 class Page:
-    """The records of a page in the list's order, whether there are others, and `totalCount` if it was selected.
+    """A part of a list, as the fields of a connection show it: its records in the list's order, whether there are
+    others, and `totalCount` if it was selected.
 
     `cursors` is None only for an empty page.
     """
@@ -383,14 +377,14 @@ class Relation:
         Lists below it are read together with it only if all of its nodes are on the page.
         """
         window = self.window
-        if not self.is_arranged:
+        if not self.takes_whole_list:
             return self
         is_shown = window.where is None and window.size is None and not window.is_paged
         selection = self.selection if is_shown else NOTHING
         return Relation(self.kind, window.whole(), selection, counts=self.counts)
 
     @property
-    def is_arranged(self) -> bool:
+    def takes_whole_list(self) -> bool:
         """Whether the list is filtered, or has an order in which no range has it, so that all of it is read first."""
         ordering, window = self.window.ordering, self.window
         if window.where is not None or ordering.fields:
@@ -403,7 +397,7 @@ class Relation:
         return ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH)
 
     @cached_property
-    def arrangement(self) -> str:
+    def order_digest(self) -> str:
         """A digest of its order and conditions, made once for all of its lists, since conditions may be long."""
         window = self.window
         where, bounds = window.where, window.bounds
@@ -428,7 +422,7 @@ class Relation:
             and window.size is None
             and not window.levels
             and not window.is_narrow
-            and not self.is_arranged
+            and not self.takes_whole_list
         )
 
 

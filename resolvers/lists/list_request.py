@@ -1,18 +1,8 @@
-"""Read cost: the estimated price of reads before they are made, in DynamoDB's read units, then in requests.
+"""List requests: one list of one node each, with the arguments of its field, and what its reads will cost.
 
-Tree state: everything about one tree that planning decides from, before it reads.
-
-List request: one list of one node, with the arguments of its field.
-
-The kinds of lists are subclasses in `resolvers/children.py` and `descendants.py`: each has the key
-ranges that it reads, and decides how a response level of such lists is read. All lists of a level are decided together
-from counts, which every record has, so a ListRequest computes from values and reads nothing.
-
-List in key order: a list that is a range of the table, or a range of each of its levels.
-
-Descendants are such lists, and so are children in the order of their keys, or between bounds of them. The nodes of a
-tree are in depth-first order in the table, and in the same order in the partition of their level and depth in
-`by_level`. Bounds of keys and paths leave parts of these ranges.
+The kinds of lists are subclasses in `resolvers/children.py` and `descendants.py`: each has the key ranges that it
+reads, and decides how a response level of such lists is read. All lists of a level are decided together from counts,
+which every record has, so a ListRequest computes from values and reads nothing.
 """
 
 from abc import abstractmethod
@@ -25,7 +15,7 @@ from typing import ClassVar, Self
 
 from msgspec import Struct
 
-from resolvers.lists.arguments import ConnectionArguments, CursorKind, ListCursors, Relation, by_key_from, by_rank
+from resolvers.lists.arguments import CursorKind, ListCursors, Relation, by_key_from, by_rank
 from resolvers.session.records_read import Read, RecordsRead
 from store.engine import units_of
 from store.errors import BadCursor
@@ -38,7 +28,10 @@ ITEM_BYTES = 400  # of an ordinary node; only the ratio of estimates matters
 
 @dataclass(frozen=True)
 class ReadOption:
-    """One way to read some lists: its reads, their estimated read units, and the maximum number of nodes read."""
+    """One way to read some lists: its reads, their estimated read units, and the maximum number of nodes read.
+
+    Options are compared before any read is made, by DynamoDB's read units, then by requests.
+    """
 
     reads: tuple[Read, ...]
     units: float
@@ -84,7 +77,9 @@ class PlannedReads:
 
 @dataclass(frozen=True)
 class TreeState:
-    """The version of a tree with its counts, the records read and the reads planned so far, and the node budget."""
+    """Everything about one tree that planning decides from, before it reads: its version with its counts, the records
+    read and the reads planned so far, and the node budget.
+    """
 
     version: TreeVersion
     records_read: RecordsRead
@@ -146,10 +141,6 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     # -- its size ------------------------------------------------------------------------------------------------------
 
-    @property
-    def window(self) -> ConnectionArguments:
-        return self.relation.window
-
     @cached_property
     def levels(self) -> list[str]:
         """The levels of the nodes in the list."""
@@ -164,7 +155,8 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     @property
     def is_exact(self) -> bool:
         """Whether the owner's counts give the length of the list."""
-        return self.window.bounds is None and self.window.max_depth is None
+        window = self.relation.window
+        return window.bounds is None and window.max_depth is None
 
     @property
     def is_empty(self) -> bool:
@@ -174,11 +166,12 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     @property
     def needs_nodes(self) -> bool:
         """Whether records have to be read; for `first: 0` the counts are enough where they are exact."""
-        return self.relation.nodes and (self.window.size != 0 or self.window.is_narrow or not self.is_exact)
+        window = self.relation.window
+        return self.relation.nodes and (window.size != 0 or window.is_narrow or not self.is_exact)
 
     def min_size(self, versions: Mapping[str, TreeVersion]) -> int:
         """The minimum number of nodes on the page, from the counts alone."""
-        window = self.window
+        window = self.relation.window
         if not self.relation.nodes or window.is_narrow:
             return 0
         least = self.max_size
@@ -195,20 +188,22 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
         Where the counts give no maximum, its Limit is no more than the node budget allows.
         """
-        limit = self.window.limit
+        window = self.relation.window
+        limit = window.limit
         items = items if limit is None else min(items, limit)
         if not self.is_exact:
             limit = min(limit or tree.nodes_left + 2, tree.nodes_left + 2)
-        return Read(span, limit, self.window.descending), items
+        return Read(span, limit, window.descending), items
 
     def is_planned(self, tree: TreeState) -> bool:
         """Whether the planned reads return the list."""
-        reverse = self.window.descending
-        return all(tree.planned.contain(span, self.window.limit, reverse=reverse) for span in self.key_ranges)
+        limit, reverse = self.relation.window.limit, self.relation.window.descending
+        return all(tree.planned.contain(span, limit, reverse=reverse) for span in self.key_ranges)
 
     def records(self, records_read: RecordsRead, version: TreeVersion) -> list[Record] | None:
         """The list out of what was read, in reading order and up to its limit; None if some of it was not read."""
-        return records_read.in_ranges(self.key_ranges, self.window.limit, reverse=self.window.descending)
+        window = self.relation.window
+        return records_read.in_ranges(self.key_ranges, window.limit, reverse=window.descending)
 
     def level_depths(self, version: TreeVersion) -> list[tuple[str, int]]:
         """Level and depth of all nodes that can be in the list: one partition of `by_level` each."""
@@ -217,38 +212,34 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     def cut(self, records: list[Record]) -> list[Record]:
         """Records in key order or sibling order as a Query of the list would return them."""
-        return (records[::-1] if self.window.descending else records)[: self.window.limit]
+        window = self.relation.window
+        return (records[::-1] if window.descending else records)[: window.limit]
 
     # -- its cursors ---------------------------------------------------------------------------------------------------
 
-    def between_cursors(self, span: KeyRange) -> KeyRange:
-        """The part of a range of this list between the cursors."""
-        return self.window.between_cursors(span, self._decode)
-
-    def _decode(self, cursor: str) -> str:
+    def decode(self, cursor: str) -> str:
+        """The sort key of a cursor; raises BadCursor for one of another list."""
         prefix = "" if self.cursor_start is None else self.owner.sk[: self.cursor_start]
         position = prefix + self.cursors.decode(cursor)
         if len(position.encode()) >= MAX_SORT_KEY_BYTES:  # a bound after it is one byte longer
             raise BadCursor("The position in the cursor is longer than any key; use a cursor of this list.")
         return position
 
-    def check(self) -> None:
-        """Raise BadCursor for a cursor of another list."""
-        self.window.positions(self._decode)
-
-
-_SK = attrgetter("sk")
-
 
 class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
-    """A list whose cursors are positions in key order, relative to the owner."""
+    """A list that is a range of the table, or a range of each of its levels; its cursors are relative to the owner.
+
+    Descendants are such lists, and so are children in the order of their keys, or between bounds of them. The nodes of
+    a tree are in depth-first order in the table, and in the same order in the partition of their level and depth in
+    `by_level`. Bounds of keys and paths leave parts of these ranges.
+    """
 
     @cached_property
     def key_ranges(self) -> list[KeyRange]:
         """`begins_with(sk, "#NE#")` without the owner itself, or parts of it, from cursor to cursor."""
-        pk, sk, bounds = self.owner.pk, self.owner.sk, self.window.bounds
-        spans = [(just_after(sk), prefix_end(sk))] if bounds is None else bounds.spans(self.owner)
-        parts = [self.between_cursors(KeyRange(Index.TABLE, pk, lo, hi)) for lo, hi in spans]
+        pk, sk, window = self.owner.pk, self.owner.sk, self.relation.window
+        spans = [(just_after(sk), prefix_end(sk))] if window.bounds is None else window.bounds.spans(self.owner)
+        parts = [window.between_cursors(KeyRange(Index.TABLE, pk, lo, hi), self.decode) for lo, hi in spans]
         return [part for part in parts if part.lo < part.hi]
 
     def level_ranges(self, level: str, depth: int) -> list[KeyRange]:
@@ -294,11 +285,11 @@ class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
         below = records_read.in_ranges(self.key_ranges)
         if below is not None:
             return self.cut([record for record in below if (record.level, record.depth) in parts])
-        records: list[Record] = []
+        window, records = self.relation.window, list[Record]()
         for part in parts:
-            found = records_read.in_ranges(self.level_ranges(*part), self.window.limit, reverse=self.window.descending)
+            found = records_read.in_ranges(self.level_ranges(*part), window.limit, reverse=window.descending)
             if found is None:
                 return None
             records += found
-        records.sort(key=_SK)
+        records.sort(key=attrgetter("sk"))
         return self.cut(records)

@@ -1,9 +1,7 @@
-"""Sibling runs: the nodes between the first and the last of some nodes of one depth, as far as they were read.
+"""Prefetch: reads that return several lists, or several levels, below a run of siblings in one round.
 
-One range from the first to the last also contains what belongs to the nodes in between, so their number decides whether
-such a range is cheaper than one range for each node.
-
-Prefetch: reads that return several levels below a run of siblings in one round.
+One range from the first to the last of some nodes of one depth also contains what belongs to the nodes in between, so
+their number, as far as they were read, decides whether such a range is cheaper than one range for each node.
 
 The range of a deeper level is known without the records of the parents: it has the bounds of the run. The selection
 shows how deep to read. The counts of the owners and of the tree give the number of nodes, so the node budget is checked
@@ -20,6 +18,8 @@ from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Index, Key, KeyRange, children, just_after, level_range, parent_sort_key, prefix_end
 from store.model.records import Record
+
+LevelDepth = tuple[str, int]  # a level and a depth: one partition of `by_level`
 
 
 def sorted_owners(lists: Iterable[ListRequest]) -> list[Record]:
@@ -95,9 +95,6 @@ def _common_parent(owners: list[Record], records_read: RecordsRead) -> Record | 
     if any(parent_sort_key(owner.sk) != parent for owner in owners):
         return None
     return records_read.nodes.get(Key(owners[0].pk, parent))
-
-
-LevelDepth = tuple[str, int]  # a level and a depth: one partition of `by_level`
 
 
 def prefetch(lists: Sequence[ListRequest], version: TreeVersion, hierarchy: Hierarchy) -> tuple[ReadOption, int] | None:

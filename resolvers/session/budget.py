@@ -1,9 +1,8 @@
 """Budgets of one request: the nodes, fields and bytes of its response, and the read units of the store.
 
 Nodes are counted where they are read, so only the field that selects too many is an error. The other budgets end the
-whole response, since every field after that would fail as well.
-
-Outcomes: results of reads made together, with the error of a failed read in the place of its result.
+whole response, since every field after that would fail as well. Of reads that are made together, the error of a failed
+one is in the place of its result, its *outcome*.
 """
 
 import asyncio
@@ -13,6 +12,8 @@ from typing import Any, TypeVar
 
 from store.engine import ReadUsage
 from store.errors import BudgetExceeded, quantity
+
+T = TypeVar("T")
 
 RELATION_FIELDS = 10  # cost of a field that returns nodes, in leaf fields: it takes ten times as long
 
@@ -99,9 +100,6 @@ class Budget:
 def too_many_nodes(what: str, nodes: int, left: int) -> TooManyNodes:
     """The error for a list or lookup (`The children of US`) of `nodes` nodes where only `left` are left."""
     return TooManyNodes(f"{what} would be {quantity(nodes, 'node')}, and this request may return {left:,} more.")
-
-
-T = TypeVar("T")
 
 
 async def gather_outcomes(calls: Sequence[Awaitable[T]]) -> list[T | Exception]:
