@@ -67,7 +67,7 @@ class ChangePage:
     has_more: bool
 
 
-async def current_page(request: Request, hierarchy: str, root: Path) -> ChangePage:
+async def _current_page(request: Request, hierarchy: str, root: Path) -> ChangePage:
     """A page without changes, whose cursor is that of the last change so far."""
     tree, number = tree_key(hierarchy, root), 0  # that of a tree that does not exist
     if visibility_of(request.grants, hierarchy, root) is not Visibility.HIDDEN:
@@ -278,7 +278,7 @@ class ChangeListener:
         tree = self.tree = self.tree or self._follower.join(tree_key(hierarchy, root))
         polled, since = tree.number, self.cursor or after
         if since is None:
-            page = await current_page(request, hierarchy, root)
+            page = await _current_page(request, hierarchy, root)
         else:
             page = await read_changes(request, hierarchy, root, since, under, tree.transactions)
         self._reading = max(polled or 0, decode_number(page.cursor, CursorKind.CHANGES, tree.key))

@@ -41,7 +41,7 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
     def key_ranges(self) -> list[KeyRange]:
         """`parent = :owner` in `by_parent`, of each level `begins_with(rank, "CITY#")`, from cursor to cursor."""
         pk, sk, window = self.owner.pk, self.owner.sk, self.relation.window
-        levels = sorted(self.levels) if len(window.levels) > 1 else window.level_or_all
+        levels = sorted(self.levels) if len(window.levels) > 1 else window.levels or (None,)
         return [window.between_cursors(children(pk, sk, level), self.decode) for level in levels]
 
     @classmethod
@@ -49,7 +49,7 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
         separate = ReadOption.all(requested.separate_query(tree) for requested in lists)
         if len(lists) == 1:
             return separate
-        options = [separate, one_query_per_level(lists, tree)]
+        options = [separate, _one_query_per_level(lists, tree)]
         families: dict[str, list[Self]] = defaultdict(list)
         for requested in lists:
             families[requested.owner.siblings].append(requested)
@@ -113,7 +113,7 @@ class ChildrenBetweenRequest(ChildrenByKeyRequest, frozen=True, eq=False, dict=T
         return None if found is None else sorted(found, key=attrgetter("rank"))
 
 
-def one_query_per_level(lists: Sequence[ChildrenRequest], tree: TreeState) -> ReadOption:
+def _one_query_per_level(lists: Sequence[ChildrenRequest], tree: TreeState) -> ReadOption:
     """For each level of children one Query, from the first parent that has such children to the last."""
     reads = []
     for level in sorted({level for requested in lists for level in requested.levels}):

@@ -88,7 +88,13 @@ async def _find(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
         state.records_read.nodes.update({(record.pk, record.sk): record for record in cached})
         return cached
     keys = await _node_keys(request, lookups)
-    found = await state.current_nodes(_keys_to_read(request, lookups, keys))
+    nodes: list[Key] = []
+    ancestors: list[Key] = []
+    for ((hierarchy, _), selection), key in zip(lookups, keys, strict=True):
+        if isinstance(key, Key):
+            nodes.append(key)
+            ancestors += selected_keys(key, kinds_for_all_levels(selection, request.hierarchies[hierarchy]))
+    found = await state.current_nodes(nodes + ancestors)
     keys, found = await _follow_moves(request, lookups, keys, found)
     missing = [
         key
@@ -189,17 +195,6 @@ async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection
         keys.append(key if is_readable else None)
         state.is_cacheable &= keys[-1] is not None
     return keys
-
-
-def _keys_to_read(request: Request, lookups: Sequence[tuple[Lookup, Selection]], keys: Sequence[NodeKey]) -> list[Key]:
-    """The keys of the nodes, and of the ancestors that are selected for them whatever their level is."""
-    nodes: list[Key] = []
-    ancestors: list[Key] = []
-    for ((hierarchy, _), selection), key in zip(lookups, keys, strict=True):
-        if isinstance(key, Key):
-            nodes.append(key)
-            ancestors += selected_keys(key, kinds_for_all_levels(selection, request.hierarchies[hierarchy]))
-    return nodes + ancestors
 
 
 async def _follow_moves(
@@ -303,11 +298,12 @@ def _by_path(key: Key, version: TreeVersion | None, relations: Sequence[Relation
 
 def _range_of(requested: ListRequest, version: TreeVersion | None) -> KeyRange | None:
     """The one range that holds the list and nothing else; None if that is not known."""
-    if len(levels := requested.relation.window.level_or_all) > 1:
+    levels = requested.relation.window.levels
+    if len(levels) > 1:
         return None
     if isinstance(requested, ChildrenRequest) or requested.is_whole_subtree:
         spans = requested.key_ranges
-    elif version is not None and levels[0] is not None and isinstance(requested, DescendantsRequest):
+    elif version is not None and levels and isinstance(requested, DescendantsRequest):
         depths = [depth for depth in version.depths(levels[0]) if requested.owner.depth < depth <= requested.max_depth]
         spans = requested.level_ranges(levels[0], depths[0]) if len(depths) == 1 else []
     else:

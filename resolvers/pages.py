@@ -17,7 +17,7 @@ from typing import cast
 from resolvers.lists.arguments import Page, page_of
 from resolvers.lists.list_request import KeyOrderList, ListRequest
 from resolvers.planner import Planner
-from resolvers.session.budget import gather_outcomes, raise_first_error, too_many_nodes
+from resolvers.session.budget import TooManyNodes, gather_outcomes, raise_first_error
 from resolvers.session.reads import ReadState
 from resolvers.session.request import Request
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
@@ -134,7 +134,7 @@ async def _planned(request: Request, hierarchy: Hierarchy, lists: list[ListReque
     expected = {requested: requested.min_size(state.tree_versions) for requested in lists}
     total = sum(expected.values())
     if total > budget.nodes_left:
-        raise too_many_nodes(_described(lists), total, budget.nodes_left)
+        raise TooManyNodes(_described(lists), total, budget.nodes_left)
     planner = Planner(state.records_read, state.tree_versions, hierarchy, budget.nodes_left)
     async for chunk in in_chunks(lists):
         planner.add(chunk)
@@ -159,7 +159,7 @@ def _records(
             records = requested.records(state.records_read, state.tree_versions[requested.owner.pk])
         if records is None:
             raise_first_error(outcomes)
-            raise too_many_nodes(_described([requested]), budget.nodes_left + 1, budget.nodes_left)
+            raise TooManyNodes(_described([requested]), budget.nodes_left + 1, budget.nodes_left)
         budget.spend_nodes(max(0, len(records[: requested.relation.window.size]) - spent), _described([requested]))
     except CladeError as error:
         return error.bare()
@@ -211,9 +211,13 @@ async def _count_totals(request: Request, lists: Sequence[ListRequest]) -> dict[
 
 
 def _total_or_ranges(state: ReadState, requested: KeyOrderList) -> int | list[KeyRange]:
-    """The length of a list if all of it was read, or else the ranges to count."""
+    """The length of a list if all of it was read, or else the ranges that hold it and nothing else, to be counted."""
     unpaged = replace(requested.relation.window, first=None, after=None, last=None, before=None)
     whole = type(requested)(requested.owner, replace(requested.relation, window=unpaged))
     version = state.tree_versions[requested.owner.pk]
     records = whole.records(state.records_read, version)
-    return whole.count_ranges(version) if records is None else len(records)
+    if records is not None:
+        return len(records)
+    if whole.is_whole_subtree:
+        return whole.key_ranges
+    return [span for part in whole.level_depths(version) for span in whole.level_ranges(*part)]

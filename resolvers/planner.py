@@ -34,7 +34,7 @@ from resolvers.descendants import DescendantsRequest
 from resolvers.lists.arguments import Relation, RelationKind
 from resolvers.lists.list_request import ListRequest, PlannedReads, ReadOption, TreeState
 from resolvers.lists.prefetch import is_gapless, prefetch, sorted_owners
-from resolvers.session.budget import too_many_nodes
+from resolvers.session.budget import TooManyNodes
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.sorting.ordering import PlaceOrder
 from store.metadata.tree_version import TreeVersion
@@ -132,7 +132,7 @@ class Planner:
             return None
         option, nodes = prefetch(deep, tree.version, hierarchy) or (None, 0)
         if nodes > self._nodes_left:
-            raise too_many_nodes("This list and the lists below it", nodes, self._nodes_left)
+            raise TooManyNodes("This list and the lists below it", nodes, self._nodes_left)
         return option
 
 

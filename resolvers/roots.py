@@ -48,7 +48,7 @@ async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
     limit = request.budget.nodes_left + 2  # the number of roots is not known before they are read
     cursors = ListCursors(CursorKind.ROOTS, hierarchy, by_rank)
     # `parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor.
-    spans = [window.between_cursors(siblings(hierarchy, level), cursors.decode) for level in window.level_or_all]
+    spans = [window.between_cursors(siblings(hierarchy, level), cursors.decode) for level in window.levels or (None,)]
     limit, reverse = min(window.limit or limit, limit), window.descending
     request.scheduler.expect(window.limit or 0)
     state.partitions_read.add(hierarchy)

@@ -235,11 +235,6 @@ class ConnectionArguments:
         """Whether nodes of a level can be in the list."""
         return not self.levels or level in self.levels
 
-    @property
-    def level_or_all(self) -> tuple[str | None, ...]:
-        """The levels, None for all, in the order in which an index has them."""
-        return self.levels or (None,)
-
     def whole(self) -> "ConnectionArguments":
         """The arguments of the whole list as it is read, of the same levels and between the same bounds."""
         ordering = Ordering(place=self.ordering.place)

@@ -6,9 +6,8 @@ which every record has, so a ListRequest computes from values and reads nothing.
 """
 
 from abc import abstractmethod
-from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from typing import ClassVar, Self
@@ -56,23 +55,16 @@ def cheapest(*options: ReadOption) -> ReadOption:
     return min(options, key=lambda option: (option.units, len(option.reads)))
 
 
-@dataclass
-class PlannedReads:
+class PlannedReads(dict[tuple[Index, str], list[Read]]):
     """The reads that a plan has so far, by index and partition."""
-
-    _reads: dict[tuple[Index, str], list[Read]] = field(default_factory=lambda: defaultdict(list))
-
-    def __bool__(self) -> bool:
-        return bool(self._reads)
 
     def add(self, option: ReadOption) -> None:
         for read in option.reads:
-            self._reads[read.span.index, read.span.partition].append(read)
+            self.setdefault((read.span.index, read.span.partition), []).append(read)
 
     def contain(self, span: KeyRange, limit: int | None = None, *, reverse: bool = False) -> bool:
         """Whether one of the reads returns a range, or its first (or last) `limit` records."""
-        reads = self._reads.get((span.index, span.partition), ())
-        return any(read.contains(span, limit, reverse=reverse) for read in reads)
+        return any(read.contains(span, limit, reverse=reverse) for read in self.get((span.index, span.partition), ()))
 
 
 @dataclass(frozen=True)
@@ -249,12 +241,6 @@ class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
     @property
     def cursor_start(self) -> int | None:
         return len(self.owner.sk)
-
-    def count_ranges(self, version: TreeVersion) -> list[KeyRange]:
-        """The ranges that hold the whole list and nothing else."""
-        if self.is_whole_subtree:
-            return self.key_ranges
-        return [span for part in self.level_depths(version) for span in self.level_ranges(*part)]
 
     def read_levels(self, tree: TreeState) -> ReadOption:
         """One Query of each level and depth."""

@@ -115,8 +115,17 @@ def prefetch(lists: Sequence[ListRequest], version: TreeVersion, hierarchy: Hier
         nodes = sum(counts[part] or 0 for part in requested)
     if max((depth for _, depth in requested), default=0) <= owners[0].depth + 1:
         return None
-    by_level = _level_ranges(owners, below, requested, counts, version)
-    return cheapest(_table_range(owners, below), by_level), nodes
+    pk, (lo, hi), items = owners[0].pk, bounds(owners), sum(below.values())
+    # The subtrees as one range of the table; of a single owner, `begins_with` its key without itself.
+    span = KeyRange(Index.TABLE, pk, lo, hi)
+    whole = (Read(span.after(lo)), items) if len(owners) == 1 else (Read(span), items + len(owners))
+    by_level = []  # one range of each level and depth, from the first owner to the last
+    for level, depth in requested:
+        count = counts[level, depth]
+        items = min(below[level], version.shape[level_at_depth(level, depth)]) if count is None else count
+        if items:
+            by_level.append((Read(level_range(pk, level, depth, lo, hi)), items))
+    return cheapest(ReadOption.of([whole]), ReadOption.of(by_level)), nodes
 
 
 def _requested(lists: Sequence[ListRequest], existing: list[LevelDepth], hierarchy: Hierarchy) -> list[LevelDepth]:
@@ -153,28 +162,3 @@ def _count(owners: list[Record], below: Counter[str], part: LevelDepth, version:
     if depth == owners[0].depth + 1:
         return sum([owner.kids.get(level, 0) for owner in owners])
     return None
-
-
-def _table_range(owners: list[Record], below: Counter[str]) -> ReadOption:
-    """The subtrees as one range of the table; of a single owner, `begins_with` its key without itself."""
-    lo, hi = bounds(owners)
-    span, items = KeyRange(Index.TABLE, owners[0].pk, lo, hi), sum(below.values())
-    return ReadOption.of([(Read(span.after(lo)), items) if len(owners) == 1 else (Read(span), items + len(owners))])
-
-
-def _level_ranges(
-    owners: list[Record],
-    below: Counter[str],
-    parts: list[LevelDepth],
-    counts: dict[LevelDepth, int | None],
-    version: TreeVersion,
-) -> ReadOption:
-    """One range of each level and depth, from the first owner to the last."""
-    lo, hi = bounds(owners)
-    reads = []
-    for level, depth in parts:
-        count = counts[level, depth]
-        items = min(below[level], version.shape[level_at_depth(level, depth)]) if count is None else count
-        if items:
-            reads.append((Read(level_range(owners[0].pk, level, depth, lo, hi)), items))
-    return ReadOption.of(reads)

@@ -127,7 +127,7 @@ async def read_sorted(
     pages: list[Outcome] = []
     for number, (requested, outcome) in enumerate(zip(lists, outcomes, strict=True)):
         if requested in whole:
-            outcome = await _page_of(request, requested, outcome)
+            outcome = await _sorted_page(request, requested, outcome)
             if number % CHUNK_LENGTH == 0:
                 await yield_to_loop()
         pages.append(outcome)
@@ -146,15 +146,15 @@ async def read_sorted_roots(
     try:
         whole = await read(request, hierarchy, relation.whole)
     except TooManyNodes as error:
-        raise whole_list_error(error) from None
+        raise _whole_list_error(error) from None
     # Roots are of many trees, so they are cached where one version proves the whole store.
     return await _page(request, None, hierarchy, relation, f"{CursorKind.ROOTS}{hierarchy}", whole)
 
 
-async def _page_of(request: Request, requested: ListRequest, outcome: Outcome) -> Outcome:
+async def _sorted_page(request: Request, requested: ListRequest, outcome: Outcome) -> Outcome:
     relation, owner = requested.relation, requested.owner
     if isinstance(outcome, Exception):
-        return relation.shared_error(whole_list_error(outcome)) if isinstance(outcome, CladeError) else outcome
+        return relation.shared_error(_whole_list_error(outcome)) if isinstance(outcome, CladeError) else outcome
     is_redacted = isinstance(owner, RedactedNode)
     name = format_path(owner.path) if is_redacted else owner.id
     try:
@@ -174,27 +174,21 @@ async def _page(request: Request, tree: str | None, place: str, relation: Relati
     key = "sorted", tree, place, relation.whole.page_key, relation.order_digest
     found: SortedList | None = pages.get(tree, key) if is_cacheable else None
     if found is None:
-        found = await _sort(relation, owner, whole)
+        window, records = relation.window, whole.records
+        if window.where is not None:
+            test, records = window.where.test, []
+            async for chunk in in_chunks(whole.records, TESTED_A_CHUNK):
+                records += [record for record in chunk if test(record)]
+        is_deep = relation.kind is RelationKind.DESCENDANTS
+        cursors = SortedCursors(window.ordering, f"{owner}\n{relation.order_digest}", whole.cursors, is_deep)
+        found = SortedList(await window.ordering.sorted(records, cursors.position), cursors)
         if is_cacheable:
             pages.put(tree, key, found, len(found.records) + len(found.cursors.owner) // RECORD_BYTES)
     page = found.page(relation.window, total=relation.total)
     return page if relation.nodes else Page([], total=page.total)
 
 
-async def _sort(relation: Relation, owner: str, whole: Page) -> SortedList:
-    """A whole list in the order and under the conditions of a relation; `owner` names the list."""
-    window, records = relation.window, whole.records
-    if window.where is not None:
-        test, found = window.where.test, []
-        async for chunk in in_chunks(records, TESTED_A_CHUNK):
-            found += [record for record in chunk if test(record)]
-        records = found
-    is_deep = relation.kind is RelationKind.DESCENDANTS
-    cursors = SortedCursors(window.ordering, f"{owner}\n{relation.order_digest}", whole.cursors, is_deep)
-    return SortedList(await window.ordering.sorted(records, cursors.position), cursors)
-
-
-def whole_list_error(error: CladeError) -> CladeError:
+def _whole_list_error(error: CladeError) -> CladeError:
     """The error of a whole list, with what to do about it where the list is too long."""
     if not isinstance(error, TooManyNodes):
         return error

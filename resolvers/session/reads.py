@@ -103,15 +103,15 @@ class ReadState:
     # -- what is cached ------------------------------------------------------------------------------------------------
 
     def proofs(self) -> Proofs | None:
-        """What proves everything that was read, None if something has no proof."""
+        """The validators of everything that was read, None if something has none."""
         return self.pages.proofs(self.partitions_read)
 
     def holds(self, proofs: Proofs) -> bool:
-        """Whether these proofs hold, without a read."""
+        """Whether these validators are still those of their trees, without a read."""
         return all(tree is None or self._has_version(tree) for tree in proofs) and self.pages.holds(proofs)
 
     async def prove(self, proofs: Proofs) -> bool:
-        """Whether these proofs hold; the versions of their trees are read, unless it is clear that one does not.
+        """Whether these validators are still those of their trees, whose versions are read, unless one clearly is not.
 
         Raises the error of a failed read.
         """
@@ -135,67 +135,11 @@ class ReadState:
             return None
         entries = cast(list[tuple[Record, object]], found)
         try:
-            if not await self.prove({record.pk: proof for record, proof in entries}):
+            if not await self.prove({record.pk: validator for record, validator in entries}):
                 return None
         except CladeError:  # the ordinary way meets it again
             return None
         return self.pages.lookups([(record.pk, key) for key, (record, _) in zip(keys, entries, strict=True)])
-
-    # -- how a read begins ---------------------------------------------------------------------------------------------
-
-    async def _run(self, read: Callable[[], Awaitable[T]], units: float = LEAST_UNITS) -> T:
-        """The result of a read, as from `ReadScheduler.run`; raises CancelledError after the end."""
-        result = await self._scheduler.run(read, units)
-        if self._has_ended:
-            raise asyncio.CancelledError
-        return result
-
-    def _once(self, identity: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Future[T]":
-        """The read of this identity: the one that was started before, or else a new one, started at once."""
-        return self._started.get(identity) or self._start(identity, read)
-
-    def _start(self, identity: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Future[T]":
-        if self._has_ended:
-            raise asyncio.CancelledError
-        started = self._started[identity] = asyncio.ensure_future(read())
-        return started
-
-    def _forget_items(self, is_outdated: Callable[[Key], bool]) -> None:
-        """Let the items at these keys be read again."""
-        self._started = {
-            identity: read
-            for identity, read in self._started.items()
-            if not (isinstance(identity, Key) and is_outdated(identity))
-        }
-
-    async def _read_items(self, keys: Sequence[Key], needs_strong: Callable[[Key], bool]) -> Items:
-        """The items at these keys in their order, None where there is none, or the error of a failed read.
-
-        Each key is read once, or twice if the first read was weak and the key now `needs_strong` consistency.
-        """
-        if not keys:
-            return {}
-        new = [key for key in keys if key not in self._started or (needs_strong(key) and key not in self._strong)]
-        for start in range(0, len(new), BATCH_KEYS):
-            batch = new[start : start + BATCH_KEYS]
-            strong = any(map(needs_strong, batch))
-            if strong:
-                self._strong.update(batch)
-            read = self._start(batch[0], partial(self._read_batch, batch, strong=strong))
-            self._started.update(dict.fromkeys(batch, read))
-        found: Items = {}
-        for outcomes in await asyncio.gather(*dict.fromkeys([self._started[key] for key in keys])):
-            found.update(outcomes)
-        return {key: found[key] for key in keys}
-
-    async def _read_batch(self, keys: list[Key], *, strong: bool) -> Items:
-        read = partial(self._coalesced.items, self._store, keys, self._usage, strong=strong)
-        try:
-            return await self._run(read, len(keys) * units_of(0, strong=strong))
-        except CladeError as error:
-            return dict.fromkeys(keys, error.bare())
-        except Exception as error:  # raised by everyone who needs one of these keys
-            return dict.fromkeys(keys, error)
 
     # -- items and tree versions ---------------------------------------------------------------------------------------
 
@@ -220,7 +164,7 @@ class ReadState:
         return dict(zip(keys, items, strict=True))
 
     def read_again(self, keys: Iterable[Key]) -> None:
-        """Let these keys be read again, unless the store's version proves that nothing was written meanwhile."""
+        """Let these keys be read again, unless the store's version shows that nothing was written meanwhile."""
         if self.store_version is None:
             again = set(keys)
             self._forget_items(again.__contains__)
@@ -494,6 +438,62 @@ class ReadState:
         # The size of a range is unknown until its pages are read; each page may be of the maximum size.
         counts = [self._run(partial(self._store.count, part, self._usage), PAGE_UNITS) for part in parts]
         return sum(await asyncio.gather(*counts))
+
+    # -- how a read begins ---------------------------------------------------------------------------------------------
+
+    async def _run(self, read: Callable[[], Awaitable[T]], units: float = LEAST_UNITS) -> T:
+        """The result of a read, as from `ReadScheduler.run`; raises CancelledError after the end."""
+        result = await self._scheduler.run(read, units)
+        if self._has_ended:
+            raise asyncio.CancelledError
+        return result
+
+    def _once(self, identity: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Future[T]":
+        """The read of this identity: the one that was started before, or else a new one, started at once."""
+        return self._started.get(identity) or self._start(identity, read)
+
+    def _start(self, identity: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Future[T]":
+        if self._has_ended:
+            raise asyncio.CancelledError
+        started = self._started[identity] = asyncio.ensure_future(read())
+        return started
+
+    def _forget_items(self, is_outdated: Callable[[Key], bool]) -> None:
+        """Let the items at these keys be read again."""
+        self._started = {
+            identity: read
+            for identity, read in self._started.items()
+            if not (isinstance(identity, Key) and is_outdated(identity))
+        }
+
+    async def _read_items(self, keys: Sequence[Key], needs_strong: Callable[[Key], bool]) -> Items:
+        """The items at these keys in their order, None where there is none, or the error of a failed read.
+
+        Each key is read once, or twice if the first read was weak and the key now `needs_strong` consistency.
+        """
+        if not keys:
+            return {}
+        new = [key for key in keys if key not in self._started or (needs_strong(key) and key not in self._strong)]
+        for start in range(0, len(new), BATCH_KEYS):
+            batch = new[start : start + BATCH_KEYS]
+            strong = any(map(needs_strong, batch))
+            if strong:
+                self._strong.update(batch)
+            read = self._start(batch[0], partial(self._read_batch, batch, strong=strong))
+            self._started.update(dict.fromkeys(batch, read))
+        found: Items = {}
+        for outcomes in await asyncio.gather(*dict.fromkeys([self._started[key] for key in keys])):
+            found.update(outcomes)
+        return {key: found[key] for key in keys}
+
+    async def _read_batch(self, keys: list[Key], *, strong: bool) -> Items:
+        read = partial(self._coalesced.items, self._store, keys, self._usage, strong=strong)
+        try:
+            return await self._run(read, len(keys) * units_of(0, strong=strong))
+        except CladeError as error:
+            return dict.fromkeys(keys, error.bare())
+        except Exception as error:  # raised by everyone who needs one of these keys
+            return dict.fromkeys(keys, error)
 
 
 def _has_other_counts(read: Record | None, current: Record) -> bool:
