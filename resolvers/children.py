@@ -40,9 +40,9 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
     @cached_property
     def key_ranges(self) -> list[KeyRange]:
         """`parent = :owner` in `by_parent`, of each level `begins_with(rank, "CITY#")`, from cursor to cursor."""
-        pk, sk, window = self.owner.pk, self.owner.sk, self.relation.window
-        levels = sorted(self.levels) if len(window.levels) > 1 else window.levels or (None,)
-        return [window.between_cursors(children(pk, sk, level), self.decode) for level in levels]
+        pk, sk, arguments = self.owner.pk, self.owner.sk, self.relation.arguments
+        levels = sorted(self.levels) if len(arguments.levels) > 1 else arguments.levels or (None,)
+        return [arguments.between_cursors(children(pk, sk, level), self.decode) for level in levels]
 
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
@@ -59,7 +59,7 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
 
     def separate_query(self, tree: TreeState) -> ReadOption:
         """One Query of the children of this owner, or one for each of several levels."""
-        if len(self.relation.window.levels) < 2:
+        if len(self.relation.arguments.levels) < 2:
             return ReadOption.of([self.query(self.key_ranges[0], self.max_size, tree)])
         spans = zip(self.key_ranges, sorted(self.levels), strict=True)
         return ReadOption.of([self.query(span, self.counts[level], tree) for span, level in spans])
@@ -83,7 +83,7 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
         if found is not None:
             return found
         family = records_read.children(self.owner, self.levels)
-        if family is not None and self.relation.window.is_narrow:
+        if family is not None and self.relation.arguments.is_narrow:
             spans = self.key_ranges
             family = [child for child in family if any(span.lo <= child.rank < span.hi for span in spans)]
         return None if family is None else self.cut(family)

@@ -27,14 +27,14 @@ class DeletedNode:
     by: str | None
 
 
-async def read_history(request: Request, record: Record, window: ConnectionArguments, *, nodes: bool) -> Page:
+async def read_history(request: Request, record: Record, arguments: ConnectionArguments, *, nodes: bool) -> Page:
     """The revisions of a node from the current one back to the first: one Query; the current one is read already.
 
     For callers with grants, revisions at hidden paths are left out, so all revisions have to be read.
     """
     below, above = [
         None if cursor is None else decode_number(cursor, CursorKind.HISTORY, record.id)
-        for cursor in (window.after, window.before)
+        for cursor in (arguments.after, arguments.before)
     ]
     end = record.revision + 1 if below is None else min(below, record.revision + 1)
     first = 1 if above is None else above + 1
@@ -46,19 +46,19 @@ async def read_history(request: Request, record: Record, window: ConnectionArgum
         total = len(visible) + 1
         wanted = [with_revision(record, item) for item in visible if first <= cast(int, item["revision"]) < end]
         found = ([record] if is_wanted else []) + (wanted if nodes else [])
-        found = (found if window.last is None else found[::-1])[: window.limit]
+        found = (found if arguments.last is None else found[::-1])[: arguments.limit]
     else:
-        is_first = is_wanted and window.last is None
-        limit = None if window.limit is None else window.limit - is_first
+        is_first = is_wanted and arguments.last is None
+        limit = None if arguments.limit is None else arguments.limit - is_first
         span = revisions(record.id, min(end, record.revision), first)
         found = [record] if is_first else []
         if nodes and first < min(end, record.revision) and (limit is None or limit > 0):
-            items = await request.state.items_in(span, limit=limit, reverse=window.last is None)
+            items = await request.state.items_in(span, limit=limit, reverse=arguments.last is None)
             found += [with_revision(record, item) for item in items]
-        if is_wanted and not is_first and (window.limit is None or len(found) < window.limit):
+        if is_wanted and not is_first and (arguments.limit is None or len(found) < arguments.limit):
             found.append(record)
-    request.budget.spend_nodes(len(found[: window.size]))
-    return page_of(found, window, total, ListCursors(CursorKind.HISTORY, record.id, lambda one: str(one.revision)))
+    request.budget.spend_nodes(len(found[: arguments.size]))
+    return page_of(found, arguments, total, ListCursors(CursorKind.HISTORY, record.id, lambda one: str(one.revision)))
 
 
 async def read_revision(request: Request, record: Record, revision: int) -> Record | None:
@@ -105,10 +105,10 @@ async def find_move(request: Request, move_id: str) -> Move | None:
     return move
 
 
-async def list_moves(request: Request, hierarchy: str, window: ConnectionArguments) -> list[Move]:
+async def list_moves(request: Request, hierarchy: str, arguments: ConnectionArguments) -> list[Move]:
     """The first moves of a hierarchy that are running or ended within a day, newest first."""
     moves = await recent_moves(request.store, request.reads, hierarchy)
-    shown = [move for move in moves if _may_see_move(request, move)][: window.size]
+    shown = [move for move in moves if _may_see_move(request, move)][: arguments.size]
     request.budget.spend_nodes(len(shown))
     request.state.show_moves(shown)
     return shown

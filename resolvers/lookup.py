@@ -278,27 +278,27 @@ def _planned(
 
 def _is_known(relation: Relation, owner: Record) -> bool:
     """Whether a relation is a list whose range is known: cursors are bound to the id of the owner."""
-    return relation.kind in _LISTS and (bool(owner.id) or not relation.window.is_paged)
+    return relation.kind in _LISTS and (bool(owner.id) or not relation.arguments.is_paged)
 
 
 def _by_path(key: Key, version: TreeVersion | None, relations: Sequence[Relation], nodes_left: int) -> Read | None:
     """The read of the longest of these lists whose range follows from the path."""
     owner = _unknown(key)
-    for relation in sorted(relations, key=lambda one: (one.window.size is not None, -(one.window.size or 0))):
-        requested, window = list_request(owner, relation), relation.window
-        if not _is_known(relation, owner) or not relation.nodes or window.size == 0:
+    for relation in sorted(relations, key=lambda one: (one.arguments.size is not None, -(one.arguments.size or 0))):
+        requested, arguments = list_request(owner, relation), relation.arguments
+        if not _is_known(relation, owner) or not relation.nodes or arguments.size == 0:
             continue
-        if version is not None and window.size is None and _most(requested, version) > nodes_left:
+        if version is not None and arguments.size is None and _most(requested, version) > nodes_left:
             continue
         span = _range_of(requested, version)
         if span is not None:
-            return Read(span, min(window.limit or nodes_left + 2, nodes_left + 2), window.descending)
+            return Read(span, min(arguments.limit or nodes_left + 2, nodes_left + 2), arguments.descending)
     return None
 
 
 def _range_of(requested: ListRequest, version: TreeVersion | None) -> KeyRange | None:
     """The one range that holds the list and nothing else; None if that is not known."""
-    levels = requested.relation.window.levels
+    levels = requested.relation.arguments.levels
     if len(levels) > 1:
         return None
     if isinstance(requested, ChildrenRequest) or requested.is_whole_subtree:

@@ -63,12 +63,12 @@ def _without_read(request: Request, requested: ListRequest, *, is_versioned: boo
     """The page of an empty list or in the page cache, or the error of wrong arguments; None if it has to be read."""
     # The counts of a root from a list of roots may be older than a move's commit, unless the store has a version.
     has_counts = is_versioned or not requested.owner.is_root
-    if has_counts and requested.is_empty and not requested.relation.window.is_narrow:
+    if has_counts and requested.is_empty and not requested.relation.arguments.is_narrow:
         return _EMPTY_WITH_TOTAL if requested.relation.total else _EMPTY
     try:
         page: Page | None = request.state.pages.get(requested.owner.pk, requested.cache_key)
         if page is None:
-            requested.relation.window.positions(requested.decode)  # raises BadCursor for a cursor of another list
+            requested.relation.arguments.positions(requested.decode)  # raises BadCursor for a cursor of another list
         else:
             request.budget.spend_nodes(len(page.records))
             if request.reads.trace is not None:
@@ -160,7 +160,7 @@ def _records(
         if records is None:
             raise_first_error(outcomes)
             raise TooManyNodes(_described([requested]), budget.nodes_left + 1, budget.nodes_left)
-        budget.spend_nodes(max(0, len(records[: requested.relation.window.size]) - spent), _described([requested]))
+        budget.spend_nodes(max(0, len(records[: requested.relation.arguments.size]) - spent), _described([requested]))
     except CladeError as error:
         return error.bare()
     except Exception as error:  # of a failed read
@@ -180,11 +180,11 @@ def _page(requested: ListRequest, records: list[Record] | Exception, total: int 
         return records
     if isinstance(total, Exception):
         return total
-    window = requested.relation.window
+    arguments = requested.relation.arguments
     if requested.relation.nodes and not requested.needs_nodes:  # `first: 0` is answered from the counts
-        is_first, more = window.last is None, requested.max_size > 0
+        is_first, more = arguments.last is None, requested.max_size > 0
         return Page([], is_first and more, not is_first and more, total, requested.cursors)
-    return page_of(records, window, total, requested.cursors)
+    return page_of(records, arguments, total, requested.cursors)
 
 
 async def _count_totals(request: Request, lists: Sequence[ListRequest]) -> dict[ListRequest, int | Exception]:
@@ -212,8 +212,8 @@ async def _count_totals(request: Request, lists: Sequence[ListRequest]) -> dict[
 
 def _total_or_ranges(state: ReadState, requested: KeyOrderList) -> int | list[KeyRange]:
     """The length of a list if all of it was read, or else the ranges that hold it and nothing else, to be counted."""
-    unpaged = replace(requested.relation.window, first=None, after=None, last=None, before=None)
-    whole = type(requested)(requested.owner, replace(requested.relation, window=unpaged))
+    unpaged = replace(requested.relation.arguments, first=None, after=None, last=None, before=None)
+    whole = type(requested)(requested.owner, replace(requested.relation, arguments=unpaged))
     version = state.tree_versions[requested.owner.pk]
     records = whole.records(state.records_read, version)
     if records is not None:

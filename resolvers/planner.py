@@ -46,8 +46,8 @@ def list_requests(owners: Iterable[Record], relation: Relation) -> list[ListRequ
     """The lists that a relation leads to from these nodes."""
     kind: type[ListRequest] = DescendantsRequest
     if relation.kind is RelationKind.CHILDREN:
-        kind = ChildrenRequest if relation.window.bounds is None else ChildrenBetweenRequest
-        if relation.window.ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH):
+        kind = ChildrenRequest if relation.arguments.bounds is None else ChildrenBetweenRequest
+        if relation.arguments.ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH):
             kind = ChildrenByKeyRequest
     return [kind(owner, relation) for owner in owners]
 
@@ -84,14 +84,14 @@ class Planner:
     def add(self, lists: Iterable[ListRequest]) -> None:
         """Add lists to plan."""
         for requested in lists:
-            owner, window = requested.owner, requested.relation.window
+            owner, arguments = requested.owner, requested.relation.arguments
             version = self._versions[owner.pk]
             records = requested.records(self._records_read, version) if requested.needs_nodes else []
             if records is not None:
                 self.answered[requested] = records
             else:
-                separate = owner.sk if window.is_narrow else ""
-                self._groups[requested.relation.kind, window, owner.pk, owner.depth, separate].append(requested)
+                separate = owner.sk if arguments.is_narrow else ""
+                self._groups[requested.relation.kind, arguments, owner.pk, owner.depth, separate].append(requested)
 
     @property
     def groups(self) -> list[list[ListRequest]]:
@@ -138,5 +138,5 @@ class Planner:
 
 def _breadth(group: Sequence[ListRequest]) -> tuple[object, ...]:
     """The sort key of groups: first those whose reads may contain other lists, as whole subtrees and long lists do."""
-    first, limit = group[0], group[0].relation.window.limit
+    first, limit = group[0], group[0].relation.arguments.limit
     return limit is not None, not first.is_whole_subtree, not first.relation.is_complete, -(limit or 0)

@@ -88,7 +88,7 @@ class Grants:
 
     def visibility(self, hierarchy: str, path: Path) -> Visibility:
         """The part of the node at a path that may be read, whether or not there is a node."""
-        if _covers(self.tops(hierarchy), path):
+        if _covers(self.roots(hierarchy), path):
             return Visibility.FULL
         return Visibility.REDACTED if path in self._above.get(hierarchy, ()) else Visibility.HIDDEN
 
@@ -96,7 +96,7 @@ class Grants:
         """Whether a node at a path may be created or changed."""
         return _covers(self.write.get(hierarchy, frozenset()), path)
 
-    def tops(self, hierarchy: str) -> frozenset[Path]:
+    def roots(self, hierarchy: str) -> frozenset[Path]:
         """The roots of the readable subtrees; the empty path is the whole hierarchy."""
         return self.read.get(hierarchy, frozenset())
 
@@ -178,7 +178,7 @@ class VisibilityFilter:
         return visibility_of(self.grants, hierarchy, path) is Visibility.FULL
 
     def _granted(self, span: KeyRange, pk: str, grants: Grants) -> list[KeyRange]:
-        if () in grants.tops(hierarchy_of(pk)):
+        if () in grants.roots(hierarchy_of(pk)):
             return [span]
         subtrees = grants.subtrees.get(pk, [])  # disjoint, so their ends are in order as well
         first = bisect_right(subtrees, span.lo, key=lambda granted: granted.hi)

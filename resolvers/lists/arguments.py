@@ -308,13 +308,13 @@ class Page:
         return self.cursors.cursor(record)
 
 
-def page_of(records: list[Record], window: ConnectionArguments, total: int | None, cursors: Cursors) -> Page:
-    """The page of records that were read in the window's direction, one more than it shows where there is a next."""
-    more = window.size is not None and len(records) > window.size
-    shown = records[: window.size]
-    if window.last is not None:
-        return Page(shown[::-1], window.before is not None, more or window.after is not None, total, cursors)
-    return Page(shown, more or window.before is not None, window.after is not None, total, cursors)
+def page_of(records: list[Record], arguments: ConnectionArguments, total: int | None, cursors: Cursors) -> Page:
+    """The page of records that were read in the direction of its arguments, one more than it has where one follows."""
+    more = arguments.size is not None and len(records) > arguments.size
+    shown = records[: arguments.size]
+    if arguments.last is not None:
+        return Page(shown[::-1], arguments.before is not None, more or arguments.after is not None, total, cursors)
+    return Page(shown, more or arguments.before is not None, arguments.after is not None, total, cursors)
 
 
 class RelationKind(StrEnum):
@@ -332,7 +332,7 @@ class RelationKey(Struct, frozen=True, cache_hash=True):
     """The part of the cache key of a page that comes from its field: equal keys have equal pages."""
 
     kind: RelationKind
-    window: ConnectionArguments
+    arguments: ConnectionArguments
     nodes: bool
     total: bool
     counts: bool
@@ -355,7 +355,7 @@ class Relation:
     """
 
     kind: RelationKind
-    window: ConnectionArguments
+    arguments: ConnectionArguments
     selection: Selection
     nodes: bool = True
     total: bool = False
@@ -363,7 +363,7 @@ class Relation:
 
     @cached_property
     def page_key(self) -> RelationKey:
-        return RelationKey(self.kind, self.window, self.nodes, self.total, self.counts)
+        return RelationKey(self.kind, self.arguments, self.nodes, self.total, self.counts)
 
     @cached_property
     def whole(self) -> "Relation":
@@ -371,32 +371,32 @@ class Relation:
 
         Lists below it are read together with it only if all of its nodes are on the page.
         """
-        window = self.window
+        arguments = self.arguments
         if not self.takes_whole_list:
             return self
-        is_shown = window.where is None and window.size is None and not window.is_paged
+        is_shown = arguments.where is None and arguments.size is None and not arguments.is_paged
         selection = self.selection if is_shown else NOTHING
-        return Relation(self.kind, window.whole(), selection, counts=self.counts)
+        return Relation(self.kind, arguments.whole(), selection, counts=self.counts)
 
     @property
     def takes_whole_list(self) -> bool:
         """Whether the list is filtered, or has an order in which no range has it, so that all of it is read first."""
-        ordering, window = self.window.ordering, self.window
-        if window.where is not None or ordering.fields:
+        ordering, arguments = self.arguments.ordering, self.arguments
+        if arguments.where is not None or ordering.fields:
             return True
         match self.kind:
             case RelationKind.CHILDREN:
-                return window.bounds is not None and ordering.place in (None, PlaceOrder.POSITION)
+                return arguments.bounds is not None and ordering.place in (None, PlaceOrder.POSITION)
             case RelationKind.DESCENDANTS:
-                return ordering.place is PlaceOrder.KEY and window.max_depth != 1
+                return ordering.place is PlaceOrder.KEY and arguments.max_depth != 1
         return ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH)
 
     @cached_property
     def order_digest(self) -> str:
         """A digest of its order and conditions, made once for all of its lists, since conditions may be long."""
-        window = self.window
-        where, bounds = window.where, window.bounds
-        identity = window.ordering.identity, [where and where.identity, bounds and bounds.digest]
+        arguments = self.arguments
+        where, bounds = arguments.where, arguments.bounds
+        identity = arguments.ordering.identity, [where and where.identity, bounds and bounds.digest]
         return blake2b(repr(identity).encode(), digest_size=16).hexdigest()
 
     @cached_property
@@ -410,13 +410,13 @@ class Relation:
     @property
     def is_complete(self) -> bool:
         """Whether it selects all children of a node; only complete lists are prefetched."""
-        window = self.window
+        arguments = self.arguments
         return (
             self.nodes
             and self.kind is RelationKind.CHILDREN
-            and window.size is None
-            and not window.levels
-            and not window.is_narrow
+            and arguments.size is None
+            and not arguments.levels
+            and not arguments.is_narrow
             and not self.takes_whole_list
         )
 

@@ -136,7 +136,7 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def levels(self) -> list[str]:
         """The levels of the nodes in the list."""
-        has_level = self.relation.window.has_level
+        has_level = self.relation.arguments.has_level
         return [name for name, count in self.counts.items() if count and has_level(name)]
 
     @cached_property
@@ -147,8 +147,8 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     @property
     def is_exact(self) -> bool:
         """Whether the owner's counts give the length of the list."""
-        window = self.relation.window
-        return window.bounds is None and window.max_depth is None
+        arguments = self.relation.arguments
+        return arguments.bounds is None and arguments.max_depth is None
 
     @property
     def is_empty(self) -> bool:
@@ -158,20 +158,20 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     @property
     def needs_nodes(self) -> bool:
         """Whether records have to be read; for `first: 0` the counts are enough where they are exact."""
-        window = self.relation.window
-        return self.relation.nodes and (window.size != 0 or window.is_narrow or not self.is_exact)
+        arguments = self.relation.arguments
+        return self.relation.nodes and (arguments.size != 0 or arguments.is_narrow or not self.is_exact)
 
     def min_size(self, versions: Mapping[str, TreeVersion]) -> int:
         """The minimum number of nodes on the page, from the counts alone."""
-        window = self.relation.window
-        if not self.relation.nodes or window.is_narrow:
+        arguments = self.relation.arguments
+        if not self.relation.nodes or arguments.is_narrow:
             return 0
         least = self.max_size
         if not self.is_exact:  # count the levels that are nowhere deeper in the tree than the list goes
             depths = versions[self.owner.pk].depths
             inside = [level for level in self.levels if max(depths(level), default=MAX_SEGMENTS) <= self.max_depth]
             least = sum([self.counts[level] for level in inside])
-        return least if window.size is None else min(least, window.size)
+        return least if arguments.size is None else min(least, arguments.size)
 
     # -- its reads -----------------------------------------------------------------------------------------------------
 
@@ -180,22 +180,22 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
         Where the counts give no maximum, its Limit is no more than the node budget allows.
         """
-        window = self.relation.window
-        limit = window.limit
+        arguments = self.relation.arguments
+        limit = arguments.limit
         items = items if limit is None else min(items, limit)
         if not self.is_exact:
             limit = min(limit or tree.nodes_left + 2, tree.nodes_left + 2)
-        return Read(span, limit, window.descending), items
+        return Read(span, limit, arguments.descending), items
 
     def is_planned(self, tree: TreeState) -> bool:
         """Whether the planned reads return the list."""
-        limit, reverse = self.relation.window.limit, self.relation.window.descending
+        limit, reverse = self.relation.arguments.limit, self.relation.arguments.descending
         return all(tree.planned.contain(span, limit, reverse=reverse) for span in self.key_ranges)
 
     def records(self, records_read: RecordsRead, version: TreeVersion) -> list[Record] | None:
         """The list out of what was read, in reading order and up to its limit; None if some of it was not read."""
-        window = self.relation.window
-        return records_read.in_ranges(self.key_ranges, window.limit, reverse=window.descending)
+        arguments = self.relation.arguments
+        return records_read.in_ranges(self.key_ranges, arguments.limit, reverse=arguments.descending)
 
     def level_depths(self, version: TreeVersion) -> list[tuple[str, int]]:
         """Level and depth of all nodes that can be in the list: one partition of `by_level` each."""
@@ -204,8 +204,8 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     def cut(self, records: list[Record]) -> list[Record]:
         """Records in key order or sibling order as a Query of the list would return them."""
-        window = self.relation.window
-        return (records[::-1] if window.descending else records)[: window.limit]
+        arguments = self.relation.arguments
+        return (records[::-1] if arguments.descending else records)[: arguments.limit]
 
     # -- its cursors ---------------------------------------------------------------------------------------------------
 
@@ -229,9 +229,9 @@ class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
     @cached_property
     def key_ranges(self) -> list[KeyRange]:
         """`begins_with(sk, "#NE#")` without the owner itself, or parts of it, from cursor to cursor."""
-        pk, sk, window = self.owner.pk, self.owner.sk, self.relation.window
-        spans = [(just_after(sk), prefix_end(sk))] if window.bounds is None else window.bounds.spans(self.owner)
-        parts = [window.between_cursors(KeyRange(Index.TABLE, pk, lo, hi), self.decode) for lo, hi in spans]
+        pk, sk, arguments = self.owner.pk, self.owner.sk, self.relation.arguments
+        spans = [(just_after(sk), prefix_end(sk))] if arguments.bounds is None else arguments.bounds.spans(self.owner)
+        parts = [arguments.between_cursors(KeyRange(Index.TABLE, pk, lo, hi), self.decode) for lo, hi in spans]
         return [part for part in parts if part.lo < part.hi]
 
     def level_ranges(self, level: str, depth: int) -> list[KeyRange]:
@@ -271,9 +271,9 @@ class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
         below = records_read.in_ranges(self.key_ranges)
         if below is not None:
             return self.cut([record for record in below if (record.level, record.depth) in parts])
-        window, records = self.relation.window, list[Record]()
+        arguments, records = self.relation.arguments, list[Record]()
         for part in parts:
-            found = records_read.in_ranges(self.level_ranges(*part), window.limit, reverse=window.descending)
+            found = records_read.in_ranges(self.level_ranges(*part), arguments.limit, reverse=arguments.descending)
             if found is None:
                 return None
             records += found

@@ -91,17 +91,19 @@ class SortedList:
     records: list[Record]
     cursors: SortedCursors
 
-    def page(self, window: ConnectionArguments, *, total: bool) -> Page:
+    def page(self, arguments: ConnectionArguments, *, total: bool) -> Page:
         """One page; raises BadCursor."""
-        after, before = [None if one is None else self.cursors.decode(one) for one in (window.after, window.before)]
+        after, before = [
+            None if one is None else self.cursors.decode(one) for one in (arguments.after, arguments.before)
+        ]
         lo = 0 if after is None else bisect_right(self.records, self._key(after), key=self._key_of)
         hi = len(self.records) if before is None else bisect_left(self.records, self._key(before), key=self._key_of)
-        limit = len(self.records) if window.limit is None else window.limit
-        if window.last is not None:
+        limit = len(self.records) if arguments.limit is None else arguments.limit
+        if arguments.last is not None:
             records = self.records[max(lo, hi - limit) : hi][::-1]
         else:
             records = self.records[lo : min(hi, lo + limit)]
-        return page_of(records, window, len(self.records) if total else None, self.cursors)
+        return page_of(records, arguments, len(self.records) if total else None, self.cursors)
 
     @cached_property
     def _key(self) -> Callable[[Position], Any]:
@@ -174,17 +176,17 @@ async def _page(request: Request, tree: str | None, place: str, relation: Relati
     key = "sorted", tree, place, relation.whole.page_key, relation.order_digest
     found: SortedList | None = pages.get(tree, key) if is_cacheable else None
     if found is None:
-        window, records = relation.window, whole.records
-        if window.where is not None:
-            test, records = window.where.test, []
+        arguments, records = relation.arguments, whole.records
+        if arguments.where is not None:
+            test, records = arguments.where.test, []
             async for chunk in in_chunks(whole.records, TESTED_A_CHUNK):
                 records += [record for record in chunk if test(record)]
         is_deep = relation.kind is RelationKind.DESCENDANTS
-        cursors = SortedCursors(window.ordering, f"{owner}\n{relation.order_digest}", whole.cursors, is_deep)
-        found = SortedList(await window.ordering.sorted(records, cursors.position), cursors)
+        cursors = SortedCursors(arguments.ordering, f"{owner}\n{relation.order_digest}", whole.cursors, is_deep)
+        found = SortedList(await arguments.ordering.sorted(records, cursors.position), cursors)
         if is_cacheable:
             pages.put(tree, key, found, len(found.records) + len(found.cursors.owner) // RECORD_BYTES)
-    page = found.page(relation.window, total=relation.total)
+    page = found.page(relation.arguments, total=relation.total)
     return page if relation.nodes else Page([], total=page.total)
 
 

@@ -162,7 +162,7 @@ class Scope:
 
 def grants_of(request: Request, hierarchy: str) -> list[Path] | None:
     """The grant roots of a caller in a hierarchy; None where all of it may be seen."""
-    granted = None if request.grants is None else request.grants.tops(hierarchy)
+    granted = None if request.grants is None else request.grants.roots(hierarchy)
     return None if granted is None or () in granted else highest(granted)
 
 
