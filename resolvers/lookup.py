@@ -88,8 +88,7 @@ async def _find(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -
         state.records_read.nodes.update({(record.pk, record.sk): record for record in cached})
         return cached
     keys = await _node_keys(request, lookups)
-    nodes: list[Key] = []
-    ancestors: list[Key] = []
+    nodes, ancestors = list[Key](), list[Key]()
     for ((hierarchy, _), selection), key in zip(lookups, keys, strict=True):
         if isinstance(key, Key):
             nodes.append(key)
@@ -150,20 +149,19 @@ async def _redirected_ids(request: Request, keys: Iterable[Key]) -> dict[Key, st
     """The ids of the nodes that were last at these keys, which have no node now: None without a redirect, or the error
     of a failed read. Keys of trees that never had a redirect are left out.
     """
-    former = {key: redirect_key(key) for key in keys if _may_have_redirects(request, key)}
+    versions, former = request.state.tree_versions, dict[Key, Key]()
+    for key in keys:
+        version = versions.get(key.pk)
+        # A hidden key is read, or the reads would disclose whether there is such a tree, and whether it has redirects.
+        is_hidden = visibility_at(request.grants, key) is Visibility.HIDDEN
+        if is_hidden or (version is not None and version.has_redirects):
+            former[key] = redirect_key(key)
     if not former:
         return {}
     request.state.read_again(former.values())
     items = await request.state.items(former.values(), current=True)
     outcomes = {key: items[redirect] for key, redirect in former.items()}
     return {key: redirected_id(item) if isinstance(item, dict) else item for key, item in outcomes.items()}
-
-
-def _may_have_redirects(request: Request, key: Key) -> bool:
-    if visibility_at(request.grants, key) is Visibility.HIDDEN:
-        return True  # or the reads would disclose whether there is such a tree, and whether it has redirects
-    version = request.state.tree_versions.get(key.pk)
-    return version is not None and version.has_redirects
 
 
 async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[NodeKey]:

@@ -18,7 +18,6 @@ from resolvers.lists.arguments import Page, page_of
 from resolvers.lists.list_request import KeyOrderList, ListRequest
 from resolvers.planner import Planner
 from resolvers.session.budget import TooManyNodes, gather_outcomes, raise_first_error
-from resolvers.session.reads import ReadState
 from resolvers.session.request import Request
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import CladeError, shorten
@@ -188,18 +187,25 @@ def _page(requested: ListRequest, records: list[Record] | Exception, total: int 
 
 
 async def _count_totals(request: Request, lists: Sequence[ListRequest]) -> dict[ListRequest, int | Exception]:
-    """`totalCount` of each list, or the error of a failed read; all reads are made side by side."""
+    """`totalCount` of each list, or the error of a failed read; all reads are made concurrently.
+
+    A list of which not all was read is counted by the ranges that hold it and nothing else.
+    """
     state = request.state
     totals: dict[ListRequest, int | Exception] = {one: one.max_size for one in lists if one.is_exact}
     ranges: dict[ListRequest, list[KeyRange]] = {}
     others = [requested for requested in lists if isinstance(requested, KeyOrderList) and requested not in totals]
     async for chunk in in_chunks(others, COUNTED_A_CHUNK):
         for one in chunk:
-            total = _total_or_ranges(state, one)
-            if isinstance(total, int):
-                totals[one] = total
+            unpaged = replace(one.relation.arguments, first=None, after=None, last=None, before=None)
+            whole = type(one)(one.owner, replace(one.relation, arguments=unpaged))
+            version = state.tree_versions[one.owner.pk]
+            if (records := whole.records(state.records_read, version)) is not None:
+                totals[one] = len(records)
+            elif whole.is_whole_subtree:
+                ranges[one] = whole.key_ranges
             else:
-                ranges[one] = total
+                ranges[one] = [span for part in whole.level_depths(version) for span in whole.level_ranges(*part)]
     spans = list(dict.fromkeys(span for spans in ranges.values() for span in spans))
     request.reads.check(len(spans))
     counts = dict(zip(spans, await gather_outcomes([state.count(span) for span in spans]), strict=True))
@@ -208,16 +214,3 @@ async def _count_totals(request: Request, lists: Sequence[ListRequest]) -> dict[
         errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         totals[counted] = errors[0] if errors else sum([count for count in outcomes if isinstance(count, int)])
     return totals
-
-
-def _total_or_ranges(state: ReadState, requested: KeyOrderList) -> int | list[KeyRange]:
-    """The length of a list if all of it was read, or else the ranges that hold it and nothing else, to be counted."""
-    unpaged = replace(requested.relation.arguments, first=None, after=None, last=None, before=None)
-    whole = type(requested)(requested.owner, replace(requested.relation, arguments=unpaged))
-    version = state.tree_versions[requested.owner.pk]
-    records = whole.records(state.records_read, version)
-    if records is not None:
-        return len(records)
-    if whole.is_whole_subtree:
-        return whole.key_ranges
-    return [span for part in whole.level_depths(version) for span in whole.level_ranges(*part)]

@@ -19,8 +19,6 @@ from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.keys import Key, ancestor_keys, tree_version_key
 from store.model.records import Item, Record
 
-ReadStrong = Callable[[Sequence[Key]], Awaitable[Mapping[Key, Item | None]]]
-
 
 @dataclass
 class RunningMoves:
@@ -32,7 +30,7 @@ class RunningMoves:
     are those of a VisibilityFilter. `is_torn` is whether an ancestor was read with other counts.
     """
 
-    read_strong: ReadStrong
+    read_strong: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Item | None]]]
     on_load: "Callable[[RunningMoves], None]"
     committed: dict[str, bool] = field(default_factory=dict)
     shown: dict[str, bool] = field(default_factory=dict)

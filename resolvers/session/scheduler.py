@@ -169,7 +169,8 @@ class CoalescedReads:
         following = self._next.get(identity)
         if following is None:
             following = self._next[identity] = _Next(read, usage, asyncio.get_running_loop().create_future())
-            following.result.add_done_callback(_retrieve)
+            # Its error is marked as retrieved, for the case that everyone who waits is cancelled.
+            following.result.add_done_callback(lambda result: result.cancelled() or result.exception())
         return asyncio.shield(following.result)  # others share it
 
     async def _run_next(self, identity: Hashable, following: _Next) -> None:
@@ -181,9 +182,3 @@ class CoalescedReads:
         finally:
             following.usage.include(used)
             self._end(identity)
-
-
-def _retrieve(result: "asyncio.Future[Any]") -> None:
-    """Mark the error of a read as retrieved, for the case that everyone who waited was cancelled."""
-    if not result.cancelled():
-        result.exception()
