@@ -236,7 +236,7 @@ def _first_round(request: Request, key: Key, hierarchy: Hierarchy, selection: Se
     state = request.state
     if state.store_version is not None or state.filter is not None:
         return []
-    version, cached = state.pages.versions.latest(key.pk), state.pages.peek(key)
+    version, cached = state.pages.versions.latest(key.pk), state.pages.cache.peek(key)
     owner: Record | None = None if cached is None else cached[0]
     if owner is None and version is not None and key.sk == "#":
         owner = _root(version)
@@ -258,7 +258,7 @@ def _planned(
     lists, pages = list[ListRequest](), request.state.pages
     for relation in relations:
         requested = list_request(owner, relation)
-        entry = pages.peek(requested.cache_key)
+        entry = pages.cache.peek(requested.cache_key)
         if entry is None or not pages.may_hold({owner.pk: entry[1]}):  # else it is cached, if nothing was written
             lists.append(requested)
     if not lists:

@@ -125,10 +125,9 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         start = self.cursor_start
         return ListCursors(self.cursor_kind, self.owner.id, by_rank if start is None else by_key_from(start))
 
-    # -- its place in the page cache -----------------------------------------------------------------------------------
-
     @property
     def cache_key(self) -> Hashable:
+        """The key of its page in the page cache."""
         return self.owner.pk, self.owner.sk, self.relation.page_key
 
     # -- its size ------------------------------------------------------------------------------------------------------

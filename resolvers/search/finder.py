@@ -79,7 +79,7 @@ async def read_index(
     found: SearchIndex | None = state.pages.get(None, key)
     if found is not None:
         return found
-    if not current and state.store_version is None and (hint := state.pages.peek(key)) is not None:
+    if not current and state.store_version is None and (hint := state.pages.cache.peek(key)) is not None:
         read_at, found = hint[0]
         if state.pages.versions.clock() - read_at <= MARGIN_SECONDS:
             return found
@@ -88,7 +88,7 @@ async def read_index(
     if state.store_version is not None:
         state.pages.put(None, key, found, 0)
     else:
-        state.pages.put_hint(key, (began, found))
+        state.pages.cache.put_hint(key, (began, found))
     return found
 
 
@@ -467,7 +467,7 @@ class Finder(ABC, Generic[A]):
     def _present_key(self, key: Key) -> Key:
         """The key at which a node probably is, by the key in its search item."""
         for former in (key, *reversed(ancestor_keys(key))):
-            if (found := self._request.state.pages.peek(("former", former))) is not None:
+            if (found := self._request.state.pages.cache.peek(("former", former))) is not None:
                 return key.moved(former, found[0])
         return key
 
@@ -476,7 +476,7 @@ class Finder(ABC, Generic[A]):
         while former.sk != "#" and present.sk != "#" and last_segment(*former) == last_segment(*present):
             former, present = [Key(key.pk, parent_sort_key(key.sk)) for key in (former, present)]
         if former != present:
-            self._request.state.pages.put_hint(("former", former), present)
+            self._request.state.pages.cache.put_hint(("former", former), present)
 
     async def _counted(self, hits: list[Hit]) -> list[Hit]:
         """The same hits, with their counts where these are selected."""

@@ -134,20 +134,24 @@ class PageCache(BoundedCache[Hashable, Page]):
         if found is None or found[2] != validator:
             self.put(key, (page, records + 1, validator))
 
+    def put_hint(self, key: Hashable, hint: Any) -> None:
+        """Cache what has no validator; only `peek` returns it."""
+        self.put(key, (hint, 1, object()))
+
 
 class CachedPages:
     """The part of the page cache that one attempt at a response may use, and the validators under which it does.
 
     With a `store_version` that is the validator of everything. Without one each tree whose version the attempt has read
     has a validator of its own, once that version is settled; without it nothing of the tree is taken from the cache or
-    added. `versions` are those that the process has seen. `has_lookups` is whether results of lookups are in this part:
-    not where running moves or grants hide nodes.
+    added. `cache` is all of it, for hints, and `versions` are those that the process has seen. `has_lookups` is whether
+    results of lookups are in this part: not where running moves or grants hide nodes.
     """
 
     def __init__(self, page_cache: PageCache, store_version: object, usage: ReadUsage) -> None:
         self.versions = page_cache.tree_versions
         self.has_lookups = True
-        self._cache, self._usage = page_cache, usage
+        self.cache, self._usage = page_cache, usage
         self._store_version = store_version
         self._began = self.versions.clock()
         self._validators: Proofs = {}
@@ -162,12 +166,12 @@ class CachedPages:
     def get(self, partition: str | None, key: Hashable) -> Any:
         """The page at a key, if nothing was written to its partition since it was read; else None."""
         validator = self._validators.get(partition) if self._store_version is None else self._store_version
-        return None if validator is None else self._cache.page(key, validator)
+        return None if validator is None else self.cache.page(key, validator)
 
     def put(self, partition: str | None, key: Hashable, page: Any, records: int = 1) -> None:
         """Cache a page of so many records, if it has a validator."""
         if (validator := self._validator(partition)) is not None:
-            self._cache.put_page(key, validator, page, records)
+            self.cache.put_page(key, validator, page, records)
 
     def lookups(self, keys: Iterable[tuple[str | None, Hashable]]) -> list[Any] | None:
         """The results of lookups at all of these partitions and keys; None if one has to be read."""
@@ -211,13 +215,3 @@ class CachedPages:
             return self.holds(proofs)
         last = self.versions.last_validator
         return all(last(cast(str, partition)) == validator for partition, validator in proofs.items())
-
-    # -- hints ---------------------------------------------------------------------------------------------------------
-
-    def put_hint(self, key: Hashable, hint: Any) -> None:
-        """Cache what has no validator; only `peek` returns it."""
-        self._cache.put_page(key, object(), hint, 0)
-
-    def peek(self, key: Hashable) -> tuple[Any, object] | None:
-        """The page that was cached last at a key, and its validator, which may be outdated."""
-        return self._cache.peek(key)

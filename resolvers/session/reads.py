@@ -130,7 +130,7 @@ class ReadState:
         """
         if self.store_version is not None:
             return self.pages.lookups([(None, key) for key in keys])
-        found = [self.pages.peek(key) for key in keys]
+        found = [self.pages.cache.peek(key) for key in keys]
         if self.filter is not None or None in found:
             return None
         entries = cast(list[tuple[Record, object]], found)
