@@ -1,14 +1,8 @@
-"""Change feed: the changes of a tree, in pages of whole transactions, up to the node budget of the request.
+"""Change feed: the changes of a tree, in pages of whole transactions, up to the node budget of the request; and the
+trees that event streams follow, whose versions are read for all streams of a process together.
 
 For callers with grants, a move out of their subtrees is a deletion and a move into them a creation, each with all
 descendants of the node.
-
-Change follower: the versions of the trees that event streams follow, read for all streams of a process together.
-
-One BatchGetItem every few moments reads the versions of all followed trees, with eventual consistency: half a read unit
-for each tree. Nothing is read while there is no stream. A listener waits until its tree has another version, then reads
-the changes after its cursor; reads of the same changes are shared. So a stream that waits costs nothing, and a change
-costs one Query for all streams of its tree.
 """
 
 import asyncio
@@ -30,6 +24,10 @@ from store.model.paths import format_path, parse_path
 from store.reading import Transaction, expired, transactions, tree_version
 
 PAGE_TRANSACTIONS = 100
+POLL_SECONDS = 1.0  # the delay of an event; a poll costs half a read unit for each followed tree
+MAX_SHARED_READS = 16  # of one tree between two polls: most streams continue after the same transaction
+
+logger = logging.getLogger("clade")
 
 Transactions = Callable[[Store, str, int | None, int, ReadUsage], Awaitable[list[Transaction]]]
 """Reads transactions as `transactions` does, with its arguments."""
@@ -69,7 +67,7 @@ class ChangePage:
     has_more: bool
 
 
-async def current_page(request: Request, hierarchy: str, root: Path) -> ChangePage:
+async def _current_page(request: Request, hierarchy: str, root: Path) -> ChangePage:
     """A page without changes, whose cursor is that of the last change so far."""
     tree, number = tree_key(hierarchy, root), 0  # that of a tree that does not exist
     if visibility_of(request.grants, hierarchy, root) is not Visibility.HIDDEN:
@@ -140,12 +138,6 @@ def _change_at(
     yield Change(event.value, node_id, format_path(path), entry.level, revision, at, None, None, not entry.alone)
 
 
-POLL_SECONDS = 1.0  # the delay of an event; a poll costs half a read unit for each followed tree
-MAX_SHARED_READS = 16  # of one tree between two polls: most streams continue after the same transaction
-
-logger = logging.getLogger("clade")
-
-
 class FollowedTree:
     """One tree with listeners. `number` is that of its version at the last poll, None before the first one."""
 
@@ -194,7 +186,13 @@ class FollowedTree:
 
 
 class ChangeFollower:
-    """The followed trees of one process, by their keys."""
+    """The followed trees of one process, by their keys.
+
+    One BatchGetItem every few moments reads the versions of all followed trees, with eventual consistency: half a read
+    unit for each tree. Nothing is read while there is no stream. A listener waits until its tree has another version,
+    then reads the changes after its cursor; reads of the same changes are shared. So a stream that waits costs nothing,
+    and a change costs one Query for all streams of its tree.
+    """
 
     def __init__(self, store: Store, poll_seconds: float = POLL_SECONDS) -> None:
         """`poll_seconds` is the time between two polls."""
@@ -280,7 +278,7 @@ class ChangeListener:
         tree = self.tree = self.tree or self._follower.join(tree_key(hierarchy, root))
         polled, since = tree.number, self.cursor or after
         if since is None:
-            page = await current_page(request, hierarchy, root)
+            page = await _current_page(request, hierarchy, root)
         else:
             page = await read_changes(request, hierarchy, root, since, under, tree.transactions)
         self._reading = max(polled or 0, decode_number(page.cursor, CursorKind.CHANGES, tree.key))

@@ -12,7 +12,7 @@
 The children of adjacent siblings are adjacent in the partition of their level and depth, so one Query returns them for
 all siblings, with one more for each further level of children. If the siblings are not adjacent, or with `first`, this
 is compared with one Query for each parent, and the cheaper way is taken. Levels below are prefetched where all of them
-are requested (`planning/prefetch.py`).
+are requested (`lists/prefetch.py`).
 
 Batched by the dataloader `Loaders.page`, for a whole response level.
 """
@@ -40,16 +40,16 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
     @cached_property
     def key_ranges(self) -> list[KeyRange]:
         """`parent = :owner` in `by_parent`, of each level `begins_with(rank, "CITY#")`, from cursor to cursor."""
-        pk, sk, levels = self.owner.pk, self.owner.sk, self.window.level_or_all
-        wanted = sorted(self.levels) if len(levels) > 1 else levels
-        return [self.between_cursors(children(pk, sk, level)) for level in wanted]
+        pk, sk, arguments = self.owner.pk, self.owner.sk, self.relation.arguments
+        levels = sorted(self.levels) if len(arguments.levels) > 1 else arguments.levels or (None,)
+        return [arguments.between_cursors(children(pk, sk, level), self.decode) for level in levels]
 
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
         separate = ReadOption.all(requested.separate_query(tree) for requested in lists)
         if len(lists) == 1:
             return separate
-        options = [separate, one_query_per_level(lists, tree)]
+        options = [separate, _one_query_per_level(lists, tree)]
         families: dict[str, list[Self]] = defaultdict(list)
         for requested in lists:
             families[requested.owner.siblings].append(requested)
@@ -59,7 +59,7 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
 
     def separate_query(self, tree: TreeState) -> ReadOption:
         """One Query of the children of this owner, or one for each of several levels."""
-        if len(self.window.levels) < 2:
+        if len(self.relation.arguments.levels) < 2:
             return ReadOption.of([self.query(self.key_ranges[0], self.max_size, tree)])
         spans = zip(self.key_ranges, sorted(self.levels), strict=True)
         return ReadOption.of([self.query(span, self.counts[level], tree) for span, level in spans])
@@ -83,7 +83,7 @@ class ChildrenRequest(ListRequest, frozen=True, eq=False, dict=True):
         if found is not None:
             return found
         family = records_read.children(self.owner, self.levels)
-        if family is not None and self.window.is_narrow:
+        if family is not None and self.relation.arguments.is_narrow:
             spans = self.key_ranges
             family = [child for child in family if any(span.lo <= child.rank < span.hi for span in spans)]
         return None if family is None else self.cut(family)
@@ -113,7 +113,7 @@ class ChildrenBetweenRequest(ChildrenByKeyRequest, frozen=True, eq=False, dict=T
         return None if found is None else sorted(found, key=attrgetter("rank"))
 
 
-def one_query_per_level(lists: Sequence[ChildrenRequest], tree: TreeState) -> ReadOption:
+def _one_query_per_level(lists: Sequence[ChildrenRequest], tree: TreeState) -> ReadOption:
     """For each level of children one Query, from the first parent that has such children to the last."""
     reads = []
     for level in sorted({level for requested in lists for level in requested.levels}):

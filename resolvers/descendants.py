@@ -40,17 +40,18 @@ class DescendantsRequest(KeyOrderList, frozen=True, eq=False, dict=True):
 
     @property
     def max_depth(self) -> int:
-        return self.owner.depth + (MAX_SEGMENTS if self.window.max_depth is None else self.window.max_depth)
+        deepest = self.relation.arguments.max_depth
+        return self.owner.depth + (MAX_SEGMENTS if deepest is None else deepest)
 
     @property
     def is_whole_subtree(self) -> bool:
-        return not self.window.levels and self.window.max_depth is None
+        return not self.relation.arguments.levels and self.relation.arguments.max_depth is None
 
     @classmethod
     def plan_reads(cls, lists: Sequence[Self], tree: TreeState) -> ReadOption:
         separate = ReadOption.all(requested.separate_query(tree) for requested in lists)
         owners = sorted_owners(lists)
-        if len(lists) == 1 or lists[0].window.is_narrow or not is_gapless(owners, tree):
+        if len(lists) == 1 or lists[0].relation.arguments.is_narrow or not is_gapless(owners, tree):
             return separate
         return cheapest(separate, _one_range(lists, owners, tree))
 

@@ -1,6 +1,5 @@
-"""History: the revisions of a node, newest first, one revision by its number, and the last one of a deleted node.
-
-Move status: the moves that take more than one transaction, for callers who may read both of their ends.
+"""History: the revisions of a node, newest first, one revision by its number, and the last one of a deleted node; the
+moves that take more than one transaction, for callers who may read both of their ends.
 """
 
 import re
@@ -16,6 +15,8 @@ from store.model.keys import Key, id_key, revision_key
 from store.model.records import Item, Record
 from store.reading import recent_moves
 
+_ID = re.compile(r"[0-9a-f]{1,64}")
+
 
 @dataclass(frozen=True)
 class DeletedNode:
@@ -26,14 +27,14 @@ class DeletedNode:
     by: str | None
 
 
-async def read_history(request: Request, record: Record, window: ConnectionArguments, *, nodes: bool) -> Page:
+async def read_history(request: Request, record: Record, arguments: ConnectionArguments, *, nodes: bool) -> Page:
     """The revisions of a node from the current one back to the first: one Query; the current one is read already.
 
     For callers with grants, revisions at hidden paths are left out, so all revisions have to be read.
     """
     below, above = [
         None if cursor is None else decode_number(cursor, CursorKind.HISTORY, record.id)
-        for cursor in (window.after, window.before)
+        for cursor in (arguments.after, arguments.before)
     ]
     end = record.revision + 1 if below is None else min(below, record.revision + 1)
     first = 1 if above is None else above + 1
@@ -45,19 +46,19 @@ async def read_history(request: Request, record: Record, window: ConnectionArgum
         total = len(visible) + 1
         wanted = [with_revision(record, item) for item in visible if first <= cast(int, item["revision"]) < end]
         found = ([record] if is_wanted else []) + (wanted if nodes else [])
-        found = (found if window.last is None else found[::-1])[: window.limit]
+        found = (found if arguments.last is None else found[::-1])[: arguments.limit]
     else:
-        is_first = is_wanted and window.last is None
-        limit = None if window.limit is None else window.limit - is_first
+        is_first = is_wanted and arguments.last is None
+        limit = None if arguments.limit is None else arguments.limit - is_first
         span = revisions(record.id, min(end, record.revision), first)
         found = [record] if is_first else []
         if nodes and first < min(end, record.revision) and (limit is None or limit > 0):
-            items = await request.state.items_in(span, limit=limit, reverse=window.last is None)
+            items = await request.state.items_in(span, limit=limit, reverse=arguments.last is None)
             found += [with_revision(record, item) for item in items]
-        if is_wanted and not is_first and (window.limit is None or len(found) < window.limit):
+        if is_wanted and not is_first and (arguments.limit is None or len(found) < arguments.limit):
             found.append(record)
-    request.budget.spend_nodes(len(found[: window.size]))
-    return page_of(found, window, total, ListCursors(CursorKind.HISTORY, record.id, lambda one: str(one.revision)))
+    request.budget.spend_nodes(len(found[: arguments.size]))
+    return page_of(found, arguments, total, ListCursors(CursorKind.HISTORY, record.id, lambda one: str(one.revision)))
 
 
 async def read_revision(request: Request, record: Record, revision: int) -> Record | None:
@@ -90,9 +91,6 @@ def _may_see_item(request: Request, item: Item) -> bool:
     return visibility_at(request.grants, key) is Visibility.FULL
 
 
-_ID = re.compile(r"[0-9a-f]{1,64}")
-
-
 async def find_move(request: Request, move_id: str) -> Move | None:
     """The current state of a move, None for an unknown id and a move that ended more than a day ago."""
     request.budget.spend_nodes(1)
@@ -107,10 +105,10 @@ async def find_move(request: Request, move_id: str) -> Move | None:
     return move
 
 
-async def list_moves(request: Request, hierarchy: str, window: ConnectionArguments) -> list[Move]:
+async def list_moves(request: Request, hierarchy: str, arguments: ConnectionArguments) -> list[Move]:
     """The first moves of a hierarchy that are running or ended within a day, newest first."""
     moves = await recent_moves(request.store, request.reads, hierarchy)
-    shown = [move for move in moves if _may_see_move(request, move)][: window.size]
+    shown = [move for move in moves if _may_see_move(request, move)][: arguments.size]
     request.budget.spend_nodes(len(shown))
     request.state.show_moves(shown)
     return shown

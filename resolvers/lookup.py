@@ -1,4 +1,4 @@
-"""Lookup: nodes by path and by id.
+"""Lookup: nodes by path and by id; the lists of a node that is looked up by its path are read in the same round.
 
 | field | index | key condition | requests for 1 node | for N nodes |
 | --- | --- | --- | --- | --- |
@@ -10,11 +10,7 @@ Each request is a BatchGetItem of up to 100 keys; the ancestors that are selecte
 Redirects cost nothing in trees that never had one.
 A node that moves between the read of its id record and its own read is followed, by two more reads.
 
-Batched by the dataloader `Loaders.node`, for a whole response level.
-
-First round: the lists of a node that is looked up by its path, read in parallel with the node.
-
-| list | key condition | known from |
+| list in the first round | key condition | known from |
 | --- | --- | --- |
 | `children` | `parent = "location#US#NE#"` | the path |
 | `descendants` | `pk = "location#US"`, `begins_with(sk, "#NE#")` | the path |
@@ -27,10 +23,12 @@ is read; the response is made from the data that was read, planned by the versio
 hint costs a round or an unnecessary read, but the response is correct. Without a hint one list is read, so that a path
 without a node costs at most one request more. SQLite has no rounds, and restricted callers may not learn from time or
 reads what is there.
+
+Batched by the dataloader `Loaders.node`, for a whole response level.
 """
 
 import asyncio
-from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Hashable, Iterable, Sequence
 from typing import cast
 
 from resolvers.access.grants import RedactedNode, Visibility, visibility_at
@@ -49,17 +47,196 @@ from store.metadata.history import current_key, redirect_key, redirected_id
 from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, KeyRange, Path, depth_of, hierarchy_of, id_key, node_key
-from store.model.records import Item, Record
+from store.model.records import Record
+
+MAX_MOVES_FOLLOWED = 4  # of one node, while it is looked up by its id
 
 _LISTS = (RelationKind.CHILDREN, RelationKind.DESCENDANTS)
+_NO_ID = " "  # which no id begins with
+
+NodeKey = Key | Exception | None  # of a node, None where no node has the id, or the error of a failed read
+Lookup = tuple[str, Path | str]  # a hierarchy with a path, or with a full id such as "location:5074472"
 
 
-def first_round(request: Request, key: Key, hierarchy: Hierarchy, selection: Selection) -> list[Read]:
+async def find_nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
+    """The nodes of these lookups, None where there is none; the ancestors that are selected for them are read as well.
+
+    The error of a failed read is in place of each node that needs it.
+    """
+    request.budget.spend_nodes(len(lookups), "The nodes that are looked up")
+    if len(lookups) != 1 or request.state.store_version is not None:
+        return await _find(request, lookups)
+    (((hierarchy, path), selection),) = lookups
+    key = None if isinstance(path, str) else node_key(hierarchy, path)
+    reads = [] if key is None else _first_round(request, key, request.hierarchies[hierarchy], selection)
+    if key is None or not reads:
+        return await _find(request, lookups)
+    found = asyncio.ensure_future(_find(request, lookups))  # first, so that it reads the version of the tree
+    lists = [request.state.range(read, beside=key.pk) for read in reads]
+    outcomes = await gather_outcomes(cast(list[Awaitable[object]], [found, *lists]))
+    raise_first_error(outcomes[:1])  # a list that fails is reported where it is used
+    return found.result()
+
+
+async def _find(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
+    state = request.state
+    cache_keys: list[Hashable] = [("node", *lookup) for lookup, _ in lookups]
+    cached = await state.cached_nodes(cache_keys)
+    if cached is not None:
+        state.partitions_read.update([record.pk for record in cached])
+        # A tuple is equal to a Key.
+        state.records_read.nodes.update({(record.pk, record.sk): record for record in cached})
+        return cached
+    keys = await _node_keys(request, lookups)
+    nodes, ancestors = list[Key](), list[Key]()
+    for ((hierarchy, _), selection), key in zip(lookups, keys, strict=True):
+        if isinstance(key, Key):
+            nodes.append(key)
+            ancestors += selected_keys(key, kinds_for_all_levels(selection, request.hierarchies[hierarchy]))
+    found = await state.current_nodes(nodes + ancestors)
+    keys, found = await _follow_moves(request, lookups, keys, found)
+    missing = [
+        key
+        for (lookup, _), key in zip(lookups, keys, strict=True)
+        if isinstance(key, Key) and found[key] is None and not isinstance(lookup[1], str)
+    ]
+    redirected = await _redirected(request, missing) if missing else {}
+    results: list[Record | Exception | None] = []
+    for ((_, target), _), key, cache_key in zip(lookups, keys, cache_keys, strict=True):
+        result = _checked(target, found[key] or redirected.get(key)) if isinstance(key, Key) else key
+        results.append(result)
+        # A path that redirects depends on the tree that the node has left and on that which it is in.
+        if isinstance(result, Record) and (result.key == key or state.partitions_read == {result.pk}):
+            state.pages.put_lookup(result.pk, cache_key, result)
+    return results
+
+
+async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
+    """The nodes that were last at these keys, which have no node now, wherever they are, or the errors of failed reads;
+    None where no redirect leads to a node that the caller may see.
+
+    A redirect to a hidden node takes the reads of a key without a redirect.
+    """
+    state, grants = request.state, request.grants
+    ids = await _redirected_ids(request, missing)
+    lookups: list[tuple[Lookup, Selection]] = [
+        ((hierarchy_of(key.pk), node_id), NOTHING) for key, node_id in ids.items() if isinstance(node_id, str)
+    ]
+    records = [id_key(str(node_id)) for (_, node_id), _ in lookups]
+    known = dict.fromkeys(records)
+    unknown = [] if grants is None else [id_key(f"{_NO_ID}{number}") for number in range(len(ids) - len(known))]
+    state.read_again([*known, *unknown])
+    items = await state.items([*known, *unknown], current=True)
+    keys: list[NodeKey] = []
+    for record in records:
+        item = items[record]
+        key = item if isinstance(item, Exception) else current_key(item)
+        is_hidden = isinstance(key, Key) and visibility_at(grants, key) is Visibility.HIDDEN
+        keys.append(None if is_hidden else key)
+    targets = [key for key in keys if isinstance(key, Key)]
+    state.is_cacheable &= len(targets) == len(keys)  # no tree version shows that an id has no node
+    state.read_again(targets)
+    keys, found = await _follow_moves(request, lookups, keys, await state.current_nodes(targets))
+    by_id: dict[Path | str, Record | Exception | None] = {}
+    for ((_, node_id), _), key in zip(lookups, keys, strict=True):
+        outcome = found[key] if isinstance(key, Key) else key
+        is_other = isinstance(outcome, Record) and not isinstance(outcome, RedactedNode) and outcome.id != node_id
+        by_id[node_id] = None if is_other else outcome
+    return {key: by_id[node_id] if isinstance(node_id, str) else node_id for key, node_id in ids.items()}
+
+
+async def _redirected_ids(request: Request, keys: Iterable[Key]) -> dict[Key, str | Exception | None]:
+    """The ids of the nodes that were last at these keys, which have no node now: None without a redirect, or the error
+    of a failed read. Keys of trees that never had a redirect are left out.
+    """
+    versions, former = request.state.tree_versions, dict[Key, Key]()
+    for key in keys:
+        version = versions.get(key.pk)
+        # A hidden key is read, or the reads would disclose whether there is such a tree, and whether it has redirects.
+        is_hidden = visibility_at(request.grants, key) is Visibility.HIDDEN
+        if is_hidden or (version is not None and version.has_redirects):
+            former[key] = redirect_key(key)
+    if not former:
+        return {}
+    request.state.read_again(former.values())
+    items = await request.state.items(former.values(), current=True)
+    outcomes = {key: items[redirect] for key, redirect in former.items()}
+    return {key: redirected_id(item) if isinstance(item, dict) else item for key, item in outcomes.items()}
+
+
+async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[NodeKey]:
+    """The keys of the nodes: of a path by computation, of an id by its record.
+
+    Where an id leads to a hidden node, nothing more is read and nothing is cached, so that a hidden node costs the same
+    reads and time as a missing one.
+    """
+    state, grants = request.state, request.grants
+    ids = [id_key(target) for (_, target), _ in lookups if isinstance(target, str)]
+    request.scheduler.expect(len(ids))
+    items = await state.items(ids, current=grants is not None)
+    if state.store_version is None and grants is None:
+        missing = [key for key in ids if not isinstance(item := items[key], Exception) and current_key(item) is None]
+        if missing:
+            items |= await state.items(missing, current=True)  # a weak read may miss a node that was just created
+    keys: list[NodeKey] = []
+    for (hierarchy, target), _ in lookups:
+        if not isinstance(target, str):
+            keys.append(node_key(hierarchy, target))
+            continue
+        item = items[id_key(target)]
+        if isinstance(item, Exception):
+            keys.append(item)
+            continue
+        key = current_key(item)
+        # Checked for a missing node as well, since the check takes time.
+        is_readable = visibility_at(grants, key or Key(f"{hierarchy}#{target}", "#")) is Visibility.FULL
+        keys.append(key if is_readable else None)
+        state.is_cacheable &= keys[-1] is not None
+    return keys
+
+
+async def _follow_moves(
+    request: Request, lookups: Sequence[tuple[Lookup, Selection]], keys: list[NodeKey], found: Nodes
+) -> tuple[list[NodeKey], Nodes]:
+    """The same keys and nodes, with those that moved after their id records were read."""
+    state = request.state
+    for _ in range(MAX_MOVES_FOLLOWED):
+        moved = {  # the id records, by index, of readable nodes that are not where these records point to
+            index: id_key(target)
+            for index, (((_, target), _), key) in enumerate(zip(lookups, keys, strict=True))
+            if isinstance(target, str) and isinstance(key, Key)
+            if _checked(target, found[key]) is None
+            and (state.filter is None or state.filter.visibility(key) is Visibility.FULL)
+        }
+        if not moved:
+            break
+        state.is_cacheable = False  # if there is no node, no tree version shows that there is none later
+        items = await state.strong_items(list(dict.fromkeys(moved.values())))
+        present = {index: key for index, record in moved.items() if (key := current_key(items[record])) is not None}
+        await state.reread_nodes(present.values())
+        found = found | await state.current_nodes(present.values())
+        if all(keys[index] == key for index, key in present.items()):
+            break  # there is no such node
+        keys = [present.get(index, key) for index, key in enumerate(keys)]
+    return keys, found
+
+
+def _checked(target: Path | str, record: Record | Exception | None) -> Record | Exception | None:
+    """The record; None where another node has taken the key of an id's node, or where its id is redacted."""
+    if not isinstance(target, str) or not isinstance(record, Record):
+        return record
+    return record if not isinstance(record, RedactedNode) and record.id == target else None
+
+
+# -- the first round ---------------------------------------------------------------------------------------------------
+
+
+def _first_round(request: Request, key: Key, hierarchy: Hierarchy, selection: Selection) -> list[Read]:
     """The reads to make in parallel with that of the node at `key`, of which `selection` is selected."""
     state = request.state
     if state.store_version is not None or state.filter is not None:
         return []
-    version, cached = state.pages.last_version(key.pk), state.pages.peek(key)
+    version, cached = state.pages.versions.latest(key.pk), state.pages.cache.peek(key)
     owner: Record | None = None if cached is None else cached[0]
     if owner is None and version is not None and key.sk == "#":
         owner = _root(version)
@@ -78,7 +255,12 @@ def _planned(
     """The reads that the planner decides on if the hints are true."""
     selected = [relation.whole for relation in selection.on(hierarchy.name, owner.level)]
     relations = [one for one in selected if _is_known(one, owner)]
-    lists = [one for relation in relations if not _is_cached(request, one := list_request(owner, relation))]
+    lists, pages = list[ListRequest](), request.state.pages
+    for relation in relations:
+        requested = list_request(owner, relation)
+        entry = pages.cache.peek(requested.cache_key)
+        if entry is None or not pages.may_hold({owner.pk: entry[1]}):  # else it is cached, if nothing was written
+            lists.append(requested)
     if not lists:
         return []
     nodes_left = request.budget.nodes_left
@@ -88,43 +270,38 @@ def _planned(
     planner.add(lists)
     for group in planner.groups:
         planner.plan(group)
-    request.slot.expect(planner.max_nodes)
+    request.scheduler.expect(planner.max_nodes)
     return list(planner.reads)
-
-
-def _is_cached(request: Request, requested: ListRequest) -> bool:
-    """Whether the page of a list is cached, if nothing was written to its tree since."""
-    entry = request.state.pages.peek(requested.cache_key)
-    return entry is not None and request.state.pages.may_hold({requested.owner.pk: entry[1]})
 
 
 def _is_known(relation: Relation, owner: Record) -> bool:
     """Whether a relation is a list whose range is known: cursors are bound to the id of the owner."""
-    return relation.kind in _LISTS and (bool(owner.id) or not relation.window.is_paged)
+    return relation.kind in _LISTS and (bool(owner.id) or not relation.arguments.is_paged)
 
 
 def _by_path(key: Key, version: TreeVersion | None, relations: Sequence[Relation], nodes_left: int) -> Read | None:
     """The read of the longest of these lists whose range follows from the path."""
     owner = _unknown(key)
-    for relation in sorted(relations, key=lambda one: (one.window.size is not None, -(one.window.size or 0))):
-        requested, window = list_request(owner, relation), relation.window
-        if not _is_known(relation, owner) or not relation.nodes or window.size == 0:
+    for relation in sorted(relations, key=lambda one: (one.arguments.size is not None, -(one.arguments.size or 0))):
+        requested, arguments = list_request(owner, relation), relation.arguments
+        if not _is_known(relation, owner) or not relation.nodes or arguments.size == 0:
             continue
-        if version is not None and window.size is None and _most(requested, version) > nodes_left:
+        if version is not None and arguments.size is None and _most(requested, version) > nodes_left:
             continue
         span = _range_of(requested, version)
         if span is not None:
-            return Read(span, min(window.limit or nodes_left + 2, nodes_left + 2), window.descending)
+            return Read(span, min(arguments.limit or nodes_left + 2, nodes_left + 2), arguments.descending)
     return None
 
 
 def _range_of(requested: ListRequest, version: TreeVersion | None) -> KeyRange | None:
     """The one range that holds the list and nothing else; None if that is not known."""
-    if len(levels := requested.window.level_or_all) > 1:
+    levels = requested.relation.arguments.levels
+    if len(levels) > 1:
         return None
     if isinstance(requested, ChildrenRequest) or requested.is_whole_subtree:
         spans = requested.key_ranges
-    elif version is not None and levels[0] is not None and isinstance(requested, DescendantsRequest):
+    elif version is not None and levels and isinstance(requested, DescendantsRequest):
         depths = [depth for depth in version.depths(levels[0]) if requested.owner.depth < depth <= requested.max_depth]
         spans = requested.level_ranges(levels[0], depths[0]) if len(depths) == 1 else []
     else:
@@ -174,211 +351,3 @@ def _unknown(
         pk=key.pk, sk=key.sk, rank="", id="", level=level, name="", above=[""] * depth_of(key.sk), kids=kids or {},
         below=below or {}, revision=0, updated_at="", attributes={},
     )  # fmt: skip
-
-
-MAX_MOVES_FOLLOWED = 4  # of one node, while it is looked up by its id
-
-_NO_ID = " "  # which no id begins with
-
-NodeKey = Key | Exception | None  # of a node, None where no node has the id, or the error of a failed read
-Lookup = tuple[str, Path | str]  # a hierarchy with a path, or with a full id such as "location:5074472"
-
-
-async def find_nodes(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
-    """The nodes of these lookups, None where there is none; the ancestors that are selected for them are read as well.
-
-    The error of a failed read is in place of each node that needs it.
-    """
-    request.budget.spend_nodes(len(lookups), "The nodes that are looked up")
-    if len(lookups) != 1 or request.state.store_version is not None:
-        return await _find(request, lookups)
-    (((hierarchy, path), selection),) = lookups
-    key = None if isinstance(path, str) else node_key(hierarchy, path)
-    reads = [] if key is None else first_round(request, key, request.hierarchies[hierarchy], selection)
-    if key is None or not reads:
-        return await _find(request, lookups)
-    found = asyncio.ensure_future(_find(request, lookups))  # first, so that it reads the version of the tree
-    lists = [request.state.range_beside(read, key.pk) for read in reads]
-    outcomes = await gather_outcomes(cast(list[Awaitable[object]], [found, *lists]))
-    raise_first_error(outcomes[:1])  # a list that fails is reported where it is used
-    return found.result()
-
-
-async def _find(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[Record | Exception | None]:
-    state = request.state
-    cached = await state.cached_nodes([_cache_key(lookup) for lookup, _ in lookups])
-    if cached is not None:
-        state.partitions_read.update([record.pk for record in cached])
-        # A tuple is equal to a Key.
-        state.records_read.nodes.update({(record.pk, record.sk): record for record in cached})
-        return cached
-    keys = await _node_keys(request, [lookup for lookup, _ in lookups])
-    found = await state.current_nodes(_keys_to_read(request, lookups, keys))
-    keys, found = await _follow_moves(request, lookups, keys, found)
-    missing = [
-        key
-        for (lookup, _), key in zip(lookups, keys, strict=True)
-        if isinstance(key, Key) and found[key] is None and not isinstance(lookup[1], str)
-    ]
-    redirected = await _redirected(request, missing) if missing else {}
-    results: list[Record | Exception | None] = []
-    for (lookup, _), key in zip(lookups, keys, strict=True):
-        result = _checked(lookup, found[key] or redirected.get(key)) if isinstance(key, Key) else key
-        results.append(result)
-        # A path that redirects depends on the tree that the node has left and on that which it is in.
-        if isinstance(result, Record) and (result.key == key or state.partitions_read == {result.pk}):
-            state.pages.put_lookup(result.pk, _cache_key(lookup), result)
-    return results
-
-
-async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
-    """The nodes that were last at these keys, which have no node now, wherever they are, or the errors of failed reads;
-    None where no redirect leads to a node that the caller may see.
-
-    A redirect to a hidden node takes the reads of a key without a redirect.
-    """
-    state, grants = request.state, request.grants
-    ids = await _redirected_ids(request, missing)
-    lookups: list[tuple[Lookup, Selection]] = [
-        ((hierarchy_of(key.pk), node_id), NOTHING) for key, node_id in ids.items() if isinstance(node_id, str)
-    ]
-    records = [id_key(str(node_id)) for (_, node_id), _ in lookups]
-    known = dict.fromkeys(records)
-    unknown = [] if grants is None else [id_key(f"{_NO_ID}{number}") for number in range(len(ids) - len(known))]
-    state.read_again([*known, *unknown])
-    items = await state.items([*known, *unknown], current=True)
-    keys: list[NodeKey] = []
-    for record in records:
-        item = items[record]
-        key = item if isinstance(item, Exception) else current_key(item)
-        is_hidden = isinstance(key, Key) and visibility_at(grants, key) is Visibility.HIDDEN
-        keys.append(None if is_hidden else key)
-    targets = [key for key in keys if isinstance(key, Key)]
-    state.is_cacheable &= len(targets) == len(keys)  # no tree version proves that an id has no node
-    state.read_again(targets)
-    keys, found = await _follow_moves(request, lookups, keys, await state.current_nodes(targets))
-    by_id: dict[Path | str, Record | Exception | None] = {}
-    for ((_, node_id), _), key in zip(lookups, keys, strict=True):
-        outcome = found[key] if isinstance(key, Key) else key
-        is_other = isinstance(outcome, Record) and not isinstance(outcome, RedactedNode) and outcome.id != node_id
-        by_id[node_id] = None if is_other else outcome
-    return {key: by_id[node_id] if isinstance(node_id, str) else node_id for key, node_id in ids.items()}
-
-
-async def _redirected_ids(request: Request, keys: Iterable[Key]) -> dict[Key, str | Exception | None]:
-    """The ids of the nodes that were last at these keys, which have no node now: None without a redirect, or the error
-    of a failed read. Keys of trees that never had a redirect are left out.
-    """
-    former = {key: redirect_key(key) for key in keys if _may_have_redirects(request, key)}
-    if not former:
-        return {}
-    request.state.read_again(former.values())
-    items = await request.state.items(former.values(), current=True)
-    outcomes = {key: items[redirect] for key, redirect in former.items()}
-    return {key: redirected_id(item) if isinstance(item, dict) else item for key, item in outcomes.items()}
-
-
-def _may_have_redirects(request: Request, key: Key) -> bool:
-    if visibility_at(request.grants, key) is Visibility.HIDDEN:
-        return True  # or the reads would disclose whether there is such a tree, and whether it has redirects
-    version = request.state.tree_versions.get(key.pk)
-    return version is not None and version.has_redirects
-
-
-def _cache_key(lookup: Lookup) -> Hashable:
-    return "node", *lookup
-
-
-async def _node_keys(request: Request, lookups: Sequence[Lookup]) -> list[NodeKey]:
-    """The keys of the nodes: of a path by computation, of an id by its record.
-
-    Where an id leads to a hidden node, nothing more is read and nothing is cached, so that a hidden node costs the same
-    reads and time as a missing one.
-    """
-    state, grants = request.state, request.grants
-    ids = [id_key(target) for _, target in lookups if isinstance(target, str)]
-    request.slot.expect(len(ids))
-    items = await state.items(ids, current=grants is not None)
-    if state.store_version is None and grants is None and (missing := [key for key in ids if _has_no_node(items[key])]):
-        items |= await state.items(missing, current=True)  # a weak read may miss a node that was just created
-    keys: list[NodeKey] = []
-    for hierarchy, target in lookups:
-        if not isinstance(target, str):
-            keys.append(node_key(hierarchy, target))
-            continue
-        item = items[id_key(target)]
-        if isinstance(item, Exception):
-            keys.append(item)
-            continue
-        key = current_key(item)
-        # Checked for a missing node as well, since the check takes time.
-        is_readable = visibility_at(grants, key or Key(f"{hierarchy}#{target}", "#")) is Visibility.FULL
-        keys.append(key if is_readable else None)
-        state.is_cacheable &= keys[-1] is not None
-    return keys
-
-
-def _has_no_node(item: Item | Exception | None) -> bool:
-    """Whether an id's record, or its absence, shows that no node has the id."""
-    return not isinstance(item, Exception) and current_key(item) is None
-
-
-def _keys_to_read(request: Request, lookups: Sequence[tuple[Lookup, Selection]], keys: Sequence[NodeKey]) -> list[Key]:
-    """The keys of the nodes, and of the ancestors that are selected for them whatever their level is."""
-    nodes: list[Key] = []
-    ancestors: list[Key] = []
-    for ((hierarchy, _), selection), key in zip(lookups, keys, strict=True):
-        if isinstance(key, Key):
-            nodes.append(key)
-            ancestors += selected_keys(key, kinds_for_all_levels(selection, request.hierarchies[hierarchy]))
-    return nodes + ancestors
-
-
-async def _follow_moves(
-    request: Request, lookups: Sequence[tuple[Lookup, Selection]], keys: list[NodeKey], found: Nodes
-) -> tuple[list[NodeKey], Nodes]:
-    """The same keys and nodes, with those that moved after their id records were read."""
-    for _ in range(MAX_MOVES_FOLLOWED):
-        moved = _moved(request, lookups, keys, found)
-        if not moved:
-            break
-        before = keys
-        keys, found = await _read_moved(request, moved, keys, found)
-        if all(keys[index] == before[index] for index in moved):
-            break  # there is no such node
-    return keys, found
-
-
-def _moved(
-    request: Request, lookups: Sequence[tuple[Lookup, Selection]], keys: Sequence[NodeKey], found: Nodes
-) -> dict[int, Key]:
-    """The id records, by index, of readable nodes that are not where these records point to."""
-    visible = request.state.filter
-    return {
-        index: id_key(target)
-        for index, (((_, target), _), key) in enumerate(zip(lookups, keys, strict=True))
-        if isinstance(target, str) and isinstance(key, Key)
-        if _checked(("", target), found[key]) is None
-        and (visible is None or visible.visibility(key) is Visibility.FULL)
-    }
-
-
-async def _read_moved(
-    request: Request, moved: Mapping[int, Key], keys: Sequence[NodeKey], found: Nodes
-) -> tuple[list[NodeKey], Nodes]:
-    """The same keys and nodes, with those to which these id records point as of now."""
-    state = request.state
-    state.is_cacheable = False  # if there is no node, no tree version proves that there is none later
-    items = await state.strong_items(list(dict.fromkeys(moved.values())))
-    new_keys = {index: key for index, record in moved.items() if (key := current_key(items[record])) is not None}
-    await state.reread_nodes(new_keys.values())
-    nodes = await state.current_nodes(new_keys.values())
-    return [new_keys.get(index, key) for index, key in enumerate(keys)], found | nodes
-
-
-def _checked(lookup: Lookup, record: Record | Exception | None) -> Record | Exception | None:
-    """The record; None where another node has taken the key of an id's node, or where its id is redacted."""
-    target = lookup[1]
-    if not isinstance(target, str) or not isinstance(record, Record):
-        return record
-    return record if not isinstance(record, RedactedNode) and record.id == target else None

@@ -17,8 +17,7 @@ from typing import cast
 from resolvers.lists.arguments import Page, page_of
 from resolvers.lists.list_request import KeyOrderList, ListRequest
 from resolvers.planner import Planner
-from resolvers.session.budget import gather_outcomes, raise_first_error, too_many_nodes
-from resolvers.session.reads import ReadState
+from resolvers.session.budget import TooManyNodes, gather_outcomes, raise_first_error
 from resolvers.session.request import Request
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import CladeError, shorten
@@ -61,14 +60,14 @@ async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list
 
 def _without_read(request: Request, requested: ListRequest, *, is_versioned: bool) -> Page | Exception | None:
     """The page of an empty list or in the page cache, or the error of wrong arguments; None if it has to be read."""
-    # The counts of a root from a list of roots may be older than a move's flip, unless the store has a version.
+    # The counts of a root from a list of roots may be older than a move's commit, unless the store has a version.
     has_counts = is_versioned or not requested.owner.is_root
-    if has_counts and requested.is_empty and not requested.window.is_narrow:
+    if has_counts and requested.is_empty and not requested.relation.arguments.is_narrow:
         return _EMPTY_WITH_TOTAL if requested.relation.total else _EMPTY
     try:
         page: Page | None = request.state.pages.get(requested.owner.pk, requested.cache_key)
         if page is None:
-            requested.check()
+            requested.relation.arguments.positions(requested.decode)  # raises BadCursor for a cursor of another list
         else:
             request.budget.spend_nodes(len(page.records))
             if request.reads.trace is not None:
@@ -79,22 +78,14 @@ def _without_read(request: Request, requested: ListRequest, *, is_versioned: boo
 
 
 async def _read(request: Request, lists: Sequence[ListRequest]) -> Pages:
-    state = request.state
-    versions = await state.versions_of([requested.owner.pk for requested in lists])
-    if state.moves is None and all(requested.owner.below is not None for requested in lists):
-        return await _read_lists(request, lists, versions)
-    # The counts of an owner from a list decide what is read.
-    current = [type(one)(state.counted(one.owner), one.relation) for one in lists]
-    pages = await _read_lists(request, current, versions)
-    return {requested: pages[other] for requested, other in zip(lists, current, strict=True)}
-
-
-async def _read_lists(
-    request: Request, lists: Sequence[ListRequest], versions: Mapping[str, TreeVersion | Exception]
-) -> Pages:
     """Plan all lists, make all reads together, then cut the pages."""
     state = request.state
-    pages, plans = await _plan(request, lists, versions)
+    versions = await state.versions_of([requested.owner.pk for requested in lists])
+    current = lists
+    if state.moves is not None or any(requested.owner.below is None for requested in lists):
+        # The counts of an owner from a list decide what is read.
+        current = [type(one)(state.counted(one.owner), one.relation) for one in lists]
+    pages, plans = await _plan(request, current, versions)
     reads = list(dict.fromkeys(read for planner, _ in plans for read in planner.reads))
     outcomes = await gather_outcomes([state.range(read) for read in reads])
     found: dict[ListRequest, list[Record] | Exception] = {}
@@ -107,7 +98,9 @@ async def _read_lists(
     async for chunk in in_chunks(list(found.items())):
         for requested, records in chunk:
             pages[requested] = _page(requested, records, totals.get(requested))
-    return pages
+    if current is lists:
+        return pages
+    return {requested: pages[other] for requested, other in zip(lists, current, strict=True)}
 
 
 async def _plan(
@@ -140,7 +133,7 @@ async def _planned(request: Request, hierarchy: Hierarchy, lists: list[ListReque
     expected = {requested: requested.min_size(state.tree_versions) for requested in lists}
     total = sum(expected.values())
     if total > budget.nodes_left:
-        raise too_many_nodes(_described(lists), total, budget.nodes_left)
+        raise TooManyNodes(_described(lists), total, budget.nodes_left)
     planner = Planner(state.records_read, state.tree_versions, hierarchy, budget.nodes_left)
     async for chunk in in_chunks(lists):
         planner.add(chunk)
@@ -150,7 +143,7 @@ async def _planned(request: Request, hierarchy: Hierarchy, lists: list[ListReque
         if len(lists) > CHUNK_LENGTH:
             await yield_to_loop()
     budget.spend_nodes(total)
-    request.slot.expect(planner.max_nodes)
+    request.scheduler.expect(planner.max_nodes)
     return planner, expected
 
 
@@ -165,8 +158,8 @@ def _records(
             records = requested.records(state.records_read, state.tree_versions[requested.owner.pk])
         if records is None:
             raise_first_error(outcomes)
-            raise too_many_nodes(_described([requested]), budget.nodes_left + 1, budget.nodes_left)
-        budget.spend_nodes(max(0, len(records[: requested.window.size]) - spent), _described([requested]))
+            raise TooManyNodes(_described([requested]), budget.nodes_left + 1, budget.nodes_left)
+        budget.spend_nodes(max(0, len(records[: requested.relation.arguments.size]) - spent), _described([requested]))
     except CladeError as error:
         return error.bare()
     except Exception as error:  # of a failed read
@@ -186,26 +179,33 @@ def _page(requested: ListRequest, records: list[Record] | Exception, total: int 
         return records
     if isinstance(total, Exception):
         return total
-    window = requested.window
+    arguments = requested.relation.arguments
     if requested.relation.nodes and not requested.needs_nodes:  # `first: 0` is answered from the counts
-        is_first, more = window.last is None, requested.max_size > 0
+        is_first, more = arguments.last is None, requested.max_size > 0
         return Page([], is_first and more, not is_first and more, total, requested.cursors)
-    return page_of(records, window, total, requested.cursors)
+    return page_of(records, arguments, total, requested.cursors)
 
 
 async def _count_totals(request: Request, lists: Sequence[ListRequest]) -> dict[ListRequest, int | Exception]:
-    """`totalCount` of each list, or the error of a failed read; all reads are made side by side."""
+    """`totalCount` of each list, or the error of a failed read; all reads are made concurrently.
+
+    A list of which not all was read is counted by the ranges that hold it and nothing else.
+    """
     state = request.state
     totals: dict[ListRequest, int | Exception] = {one: one.max_size for one in lists if one.is_exact}
     ranges: dict[ListRequest, list[KeyRange]] = {}
     others = [requested for requested in lists if isinstance(requested, KeyOrderList) and requested not in totals]
     async for chunk in in_chunks(others, COUNTED_A_CHUNK):
         for one in chunk:
-            total = _total_or_ranges(state, one)
-            if isinstance(total, int):
-                totals[one] = total
+            unpaged = replace(one.relation.arguments, first=None, after=None, last=None, before=None)
+            whole = type(one)(one.owner, replace(one.relation, arguments=unpaged))
+            version = state.tree_versions[one.owner.pk]
+            if (records := whole.records(state.records_read, version)) is not None:
+                totals[one] = len(records)
+            elif whole.is_whole_subtree:
+                ranges[one] = whole.key_ranges
             else:
-                ranges[one] = total
+                ranges[one] = [span for part in whole.level_depths(version) for span in whole.level_ranges(*part)]
     spans = list(dict.fromkeys(span for spans in ranges.values() for span in spans))
     request.reads.check(len(spans))
     counts = dict(zip(spans, await gather_outcomes([state.count(span) for span in spans]), strict=True))
@@ -214,12 +214,3 @@ async def _count_totals(request: Request, lists: Sequence[ListRequest]) -> dict[
         errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         totals[counted] = errors[0] if errors else sum([count for count in outcomes if isinstance(count, int)])
     return totals
-
-
-def _total_or_ranges(state: ReadState, requested: KeyOrderList) -> int | list[KeyRange]:
-    """The length of a list if all of it was read, or else the ranges to count."""
-    unpaged = replace(requested.window, first=None, after=None, last=None, before=None)
-    whole = type(requested)(requested.owner, replace(requested.relation, window=unpaged))
-    version = state.tree_versions[requested.owner.pk]
-    records = whole.records(state.records_read, version)
-    return whole.count_ranges(version) if records is None else len(records)

@@ -8,9 +8,9 @@ A *single list* is one Query: of `by_parent` for children, of the table for desc
 *Lists of siblings* are adjacent: in the partition of one level and depth of a tree, in key order, the children of
 adjacent siblings are one range, from the first sibling to the last. So the children of one level of any number of
 siblings are one Query. If other siblings lie in between, the range contains their children as well. The counts limit
-their number (`planning/sibling_runs.py`), and the range is read only if that is cheaper than one Query for each parent.
+their number (`lists/prefetch.py`), and the range is read only if that is cheaper than one Query for each parent.
 
-*Levels below levels* need only the common prefix of the parents, not their records (`planning/prefetch.py`). If a
+*Levels below levels* need only the common prefix of the parents, not their records (`lists/prefetch.py`). If a
 selection has all children of some nodes and all children of these, the deeper levels are read in the same round. If it
 goes as deep as the tree, the whole subtree is one range of the table.
 
@@ -20,7 +20,7 @@ goes as deep as the tree, the whole subtree is one range of the table.
 
 Planning has four steps. Lists that the counts or the records read before already answer need no read. The others are
 grouped by arguments, tree and depth, and groups whose reads may contain other lists come first. Each group is read in
-its cheapest way (`planning/read_cost.py`): the least read units, then the fewest requests. A list that the reads of an
+its cheapest way (`lists/list_request.py`): the least read units, then the fewest requests. A list that the reads of an
 earlier group contain is left out of its own.
 
 The ways themselves, with their key ranges, are in `children.py` and `descendants.py`.
@@ -31,10 +31,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from resolvers.children import ChildrenBetweenRequest, ChildrenByKeyRequest, ChildrenRequest
 from resolvers.descendants import DescendantsRequest
-from resolvers.lists.arguments import ConnectionArguments, Relation, RelationKind
+from resolvers.lists.arguments import Relation, RelationKind
 from resolvers.lists.list_request import ListRequest, PlannedReads, ReadOption, TreeState
 from resolvers.lists.prefetch import is_gapless, prefetch, sorted_owners
-from resolvers.session.budget import too_many_nodes
+from resolvers.session.budget import TooManyNodes
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.sorting.ordering import PlaceOrder
 from store.metadata.tree_version import TreeVersion
@@ -44,14 +44,12 @@ from store.model.records import Record
 
 def list_requests(owners: Iterable[Record], relation: Relation) -> list[ListRequest]:
     """The lists that a relation leads to from these nodes."""
-    kind = _children_kind(relation.window) if relation.kind is RelationKind.CHILDREN else DescendantsRequest
+    kind: type[ListRequest] = DescendantsRequest
+    if relation.kind is RelationKind.CHILDREN:
+        kind = ChildrenRequest if relation.arguments.bounds is None else ChildrenBetweenRequest
+        if relation.arguments.ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH):
+            kind = ChildrenByKeyRequest
     return [kind(owner, relation) for owner in owners]
-
-
-def _children_kind(window: ConnectionArguments) -> type[ListRequest]:
-    if window.ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH):
-        return ChildrenByKeyRequest
-    return ChildrenRequest if window.bounds is None else ChildrenBetweenRequest
 
 
 def list_request(owner: Record, relation: Relation) -> ListRequest:
@@ -86,14 +84,14 @@ class Planner:
     def add(self, lists: Iterable[ListRequest]) -> None:
         """Add lists to plan."""
         for requested in lists:
-            owner, window = requested.owner, requested.window
+            owner, arguments = requested.owner, requested.relation.arguments
             version = self._versions[owner.pk]
             records = requested.records(self._records_read, version) if requested.needs_nodes else []
             if records is not None:
                 self.answered[requested] = records
             else:
-                separate = owner.sk if window.is_narrow else ""
-                self._groups[requested.relation.kind, window, owner.pk, owner.depth, separate].append(requested)
+                separate = owner.sk if arguments.is_narrow else ""
+                self._groups[requested.relation.kind, arguments, owner.pk, owner.depth, separate].append(requested)
 
     @property
     def groups(self) -> list[list[ListRequest]]:
@@ -104,44 +102,41 @@ class Planner:
         """Plan the reads of a group; raises BudgetExceeded where they return more nodes than are left."""
         version = self._versions[group[0].owner.pk]
         tree = TreeState(version, self._records_read, self._planned, self._nodes_left)
-        if missing := self._unplanned(group, tree):
-            option = self._cheapest(missing, tree)
-            self._planned.add(option)
-            self.max_nodes += option.nodes
-            self.reads.update(dict.fromkeys(option.reads))
+        missing = self._unplanned(group, tree)
+        if missing and missing[0].relation.is_complete and (deep := self._prefetch(missing, tree)) is not None:
+            self._take(deep)
+            missing = self._unplanned(missing, tree)
+        if missing:
+            # Under two aliases a node has the same list twice.
+            unique = list({requested.owner.sk: requested for requested in missing}.values())
+            self._take(type(unique[0]).plan_reads(unique, tree))
+
+    def _take(self, option: ReadOption) -> None:
+        self._planned.add(option)
+        self.max_nodes += option.nodes
+        self.reads.update(dict.fromkeys(option.reads))
 
     def _unplanned(self, lists: Sequence[ListRequest], tree: TreeState) -> list[ListRequest]:
         return [requested for requested in lists if not self._planned or not requested.is_planned(tree)]
-
-    def _cheapest(self, lists: Sequence[ListRequest], tree: TreeState) -> ReadOption:
-        """The cheapest reads of lists of one kind, of owners at one depth of a tree."""
-        deep = self._prefetch(lists, tree) if lists[0].relation.is_complete else None
-        if deep is not None:
-            self._planned.add(deep)
-            lists = self._unplanned(lists, tree)
-        # Under two aliases a node has the same list twice.
-        unique = list({requested.owner.sk: requested for requested in lists}.values())
-        rest = type(unique[0]).plan_reads(unique, tree) if unique else ReadOption.of([])
-        return rest if deep is None else ReadOption.all([deep, rest])
 
     def _prefetch(self, lists: Sequence[ListRequest], tree: TreeState) -> ReadOption | None:
         """The reads of those lists below which complete lists are selected, together with these; None if separate reads
         are better.
         """
-        deep = [requested for requested in lists if self._has_complete_lists_below(requested)]
+        hierarchy, deep = self._hierarchy, list[ListRequest]()
+        for requested in lists:
+            on = requested.relation.selection.on
+            if any(below.whole.is_complete for level in requested.levels for below in on(hierarchy.name, level)):
+                deep.append(requested)
         if not deep or not is_gapless(sorted_owners(deep), tree):
             return None
-        option, nodes = prefetch(deep, tree.version, self._hierarchy) or (None, 0)
+        option, nodes = prefetch(deep, tree.version, hierarchy) or (None, 0)
         if nodes > self._nodes_left:
-            raise too_many_nodes("This list and the lists below it", nodes, self._nodes_left)
+            raise TooManyNodes("This list and the lists below it", nodes, self._nodes_left)
         return option
-
-    def _has_complete_lists_below(self, requested: ListRequest) -> bool:
-        on, name = requested.relation.selection.on, self._hierarchy.name
-        return any(deeper.whole.is_complete for level in requested.levels for deeper in on(name, level))
 
 
 def _breadth(group: Sequence[ListRequest]) -> tuple[object, ...]:
     """The sort key of groups: first those whose reads may contain other lists, as whole subtrees and long lists do."""
-    first, limit = group[0], group[0].window.limit
+    first, limit = group[0], group[0].relation.arguments.limit
     return limit is not None, not first.is_whole_subtree, not first.relation.is_complete, -(limit or 0)

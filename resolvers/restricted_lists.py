@@ -30,7 +30,7 @@ from resolvers.lists.arguments import (
     page_of,
 )
 from resolvers.lists.list_request import ListRequest
-from resolvers.lists.sorted_list import read_arranged, read_arranged_roots
+from resolvers.lists.sorted_list import read_sorted, read_sorted_roots
 from resolvers.session.budget import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
 from store.model.keys import KeyRange, Path, below, first_rank, last_segment, node_key, subtree
@@ -42,18 +42,18 @@ def may_have_children(request: Request, owners: Sequence[Record]) -> Sequence[ob
     """For each node a true value unless its counts show that nothing lies below it."""
     if request.state.store_version is not None and request.grants is None:
         return [owner.kids for owner in owners]
-    # A redacted node has no counts, and those of a root from an index may be older than a move's flip.
+    # A redacted node has no counts, and those of a root from an index may be older than a move's commit.
     return [isinstance(owner, RedactedNode) or owner.is_root or owner.kids for owner in owners]
 
 
 async def read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
     """The pages of lists, in order, as the grants allow; the error of a failed read is in place of its page."""
-    return await read_arranged(request, lists, _read_pages)
+    return await read_sorted(request, lists, _read_pages)
 
 
 async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
     """A page of a hierarchy's roots, of what the grants allow."""
-    return await read_arranged_roots(request, hierarchy, relation, _read_roots)
+    return await read_sorted_roots(request, hierarchy, relation, _read_roots)
 
 
 async def _read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
@@ -70,10 +70,10 @@ async def _read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Pa
 
 
 async def _read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
-    if request.grants is None or () in request.grants.tops(hierarchy):
+    if request.grants is None or () in request.grants.roots(hierarchy):
         return await roots.read_roots(request, hierarchy, relation)
     family = await _Families(request, request.grants).of(hierarchy, ())
-    return _family_page(request, family, relation.window, ListCursors(CursorKind.ROOTS, hierarchy, _first_rank))
+    return _family_page(request, family, relation.arguments, ListCursors(CursorKind.ROOTS, hierarchy, _first_rank))
 
 
 async def _read_page(families: "_Families", requested: ListRequest) -> Page:
@@ -86,16 +86,16 @@ async def _read_page(families: "_Families", requested: ListRequest) -> Page:
     kind = requested.cursor_kind
     position = by_key_from(len(owner.sk)) if kind is CursorKind.CHILDREN_BY_KEY else _first_rank
     cursors = ListCursors(kind, format_path(owner.path), position)
-    return _family_page(families.request, family, requested.window, cursors)
+    return _family_page(families.request, family, requested.relation.arguments, cursors)
 
 
 # -- the children of one node, or the roots ----------------------------------------------------------------------------
 
 
-def _contains(window: ConnectionArguments, record: Record) -> bool:
+def _contains(arguments: ConnectionArguments, record: Record) -> bool:
     """Whether a node is of the list's levels and between its bounds; what these leave besides is tested later."""
-    bounds = window.bounds
-    return window.has_level(record.level) and (bounds is None or not bounds.is_exact or bounds.where.test(record))
+    bounds = arguments.bounds
+    return arguments.has_level(record.level) and (bounds is None or not bounds.is_exact or bounds.where.test(record))
 
 
 def _first_rank(record: Record) -> str:
@@ -119,7 +119,7 @@ class _Families:
         return await self._reads[place]
 
     async def _read(self, hierarchy: str, parent: Path) -> list[Record]:
-        depth, tops = len(parent), self.grants.tops(hierarchy)
+        depth, tops = len(parent), self.grants.roots(hierarchy)
         paths = {top[: depth + 1] for top in tops if len(top) > depth and top[:depth] == parent}
         return sorted(await _existing(self.request, hierarchy, paths), key=_first_rank)
 
@@ -131,19 +131,21 @@ async def _existing(request: Request, hierarchy: str, paths: Iterable[Path]) -> 
     return [record for record in found.values() if isinstance(record, Record)]
 
 
-def _family_page(request: Request, family: Iterable[Record], window: ConnectionArguments, cursors: ListCursors) -> Page:
+def _family_page(
+    request: Request, family: Iterable[Record], arguments: ConnectionArguments, cursors: ListCursors
+) -> Page:
     """A page of siblings; the position in a cursor is by level and key, or by key alone. Raises BadCursor."""
-    found, position = [record for record in family if _contains(window, record)], cursors.position
+    found, position = [record for record in family if _contains(arguments, record)], cursors.position
     if cursors.order is CursorKind.CHILDREN_BY_KEY:
         found.sort(key=position)
-    lo, hi = window.positions(cursors.decode)
+    lo, hi = arguments.positions(cursors.decode)
     page = [
         record
-        for record in (reversed(found) if window.descending else found)
+        for record in (reversed(found) if arguments.descending else found)
         if (lo is None or lo < position(record)) and (hi is None or position(record) < hi)
-    ][: window.limit]
-    request.budget.spend_nodes(len(page[: window.size]))
-    return page_of(page, window, len(found), cursors)
+    ][: arguments.limit]
+    request.budget.spend_nodes(len(page[: arguments.size]))
+    return page_of(page, arguments, len(found), cursors)
 
 
 # -- the descendants of a redacted node --------------------------------------------------------------------------------
@@ -151,66 +153,66 @@ def _family_page(request: Request, family: Iterable[Record], window: ConnectionA
 
 async def _descendants(request: Request, grants: Grants, requested: DescendantsRequest) -> Page:
     """The redacted nodes below a redacted node, and the granted subtrees, in path order."""
-    owner, window = requested.owner, requested.window
+    owner, arguments = requested.owner, requested.relation.arguments
     cursors = ListCursors(CursorKind.DESCENDANTS, format_path(owner.path), by_key_from(len(owner.sk)))
-    span = window.between_cursors(below(owner.pk, owner.sk), lambda cursor: owner.sk + cursors.decode(cursor))
+    span = arguments.between_cursors(below(owner.pk, owner.sk), lambda cursor: owner.sk + cursors.decode(cursor))
     depth = len(owner.path)
-    tops = [top for top in highest(grants.tops(owner.hierarchy)) if top[:depth] == owner.path]
+    tops = [top for top in highest(grants.roots(owner.hierarchy)) if top[:depth] == owner.path]
     paths = {top[:length] for top in tops for length in range(depth + 1, len(top) + 1)}
     visible = sorted(await _existing(request, owner.hierarchy, paths), key=lambda record: record.sk)
     parts = [part for record in visible for part in _parts(requested, span, record)]
-    records = await _read_parts(request, parts[::-1] if window.descending else parts, window)
-    return page_of(records, window, None, cursors)
+    records = await _read_parts(request, parts[::-1] if arguments.descending else parts, arguments)
+    return page_of(records, arguments, None, cursors)
 
 
 async def _read_parts(
-    request: Request, parts: Sequence[Record | DescendantsRequest], window: ConnectionArguments
+    request: Request, parts: Sequence[Record | DescendantsRequest], arguments: ConnectionArguments
 ) -> list[Record]:
     """Nodes, and the lists between them, in reading order: all, or one after the other up to the limit."""
     records: list[Record] = []
-    if window.limit is None:
+    if arguments.limit is None:
         lists = [part for part in parts if isinstance(part, DescendantsRequest)]
         found = dict(zip(lists, await pages.read_all_pages(request, lists), strict=True))
         for part in parts:
-            records += [part] if isinstance(part, Record) else _records(found[part], window)
+            records += [part] if isinstance(part, Record) else _records(found[part], arguments)
         request.budget.spend_nodes(len(parts) - len(lists))
         return records
     for part in parts:
-        if (rest := window.limit - len(records)) <= 0:
+        if (rest := arguments.limit - len(records)) <= 0:
             break
         if isinstance(part, Record):
             request.budget.spend_nodes(1)
             records.append(part)
         else:
-            (page,) = await pages.read_all_pages(request, [_first_of(part, rest, window)])
-            records += _records(page, window)
+            (page,) = await pages.read_all_pages(request, [_first_of(part, rest, arguments)])
+            records += _records(page, arguments)
     return records
 
 
-def _first_of(requested: DescendantsRequest, size: int, window: ConnectionArguments) -> DescendantsRequest:
+def _first_of(requested: DescendantsRequest, size: int, arguments: ConnectionArguments) -> DescendantsRequest:
     """The first nodes of a list, or the last ones where the page is read from its end."""
-    own = requested.window
-    first, last = (None, size) if window.descending else (size, None)
+    own = requested.relation.arguments
+    first, last = (None, size) if arguments.descending else (size, None)
     cut = replace(own, first=first, last=last)
     relation = Relation(RelationKind.DESCENDANTS, cut, requested.relation.selection)
     return DescendantsRequest(requested.owner, relation)
 
 
-def _records(page: Page | Exception, window: ConnectionArguments) -> list[Record]:
+def _records(page: Page | Exception, arguments: ConnectionArguments) -> list[Record]:
     """A page's records in reading order; raises the error in its place."""
     if isinstance(page, Exception):
         raise page
-    return page.records[::-1] if window.descending else page.records
+    return page.records[::-1] if arguments.descending else page.records
 
 
 def _parts(requested: DescendantsRequest, span: KeyRange, record: Record) -> list[Record | DescendantsRequest]:
     """The parts of a list in a range at a node below its owner: the node itself, and all below it if it is granted."""
-    window, depth = requested.window, record.depth - requested.owner.depth
+    arguments, depth = requested.relation.arguments, record.depth - requested.owner.depth
     parts: list[Record | DescendantsRequest] = []
-    is_in_range = span.lo <= record.sk < span.hi and _contains(window, record)
-    if is_in_range and (window.max_depth is None or depth <= window.max_depth):
+    is_in_range = span.lo <= record.sk < span.hi and _contains(arguments, record)
+    if is_in_range and (arguments.max_depth is None or depth <= arguments.max_depth):
         parts.append(record)
-    deeper = None if window.max_depth is None else window.max_depth - depth
+    deeper = None if arguments.max_depth is None else arguments.max_depth - depth
     whole = subtree(record.pk, record.sk)
     if (
         not isinstance(record, RedactedNode)
@@ -227,11 +229,11 @@ def _relation(requested: DescendantsRequest, span: KeyRange, top: Record, max_de
     lo, hi, size = span.lo, span.hi, len(top.sk)
     after = lo[size:-1] if lo.startswith(top.sk) else ""
     before = hi[size:] if hi.startswith(top.sk) else ""
-    window = ConnectionArguments(
+    arguments = ConnectionArguments(
         after=encode_cursor(CursorKind.DESCENDANTS, top.id, after) if after else None,
         before=encode_cursor(CursorKind.DESCENDANTS, top.id, before) if before else None,
-        levels=requested.window.levels,
+        levels=requested.relation.arguments.levels,
         max_depth=max_depth,
-        bounds=requested.window.bounds,
+        bounds=requested.relation.arguments.bounds,
     )
-    return Relation(RelationKind.DESCENDANTS, window, requested.relation.selection)
+    return Relation(RelationKind.DESCENDANTS, arguments, requested.relation.selection)

@@ -44,13 +44,15 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
 
 
 async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
-    state, window = request.state, relation.window
+    state, arguments = request.state, relation.arguments
     limit = request.budget.nodes_left + 2  # the number of roots is not known before they are read
     cursors = ListCursors(CursorKind.ROOTS, hierarchy, by_rank)
     # `parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor.
-    spans = [window.between_cursors(siblings(hierarchy, level), cursors.decode) for level in window.level_or_all]
-    limit, reverse = min(window.limit or limit, limit), window.descending
-    request.slot.expect(window.limit or 0)
+    spans = [
+        arguments.between_cursors(siblings(hierarchy, level), cursors.decode) for level in arguments.levels or (None,)
+    ]
+    limit, reverse = min(arguments.limit or limit, limit), arguments.descending
+    request.scheduler.expect(arguments.limit or 0)
     state.partitions_read.add(hierarchy)
     calls: list[Awaitable[object]] = [state.versions_of([hierarchy])] if relation.total else []
     if relation.nodes and state.records_read.in_ranges(spans, limit, reverse=reverse) is None:
@@ -61,13 +63,13 @@ async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
         version = (await state.versions_of([hierarchy]))[hierarchy]
         if isinstance(version, Exception):
             raise version
-        total = sum(count for level, count in by_level(version.shape).items() if window.has_level(level))
+        total = sum(count for level, count in by_level(version.shape).items() if arguments.has_level(level))
     if not relation.nodes:
         return Page([], total=total)
     records = state.records_read.in_ranges(spans, limit, reverse=reverse) or []
     state.partitions_read.update([record.pk for record in records])
-    request.budget.spend_nodes(len(records[: window.size]), f"The roots of {hierarchy}")
-    page = page_of(records, window, total, cursors)
+    request.budget.spend_nodes(len(records[: arguments.size]), f"The roots of {hierarchy}")
+    page = page_of(records, arguments, total, cursors)
     return replace(page, records=await with_counts(state, page.records)) if relation.counts else page
 
 

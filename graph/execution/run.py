@@ -53,7 +53,7 @@ class TypeGroup:
     def part(self, request: Request, look_ahead: LookAhead) -> None:
         """Restrict the owners to nodes that may have something in the selected lists."""
         if self.compiled.childless is None or any(
-            look_ahead.relation(field.relation).window.is_narrow for field in self.compiled.lists
+            look_ahead.relation(field.relation).arguments.is_narrow for field in self.compiled.lists
         ):
             return
         self._owns = may_have_children(request, self._records)

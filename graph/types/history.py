@@ -87,7 +87,7 @@ def history_fields(revision: Any, connection: Any) -> Fields:
 
 def _history(subject: Any, info: Any, **_: Any) -> Any:
     relation = info.context.look_ahead(info).relation_of(info, RelationKind.REVISIONS)
-    return history.read_history(info.context.request, _record(subject), relation.window, nodes=relation.nodes)
+    return history.read_history(info.context.request, _record(subject), relation.arguments, nodes=relation.nodes)
 
 
 def _at_revision(subject: Any, info: Any, n_: int) -> Any:

@@ -1,10 +1,7 @@
-"""Caller: the authenticated sender of a request, with its grants.
+"""Callers: the authenticated senders of requests with their grants, those of API keys, and what a mutation may change.
 
-API key authentication: callers of API keys, cached for a few seconds and on SQLite until the next write.
-
-Permissions: the checks of a mutation, from the caller's grants and paths alone, before anything is read.
-
-A hidden path is NOT_FOUND, with the same message as a path without a node; a path that may only be read is FORBIDDEN.
+Mutations are checked by the caller's grants and paths alone, before anything is read. A hidden path is NOT_FOUND, with
+the same message as a path without a node; a path that may only be read is FORBIDDEN.
 """
 
 import asyncio
@@ -19,6 +16,11 @@ from store.errors import Forbidden, Unavailable, shorten
 from store.model.keys import Path
 from store.model.paths import format_path
 from store.writing.create_update import not_found
+
+CACHE_SECONDS = 10.0  # for so long a revoked key is still accepted on DynamoDB by a server that has cached it
+MAX_CACHED_KEYS = 10_000
+KEY_BYTES = 2_000  # memory of each
+LOOKUP_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,11 @@ ANYONE = Caller()
 """An anonymous caller, where no credential is required."""
 
 
-CACHE_SECONDS = 10.0  # for so long a revoked key is still accepted on DynamoDB by a server that has cached it
-MAX_CACHED_KEYS = 10_000
-KEY_BYTES = 2_000  # of memory for each
-LOOKUP_SECONDS = 5.0
-
-
 class ApiKeyAuthenticator:
-    """Finds the caller of an API key. Results, unknown ids included, are cached for `cache_seconds`."""
+    """Finds the caller of an API key.
+
+    Results, unknown ids included, are cached for `cache_seconds`, and on SQLite until the next write.
+    """
 
     def __init__(self, store: Store, *, cache_seconds: float = CACHE_SECONDS) -> None:
         self._store = store

@@ -1,12 +1,9 @@
-"""Grants: the subtrees that a caller may read and write, each named by the path of its top.
-
-Visibility filter: the keys and key ranges that a request may read, given its grants and the running moves.
+"""Grants: the subtrees that a caller may read and write, each named by the path of its root, and what they and running
+moves leave of keys, key ranges and nodes.
 
 Grants and moves show or hide whole subtrees, and a subtree is one range of the table and of each level. So a range
-that is partly hidden is split into smaller ranges. Among the children of a visible node, only the top of a subtree can
+that is partly hidden is split into smaller ranges. Among the children of a visible node, only the root of a subtree can
 be hidden.
-
-Redacted node: a node above the caller's grants, of which only path, level and names may be read.
 """
 
 import re
@@ -39,7 +36,7 @@ class Visibility(Enum):
 
 @dataclass(frozen=True)
 class Grants:
-    """The tops of the subtrees that may be read and written, by hierarchy; the empty path is the whole hierarchy.
+    """The roots of the subtrees that may be read and written, by hierarchy; the empty path is the whole hierarchy.
 
     Write access includes read access.
     """
@@ -72,26 +69,26 @@ class Grants:
     @cached_property
     def _above(self) -> dict[str, set[Path]]:
         """The proper prefixes of the readable paths, by hierarchy."""
-        return {name: {top[:length] for top in tops for length in range(len(top))} for name, tops in self.read.items()}
+        return {name: {path[:end] for path in roots for end in range(len(path))} for name, roots in self.read.items()}
 
     @cached_property
     def digest(self) -> bytes:
         """A hash of the readable subtrees: equal for grants that allow the same reads, and for no others."""
-        tops = [f"{name}/{format_path(path)}" for name, paths in self.read.items() for path in highest(paths)]
-        return blake2b("\n".join(sorted(tops)).encode(), digest_size=16).digest()
+        roots = [f"{name}/{format_path(path)}" for name, paths in self.read.items() for path in highest(paths)]
+        return blake2b("\n".join(sorted(roots)).encode(), digest_size=16).digest()
 
     @cached_property
     def subtrees(self) -> dict[str, list[KeyRange]]:
         """The readable ranges of the table, by tree and in key order, of hierarchies that are readable in part."""
         found: dict[str, list[KeyRange]] = {}
-        for hierarchy, tops in self.read.items():
-            for key in [node_key(hierarchy, top) for top in highest(tops) if top]:
+        for hierarchy, roots in self.read.items():
+            for key in [node_key(hierarchy, root) for root in highest(roots) if root]:
                 found.setdefault(key.pk, []).append(subtree(*key))
         return {pk: sorted(spans, key=lambda span: span.lo) for pk, spans in found.items()}
 
     def visibility(self, hierarchy: str, path: Path) -> Visibility:
         """The part of the node at a path that may be read, whether or not there is a node."""
-        if _covers(self.tops(hierarchy), path):
+        if _covers(self.roots(hierarchy), path):
             return Visibility.FULL
         return Visibility.REDACTED if path in self._above.get(hierarchy, ()) else Visibility.HIDDEN
 
@@ -99,8 +96,8 @@ class Grants:
         """Whether a node at a path may be created or changed."""
         return _covers(self.write.get(hierarchy, frozenset()), path)
 
-    def tops(self, hierarchy: str) -> frozenset[Path]:
-        """The tops of the readable subtrees; the empty path is the whole hierarchy."""
+    def roots(self, hierarchy: str) -> frozenset[Path]:
+        """The roots of the readable subtrees; the empty path is the whole hierarchy."""
         return self.read.get(hierarchy, frozenset())
 
 
@@ -110,17 +107,17 @@ def visibility_of(grants: Grants | None, hierarchy: str, path: Path) -> Visibili
 
 
 def visibility_at(grants: Grants | None, key: Key) -> Visibility:
-    """The same for the node at a key."""
+    """The part of the node at a key that these grants let read; None grants everything."""
     return Visibility.FULL if grants is None else grants.visibility(hierarchy_of(key.pk), path_of(*key))
 
 
-def _covers(tops: frozenset[Path], path: Path) -> bool:
-    return any(path[:length] in tops for length in range(len(path) + 1))
+def _covers(roots: frozenset[Path], path: Path) -> bool:
+    return any(path[:length] in roots for length in range(len(path) + 1))
 
 
-def highest(tops: frozenset[Path]) -> list[Path]:
+def highest(roots: frozenset[Path]) -> list[Path]:
     """The paths that lie below no other of them."""
-    return [top for top in tops if not any(top[:length] in tops for length in range(len(top)))]
+    return [root for root in roots if not any(root[:length] in roots for length in range(len(root)))]
 
 
 def _by_hierarchy(grants: Iterable[tuple[str, Path]]) -> dict[str, frozenset[Path]]:
@@ -132,7 +129,9 @@ def _by_hierarchy(grants: Iterable[tuple[str, Path]]) -> dict[str, frozenset[Pat
 
 @dataclass(frozen=True)
 class VisibilityFilter:
-    """`hidden` are the tops of the subtrees that running moves hide; `moved` the old and new tops of moved subtrees, to
+    """The keys and key ranges that a request may read, given its grants and the running moves.
+
+    `hidden` are the roots of the subtrees that running moves hide; `moved` the old and new roots of moved subtrees, to
     whose old place some id records still point; `grants` is None where everything is granted.
     """
 
@@ -142,7 +141,7 @@ class VisibilityFilter:
 
     def visibility(self, key: Key) -> Visibility:
         """The part of the node at a key that may be read."""
-        if any(top.holds(key) for top in self.hidden):
+        if any(root.holds(key) for root in self.hidden):
             return Visibility.HIDDEN
         return visibility_at(self.grants, key)
 
@@ -155,13 +154,13 @@ class VisibilityFilter:
 
     def visible_parts(self, span: KeyRange) -> list[KeyRange]:
         """The parts of a range that may be read, in its order. A range of `by_parent` is whole or empty, and still
-        contains the tops that `hidden_in` counts.
+        contains the roots that `hidden_in` counts.
         """
         if span.index is Index.BY_PARENT:
             return [span] if self._is_granted(span.partition) else []
         pk = span.partition if span.index is Index.TABLE else span.partition.rsplit("@", 2)[0]
         parts = [span] if self.grants is None else self._granted(span, pk, self.grants)
-        for gap in [subtree(*top) for top in self.hidden if top.pk == pk]:
+        for gap in [subtree(*root) for root in self.hidden if root.pk == pk]:
             parts = [cut for part in parts for cut in (_cut(part, part.lo, gap.lo), _cut(part, gap.hi, part.hi))]
         return [part for part in parts if part.lo < part.hi]
 
@@ -169,7 +168,7 @@ class VisibilityFilter:
         """The maximum number of nodes in a range of `by_parent` that a running move hides; 0 for other ranges."""
         if span.index is not Index.BY_PARENT:
             return 0
-        return len([top for top in self.hidden if parent_partition(*top) == span.partition])
+        return len([root for root in self.hidden if parent_partition(*root) == span.partition])
 
     def _is_granted(self, partition: str) -> bool:
         """Whether all children in a partition of `by_parent` (of a node, or of a hierarchy) may be read."""
@@ -179,7 +178,7 @@ class VisibilityFilter:
         return visibility_of(self.grants, hierarchy, path) is Visibility.FULL
 
     def _granted(self, span: KeyRange, pk: str, grants: Grants) -> list[KeyRange]:
-        if () in grants.tops(hierarchy_of(pk)):
+        if () in grants.roots(hierarchy_of(pk)):
             return [span]
         subtrees = grants.subtrees.get(pk, [])  # disjoint, so their ends are in order as well
         first = bisect_right(subtrees, span.lo, key=lambda granted: granted.hi)
@@ -195,7 +194,8 @@ WITHHELD = frozenset(("id", "rank", "kids", "below", "revision", "updated_at", "
 
 
 class RedactedNode(Record, frozen=True, kw_only=True, dict=True):
-    """A record that raises Forbidden when a withheld attribute is read.
+    """A node above the caller's grants, which raises Forbidden when a withheld attribute is read: only path, level and
+    names may be.
 
     So code that serializes nodes cannot disclose more than is granted, even if it does not check for redacted nodes.
     """

@@ -1,18 +1,5 @@
-"""Cursors: opaque positions in lists, for `after` and `before`.
-
-A cursor contains the kind of the list, a digest of the owner's id and the position relative to the owner. It does not
-contain the owner's path, so it stays valid when the owner moves.
-
-Key bounds: the part of a list's key range that its condition leaves, so that no more is read.
-
-A condition on paths is a part of the keys of any list, one on keys only of the keys of children. They may be joined by
-and, or and not; of what is joined to others by and, the key conditions are enough.
-
-Connection arguments: the part of a list that a client requests.
-
-Page: a part of a list, as the fields of a connection show it.
-
-Relations: the fields of a node that read other nodes, with their arguments and selections.
+"""Arguments of lists: the relations of a node that read other nodes, the part of a list that a client requests, and
+the pages and cursors that it gets.
 """
 
 import binascii
@@ -37,19 +24,25 @@ from store.model.spans import EVERYTHING, Spans, clipped, complement, intersecti
 
 _PREFIX_BYTES = 7  # the kind of the list, and a digest of its owner
 _MAX_VALUES_BYTES = MAX_ORDER_FIELDS * (6 * MAX_SORTED_CHARACTERS + 3) + 2  # of a sorted list: JSON, then a new line
+MAX_SPANS = 10  # of one list: each is a Query of its own; a condition of more is read as one span, and tested
 MAX_CURSOR_CHARACTERS = -(-(_PREFIX_BYTES + _MAX_VALUES_BYTES + MAX_SORT_KEY_BYTES) * 4 // 3)  # in base64
 
 _NUMBER = re.compile(r"[0-9]{1,12}")
 
 
 class CursorKind(StrEnum):
-    """The kinds of lists, each with its order; the letter is the first byte of a cursor."""
+    """The kinds of lists, each with its order; the letter is the first byte of a cursor.
+
+    A cursor is an opaque position in a list, for `after` and `before`. It contains the kind of the list, a digest of
+    the owner's id and the position relative to the owner. It does not contain the owner's path, so it stays valid when
+    the owner moves.
+    """
 
     ROOTS = "r"
     CHILDREN = "c"
     CHILDREN_BY_KEY = "k"
     DESCENDANTS = "d"
-    ARRANGED = "o"
+    SORTED = "o"
     HISTORY = "h"
     CHANGES = "f"
 
@@ -107,7 +100,7 @@ def decode_cursor(cursor: str, order: CursorKind, owner: str) -> str:
 
 
 def decode_number(cursor: str, order: CursorKind, owner: str) -> int:
-    """The same for a list whose positions are numbers."""
+    """The position in a list whose positions are numbers; raises BadCursor for a cursor of another list."""
     position = decode_cursor(cursor, order, owner)
     if not _NUMBER.fullmatch(position):
         raise BadCursor(f'"{shorten(cursor)}" is a cursor of another list; use a cursor of the same list.')
@@ -118,12 +111,12 @@ def _digest(owner: str) -> bytes:
     return blake2b(owner.encode(), digest_size=6).digest()
 
 
-MAX_SPANS = 10  # of one list: each is a Query of its own; a condition of more is read as one span, and tested
-
-
 @dataclass(frozen=True)
 class KeyBounds:
-    """The spans of keys that a condition leaves of the lists of any node.
+    """The spans of keys that a condition leaves of the lists of any node, so that no more is read.
+
+    A condition on paths is a part of the keys of any list, one on keys only of the keys of children. They may be joined
+    by and, or and not; of what is joined to others by and, the key conditions are enough.
 
     `are_children` is whether all nodes of the list are children of its owner, so that a condition on keys leaves a part
     of their range; `is_many` whether it has too many spans; `is_exact` whether every node in the spans meets the whole
@@ -242,11 +235,6 @@ class ConnectionArguments:
         """Whether nodes of a level can be in the list."""
         return not self.levels or level in self.levels
 
-    @property
-    def level_or_all(self) -> tuple[str | None, ...]:
-        """The levels, None for all, in the order in which an index has them."""
-        return self.levels or (None,)
-
     def whole(self) -> "ConnectionArguments":
         """The arguments of the whole list as it is read, of the same levels and between the same bounds."""
         ordering = Ordering(place=self.ordering.place)
@@ -301,7 +289,8 @@ class Cursors(Protocol):
 
 @dataclass(frozen=True)
 class Page:
-    """The records of a page in the list's order, whether there are others, and `totalCount` if it was selected.
+    """A part of a list, as the fields of a connection show it: its records in the list's order, whether there are
+    others, and `totalCount` if it was selected.
 
     `cursors` is None only for an empty page.
     """
@@ -319,13 +308,13 @@ class Page:
         return self.cursors.cursor(record)
 
 
-def page_of(records: list[Record], window: ConnectionArguments, total: int | None, cursors: Cursors) -> Page:
-    """The page of records that were read in the window's direction, one more than it shows where there is a next."""
-    more = window.size is not None and len(records) > window.size
-    shown = records[: window.size]
-    if window.last is not None:
-        return Page(shown[::-1], window.before is not None, more or window.after is not None, total, cursors)
-    return Page(shown, more or window.before is not None, window.after is not None, total, cursors)
+def page_of(records: list[Record], arguments: ConnectionArguments, total: int | None, cursors: Cursors) -> Page:
+    """The page of records that were read in the direction of its arguments, one more than it has where one follows."""
+    more = arguments.size is not None and len(records) > arguments.size
+    shown = records[: arguments.size]
+    if arguments.last is not None:
+        return Page(shown[::-1], arguments.before is not None, more or arguments.after is not None, total, cursors)
+    return Page(shown, more or arguments.before is not None, arguments.after is not None, total, cursors)
 
 
 class RelationKind(StrEnum):
@@ -343,7 +332,7 @@ class RelationKey(Struct, frozen=True, cache_hash=True):
     """The part of the cache key of a page that comes from its field: equal keys have equal pages."""
 
     kind: RelationKind
-    window: ConnectionArguments
+    arguments: ConnectionArguments
     nodes: bool
     total: bool
     counts: bool
@@ -366,7 +355,7 @@ class Relation:
     """
 
     kind: RelationKind
-    window: ConnectionArguments
+    arguments: ConnectionArguments
     selection: Selection
     nodes: bool = True
     total: bool = False
@@ -374,7 +363,7 @@ class Relation:
 
     @cached_property
     def page_key(self) -> RelationKey:
-        return RelationKey(self.kind, self.window, self.nodes, self.total, self.counts)
+        return RelationKey(self.kind, self.arguments, self.nodes, self.total, self.counts)
 
     @cached_property
     def whole(self) -> "Relation":
@@ -382,32 +371,32 @@ class Relation:
 
         Lists below it are read together with it only if all of its nodes are on the page.
         """
-        window = self.window
-        if not self.is_arranged:
+        arguments = self.arguments
+        if not self.takes_whole_list:
             return self
-        is_shown = window.where is None and window.size is None and not window.is_paged
+        is_shown = arguments.where is None and arguments.size is None and not arguments.is_paged
         selection = self.selection if is_shown else NOTHING
-        return Relation(self.kind, window.whole(), selection, counts=self.counts)
+        return Relation(self.kind, arguments.whole(), selection, counts=self.counts)
 
     @property
-    def is_arranged(self) -> bool:
+    def takes_whole_list(self) -> bool:
         """Whether the list is filtered, or has an order in which no range has it, so that all of it is read first."""
-        ordering, window = self.window.ordering, self.window
-        if window.where is not None or ordering.fields:
+        ordering, arguments = self.arguments.ordering, self.arguments
+        if arguments.where is not None or ordering.fields:
             return True
         match self.kind:
             case RelationKind.CHILDREN:
-                return window.bounds is not None and ordering.place in (None, PlaceOrder.POSITION)
+                return arguments.bounds is not None and ordering.place in (None, PlaceOrder.POSITION)
             case RelationKind.DESCENDANTS:
-                return ordering.place is PlaceOrder.KEY and window.max_depth != 1
+                return ordering.place is PlaceOrder.KEY and arguments.max_depth != 1
         return ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH)
 
     @cached_property
-    def arrangement(self) -> str:
+    def order_digest(self) -> str:
         """A digest of its order and conditions, made once for all of its lists, since conditions may be long."""
-        window = self.window
-        where, bounds = window.where, window.bounds
-        identity = window.ordering.identity, [where and where.identity, bounds and bounds.digest]
+        arguments = self.arguments
+        where, bounds = arguments.where, arguments.bounds
+        identity = arguments.ordering.identity, [where and where.identity, bounds and bounds.digest]
         return blake2b(repr(identity).encode(), digest_size=16).hexdigest()
 
     @cached_property
@@ -421,14 +410,14 @@ class Relation:
     @property
     def is_complete(self) -> bool:
         """Whether it selects all children of a node; only complete lists are prefetched."""
-        window = self.window
+        arguments = self.arguments
         return (
             self.nodes
             and self.kind is RelationKind.CHILDREN
-            and window.size is None
-            and not window.levels
-            and not window.is_narrow
-            and not self.is_arranged
+            and arguments.size is None
+            and not arguments.levels
+            and not arguments.is_narrow
+            and not self.takes_whole_list
         )
 
 

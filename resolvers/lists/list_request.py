@@ -1,31 +1,20 @@
-"""Read cost: the estimated price of reads before they are made, in DynamoDB's read units, then in requests.
+"""List requests: one list of one node each, with the arguments of its field, and what its reads will cost.
 
-Tree state: everything about one tree that planning decides from, before it reads.
-
-List request: one list of one node, with the arguments of its field.
-
-The kinds of lists are subclasses in `resolvers/children.py` and `descendants.py`: each has the key
-ranges that it reads, and decides how a response level of such lists is read. All lists of a level are decided together
-from counts, which every record has, so a ListRequest computes from values and reads nothing.
-
-List in key order: a list that is a range of the table, or a range of each of its levels.
-
-Descendants are such lists, and so are children in the order of their keys, or between bounds of them. The nodes of a
-tree are in depth-first order in the table, and in the same order in the partition of their level and depth in
-`by_level`. Bounds of keys and paths leave parts of these ranges.
+The kinds of lists are subclasses in `resolvers/children.py` and `descendants.py`: each has the key ranges that it
+reads, and decides how a response level of such lists is read. All lists of a level are decided together from counts,
+which every record has, so a ListRequest computes from values and reads nothing.
 """
 
 from abc import abstractmethod
-from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from typing import ClassVar, Self
 
 from msgspec import Struct
 
-from resolvers.lists.arguments import ConnectionArguments, CursorKind, ListCursors, Relation, by_key_from, by_rank
+from resolvers.lists.arguments import CursorKind, ListCursors, Relation, by_key_from, by_rank
 from resolvers.session.records_read import Read, RecordsRead
 from store.engine import units_of
 from store.errors import BadCursor
@@ -38,7 +27,10 @@ ITEM_BYTES = 400  # of an ordinary node; only the ratio of estimates matters
 
 @dataclass(frozen=True)
 class ReadOption:
-    """One way to read some lists: its reads, their estimated read units, and the maximum number of nodes read."""
+    """One way to read some lists: its reads, their estimated read units, and the maximum number of nodes read.
+
+    Options are compared before any read is made, by DynamoDB's read units, then by requests.
+    """
 
     reads: tuple[Read, ...]
     units: float
@@ -63,28 +55,23 @@ def cheapest(*options: ReadOption) -> ReadOption:
     return min(options, key=lambda option: (option.units, len(option.reads)))
 
 
-@dataclass
-class PlannedReads:
+class PlannedReads(dict[tuple[Index, str], list[Read]]):
     """The reads that a plan has so far, by index and partition."""
-
-    _reads: dict[tuple[Index, str], list[Read]] = field(default_factory=lambda: defaultdict(list))
-
-    def __bool__(self) -> bool:
-        return bool(self._reads)
 
     def add(self, option: ReadOption) -> None:
         for read in option.reads:
-            self._reads[read.span.index, read.span.partition].append(read)
+            self.setdefault((read.span.index, read.span.partition), []).append(read)
 
     def contain(self, span: KeyRange, limit: int | None = None, *, reverse: bool = False) -> bool:
         """Whether one of the reads returns a range, or its first (or last) `limit` records."""
-        reads = self._reads.get((span.index, span.partition), ())
-        return any(read.contains(span, limit, reverse=reverse) for read in reads)
+        return any(read.contains(span, limit, reverse=reverse) for read in self.get((span.index, span.partition), ()))
 
 
 @dataclass(frozen=True)
 class TreeState:
-    """The version of a tree with its counts, the records read and the reads planned so far, and the node budget."""
+    """Everything about one tree that planning decides from, before it reads: its version with its counts, the records
+    read and the reads planned so far, and the node budget.
+    """
 
     version: TreeVersion
     records_read: RecordsRead
@@ -138,22 +125,17 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         start = self.cursor_start
         return ListCursors(self.cursor_kind, self.owner.id, by_rank if start is None else by_key_from(start))
 
-    # -- its place in the page cache -----------------------------------------------------------------------------------
-
     @property
     def cache_key(self) -> Hashable:
+        """The key of its page in the page cache."""
         return self.owner.pk, self.owner.sk, self.relation.page_key
 
     # -- its size ------------------------------------------------------------------------------------------------------
 
-    @property
-    def window(self) -> ConnectionArguments:
-        return self.relation.window
-
     @cached_property
     def levels(self) -> list[str]:
         """The levels of the nodes in the list."""
-        has_level = self.relation.window.has_level
+        has_level = self.relation.arguments.has_level
         return [name for name, count in self.counts.items() if count and has_level(name)]
 
     @cached_property
@@ -164,7 +146,8 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     @property
     def is_exact(self) -> bool:
         """Whether the owner's counts give the length of the list."""
-        return self.window.bounds is None and self.window.max_depth is None
+        arguments = self.relation.arguments
+        return arguments.bounds is None and arguments.max_depth is None
 
     @property
     def is_empty(self) -> bool:
@@ -174,19 +157,20 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     @property
     def needs_nodes(self) -> bool:
         """Whether records have to be read; for `first: 0` the counts are enough where they are exact."""
-        return self.relation.nodes and (self.window.size != 0 or self.window.is_narrow or not self.is_exact)
+        arguments = self.relation.arguments
+        return self.relation.nodes and (arguments.size != 0 or arguments.is_narrow or not self.is_exact)
 
     def min_size(self, versions: Mapping[str, TreeVersion]) -> int:
         """The minimum number of nodes on the page, from the counts alone."""
-        window = self.window
-        if not self.relation.nodes or window.is_narrow:
+        arguments = self.relation.arguments
+        if not self.relation.nodes or arguments.is_narrow:
             return 0
         least = self.max_size
         if not self.is_exact:  # count the levels that are nowhere deeper in the tree than the list goes
             depths = versions[self.owner.pk].depths
             inside = [level for level in self.levels if max(depths(level), default=MAX_SEGMENTS) <= self.max_depth]
             least = sum([self.counts[level] for level in inside])
-        return least if window.size is None else min(least, window.size)
+        return least if arguments.size is None else min(least, arguments.size)
 
     # -- its reads -----------------------------------------------------------------------------------------------------
 
@@ -195,20 +179,22 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
         Where the counts give no maximum, its Limit is no more than the node budget allows.
         """
-        limit = self.window.limit
+        arguments = self.relation.arguments
+        limit = arguments.limit
         items = items if limit is None else min(items, limit)
         if not self.is_exact:
             limit = min(limit or tree.nodes_left + 2, tree.nodes_left + 2)
-        return Read(span, limit, self.window.descending), items
+        return Read(span, limit, arguments.descending), items
 
     def is_planned(self, tree: TreeState) -> bool:
         """Whether the planned reads return the list."""
-        reverse = self.window.descending
-        return all(tree.planned.contain(span, self.window.limit, reverse=reverse) for span in self.key_ranges)
+        limit, reverse = self.relation.arguments.limit, self.relation.arguments.descending
+        return all(tree.planned.contain(span, limit, reverse=reverse) for span in self.key_ranges)
 
     def records(self, records_read: RecordsRead, version: TreeVersion) -> list[Record] | None:
         """The list out of what was read, in reading order and up to its limit; None if some of it was not read."""
-        return records_read.in_ranges(self.key_ranges, self.window.limit, reverse=self.window.descending)
+        arguments = self.relation.arguments
+        return records_read.in_ranges(self.key_ranges, arguments.limit, reverse=arguments.descending)
 
     def level_depths(self, version: TreeVersion) -> list[tuple[str, int]]:
         """Level and depth of all nodes that can be in the list: one partition of `by_level` each."""
@@ -217,38 +203,34 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
 
     def cut(self, records: list[Record]) -> list[Record]:
         """Records in key order or sibling order as a Query of the list would return them."""
-        return (records[::-1] if self.window.descending else records)[: self.window.limit]
+        arguments = self.relation.arguments
+        return (records[::-1] if arguments.descending else records)[: arguments.limit]
 
     # -- its cursors ---------------------------------------------------------------------------------------------------
 
-    def between_cursors(self, span: KeyRange) -> KeyRange:
-        """The part of a range of this list between the cursors."""
-        return self.window.between_cursors(span, self._decode)
-
-    def _decode(self, cursor: str) -> str:
+    def decode(self, cursor: str) -> str:
+        """The sort key of a cursor; raises BadCursor for one of another list."""
         prefix = "" if self.cursor_start is None else self.owner.sk[: self.cursor_start]
         position = prefix + self.cursors.decode(cursor)
         if len(position.encode()) >= MAX_SORT_KEY_BYTES:  # a bound after it is one byte longer
             raise BadCursor("The position in the cursor is longer than any key; use a cursor of this list.")
         return position
 
-    def check(self) -> None:
-        """Raise BadCursor for a cursor of another list."""
-        self.window.positions(self._decode)
-
-
-_SK = attrgetter("sk")
-
 
 class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
-    """A list whose cursors are positions in key order, relative to the owner."""
+    """A list that is a range of the table, or a range of each of its levels; its cursors are relative to the owner.
+
+    Descendants are such lists, and so are children in the order of their keys, or between bounds of them. The nodes of
+    a tree are in depth-first order in the table, and in the same order in the partition of their level and depth in
+    `by_level`. Bounds of keys and paths leave parts of these ranges.
+    """
 
     @cached_property
     def key_ranges(self) -> list[KeyRange]:
         """`begins_with(sk, "#NE#")` without the owner itself, or parts of it, from cursor to cursor."""
-        pk, sk, bounds = self.owner.pk, self.owner.sk, self.window.bounds
-        spans = [(just_after(sk), prefix_end(sk))] if bounds is None else bounds.spans(self.owner)
-        parts = [self.between_cursors(KeyRange(Index.TABLE, pk, lo, hi)) for lo, hi in spans]
+        pk, sk, arguments = self.owner.pk, self.owner.sk, self.relation.arguments
+        spans = [(just_after(sk), prefix_end(sk))] if arguments.bounds is None else arguments.bounds.spans(self.owner)
+        parts = [arguments.between_cursors(KeyRange(Index.TABLE, pk, lo, hi), self.decode) for lo, hi in spans]
         return [part for part in parts if part.lo < part.hi]
 
     def level_ranges(self, level: str, depth: int) -> list[KeyRange]:
@@ -258,12 +240,6 @@ class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
     @property
     def cursor_start(self) -> int | None:
         return len(self.owner.sk)
-
-    def count_ranges(self, version: TreeVersion) -> list[KeyRange]:
-        """The ranges that hold the whole list and nothing else."""
-        if self.is_whole_subtree:
-            return self.key_ranges
-        return [span for part in self.level_depths(version) for span in self.level_ranges(*part)]
 
     def read_levels(self, tree: TreeState) -> ReadOption:
         """One Query of each level and depth."""
@@ -294,11 +270,11 @@ class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
         below = records_read.in_ranges(self.key_ranges)
         if below is not None:
             return self.cut([record for record in below if (record.level, record.depth) in parts])
-        records: list[Record] = []
+        arguments, records = self.relation.arguments, list[Record]()
         for part in parts:
-            found = records_read.in_ranges(self.level_ranges(*part), self.window.limit, reverse=self.window.descending)
+            found = records_read.in_ranges(self.level_ranges(*part), arguments.limit, reverse=arguments.descending)
             if found is None:
                 return None
             records += found
-        records.sort(key=_SK)
+        records.sort(key=attrgetter("sk"))
         return self.cut(records)

@@ -1,9 +1,7 @@
-"""Sibling runs: the nodes between the first and the last of some nodes of one depth, as far as they were read.
+"""Prefetch: reads that return several lists, or several levels, below a run of siblings in one round.
 
-One range from the first to the last also contains what belongs to the nodes in between, so their number decides whether
-such a range is cheaper than one range for each node.
-
-Prefetch: reads that return several levels below a run of siblings in one round.
+One range from the first to the last of some nodes of one depth also contains what belongs to the nodes in between, so
+their number, as far as they were read, decides whether such a range is cheaper than one range for each node.
 
 The range of a deeper level is known without the records of the parents: it has the bounds of the run. The selection
 shows how deep to read. The counts of the owners and of the tree give the number of nodes, so the node budget is checked
@@ -20,6 +18,8 @@ from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Index, Key, KeyRange, children, just_after, level_range, parent_sort_key, prefix_end
 from store.model.records import Record
+
+LevelDepth = tuple[str, int]  # a level and a depth: one partition of `by_level`
 
 
 def sorted_owners(lists: Iterable[ListRequest]) -> list[Record]:
@@ -97,9 +97,6 @@ def _common_parent(owners: list[Record], records_read: RecordsRead) -> Record | 
     return records_read.nodes.get(Key(owners[0].pk, parent))
 
 
-LevelDepth = tuple[str, int]  # a level and a depth: one partition of `by_level`
-
-
 def prefetch(lists: Sequence[ListRequest], version: TreeVersion, hierarchy: Hierarchy) -> tuple[ReadOption, int] | None:
     """The reads of everything below a gapless run of complete lists, and the number of their nodes that the client
     requests; None if only one level is requested.
@@ -118,8 +115,17 @@ def prefetch(lists: Sequence[ListRequest], version: TreeVersion, hierarchy: Hier
         nodes = sum(counts[part] or 0 for part in requested)
     if max((depth for _, depth in requested), default=0) <= owners[0].depth + 1:
         return None
-    by_level = _level_ranges(owners, below, requested, counts, version)
-    return cheapest(_table_range(owners, below), by_level), nodes
+    pk, (lo, hi), items = owners[0].pk, bounds(owners), sum(below.values())
+    # The subtrees as one range of the table; of a single owner, `begins_with` its key without itself.
+    span = KeyRange(Index.TABLE, pk, lo, hi)
+    whole = (Read(span.after(lo)), items) if len(owners) == 1 else (Read(span), items + len(owners))
+    by_level = []  # one range of each level and depth, from the first owner to the last
+    for level, depth in requested:
+        count = counts[level, depth]
+        items = min(below[level], version.shape[level_at_depth(level, depth)]) if count is None else count
+        if items:
+            by_level.append((Read(level_range(pk, level, depth, lo, hi)), items))
+    return cheapest(ReadOption.of([whole]), ReadOption.of(by_level)), nodes
 
 
 def _requested(lists: Sequence[ListRequest], existing: list[LevelDepth], hierarchy: Hierarchy) -> list[LevelDepth]:
@@ -156,28 +162,3 @@ def _count(owners: list[Record], below: Counter[str], part: LevelDepth, version:
     if depth == owners[0].depth + 1:
         return sum([owner.kids.get(level, 0) for owner in owners])
     return None
-
-
-def _table_range(owners: list[Record], below: Counter[str]) -> ReadOption:
-    """The subtrees as one range of the table; of a single owner, `begins_with` its key without itself."""
-    lo, hi = bounds(owners)
-    span, items = KeyRange(Index.TABLE, owners[0].pk, lo, hi), sum(below.values())
-    return ReadOption.of([(Read(span.after(lo)), items) if len(owners) == 1 else (Read(span), items + len(owners))])
-
-
-def _level_ranges(
-    owners: list[Record],
-    below: Counter[str],
-    parts: list[LevelDepth],
-    counts: dict[LevelDepth, int | None],
-    version: TreeVersion,
-) -> ReadOption:
-    """One range of each level and depth, from the first owner to the last."""
-    lo, hi = bounds(owners)
-    reads = []
-    for level, depth in parts:
-        count = counts[level, depth]
-        items = min(below[level], version.shape[level_at_depth(level, depth)]) if count is None else count
-        if items:
-            reads.append((Read(level_range(owners[0].pk, level, depth, lo, hi)), items))
-    return ReadOption.of(reads)

@@ -1,4 +1,4 @@
-"""Arranged list: a whole list that was read, sorted and filtered in memory, and its pages.
+"""Sorted list: a whole list that was read, sorted and filtered in memory, and its pages.
 
 DynamoDB orders a list only by its keys, and a FilterExpression is applied after the units were consumed, and makes
 pages of unpredictable length. So the list is read as without order and conditions, by the usual batch functions, and
@@ -43,7 +43,7 @@ Position = tuple[list[SortValue], str]  # what the list is sorted by, then the p
 
 
 @dataclass(frozen=True)
-class ArrangedCursors:
+class SortedCursors:
     """The cursors of a sorted or filtered list. `owner` names the list, with its order and conditions.
 
     A cursor has the values that its node was sorted by, so it is valid even if the node has changed or is gone.
@@ -58,7 +58,7 @@ class ArrangedCursors:
 
     def cursor(self, record: Record) -> str:
         values = msgspec.json.encode(self.ordering.plain_values(record)).decode()
-        return encode_cursor(CursorKind.ARRANGED, self.owner, f"{values}\n{self.position(record)}")
+        return encode_cursor(CursorKind.SORTED, self.owner, f"{values}\n{self.position(record)}")
 
     def position(self, record: Record) -> str:
         assert self.listed is not None  # only an empty page has none  # noqa: S101
@@ -71,7 +71,7 @@ class ArrangedCursors:
 
     def decode(self, cursor: str) -> Position:
         """The position of a cursor; raises BadCursor for one of another list, order or condition."""
-        values, _, position = decode_cursor(cursor, CursorKind.ARRANGED, self.owner).partition("\n")
+        values, _, position = decode_cursor(cursor, CursorKind.SORTED, self.owner).partition("\n")
         try:
             return self.ordering.checked(msgspec.json.decode(values)), position
         except ValueError:  # msgspec's errors are among them
@@ -85,23 +85,25 @@ class ArrangedCursors:
 
 
 @dataclass(frozen=True)
-class ArrangedList:
+class SortedList:
     """The nodes that meet the conditions, in the order requested."""
 
     records: list[Record]
-    cursors: ArrangedCursors
+    cursors: SortedCursors
 
-    def page(self, window: ConnectionArguments, *, total: bool) -> Page:
+    def page(self, arguments: ConnectionArguments, *, total: bool) -> Page:
         """One page; raises BadCursor."""
-        after, before = [None if one is None else self.cursors.decode(one) for one in (window.after, window.before)]
+        after, before = [
+            None if one is None else self.cursors.decode(one) for one in (arguments.after, arguments.before)
+        ]
         lo = 0 if after is None else bisect_right(self.records, self._key(after), key=self._key_of)
         hi = len(self.records) if before is None else bisect_left(self.records, self._key(before), key=self._key_of)
-        limit = len(self.records) if window.limit is None else window.limit
-        if window.last is not None:
+        limit = len(self.records) if arguments.limit is None else arguments.limit
+        if arguments.last is not None:
             records = self.records[max(lo, hi - limit) : hi][::-1]
         else:
             records = self.records[lo : min(hi, lo + limit)]
-        return page_of(records, window, len(self.records) if total else None, self.cursors)
+        return page_of(records, arguments, len(self.records) if total else None, self.cursors)
 
     @cached_property
     def _key(self) -> Callable[[Position], Any]:
@@ -111,7 +113,7 @@ class ArrangedList:
         return self._key((self.cursors.ordering.values(record), self.cursors.position(record)))
 
 
-async def read_arranged(
+async def read_sorted(
     request: Request,
     lists: Sequence[ListRequest],
     read: Callable[[Request, Sequence[ListRequest]], Awaitable[list[Outcome]]],
@@ -120,41 +122,41 @@ async def read_arranged(
 
     An error is in place of each page that it concerns.
     """
-    if not any(relation.is_arranged for relation in {one.relation for one in lists}):
+    if not any(relation.takes_whole_list for relation in {one.relation for one in lists}):
         return await read(request, lists)
-    whole = {one: type(one)(one.owner, one.relation.whole) for one in lists if one.relation.is_arranged}
+    whole = {one: type(one)(one.owner, one.relation.whole) for one in lists if one.relation.takes_whole_list}
     outcomes = await read(request, [whole.get(one, one) for one in lists])
     pages: list[Outcome] = []
     for number, (requested, outcome) in enumerate(zip(lists, outcomes, strict=True)):
         if requested in whole:
-            outcome = await _arranged(request, requested, outcome)
+            outcome = await _sorted_page(request, requested, outcome)
             if number % CHUNK_LENGTH == 0:
                 await yield_to_loop()
         pages.append(outcome)
     return pages
 
 
-async def read_arranged_roots(
+async def read_sorted_roots(
     request: Request,
     hierarchy: str,
     relation: Relation,
     read: Callable[[Request, str, Relation], Awaitable[Page]],
 ) -> Page:
     """A page of roots; `read` reads one that is neither sorted nor filtered. Raises its errors, and BadCursor."""
-    if not relation.is_arranged:
+    if not relation.takes_whole_list:
         return await read(request, hierarchy, relation)
     try:
         whole = await read(request, hierarchy, relation.whole)
     except TooManyNodes as error:
-        raise whole_list_error(error) from None
+        raise _whole_list_error(error) from None
     # Roots are of many trees, so they are cached where one version proves the whole store.
     return await _page(request, None, hierarchy, relation, f"{CursorKind.ROOTS}{hierarchy}", whole)
 
 
-async def _arranged(request: Request, requested: ListRequest, outcome: Outcome) -> Outcome:
+async def _sorted_page(request: Request, requested: ListRequest, outcome: Outcome) -> Outcome:
     relation, owner = requested.relation, requested.owner
     if isinstance(outcome, Exception):
-        return relation.shared_error(whole_list_error(outcome)) if isinstance(outcome, CladeError) else outcome
+        return relation.shared_error(_whole_list_error(outcome)) if isinstance(outcome, CladeError) else outcome
     is_redacted = isinstance(owner, RedactedNode)
     name = format_path(owner.path) if is_redacted else owner.id
     try:
@@ -166,35 +168,29 @@ async def _arranged(request: Request, requested: ListRequest, outcome: Outcome) 
 
 
 async def _page(request: Request, tree: str | None, place: str, relation: Relation, owner: str, whole: Page) -> Page:
-    """A page of an arranged list, which is taken from the page cache, or arranged and cached where nothing is hidden.
+    """A page of a sorted list, which is taken from the page cache, or made and cached where nothing is hidden.
 
     `place` is that of the list in the tree, `owner` names the list in cursors.
     """
     pages, is_cacheable = request.state.pages, request.grants is None
-    key = "arranged", tree, place, relation.whole.page_key, relation.arrangement
-    found: ArrangedList | None = pages.get(tree, key) if is_cacheable else None
+    key = "sorted", tree, place, relation.whole.page_key, relation.order_digest
+    found: SortedList | None = pages.get(tree, key) if is_cacheable else None
     if found is None:
-        found = await _arrange(relation, owner, whole)
+        arguments, records = relation.arguments, whole.records
+        if arguments.where is not None:
+            test, records = arguments.where.test, []
+            async for chunk in in_chunks(whole.records, TESTED_A_CHUNK):
+                records += [record for record in chunk if test(record)]
+        is_deep = relation.kind is RelationKind.DESCENDANTS
+        cursors = SortedCursors(arguments.ordering, f"{owner}\n{relation.order_digest}", whole.cursors, is_deep)
+        found = SortedList(await arguments.ordering.sorted(records, cursors.position), cursors)
         if is_cacheable:
             pages.put(tree, key, found, len(found.records) + len(found.cursors.owner) // RECORD_BYTES)
-    page = found.page(relation.window, total=relation.total)
+    page = found.page(relation.arguments, total=relation.total)
     return page if relation.nodes else Page([], total=page.total)
 
 
-async def _arrange(relation: Relation, owner: str, whole: Page) -> ArrangedList:
-    """A whole list in the order and under the conditions of a relation; `owner` names the list."""
-    window, records = relation.window, whole.records
-    if window.where is not None:
-        test, found = window.where.test, []
-        async for chunk in in_chunks(records, TESTED_A_CHUNK):
-            found += [record for record in chunk if test(record)]
-        records = found
-    is_deep = relation.kind is RelationKind.DESCENDANTS
-    cursors = ArrangedCursors(window.ordering, f"{owner}\n{relation.arrangement}", whole.cursors, is_deep)
-    return ArrangedList(await window.ordering.sorted(records, cursors.position), cursors)
-
-
-def whole_list_error(error: CladeError) -> CladeError:
+def _whole_list_error(error: CladeError) -> CladeError:
     """The error of a whole list, with what to do about it where the list is too long."""
     if not isinstance(error, TooManyNodes):
         return error

@@ -1,24 +1,13 @@
-"""Finder: the common parts of all searches by items: their scope, the partitions of their items, and the reads of
-hits.
+"""Finder: the common parts of all searches by items: what is known of the items of a hierarchy, the scope of a search,
+the partitions of its items, and the reads of hits.
+
+| what is known of the items | index | key condition |
+| --- | --- | --- |
+| marker, moved nodes, running moves | table | `pk = "search/location"` |
 
 Search items of nodes below a renamed or moved ancestor have an old key. Where such nodes are now is learned from nodes
 that were not found at the key in their item. These keys are hints: the node that is read there has to have the expected
 id.
-
-Search index: whether the search items of a hierarchy are complete, and what moves have changed.
-
-| what | index | key condition |
-| --- | --- | --- |
-| marker, moved nodes, running moves | table | `pk = "search/location"` |
-
-One Query, at most once a second on DynamoDB. That is often enough: a background move waits between its steps until all
-requests have ended that may not know of it (`store/metadata/moves.py`). A search below a node, or for a caller
-who sees a part, reads it anew, since there it decides which nodes are found.
-
-Scope of a search: the nodes that it may return, by `under` and by the caller's grants.
-
-Search items have the ids of the ancestors of their nodes. So nodes of other subtrees are left out before anything of
-them is read, and what lies outside of a caller's grants costs no read of a node.
 """
 
 from abc import ABC, abstractmethod
@@ -59,12 +48,15 @@ from store.search.lineage import RUNNING, Lineage, MovedNode, Moves, id_hash, st
 from store.search.words import is_by_tree, partition
 
 MAX_MOVED = 1_000  # nodes; where more were moved, repair makes their items unnecessary
-MAX_UNITS = 25.0  # of the Query, with items of some 100 bytes
+MAX_UNITS = 25.0  # of the Query of these, with items of some 100 bytes
+MAX_HITS = 100
+MAX_SEARCHED_NODES = 2_000  # below a node that are read themselves where the items prove nothing
+ATTEMPTS = 3  # to read candidates, since some do not match any more
 
 
 class SearchIndex(NamedTuple):
-    """`moves` are the nodes that were moved, None where they are too many; `is_moving` is whether a background move is
-    running.
+    """What is known of the search items of a hierarchy: `moves` are the nodes that were moved, None where they are too
+    many; `is_moving` is whether a background move is running.
     """
 
     moves: Moves | None
@@ -76,6 +68,10 @@ async def read_index(
 ) -> SearchIndex:
     """What a search has to know of a hierarchy; `current` as of now, else as of a second ago at most.
 
+    One Query, at most once a second on DynamoDB. That is often enough: a background move waits between its steps until
+    all requests have ended that may not know of it (`store/metadata/moves.py`). A search below a node, or for a caller
+    who sees a part, reads it anew, since there it decides which nodes are found.
+
     The read is counted in `usage`, by default in that of the request. Raises Unavailable where the search items are
     incomplete.
     """
@@ -83,16 +79,16 @@ async def read_index(
     found: SearchIndex | None = state.pages.get(None, key)
     if found is not None:
         return found
-    if not current and state.store_version is None and (hint := state.pages.peek(key)) is not None:
+    if not current and state.store_version is None and (hint := state.pages.cache.peek(key)) is not None:
         read_at, found = hint[0]
-        if state.clock() - read_at <= MARGIN_SECONDS:
+        if state.pages.versions.clock() - read_at <= MARGIN_SECONDS:
             return found
-    began = state.clock()
+    began = state.pages.versions.clock()
     found = await _read(request, hierarchy, usage)
     if state.store_version is not None:
         state.pages.put(None, key, found, 0)
     else:
-        state.pages.put_hint(key, (began, found))
+        state.pages.cache.put_hint(key, (began, found))
     return found
 
 
@@ -120,8 +116,8 @@ async def _is_empty(request: Request, hierarchy: Hierarchy) -> bool:
 
 
 @dataclass(frozen=True)
-class Top:
-    """The top of a subtree that is searched; `itself` is whether it may be found, too."""
+class Subtree:
+    """A subtree that is searched, by its first node; `itself` is whether that may be found, too."""
 
     record: Record
     itself: bool
@@ -132,56 +128,62 @@ class Top:
 
 @dataclass(frozen=True)
 class Scope:
-    """The subtrees that are searched; `tops` is None for the whole hierarchy.
+    """The nodes that a search may return, by `under` and by the caller's grants: of these subtrees, None for the whole
+    hierarchy.
+
+    Search items have the ids of the ancestors of their nodes. So nodes of other subtrees are left out before anything
+    of them is read, and what lies outside of a caller's grants costs no read of a node.
 
     `moves` is None where the moved nodes are too many to be read; then nodes below them may be missing.
     """
 
-    tops: Sequence[Top] | None
+    subtrees: Sequence[Subtree] | None
     moves: Moves | None
 
     def may_hold(self, line: Lineage) -> bool:
         """Whether a node with such a lineage is in the scope; what is found has to be checked by `holds`."""
-        if self.tops is None:
+        if self.subtrees is None:
             return True
         found = steps(line if self.moves is None else self.moves.present(line))
         return not (self._above.isdisjoint(found[:-1]) and self._own.isdisjoint(found[-1:]))
 
     def holds(self, record: Record) -> bool:
         """Whether a node is in the scope."""
-        return self.tops is None or any(top.holds(record) for top in self.tops)
+        return self.subtrees is None or any(one.holds(record) for one in self.subtrees)
 
     @cached_property
     def _above(self) -> frozenset[str]:
-        return frozenset([id_hash(top.record.id) for top in self.tops or ()])
+        return frozenset([id_hash(one.record.id) for one in self.subtrees or ()])
 
     @cached_property
     def _own(self) -> frozenset[str]:
-        return frozenset([id_hash(top.record.id) for top in self.tops or () if top.itself])
+        return frozenset([id_hash(one.record.id) for one in self.subtrees or () if one.itself])
 
 
 def grants_of(request: Request, hierarchy: str) -> list[Path] | None:
-    """The tops of what the caller may see of a hierarchy; None where that is all of it."""
-    granted = None if request.grants is None else request.grants.tops(hierarchy)
+    """The grant roots of a caller in a hierarchy; None where all of it may be seen."""
+    granted = None if request.grants is None else request.grants.roots(hierarchy)
     return None if granted is None or () in granted else highest(granted)
 
 
-async def read_tops(request: Request, hierarchy: str, granted: Sequence[Path] | None, under: Path | None) -> list[Top]:
-    """The tops of what is searched, without those that do not exist: one BatchGetItem.
+async def read_subtrees(
+    request: Request, hierarchy: str, granted: Sequence[Path] | None, under: Path | None
+) -> list[Subtree]:
+    """The subtrees that are searched, without those that do not exist: one BatchGetItem.
 
     `granted` is from `grants_of`; one of both is not None. Former paths lead to their nodes.
     """
     if under is None:
-        return _tops(await _nodes(request, hierarchy, granted or ()), itself=True)
-    if granted is None or any(under[: len(top)] == top for top in granted):
-        return _tops(await _nodes(request, hierarchy, [under]), itself=False)
-    inner = [top for top in granted if top[: len(under)] == under]
+        return _subtrees(await _nodes(request, hierarchy, granted or ()), itself=True)
+    if granted is None or any(under[: len(root)] == root for root in granted):
+        return _subtrees(await _nodes(request, hierarchy, [under]), itself=False)
+    inner = [root for root in granted if root[: len(under)] == under]
     at, *found = await _nodes(request, hierarchy, [under, *inner])
     if not isinstance(at, RedactedNode):
-        return _tops([at], itself=False)
+        return _subtrees([at], itself=False)
     if at.path != under:  # a former path of what is above a grant
-        found = await _nodes(request, hierarchy, [top for top in granted if top[: len(at.path)] == at.path])
-    return _tops(found, itself=True)
+        found = await _nodes(request, hierarchy, [root for root in granted if root[: len(at.path)] == at.path])
+    return _subtrees(found, itself=True)
 
 
 async def _nodes(request: Request, hierarchy: str, paths: Sequence[Path]) -> list[Record | None]:
@@ -191,13 +193,9 @@ async def _nodes(request: Request, hierarchy: str, paths: Sequence[Path]) -> lis
     return cast(list[Record | None], found)
 
 
-def _tops(found: Sequence[Record | None], *, itself: bool) -> list[Top]:
-    return [Top(one, itself) for one in found if one is not None and not isinstance(one, RedactedNode)]
+def _subtrees(found: Sequence[Record | None], *, itself: bool) -> list[Subtree]:
+    return [Subtree(one, itself) for one in found if one is not None and not isinstance(one, RedactedNode)]
 
-
-MAX_HITS = 100
-MAX_SEARCHED_NODES = 2_000  # below a node that are read themselves where the items prove nothing
-ATTEMPTS = 3  # to read candidates, since some do not match any more
 
 Place = tuple[Any, ...]
 """The place of a node in the result, by which nodes are sorted; its last part is the id of the node."""
@@ -311,7 +309,7 @@ class Finder(ABC, Generic[A]):
         if request.state.store_version is None:
             request.state.is_cacheable = False  # no tree version proves what other trees have
         granted = grants_of(request, name)
-        if self._is_by_tree and not asked.under and (granted is None or len({top[0] for top in granted}) > 1):
+        if self._is_by_tree and not asked.under and (granted is None or len({root[0] for root in granted}) > 1):
             raise BadInput(f"Each tree of {name} is searched separately; give the path of a node as under.")
         if asked.first == 0 or granted == []:
             return [], True
@@ -324,31 +322,31 @@ class Finder(ABC, Generic[A]):
         asked = self._asked
         index = read_index(self._request, self._hierarchy, current=asked.under is not None)
         if self._is_by_tree:
-            (tops, base), found = await gather_all([self._tops_and_base(None, asked.under), index])
-            read = await self.items(self.ranges(base, Reading.ONLY)) if tops else []
+            (subtrees, base), found = await gather_all([self._subtrees_and_base(None, asked.under), index])
+            read = await self.items(self.ranges(base, Reading.ONLY)) if subtrees else []
         else:
             base = partition(self._hierarchy, "", self.kind)
-            below = [read_tops(self._request, self._hierarchy.name, None, asked.under)] if asked.under else []
+            below = [read_subtrees(self._request, self._hierarchy.name, None, asked.under)] if asked.under else []
             reads = self._reads(self.ranges(base, Reading.FIRST))
             found, *read = await gather_all([index, *below, *reads])
-            tops = read.pop(0) if below else None
-        if tops == []:
+            subtrees = read.pop(0) if below else None
+        if subtrees == []:
             return [], True
-        scope = self._scope(tops, found, base)
+        scope = self._scope(subtrees, found, base)
         pointers, complete = await self.candidates(scope, read)
-        complete = complete and (tops is None or scope.moves is not None)
-        if not complete and are_small(tops):
+        complete = complete and (subtrees is None or scope.moves is not None)
+        if not complete and are_small(subtrees):
             return await self._all_below(scope), True
         hits, are_all = await self._first_of(pointers, scope, is_strong=found.is_moving)
         return hits, complete and are_all
 
     async def _find_in_part(self, granted: Sequence[Path]) -> tuple[list[Hit], bool]:
         """The hits of a caller who may see a part; which reads there are does not depend on anything else."""
-        tops, base = await self._tops_and_base(granted, self._asked.under)
-        if are_small(tops):
-            return await self._all_below(Scope(tops, None)), True
+        subtrees, base = await self._subtrees_and_base(granted, self._asked.under)
+        if are_small(subtrees):
+            return await self._all_below(Scope(subtrees, None)), True
         found, *read = await self._fixed_reads(base)
-        scope = self._scope(tops, found, base)
+        scope = self._scope(subtrees, found, base)
         pointers, _ = await self.candidates(scope, read)
         hits, _ = await self._first_of(pointers, scope, is_strong=True, attempts=1)
         return hits, False  # it could only be proven by items of hidden nodes
@@ -368,14 +366,14 @@ class Finder(ABC, Generic[A]):
         finally:
             reads.include_reserved(own)
 
-    async def _tops_and_base(self, granted: Sequence[Path] | None, under: Path | None) -> tuple[list[Top], str]:
-        """The tops of what is searched, and what the partition keys of the items there begin with."""
-        tops = read_tops(self._request, self._hierarchy.name, granted, under)
+    async def _subtrees_and_base(self, granted: Sequence[Path] | None, under: Path | None) -> tuple[list[Subtree], str]:
+        """The subtrees that are searched, and what the partition keys of the items there begin with."""
+        subtrees = read_subtrees(self._request, self._hierarchy.name, granted, under)
         if not self._is_by_tree:
-            return await tops, partition(self._hierarchy, "", self.kind)
+            return await subtrees, partition(self._hierarchy, "", self.kind)
         path = under or (granted or [()])[0]
         key = node_key(self._hierarchy.name, path[:1])
-        found, root_id = await gather_all([tops, self._id_at(key)])
+        found, root_id = await gather_all([subtrees, self._id_at(key)])
         if found and found[0].record.pk != key.pk:  # at a former path
             root_id = await self._id_at(Key(found[0].record.pk, "#"))
         return found if root_id else [], partition(self._hierarchy, id_hash(root_id), self.kind)
@@ -385,11 +383,11 @@ class Finder(ABC, Generic[A]):
         item = await self._request.state.item(key)
         return "" if item is None else str(item["id"])
 
-    def _scope(self, tops: Sequence[Top] | None, index: SearchIndex, base: str) -> Scope:
+    def _scope(self, subtrees: Sequence[Subtree] | None, index: SearchIndex, base: str) -> Scope:
         moves = index.moves
         if self._is_by_tree and moves is not None:
             moves = moves.in_tree(base.split("#")[1])
-        return Scope(tops, moves)
+        return Scope(subtrees, moves)
 
     async def items(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[list[Item]]:
         """The items in these ranges, each up to a limit, eventually consistent."""
@@ -422,9 +420,9 @@ class Finder(ABC, Generic[A]):
         return await self._counted(sorted(hits)), len(hits) == size or not ahead
 
     async def _all_below(self, scope: Scope) -> list[Hit]:
-        """The first matching nodes of a small scope, all of whose nodes are read: one Query for each top."""
+        """The first matching nodes of a small scope, all of whose nodes are read: one Query for each subtree."""
         state = self._request.state
-        reads = [Read(subtree(*top.record.key)) for top in scope.tops or ()]
+        reads = [Read(subtree(*one.record.key)) for one in scope.subtrees or ()]
         await gather_all([state.range(read) for read in reads])
         hits: list[Hit] = []
         for read in reads:
@@ -469,7 +467,7 @@ class Finder(ABC, Generic[A]):
     def _present_key(self, key: Key) -> Key:
         """The key at which a node probably is, by the key in its search item."""
         for former in (key, *reversed(ancestor_keys(key))):
-            if (found := self._request.state.pages.peek(("former", former))) is not None:
+            if (found := self._request.state.pages.cache.peek(("former", former))) is not None:
                 return key.moved(former, found[0])
         return key
 
@@ -478,7 +476,7 @@ class Finder(ABC, Generic[A]):
         while former.sk != "#" and present.sk != "#" and last_segment(*former) == last_segment(*present):
             former, present = [Key(key.pk, parent_sort_key(key.sk)) for key in (former, present)]
         if former != present:
-            self._request.state.pages.put_hint(("former", former), present)
+            self._request.state.pages.cache.put_hint(("former", former), present)
 
     async def _counted(self, hits: list[Hit]) -> list[Hit]:
         """The same hits, with their counts where these are selected."""
@@ -488,6 +486,6 @@ class Finder(ABC, Generic[A]):
         return [hit._replace(record=record) for hit, record in zip(hits, records, strict=True)]
 
 
-def are_small(tops: Sequence[Top] | None) -> bool:
+def are_small(subtrees: Sequence[Subtree] | None) -> bool:
     """Whether all nodes of a scope may be read; None is the whole hierarchy."""
-    return tops is not None and sum([top.record.subtree_size for top in tops]) <= MAX_SEARCHED_NODES
+    return subtrees is not None and sum([one.record.subtree_size for one in subtrees]) <= MAX_SEARCHED_NODES

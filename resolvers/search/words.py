@@ -166,7 +166,7 @@ class _Search(Finder[SearchArguments]):
 
     def _items_left(self, scope: Scope) -> int:
         """The number of items that may still be read; none where all nodes can be read instead."""
-        if self._reading is not Reading.FIRST or are_small(scope.tops):
+        if self._reading is not Reading.FIRST or are_small(scope.subtrees):
             return 0
         return max(0, int((MAX_UNITS - (self._request.reads.units - self._units)) * ITEMS_A_UNIT))
 

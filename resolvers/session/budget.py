@@ -1,9 +1,8 @@
 """Budgets of one request: the nodes, fields and bytes of its response, and the read units of the store.
 
 Nodes are counted where they are read, so only the field that selects too many is an error. The other budgets end the
-whole response, since every field after that would fail as well.
-
-Outcomes: results of reads made together, with the error of a failed read in the place of its result.
+whole response, since every field after that would fail as well. Of reads that are made together, the error of a failed
+one is in the place of its result, its *outcome*.
 """
 
 import asyncio
@@ -13,6 +12,8 @@ from typing import Any, TypeVar
 
 from store.engine import ReadUsage
 from store.errors import BudgetExceeded, quantity
+
+T = TypeVar("T")
 
 RELATION_FIELDS = 10  # cost of a field that returns nodes, in leaf fields: it takes ten times as long
 
@@ -33,12 +34,14 @@ class ResponseTooLarge(BudgetExceeded):
 
 
 class TooManyNodes(BudgetExceeded):
-    """A list or lookup of more nodes than are left; `fact` is the sentence that says so, without the way out."""
+    """A list or lookup (`The children of US`) of `nodes` nodes where only `left` are left; `fact` is the sentence that
+    says so, without the way out.
+    """
 
-    def __init__(self, fact: str) -> None:
+    def __init__(self, what: str, nodes: int, left: int) -> None:
+        self.fact = f"{what} would be {quantity(nodes, 'node')}, and this request may return {left:,} more."
         way_out = "Ask for fewer with first: and go on with after: in the next request, or raise CLADE_MAX_NODES."
-        super().__init__(f"{fact} {way_out}")
-        self.fact = fact
+        super().__init__(f"{self.fact} {way_out}")
 
 
 class Budget:
@@ -65,7 +68,7 @@ class Budget:
     def spend_nodes(self, nodes: int, what: str = "This field") -> None:
         """Take nodes; raises BudgetExceeded, taking none, where fewer are left."""
         if nodes > self.nodes_left:
-            raise too_many_nodes(what, nodes, self.nodes_left)
+            raise TooManyNodes(what, nodes, self.nodes_left)
         self.nodes_left -= nodes
 
     def spend_fields(self, fields: int) -> None:
@@ -94,14 +97,6 @@ class Budget:
     def _end(self, message: str) -> None:
         self._refusal = self._refusal or ResponseTooLarge(message)
         raise ResponseTooLarge(message)
-
-
-def too_many_nodes(what: str, nodes: int, left: int) -> TooManyNodes:
-    """The error for a list or lookup (`The children of US`) of `nodes` nodes where only `left` are left."""
-    return TooManyNodes(f"{what} would be {quantity(nodes, 'node')}, and this request may return {left:,} more.")
-
-
-T = TypeVar("T")
 
 
 async def gather_outcomes(calls: Sequence[Awaitable[T]]) -> list[T | Exception]:

@@ -1,22 +1,13 @@
-"""Tree version cache: the last version of each tree that this process has seen, and what these versions prove.
+"""Caches of what earlier requests have read: the last version of each tree, and nodes and pages as long as they are
+current.
 
-Everything that is cached of a tree is cached with a *proof*: a value that stands for one number of the tree's version.
-A request that reads this number again, strongly consistent, may use it without another read, since every transaction on
-a tree increments the number. DynamoDB's indexes lag behind its table, so only a *settled* number has a proof: one that
-was first seen at least the settle time before the reads of a request began, without a move running in the tree. Then no
-change was still on its way into an index. Data that was read while the number changed is cached under the old number,
-which no later read returns.
-
-Page cache: nodes and pages that earlier requests have read and decoded, as long as they are proven to be current.
-
-Each entry has the proof under which it was read, and is used by requests that have an equal one. On SQLite the proof is
-the version of the whole store, which differs after any write by anyone. On DynamoDB it stands for the version of the
-entry's tree (`tree_version_cache.py`), which a request reads anyway.
-
-Proven pages: the part of the page cache that one request may use, and the proofs under which it does.
-
-On SQLite the version of the store is the proof for everything. On DynamoDB each tree whose version the request has read
-has a proof of its own, once that version is settled; without one, nothing of the tree is taken from the cache or added.
+Everything that is cached of a tree is cached with a *validator*: a value that stands for one number of the tree's
+version. A request that reads this number again, strongly consistent, as it does anyway, may use it without another
+read, since every transaction on a tree increments the number. DynamoDB's indexes lag behind its table, so only a
+*settled* number has a validator: one that was first seen at least the settle time before the reads of a request began,
+without a move running in the tree. Then no change was still on its way into an index. Data that was read while the
+number changed is cached under the old number, which no later read returns. On SQLite the validator of everything is the
+version of the whole store, which differs after any write by anyone.
 """
 
 import time
@@ -29,24 +20,31 @@ from store.cache import BoundedCache
 from store.engine import ReadUsage
 from store.metadata.tree_version import TreeVersion
 
-PROOF_SECONDS = 60.0  # after which a proof is renewed, in case an index has lagged for longer than the settle time
+VALIDATOR_SECONDS = 60.0  # after which a validator is renewed, if an index has lagged for longer than the settle time
 MAX_TREES = 20_000
-TREE_BYTES = 1_000  # of memory for each of them
+TREE_BYTES = 1_000  # memory of one version
+# Memory of a record with its serialized fragments: measured were 1,350 bytes after one query, 2,150 after three.
+RECORD_BYTES = 2_000
+
+Page = tuple[Any, int, object]  # what was read, its weight in records, and its validator
+Proofs = dict[str | None, object]
+"""Validators by partition: a tree or the roots of a hierarchy; that of the whole store by None."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """A version, when its number was first seen, when its latest read began, and its proof with the time of it."""
+    """A version, when its number was first seen, when its latest read began, and its validator with the time of it."""
 
     version: TreeVersion
     first_seen: float
     read_at: float
-    proof: object
-    proof_since: float
+    validator: object
+    validator_since: float
 
 
 class TreeVersionCache:
-    """The versions by partition: of trees (`location#US`), and of the roots of hierarchies (`location`).
+    """The versions that this process has seen last, by partition: of trees (`location#US`), and of the roots of
+    hierarchies (`location`).
 
     `settle_seconds` is how long indexes may lag behind the table. A version that was read at most `max_stale_seconds`
     ago may be taken for current by queries. `clock` gives seconds.
@@ -75,7 +73,7 @@ class TreeVersionCache:
             seen.version, seen.read_at = version, read_at
 
     def latest(self, partition: str) -> TreeVersion | None:
-        """The version that was seen last; it may be outdated."""
+        """The version that was seen last, perhaps long ago."""
         seen = self._seen.get(partition)
         return None if seen is None else seen.version
 
@@ -86,98 +84,94 @@ class TreeVersionCache:
         seen = self._seen.get(partition)
         return None if seen is None or self.clock() - seen.read_at > self.max_stale_seconds else seen.version
 
-    def proof(self, version: TreeVersion, began: float) -> object | None:
-        """The proof of what is read of a tree at this version since `began`; None unless it is settled."""
+    def validator(self, version: TreeVersion, began: float) -> object | None:
+        """The validator of what is read of a tree at this version since `began`; None unless it is settled."""
         seen = self._seen.get(version.partition)
         if seen is None or seen.version.number != version.number or version.moves:
             return None
         if began - seen.first_seen < self._settle_seconds:
             return None
-        if began - seen.proof_since >= PROOF_SECONDS:
-            seen.proof, seen.proof_since = object(), began
-        return seen.proof
+        if began - seen.validator_since >= VALIDATOR_SECONDS:
+            seen.validator, seen.validator_since = object(), began
+        return seen.validator
 
-    def last_proof(self, partition: str) -> object | None:
-        """The proof of the version that was seen last, if it still is that of the tree."""
+    def last_validator(self, partition: str) -> object | None:
+        """The validator of the version that was seen last, if it still is that of the tree."""
         seen = self._seen.get(partition)
-        return None if seen is None else seen.proof
-
-
-# Memory of a record with its serialized fragments: measured were 1,350 bytes after one query, 2,150 after three.
-RECORD_BYTES = 2_000
-
-Page = tuple[Any, int, object]  # what was read, its weight in records, and its proof
+        return None if seen is None else seen.validator
 
 
 class PageCache(BoundedCache[Hashable, Page]):
-    """Pages by their requests, up to so many bytes as `RECORD_BYTES` makes of their records.
+    """Nodes and pages that earlier requests have read and decoded, by their requests, up to so many bytes as
+    `RECORD_BYTES` makes of their records.
 
+    Each entry has the validator under which it was read, and is used by requests that have an equal one.
     `tree_versions` are those that the process has seen, `coalesced` its reads that requests share.
     """
 
     def __init__(self, max_bytes: int, tree_versions: TreeVersionCache | None = None) -> None:
-        super().__init__("pages", max_bytes // RECORD_BYTES, weigh=_records_in, bytes_each=RECORD_BYTES)
+        super().__init__("pages", max_bytes // RECORD_BYTES, weigh=lambda _, page: page[1], bytes_each=RECORD_BYTES)
         self.tree_versions = TreeVersionCache() if tree_versions is None else tree_versions
         self.coalesced = CoalescedReads()
 
-    def page(self, key: Hashable, proof: object) -> Any:
-        """The page that was cached for this request under this proof, or None."""
+    def page(self, key: Hashable, validator: object) -> Any:
+        """The page that was cached for this request under this validator, or None."""
         found = self._entries.get(key)  # `get`, but without its call, since this is done for each node
-        if found is None or found[2] != proof:
+        if found is None or found[2] != validator:
             return None
         self._entries.move_to_end(key)
         self.hits += 1
         return found[0]
 
     def peek(self, key: Hashable) -> tuple[Any, object] | None:
-        """What was cached last for this request, and its proof, which may not hold any more; None without an entry."""
+        """What was cached last for this request, and its validator, which may be outdated; None without an entry."""
         found = self._entries.get(key)
         return None if found is None else (found[0], found[2])
 
-    def put_page(self, key: Hashable, proof: object, page: Any, records: int) -> None:
-        """Cache a page of so many records, which was read under this proof."""
+    def put_page(self, key: Hashable, validator: object, page: Any, records: int) -> None:
+        """Cache a page of so many records, which was read under this validator."""
         found = self._entries.get(key)
-        if found is None or found[2] != proof:
-            self.put(key, (page, records + 1, proof))
+        if found is None or found[2] != validator:
+            self.put(key, (page, records + 1, validator))
+
+    def put_hint(self, key: Hashable, hint: Any) -> None:
+        """Cache what has no validator; only `peek` returns it."""
+        self.put(key, (hint, 1, object()))
 
 
-def _records_in(key: Hashable, page: Page) -> int:
-    return page[1]
+class CachedPages:
+    """The part of the page cache that one attempt at a response may use, and the validators under which it does.
 
-
-Proofs = dict[str | None, object]  # by partition: a tree or the roots of a hierarchy; that of the whole store by None
-
-
-class ProvenPages:
-    """The pages of `page_cache` that are proven at `store_version`, or by the tree versions that are used from now on.
-
-    `has_lookups` is whether results of lookups are among them: not where running moves or grants hide nodes.
+    With a `store_version` that is the validator of everything. Without one each tree whose version the attempt has read
+    has a validator of its own, once that version is settled; without it nothing of the tree is taken from the cache or
+    added. `cache` is all of it, for hints, and `versions` are those that the process has seen. `has_lookups` is whether
+    results of lookups are in this part: not where running moves or grants hide nodes.
     """
 
     def __init__(self, page_cache: PageCache, store_version: object, usage: ReadUsage) -> None:
-        self._usage = usage
-        self._cache, self._versions = page_cache, page_cache.tree_versions
-        self._store_version = store_version
-        self._began = self._versions.clock()
-        self._proofs: Proofs = {}
+        self.versions = page_cache.tree_versions
         self.has_lookups = True
+        self.cache, self._usage = page_cache, usage
+        self._store_version = store_version
+        self._began = self.versions.clock()
+        self._validators: Proofs = {}
 
-    def proof(self, partition: str | None) -> object | None:
-        """The proof for what is read of a partition; None if nothing may be cached of it.
+    def _validator(self, partition: str | None) -> object | None:
+        """The validator of what is read of a partition; None if nothing may be cached of it.
 
-        None for `partition` stands for several, which only the version of the whole store proves.
+        None for `partition` stands for several, which only the version of the whole store validates.
         """
-        return self._proofs.get(partition) if self._store_version is None else self._store_version
+        return self._validators.get(partition) if self._store_version is None else self._store_version
 
     def get(self, partition: str | None, key: Hashable) -> Any:
         """The page at a key, if nothing was written to its partition since it was read; else None."""
-        proof = self._proofs.get(partition) if self._store_version is None else self._store_version
-        return None if proof is None else self._cache.page(key, proof)
+        validator = self._validators.get(partition) if self._store_version is None else self._store_version
+        return None if validator is None else self.cache.page(key, validator)
 
     def put(self, partition: str | None, key: Hashable, page: Any, records: int = 1) -> None:
-        """Cache a page of so many records, if it is proven."""
-        if (proof := self.proof(partition)) is not None:
-            self._cache.put_page(key, proof, page, records)
+        """Cache a page of so many records, if it has a validator."""
+        if (validator := self._validator(partition)) is not None:
+            self.cache.put_page(key, validator, page, records)
 
     def lookups(self, keys: Iterable[tuple[str | None, Hashable]]) -> list[Any] | None:
         """The results of lookups at all of these partitions and keys; None if one has to be read."""
@@ -193,44 +187,31 @@ class ProvenPages:
             self.put(partition, key, found, records=0)
 
     def use_version(self, version: TreeVersion) -> None:
-        """Use what a tree version proves that this request has read, or may take for current."""
-        if (proof := self._versions.proof(version, self._began)) is not None:
-            self._proofs[version.partition] = proof
+        """Use what a tree version validates that this request has read, or may take for current."""
+        if (validator := self.versions.validator(version, self._began)) is not None:
+            self._validators[version.partition] = validator
         else:
-            self._proofs.pop(version.partition, None)
+            self._validators.pop(version.partition, None)
 
     def drop(self, partitions: Collection[str]) -> None:
         """Use nothing of these partitions any more."""
         for partition in partitions:
-            self._proofs.pop(partition, None)
+            self._validators.pop(partition, None)
 
     def proofs(self, partitions: Collection[str]) -> Proofs | None:
-        """The proofs of all that was read of these partitions; None if one has none."""
+        """The validators of all that was read of these partitions; None if one has none."""
         if self._store_version is not None:
             return {None: self._store_version}
-        found: Proofs = {partition: self._proofs.get(partition) for partition in partitions}
+        found: Proofs = {partition: self._validators.get(partition) for partition in partitions}
         return found if found and None not in found.values() else None
 
     def holds(self, proofs: Proofs) -> bool:
-        """Whether all of these proofs hold for this request."""
-        return all(self.proof(partition) == proof for partition, proof in proofs.items())
+        """Whether all of these validators are those of this request."""
+        return all(self._validator(partition) == validator for partition, validator in proofs.items())
 
     def may_hold(self, proofs: Proofs) -> bool:
-        """Whether these proofs hold if nothing was written since their versions were read last."""
+        """Whether these validators are current if nothing was written since their versions were read last."""
         if self._store_version is not None:
             return self.holds(proofs)
-        return all(self._versions.last_proof(cast(str, partition)) == proof for partition, proof in proofs.items())
-
-    # -- hints ---------------------------------------------------------------------------------------------------------
-
-    def put_hint(self, key: Hashable, hint: Any) -> None:
-        """Cache what nothing proves; only `peek` returns it."""
-        self._cache.put_page(key, object(), hint, 0)
-
-    def peek(self, key: Hashable) -> tuple[Any, object] | None:
-        """The page that was cached last at a key, and its proof, which may not hold any more."""
-        return self._cache.peek(key)
-
-    def last_version(self, tree: str) -> TreeVersion | None:
-        """The version of a tree that this process has read last, perhaps long ago."""
-        return self._versions.latest(tree)
+        last = self.versions.last_validator
+        return all(last(cast(str, partition)) == validator for partition, validator in proofs.items())

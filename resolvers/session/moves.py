@@ -1,9 +1,9 @@
-"""Running moves: the moves that a request found in tree versions, and the side of its flip that it sees of each.
+"""Running moves: the moves that a request found in tree versions, and the side of its commit that it sees of each.
 
-A move flips by one transaction: its subtree is at its old place before, at its new one after. A request uses one side
-for all of its reads. It reads the state of a move first, and only then what the flip changes: the counts of all
-ancestors of both ends, and the tree versions. So a request that sees the flip has read nothing older than the flip. A
-request that does not see it reads the states again at its end, and starts again if a move has flipped meanwhile. So
+A move commits by one transaction: its subtree is at its old place before, at its new one after. A request uses one side
+for all of its reads. It reads the state of a move first, and only then what the commit changes: the counts of all
+ancestors of both ends, and the tree versions. So a request that sees the commit has read nothing older than the commit.
+A request that does not see it reads the states again at its end, and starts again if a move has committed meanwhile. So
 does one that had an ancestor with other counts before it knew of the move, as in a list of roots: it begins with the
 moves that it knows by then.
 """
@@ -19,22 +19,20 @@ from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.keys import Key, ancestor_keys, tree_version_key
 from store.model.records import Item, Record
 
-ReadStrong = Callable[[Sequence[Key]], Awaitable[Mapping[Key, Item | None]]]
-
 
 @dataclass
 class RunningMoves:
     """The loaded moves. `read_strong` reads items with strong consistency; `on_load` is called after each load.
 
-    `flipped` has the side of each move by its id, `trees` the trees of their ends, and `shown` the sides of those whose
-    states are in the response, which need not be loaded. `ancestors` are the nodes above all
-    ends with their counts, and `tree_versions` the versions that flips change, both as of the side that is seen.
-    `hidden` and `moved` are those of a VisibilityFilter. `is_torn` is whether an ancestor was read with other counts.
+    `committed` has the side of each move by its id, `trees` the trees of their ends, and `shown` the sides of those
+    whose states are in the response, which need not be loaded. `ancestors` are the nodes above all ends with their
+    counts, and `tree_versions` the versions that commits change, both as of the side that is seen. `hidden` and `moved`
+    are those of a VisibilityFilter. `is_torn` is whether an ancestor was read with other counts.
     """
 
-    read_strong: ReadStrong
+    read_strong: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Item | None]]]
     on_load: "Callable[[RunningMoves], None]"
-    flipped: dict[str, bool] = field(default_factory=dict)
+    committed: dict[str, bool] = field(default_factory=dict)
     shown: dict[str, bool] = field(default_factory=dict)
     trees: set[str] = field(default_factory=set)
     ancestors: dict[Key, Record] = field(default_factory=dict)
@@ -52,9 +50,9 @@ class RunningMoves:
         await asyncio.gather(*{self._loads[move.id] for move in moves})
 
     async def _load(self, moves: Mapping[str, ActiveMoveRef]) -> None:
-        flipped = await self._flipped(moves)
-        ends = [end for move_id in flipped for end in moves[move_id].ends]
-        partitions = {partition for move_id in flipped for partition in moves[move_id].partitions}
+        committed = await self._committed(moves)
+        ends = [end for move_id in committed for end in moves[move_id].ends]
+        partitions = {partition for move_id in committed for partition in moves[move_id].partitions}
         above = {key for end in ends for key in ancestor_keys(end)}
         items = await self.read_strong([*map(tree_version_key, partitions), *above])
         self.tree_versions |= {one: TreeVersion.of(one, items[tree_version_key(one)]) for one in partitions}
@@ -64,26 +62,26 @@ class RunningMoves:
             if (item := items[key]) is not None
         }
         self.trees |= {end.pk for end in ends}
-        for move_id, has_flipped in flipped.items():
+        for move_id, has_committed in committed.items():
             _, source, target = moves[move_id]
-            hidden = source if has_flipped else target
+            hidden = source if has_committed else target
             self.hidden += (hidden,) if hidden is not None else ()
-            self.moved += ((source, target),) if has_flipped and target is not None else ()
-        self.flipped |= flipped
+            self.moved += ((source, target),) if has_committed and target is not None else ()
+        self.committed |= committed
         self.on_load(self)
 
-    async def _flipped(self, ids: Iterable[str]) -> dict[str, bool]:
-        """Whether these moves have flipped by now; those that have ended and have no record are left out."""
+    async def _committed(self, ids: Iterable[str]) -> dict[str, bool]:
+        """Whether these moves have committed by now; those that have ended and have no record are left out."""
         items = await self.read_strong([move_key(move_id) for move_id in ids])
         return {key.sk: Move.of(item).has_flipped for key, item in items.items() if item is not None}
 
     async def are_unchanged(self) -> bool:
-        """Whether no move has flipped since it was loaded, or since its state was read that is shown."""
-        seen = self.shown | self.flipped
+        """Whether no move has committed since it was loaded, or since its state was read that is shown."""
+        seen = self.shown | self.committed
         return (
             not self.is_torn
             and all(seen[move_id] is side for move_id, side in self.shown.items())
-            and await self._flipped(seen) == seen
+            and await self._committed(seen) == seen
         )
 
     def with_current_counts(self, record: Record) -> Record:

@@ -1,40 +1,43 @@
 """Read state: everything that one attempt at a response reads. It is replaced whole when its reads may be outdated.
 
 Tasks that wait for a read of a replaced state are cancelled, and the result of such a read is dropped, so nothing that
-one attempt has read can get into the next. A tree version shows which moves are running and proves what is cached of
-its tree. Running moves and grants are applied by `filter`, so no caller sees what they hide.
+one attempt has read can get into the next. A tree version shows which moves are running and validates what is cached
+of its tree. Running moves and grants are applied by `filter`, so no caller sees what they hide.
 """
 
 import asyncio
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from resolvers.access.grants import Grants, RedactedNode, Visibility, VisibilityFilter, redacted, visibility_at
 from resolvers.session.budget import raise_first_error
-from resolvers.session.cache import PageCache, Proofs, ProvenPages
+from resolvers.session.cache import CachedPages, PageCache, Proofs
 from resolvers.session.moves import RunningMoves
 from resolvers.session.records_read import Read, RecordsRead
-from resolvers.session.scheduler import Items, ReadScheduler, SharedReads, Slot
-from store.engine import LEAST_UNITS, PAGE_UNITS, ReadUsage, Store
+from resolvers.session.scheduler import Items, ReadScheduler
+from store.engine import LEAST_UNITS, PAGE_UNITS, ReadUsage, Store, units_of
 from store.errors import CladeError
 from store.metadata.moves import Move
 from store.metadata.tree_version import TreeVersion
 from store.model.keys import Index, Key, KeyRange, tree_version_key
 from store.model.records import Item, Record
 
+T = TypeVar("T")
 Nodes = dict[Key, Record | Exception | None]
 
+BATCH_KEYS = 100  # DynamoDB's limit of one BatchGetItem, which fails as a whole
 LIST_UNITS = 32.0  # expected of a list; few consume more, since the nodes of a response are bounded
 
 
 class ReadState:
-    """The nodes and tree versions that were read at `store_version`, and the reads that bring them.
+    """The nodes and tree versions that were read at `store_version`, and the reads that bring them: each is started
+    once, and awaited by everyone who needs it.
 
     `store_version` is None where the store has none. `moves` are the running moves that were found, `filter` what they
     and the grants let see; both None where nothing is hidden. `pages` are the cached ones that may be used.
-    `partitions_read` are the trees and hierarchies whose versions prove that the response is still current;
-    `is_cacheable` is False once an unknown id was looked up, since no version proves that an id is still unknown. With
+    `partitions_read` are the trees and hierarchies whose versions show that the response is still current;
+    `is_cacheable` is False once an unknown id was looked up, since no version shows that an id is still unknown. With
     `accepts_stale` a tree version that was read a short time ago is taken for current.
     """
 
@@ -43,7 +46,6 @@ class ReadState:
         store: Store,
         usage: ReadUsage,
         scheduler: ReadScheduler,
-        slot: Slot,
         page_cache: PageCache,
         grants: Grants | None,
     ) -> None:
@@ -53,12 +55,14 @@ class ReadState:
         self.moves: RunningMoves | None = None
         self.partitions_read: set[str] = set()
         self.is_cacheable = True
-        self._store, self._usage, self._slot = store, usage, slot
-        self._reads = SharedReads(store, usage, scheduler, page_cache.coalesced)
-        self.pages = ProvenPages(page_cache, self.store_version, usage)
+        self._store, self._usage, self._scheduler = store, usage, scheduler
+        self._coalesced = page_cache.coalesced
+        self._started: dict[Hashable, asyncio.Future[Any]] = {}  # by key, or by any other value that identifies a read
+        self._strong: set[Key] = set()  # the keys of `_started` that were read with strong consistency
+        self._has_ended = False
+        self.pages = CachedPages(page_cache, self.store_version, usage)
         self.accepts_stale = False
         self._stale: set[str] = set()  # the trees whose version was not read by this request
-        self._versions_seen, self._coalesced = page_cache.tree_versions, page_cache.coalesced
         self.restrict_to(grants)
 
     def restrict_to(self, grants: Grants | None) -> None:
@@ -68,10 +72,13 @@ class ReadState:
         self.pages.has_lookups = grants is None
 
     def end(self) -> None:
-        """Cancel all reads and drop what was read."""
+        """Cancel all reads and drop what was read; no read that is shared begins any more."""
         if self.moves is not None:
             self.moves.stop()
-        self._reads.end()
+        self._has_ended = True
+        for read in self._started.values():
+            read.cancel()
+        self._started = {}
         self.records_read, self.tree_versions = RecordsRead(), {}
 
     @property
@@ -80,7 +87,7 @@ class ReadState:
         return self._store.version() != self.store_version
 
     async def are_moves_unchanged(self) -> bool:
-        """Whether everything that was read is of one side of each running move's flip; else it has to be discarded."""
+        """Whether everything that was read is of one side of each running move; else it has to be discarded."""
         return self.moves is None or await self.moves.are_unchanged()
 
     def show_moves(self, moves: Iterable[Move]) -> None:
@@ -96,15 +103,15 @@ class ReadState:
     # -- what is cached ------------------------------------------------------------------------------------------------
 
     def proofs(self) -> Proofs | None:
-        """What proves everything that was read, None if something has no proof."""
+        """The validators of everything that was read, None if something has none."""
         return self.pages.proofs(self.partitions_read)
 
     def holds(self, proofs: Proofs) -> bool:
-        """Whether these proofs hold, without a read."""
+        """Whether these validators are still those of their trees, without a read."""
         return all(tree is None or self._has_version(tree) for tree in proofs) and self.pages.holds(proofs)
 
     async def prove(self, proofs: Proofs) -> bool:
-        """Whether these proofs hold; the versions of their trees are read, unless it is clear that one does not.
+        """Whether these validators are still those of their trees, whose versions are read, unless one clearly is not.
 
         Raises the error of a failed read.
         """
@@ -123,12 +130,12 @@ class ReadState:
         """
         if self.store_version is not None:
             return self.pages.lookups([(None, key) for key in keys])
-        found = [self.pages.peek(key) for key in keys]
+        found = [self.pages.cache.peek(key) for key in keys]
         if self.filter is not None or None in found:
             return None
         entries = cast(list[tuple[Record, object]], found)
         try:
-            if not await self.prove({record.pk: proof for record, proof in entries}):
+            if not await self.prove({record.pk: validator for record, validator in entries}):
                 return None
         except CladeError:  # the ordinary way meets it again
             return None
@@ -153,14 +160,14 @@ class ReadState:
 
     async def strong_items(self, keys: Sequence[Key]) -> dict[Key, Item | None]:
         """The items at these keys as of now, even if they were read before."""
-        items = await self._reads.run(partial(self._store.get, keys, self._usage, strong=True))
+        items = await self._run(partial(self._store.get, keys, self._usage, strong=True))
         return dict(zip(keys, items, strict=True))
 
     def read_again(self, keys: Iterable[Key]) -> None:
-        """Let these keys be read again, unless the store's version proves that nothing was written meanwhile."""
+        """Let these keys be read again, unless the store's version shows that nothing was written meanwhile."""
         if self.store_version is None:
             again = set(keys)
-            self._reads.forget_items(again.__contains__)
+            self._forget_items(again.__contains__)
             for key in again & self.records_read.strong_nodes.keys():
                 if self.records_read.strong_nodes[key] is None:
                     del self.records_read.strong_nodes[key]
@@ -176,13 +183,9 @@ class ReadState:
             found[tree] = error if isinstance(error, Exception) else self.tree_versions[tree]
         return found
 
-    def clock(self) -> float:
-        """The time in seconds, by the clock of the cached tree versions."""
-        return self._versions_seen.clock()
-
     def items_once(self, span: KeyRange, limit: int, usage: ReadUsage | None = None) -> "asyncio.Future[list[Item]]":
         """The first items in a range of the table that holds no nodes, read once by this state; started at once."""
-        return self._reads.once((span, limit), lambda: self.items_in(span, limit=limit, usage=usage))
+        return self._once((span, limit), partial(self.items_in, span, limit=limit, usage=usage))
 
     async def items_in(
         self,
@@ -201,7 +204,7 @@ class ReadState:
         price = 2 if current else 1
         units = price * (PAGE_UNITS if limit is None else min(limit * LEAST_UNITS, PAGE_UNITS))
         call = partial(self._store.range, span, usage or self._usage, limit=limit, reverse=reverse, strong=strong)
-        return await self._reads.run(call, units)
+        return await self._run(call, units)
 
     async def _items(self, keys: Sequence[Key], trees: Sequence[str], *, cached: bool, current: bool) -> Items:
         """Items by key, and in the same reads the versions of trees, with the running moves that these name.
@@ -221,13 +224,13 @@ class ReadState:
         found: Items = {}
         if cached:
             found = {key: item for key in keys if (item := self.pages.get(None, ("item", key))) is not None}
-        began = self._versions_seen.clock()
+        began = self.pages.versions.clock()
         # Where items are read, a stale version is read beside them: they would not fit together.
         stale = self._stale if keys else ()
         versions = [tree_version_key(tree) for tree in trees if not self._has_version(tree) or tree in stale]
-        started = {key for key in versions if not self._reads.has_read(key)}
+        started = {key for key in versions if key not in self._started}
         missing = [*versions, *[key for key in keys if key not in found]]
-        outcomes = await self._reads.items(
+        outcomes = await self._read_items(
             missing, lambda key: strong or key == tree_version_key(key.pk) or self._is_moving(key)
         )
         for key in versions:
@@ -237,7 +240,7 @@ class ReadState:
             else:
                 version = TreeVersion.of(key.pk, outcome)
                 if key in started:  # a read that this one shares began earlier
-                    self._versions_seen.see(version, began)
+                    self.pages.versions.see(version, began)
                 self._stale.discard(key.pk)
                 self._use_version(version)
                 self.pages.put(key.pk, key.pk, version)
@@ -253,7 +256,7 @@ class ReadState:
             if self.store_version is not None:
                 version = self.pages.get(tree, tree)
             elif self.accepts_stale and self.grants is None:
-                version = self._versions_seen.fresh(tree)
+                version = self.pages.versions.fresh(tree)
             if version is not None:
                 self._use_version(version)
                 if self.store_version is None:
@@ -276,7 +279,7 @@ class ReadState:
         moves.is_torn |= any(_has_other_counts(nodes.get(key), one) for key, one in moves.ancestors.items())
         nodes.update(moves.ancestors)
         self.records_read.strong_nodes.update(moves.ancestors)
-        self._reads.forget_items(self._is_moving)
+        self._forget_items(self._is_moving)
         self.pages.has_lookups = False
         self.pages.drop(moves.trees)
 
@@ -296,7 +299,22 @@ class ReadState:
             if grants is not None
             else wanted
         )
-        found = await self._nodes(readable, trees, current=current)
+        missing = [key for key in readable if not self._has_node(key, current=current)]
+        self._scheduler.expect(len(missing))
+        self.partitions_read.update(trees)
+        failed: Nodes = {}
+        # The records are cached, not their items. Tree versions need strong reads, so these are strong as a whole.
+        for key, item in (await self._items(missing, trees, cached=False, current=True)).items():
+            if isinstance(item, Exception):
+                failed[key] = item
+            else:
+                self._add_node(key, item)
+        nodes = self.records_read.nodes
+        found = {key: nodes[key] if key in nodes else failed[key] for key in readable}
+        for key, root in found.items():
+            if key.sk == "#" and isinstance(root, Record) and root.below is None:  # it was read in a list
+                counted = nodes[key] = self.counted(root)
+                found[key] = failed[tree_version_key(key.pk)] if counted.below is None else counted
         if (visible := self.filter) is None:
             return found
         return {key: redacted(found.get(key), visible.visibility(key)) for key in wanted}
@@ -323,7 +341,7 @@ class ReadState:
         wanted = dict.fromkeys(keys)
         readable = [key for key in wanted if visibility_at(self.grants, key) is not Visibility.HIDDEN]
         missing = [key for key in readable if not self._has_node(key, current=False)]
-        self._slot.expect(len(missing))
+        self._scheduler.expect(len(missing))
         self.partitions_read.update([key.pk for key in readable])
         found: Nodes = {}
         for key, item in (await self._items(missing, [], cached=False, current=False)).items():
@@ -342,25 +360,6 @@ class ReadState:
         self.tree_versions |= {key.pk: TreeVersion.of(key.pk, items[key]) for key in trees}
         for key in visible:
             self._add_node(key, items[key])
-
-    async def _nodes(self, keys: Collection[Key], trees: Sequence[str], *, current: bool) -> Nodes:
-        found: Nodes = {}
-        missing = [key for key in keys if not self._has_node(key, current=current)]
-        self._slot.expect(len(missing))
-        self.partitions_read.update(trees)
-        # The records are cached, not their items. Tree versions need strong reads, so these are strong as a whole.
-        for key, item in (await self._items(missing, trees, cached=False, current=True)).items():
-            if isinstance(item, Exception):
-                found[key] = item
-            else:
-                self._add_node(key, item)
-        nodes = self.records_read.nodes
-        outcomes = {key: nodes[key] if key in nodes else found[key] for key in keys}
-        for key, root in outcomes.items():
-            if key.sk == "#" and isinstance(root, Record) and root.below is None:  # it was read in a list
-                counted = nodes[key] = self.counted(root)
-                outcomes[key] = found[tree_version_key(key.pk)] if counted.below is None else counted
-        return outcomes
 
     def counted(self, record: Record) -> Record:
         """A node with its current counts, if the version of its tree was read; from an index it may have none."""
@@ -386,22 +385,19 @@ class ReadState:
 
     # -- nodes by range ------------------------------------------------------------------------------------------------
 
-    def range(self, read: Read) -> "asyncio.Future[None]":
-        """Read a range of nodes into `records_read`; started at once."""
-        return self._reads.once(read, lambda: self._read_range(read))
+    def range(self, read: Read, beside: str | None = None) -> "asyncio.Future[None]":
+        """Read a range of nodes into `records_read`; started at once.
 
-    def range_beside(self, read: Read, partition: str) -> "asyncio.Future[None]":
-        """The same, where the version of its partition was not read before: that is read in the same round."""
-        return self._reads.once(read, lambda: self._read_range_beside(read, partition))
+        The version of the partition `beside` is read in the same round, where it was not read before.
+        """
+        return self._once(read, partial(self._read_range, read, beside))
 
-    async def _read_range(self, read: Read) -> None:
-        partition = read.span.partition
-        if read.span.index is Index.BY_PARENT and "#" not in partition:
-            await self._read_range_beside(read, partition)  # roots; the version names the moves from and to roots
-        else:
+    async def _read_range(self, read: Read, partition: str | None) -> None:
+        if read.span.index is Index.BY_PARENT and "#" not in read.span.partition:
+            partition = read.span.partition  # of roots; its version names the moves from and to roots
+        if partition is None:
             self.records_read.add(read, await self._records(read))
-
-    async def _read_range_beside(self, read: Read, partition: str) -> None:
+            return
         if self.store_version is not None:  # reads of SQLite never wait, so the filter is known first
             raise_first_error((await self.versions_of([partition])).values())
         visible = self.filter
@@ -429,19 +425,75 @@ class ReadState:
         units = LIST_UNITS if limit is None else min(limit * LEAST_UNITS, LIST_UNITS)
         read = partial(self._store.nodes, span, limit=limit, reverse=reverse)
         if self.store_version is not None:  # the reads of SQLite never wait, so none are alike
-            return await self._reads.run(partial(read, self._usage), units)
+            return await self._run(partial(read, self._usage), units)
         coalesced = partial(self._coalesced.run, (span, limit, reverse), read, self._usage)
-        return await self._reads.run(coalesced, units)
+        return await self._run(coalesced, units)
 
     def count(self, span: KeyRange) -> "asyncio.Future[int]":
         """The number of nodes in a range of a level or of the table; started at once."""
-        return self._reads.once(span, lambda: self._count(span))
+        return self._once(span, partial(self._count, span))
 
     async def _count(self, span: KeyRange) -> int:
         parts = [span] if self.filter is None else self.filter.visible_parts(span)
         # The size of a range is unknown until its pages are read; each page may be of the maximum size.
-        counts = [self._reads.run(partial(self._store.count, part, self._usage), PAGE_UNITS) for part in parts]
+        counts = [self._run(partial(self._store.count, part, self._usage), PAGE_UNITS) for part in parts]
         return sum(await asyncio.gather(*counts))
+
+    # -- how a read begins ---------------------------------------------------------------------------------------------
+
+    async def _run(self, read: Callable[[], Awaitable[T]], units: float = LEAST_UNITS) -> T:
+        """The result of a read, as from `ReadScheduler.run`; raises CancelledError after the end."""
+        result = await self._scheduler.run(read, units)
+        if self._has_ended:
+            raise asyncio.CancelledError
+        return result
+
+    def _once(self, identity: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Future[T]":
+        """The read of this identity: the one that was started before, or else a new one, started at once."""
+        return self._started.get(identity) or self._start(identity, read)
+
+    def _start(self, identity: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Future[T]":
+        if self._has_ended:
+            raise asyncio.CancelledError
+        started = self._started[identity] = asyncio.ensure_future(read())
+        return started
+
+    def _forget_items(self, is_outdated: Callable[[Key], bool]) -> None:
+        """Let the items at these keys be read again."""
+        self._started = {
+            identity: read
+            for identity, read in self._started.items()
+            if not (isinstance(identity, Key) and is_outdated(identity))
+        }
+
+    async def _read_items(self, keys: Sequence[Key], needs_strong: Callable[[Key], bool]) -> Items:
+        """The items at these keys in their order, None where there is none, or the error of a failed read.
+
+        Each key is read once, or twice if the first read was weak and the key now `needs_strong` consistency.
+        """
+        if not keys:
+            return {}
+        new = [key for key in keys if key not in self._started or (needs_strong(key) and key not in self._strong)]
+        for start in range(0, len(new), BATCH_KEYS):
+            batch = new[start : start + BATCH_KEYS]
+            strong = any(map(needs_strong, batch))
+            if strong:
+                self._strong.update(batch)
+            read = self._start(batch[0], partial(self._read_batch, batch, strong=strong))
+            self._started.update(dict.fromkeys(batch, read))
+        found: Items = {}
+        for outcomes in await asyncio.gather(*dict.fromkeys([self._started[key] for key in keys])):
+            found.update(outcomes)
+        return {key: found[key] for key in keys}
+
+    async def _read_batch(self, keys: list[Key], *, strong: bool) -> Items:
+        read = partial(self._coalesced.items, self._store, keys, self._usage, strong=strong)
+        try:
+            return await self._run(read, len(keys) * units_of(0, strong=strong))
+        except CladeError as error:
+            return dict.fromkeys(keys, error.bare())
+        except Exception as error:  # raised by everyone who needs one of these keys
+            return dict.fromkeys(keys, error)
 
 
 def _has_other_counts(read: Record | None, current: Record) -> bool:

@@ -8,7 +8,7 @@ from resolvers.access.grants import Grants
 from resolvers.session.budget import Budget, BudgetLimits
 from resolvers.session.cache import PageCache
 from resolvers.session.reads import ReadState
-from resolvers.session.scheduler import ReadScheduler, Slot
+from resolvers.session.scheduler import ReadScheduler
 from store.engine import ReadTrace, ReadUsage, Store
 from store.model.hierarchy import Hierarchy
 from store.writing.writer import Writer
@@ -17,10 +17,10 @@ from store.writing.writer import Writer
 class Request:
     """Everything that the batch functions need, made for each request.
 
-    `state` has and makes the reads; `reads` is their consumption and `budget` what may still be returned.
-    `slot` is for large reads, which wait for their turn where there is a limiter. `caller` is the sender and `grants`
-    what it may read, None for everything. `writer` makes its edits, None where writing is disabled; indexes may lag
-    behind the table by `settle_seconds`.
+    `state` has and makes the reads, `scheduler` lets them begin; `reads` is their consumption and `budget` what may
+    still be returned. `caller` is the sender and `grants` what it may read, None for everything. `writer` makes its
+    edits, None where writing is disabled; indexes may lag behind the table by `settle_seconds`. `large_reads` are the
+    permits for large reads, for which these wait.
     """
 
     def __init__(
@@ -42,8 +42,7 @@ class Request:
         self.caller = ANYONE
         self.grants = grants
         self.writer, self.settle_seconds = writer, settle_seconds
-        self.slot = Slot(large_reads)
-        self.scheduler = ReadScheduler(self.slot, self.reads)
+        self.scheduler = ReadScheduler(self.reads, large_reads)
         self._page_cache = PageCache(0) if page_cache is None else page_cache
         self.state = self._new_state()
         self.state.accepts_stale = True
@@ -67,7 +66,7 @@ class Request:
 
     def _new_state(self) -> ReadState:
         self.reads.renew(self.budget.limits.read_units)
-        return ReadState(self.store, self.reads, self.scheduler, self.slot, self._page_cache, self.grants)
+        return ReadState(self.store, self.reads, self.scheduler, self._page_cache, self.grants)
 
     def read_from(self, store: Store) -> None:
         """Discard what was read, and read from this store instead, without the page cache."""
@@ -77,5 +76,4 @@ class Request:
     def stop(self) -> None:
         """Cancel running reads and let no other begin: the response is no longer needed."""
         self.scheduler.stop()
-        self.slot.close()
         self.state.end()

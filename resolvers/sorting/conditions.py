@@ -1,12 +1,8 @@
 """Conditions: what the nodes of a list have to meet, as comparisons of their values joined by and, or and not.
 
 A comparison with a value that a node lacks is false, except `ne` and `isNull`. `eq`, `ne` and `in` compare texts as
-they are; the others compare them folded, as the order does (`node_values.py`). Keys and paths compare exactly and in
-the order of the tree (`key_conditions.py`).
-
-Key conditions: conditions on the key or the path of nodes, which are exact and in the order of the tree.
-
-Each is the spans of the texts that meet it: of a key `Omaha#`, of a path `US#NE#Omaha#`, encoded as in the table.
+they are; the others compare them folded, as the order does (`values.py`). Keys and paths compare exactly and in the
+order of the tree.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -23,10 +19,18 @@ from store.model.paths import checked_segment, parse_path
 from store.model.records import Record
 from store.model.spans import Span, Spans, contains, prefix_span, union
 
+MAX_CONDITIONS = 50  # of one list: each comparison is tested for every node, and so is each empty object or list
+MAX_DEPTH = 5  # of and, or and not in each other
+MAX_CHARACTERS = 4_000  # of all texts to compare with: they are cached with the list
+
+Test = Callable[[Record], bool]
+
 
 @dataclass(frozen=True)
 class KeyComparison:
-    """A condition on `key` or `path`: the spans of the encoded texts that meet it."""
+    """A condition on `key` or `path`: the spans of the texts that meet it, of a key `Omaha#`, of a path `US#NE#Omaha#`,
+    encoded as in the table.
+    """
 
     name: str
     spans: Spans
@@ -58,7 +62,7 @@ class KeyComparison:
         return self.name, self.spans
 
     @cached_property
-    def test(self) -> Callable[[Record], bool]:
+    def test(self) -> Test:
         """Whether a node meets it."""
         position, spans = (key_position if self.name == "key" else path_position), self.spans
         return lambda record: contains(spans, position(record))
@@ -99,13 +103,6 @@ def _encoded(key: str) -> str:
     if (size := len(encoded.encode())) > MAX_SORT_KEY_BYTES:
         raise BadInput(f"A key in where takes {size:,} bytes, and no key has more than {MAX_SORT_KEY_BYTES:,}; cut it.")
     return encoded
-
-
-MAX_CONDITIONS = 50  # of one list: each comparison is tested for every node, and so is each empty object or list
-MAX_DEPTH = 5  # of and, or and not in each other
-MAX_CHARACTERS = 4_000  # of all texts to compare with: they are cached with the list
-
-Test = Callable[[Record], bool]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Tree version cache: which version is the latest, for how long it is fresh, and that moves leave it unproven."""
+"""Tree version cache: which version is the latest, for how long it is fresh, and that none validates beside a move."""
 
 from resolvers.session.cache import TreeVersionCache
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
@@ -8,13 +8,13 @@ TREE = "location#US"
 OLD, NEW = TreeVersion(TREE, 7), TreeVersion(TREE, 8)
 
 
-def test_nothing_is_proven_while_a_move_runs():
+def test_there_is_no_validator_while_a_move_runs():
     move = ActiveMoveRef("m", Key(TREE, "#A#"), None)
     versions, moving = TreeVersionCache(0.0, clock=lambda: 100.0), TreeVersion(TREE, 7, moves=(move,))
     versions.see(moving, 100.0)
-    assert versions.proof(moving, 200.0) is None
+    assert versions.validator(moving, 200.0) is None
     versions.see(NEW, 101.0)
-    assert versions.proof(NEW, 200.0) is not None
+    assert versions.validator(NEW, 200.0) is not None
 
 
 def test_of_two_concurrent_reads_the_older_version_is_not_taken_back():

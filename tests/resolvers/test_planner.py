@@ -31,9 +31,9 @@ class Nested:
 
 
 def every(
-    kind: RelationKind = RelationKind.CHILDREN, *below: Relation, nodes: bool = True, **window: object
+    kind: RelationKind = RelationKind.CHILDREN, *below: Relation, nodes: bool = True, **arguments: object
 ) -> Relation:
-    return Relation(kind, ConnectionArguments(**window), Nested(below) if below else NoSelection(), nodes)  # type: ignore[arg-type]
+    return Relation(kind, ConnectionArguments(**arguments), Nested(below) if below else NoSelection(), nodes)  # type: ignore[arg-type]
 
 
 def between(first: str, end: str) -> KeyBounds | None:
@@ -194,9 +194,9 @@ def test_records_read_before_are_not_read_again(world):
     plots = [one for one in world.model.nodes.values() if one.level == "PLOT"]
     world.records_read.add(Read(span), plots)
     jobs = [
-        list_request(area, every(**window))
+        list_request(area, every(**arguments))
         for area in world.areas
-        for window in ({}, {"first": 2}, {"levels": ("PLOT",)})
+        for arguments in ({}, {"first": 2}, {"levels": ("PLOT",)})
     ]
     planner = Planner(world.records_read, {world.root.pk: world.version}, HIERARCHY, 10_000)
     planner.add(jobs)
