@@ -101,7 +101,7 @@ class Copy:
     async def run(self) -> None:
         """Copy everything; items of an incomplete copy that the source does not have are removed.
 
-        Raises Conflict where a background move is running, and Unavailable where anything was written to the source
+        Raises Conflict where a large move is running, and Unavailable where anything was written to the source
         meanwhile; then the copy is not complete.
         """
         is_resumed = not await _is_empty(self._target)

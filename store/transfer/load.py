@@ -2,7 +2,7 @@
 
 For each tree its version is read, then its records, then the differences are written. Each transaction requires the
 version that the one before left, so any other write to the tree makes it fail; the tree is then read again.
-An import waits for background moves of a tree, since they hide parts of it. Nodes that are at another path than in the
+An import waits for running moves of a tree, since they hide parts of it. Nodes that are at another path than in the
 file are moved before, or not at all (see `moves`).
 
 Former versions of nodes are imported before, one after another. Each becomes a revision, so that they are the node's
