@@ -1,7 +1,8 @@
 """Batches of an import: the changes to one tree cut into transactions, each of which leaves the table consistent.
 
 An import that stops between two of them leaves fewer nodes than the file has, but no wrong count, id or parent. So a
-batch has, besides the nodes it is about, all their ancestors with their new counts, each once."""
+batch has, besides the nodes it is about, all their ancestors with their new counts, each once.
+"""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from store.errors import rfc3339
 from store.metadata.history import id_item_at, revision_item, tombstone_item, without_redirect
-from store.metadata.tree_version import Event, LogEntry, TreeVersion, level_at_depth
+from store.metadata.tree_version import Event, LogEntry, TreeVersion, changed_counts, level_at_depth
 from store.model.hierarchy import Hierarchy
 from store.model.keys import (
     decode_segment,
@@ -37,7 +38,7 @@ from store.model.records import (
 )
 from store.search.items import Located, is_indexed, removals, search_changes
 from store.transfer.diff import TreeDiff
-from store.transfer.rows import Node
+from store.transfer.staging import Node
 
 MAX_LOG_BYTES = 300_000  # the log entries of a batch are one item, and items end at 400 KB
 LOG_ENTRY_BYTES = 250  # of an entry without its sort key
@@ -73,21 +74,12 @@ class Batch:
     roots: Counts = field(default_factory=dict)
 
 
+@dataclass(slots=True)
 class _CountedRecord:
-    """A record with its counts after the last batch; of a root those of its children alone."""
+    """A record with its present counts; of a root those of its children alone, since its item has no others."""
 
-    __slots__ = ("below", "kids", "record", "when")
-
-    def __init__(self, record: Record, when: Condition) -> None:
-        self.record = record
-        self.when = when
-        self.kids = dict(record.kids)
-        self.below = dict(record.below or {})
-
-    def put(self) -> Put:
-        put = Put(replace(self.record, kids=dict(self.kids), below=dict(self.below)).item(), self.when)
-        self.when = UNCONDITIONAL
-        return put
+    record: Record
+    when: Condition
 
 
 def batches(
@@ -103,15 +95,9 @@ def batches(
     for siblings, have_children in _siblings(creations):
         yield from builder.create(siblings, have_children=have_children)
     for old, new in diff.updated:
-        builder.go_to(new.sk)
-        found = builder.search_changes(old, new)
-        yield from builder.make_room(new.sk, 2, _size_of(old) + _size_of(new), found)
-        builder.update(old, new)
+        yield from builder.update(old, new)
     for record in diff.removed:
-        builder.go_to(record.sk)
-        found = builder.search_changes(record, None)
-        yield from builder.make_room(record.sk, 4, 2 * _size_of(record), found)
-        builder.remove(record)
+        yield from builder.remove(record)
     yield from builder.finish()
 
 
@@ -139,7 +125,7 @@ def _siblings(creations: Sequence[Creation]) -> Iterator[tuple[Sequence[Creation
 class _BatchBuilder:
     """The batch that is being filled, and the present state of all ancestors of changes.
 
-    Before each change of a node there are `go_to`, which finds its ancestors, and `make_room`.
+    For each change of a node, its ancestors are found first, then room is made in the batch.
     """
 
     def __init__(self, hierarchy: Hierarchy, diff: TreeDiff, version: TreeVersion, max_changes: int) -> None:
@@ -153,6 +139,75 @@ class _BatchBuilder:
         self._level, self._depth = "", 0  # theirs
         self._open()
 
+    def create(self, siblings: Sequence[Creation], *, have_children: bool) -> Iterator[Batch]:
+        """Create siblings of one level; `have_children` where their own follow, so that their counts change again."""
+        first = siblings[0].node
+        self._ancestors = self._ancestors_of(first.sk)
+        shared = self._shared(first)
+        self._level, self._depth = first.level, len(cast(list[str], shared["above"]))
+        changes = self._batch.changes
+        for creation in siblings:
+            node, own = creation.node, last_segment(self._pk, creation.node.sk)
+            item: Item = {
+                **shared, "sk": node.sk, "rank": node.rank or first_rank(node.level, own), "id": creation.id,
+                "name": decode_segment(own) if node.name is None else node.name, "revision": creation.revision,
+                "updated_at": self._batch.at, **node.values,
+            }  # fmt: skip
+            # The values are measured unless few bytes encode them.
+            content = len(node.encoded) if len(node.encoded) < EXACT_BYTES else size_of(node.values)
+            found = self._search_changes(None, Record.of(item)) if self._indexed else ()
+            yield from self._make_room(node.sk, 2, _bound(node.sk, node.name or "", content), found)
+            if self._batch.changes is not changes:
+                changes, item["updated_at"] = self._batch.changes, self._batch.at
+            self._include_ancestors()
+            self._uncounted += 1
+            self._batch.entries.append(LogEntry(Event.CREATED, node.sk, creation.id, node.level, creation.revision))
+            if have_children:
+                self._records[node.sk] = self._unwritten[node.sk] = _CountedRecord(Record.of(item), ABSENT)
+            else:
+                changes.append(Put(item, ABSENT))
+            changes.append(Put(id_item_at(creation.id, self._pk, node.sk), creation.when))
+        self._count_new()
+
+    def update(self, old: Record, new: Record) -> Iterator[Batch]:
+        """Update a node."""
+        self._ancestors = self._ancestors_of(new.sk)
+        found = self._search_changes(old, new)
+        yield from self._make_room(new.sk, 2, _size_of(old) + _size_of(new), found)
+        new = replace(new, updated_at=self._batch.at)
+        counted = self._records.get(new.sk) or _CountedRecord(new, UNCONDITIONAL)
+        counted.record = replace(new, kids=counted.record.kids, below=counted.record.below)
+        self._unwritten[new.sk] = counted
+        self._batch.entries.append(LogEntry(Event.UPDATED, new.sk, new.id, new.level, new.revision))
+        self._batch.changes.append(Put(revision_item(old)))
+
+    def remove(self, record: Record) -> Iterator[Batch]:
+        """Remove a node without children."""
+        self._ancestors = self._ancestors_of(record.sk)
+        found = self._search_changes(record, None)
+        yield from self._make_room(record.sk, 4, 2 * _size_of(record), found)
+        self._records.pop(record.sk, None)
+        self._unwritten.pop(record.sk, None)
+        self._include_ancestors()
+        self._count(record.level, record.depth, -1)
+        self._batch.entries.append(LogEntry(Event.DELETED, record.sk, record.id, record.level, record.revision))
+        self._batch.changes += [
+            Delete(record.key),
+            Put(revision_item(record)),
+            Put(tombstone_item(record, self._batch.at)),
+            *without_redirect(record, has_redirects=self._has_redirects),
+        ]
+
+    def finish(self) -> Iterator[Batch]:
+        """Yield the batch so far, and begin the next."""
+        self._count_new()
+        if self._batch.entries:
+            for counted in self._unwritten.values():
+                self._batch.changes.append(Put(counted.record.item(), counted.when))
+                counted.when = UNCONDITIONAL
+            yield self._batch
+        self._open()
+
     def _open(self) -> None:
         now = time.time()
         self._batch = Batch(now, rfc3339(now))
@@ -160,7 +215,7 @@ class _BatchBuilder:
         self._last_counted: list[_CountedRecord] | None = None  # ancestors that are all among them
         self._bytes = self._log_bytes = 0
 
-    def make_room(self, sk: str, changes: int, size: int, found: Sequence[Change]) -> Iterator[Batch]:
+    def _make_room(self, sk: str, changes: int, size: int, found: Sequence[Change]) -> Iterator[Batch]:
         """Yield the batch so far where so many more changes at a key, with its ancestors and these of search items,
         would not fit; add the latter.
         """
@@ -181,42 +236,6 @@ class _BatchBuilder:
         self._log_bytes += logged
         self._batch.changes += found
 
-    def finish(self) -> Iterator[Batch]:
-        """Yield the batch so far, and begin the next."""
-        self._count_new()
-        if self._batch.entries:
-            self._batch.changes += [counted.put() for counted in self._unwritten.values()]
-            yield self._batch
-        self._open()
-
-    def go_to(self, sk: str) -> None:
-        """Find the ancestors of the next change."""
-        self._ancestors = self._ancestors_of(sk)
-
-    def create(self, siblings: Sequence[Creation], *, have_children: bool) -> Iterator[Batch]:
-        """Create siblings of one level; `have_children` where their own follow, so that their counts change again."""
-        first = siblings[0].node
-        self.go_to(first.sk)
-        shared = self._shared(first)
-        self._level, self._depth = first.level, len(cast(list[str], shared["above"]))
-        changes = self._batch.changes
-        for creation in siblings:
-            node = creation.node
-            item = self._new_item(creation, shared)
-            found = self.search_changes(None, Record.of(item)) if self._indexed else ()
-            yield from self.make_room(node.sk, 2, _new_size(node), found)
-            if self._batch.changes is not changes:
-                changes, item["updated_at"] = self._batch.changes, self._batch.at
-            self._include_ancestors()
-            self._uncounted += 1
-            self._batch.entries.append(LogEntry(Event.CREATED, node.sk, creation.id, node.level, creation.revision))
-            if have_children:
-                self._records[node.sk] = self._unwritten[node.sk] = _CountedRecord(Record.of(item), ABSENT)
-            else:
-                changes.append(Put(item, ABSENT))
-            changes.append(Put(id_item_at(creation.id, self._pk, node.sk), creation.when))
-        self._count_new()
-
     def _shared(self, node: Node) -> Item:
         """The attributes that a new node and its siblings of the same level have alike."""
         parent = self._ancestors[0].record if self._ancestors else None
@@ -227,17 +246,7 @@ class _BatchBuilder:
             **({"below": {}} if parent else {}),
         }  # fmt: skip
 
-    def _new_item(self, creation: Creation, shared: Item) -> Item:
-        """The item of a new node without children."""
-        node = creation.node
-        own = last_segment(self._pk, node.sk)
-        return {
-            **shared, "sk": node.sk, "rank": node.rank or first_rank(node.level, own), "id": creation.id,
-            "name": decode_segment(own) if node.name is None else node.name, "revision": creation.revision,
-            "updated_at": self._batch.at, **node.values,
-        }  # fmt: skip
-
-    def search_changes(self, old: Record | None, new: Record | None) -> list[Change]:
+    def _search_changes(self, old: Record | None, new: Record | None) -> list[Change]:
         """The changes of the search items of a node that changes from one record to another."""
         if self._indexed is None:
             return []
@@ -250,27 +259,6 @@ class _BatchBuilder:
             return removals(self._indexed, removed, [*above, removed][0].id)
         before = None if old is None else Located.below(above, old)
         return search_changes(self._indexed, before, Located.below(above, new))
-
-    def update(self, old: Record, new: Record) -> None:
-        new = replace(new, updated_at=self._batch.at)
-        counted = self._records.get(new.sk) or _CountedRecord(new, UNCONDITIONAL)
-        counted.record = new
-        self._unwritten[new.sk] = counted
-        self._batch.entries.append(LogEntry(Event.UPDATED, new.sk, new.id, new.level, new.revision))
-        self._batch.changes.append(Put(revision_item(old)))
-
-    def remove(self, record: Record) -> None:
-        self._records.pop(record.sk, None)
-        self._unwritten.pop(record.sk, None)
-        self._include_ancestors()
-        self._count(record.level, record.depth, -1)
-        self._batch.entries.append(LogEntry(Event.DELETED, record.sk, record.id, record.level, record.revision))
-        self._batch.changes += [
-            Delete(record.key),
-            Put(revision_item(record)),
-            Put(tombstone_item(record, self._batch.at)),
-            *without_redirect(record, has_redirects=self._has_redirects),
-        ]
 
     def _include_ancestors(self) -> None:
         """Let the batch contain the ancestors of the present change, with their new counts."""
@@ -285,14 +273,15 @@ class _BatchBuilder:
 
     def _count(self, level: str, depth: int, change: int) -> None:
         """Add so many nodes to the counts of their ancestors and of the versions, or subtract them."""
-        records = self._ancestors
-        for counted in records:
-            _count(counted.below, level, change)
-        if records:
-            _count(records[0].kids, level, change)
+        for counted in self._ancestors:
+            record = counted.record
+            counted.record = replace(record, below=changed_counts(record.below or {}, {level: change}))
+        if self._ancestors:
+            parent = self._ancestors[0]
+            parent.record = replace(parent.record, kids=changed_counts(parent.record.kids, {level: change}))
         else:
-            _count(self._batch.roots, level_at_depth(level, 0), change)
-        _count(self._batch.shape, level_at_depth(level, depth), change)
+            self._batch.roots = changed_counts(self._batch.roots, {level_at_depth(level, 0): change})
+        self._batch.shape = changed_counts(self._batch.shape, {level_at_depth(level, depth): change})
 
     def _ancestors_of(self, sk: str) -> list[_CountedRecord]:
         """The ancestors of a key; siblings follow one another, so those of the change before are used again."""
@@ -305,23 +294,10 @@ class _BatchBuilder:
         return [self._records[parent], *above]
 
 
-def _count(counts: Counts, name: str, change: int) -> None:
-    """Change a count; zero is removed."""
-    counts[name] = counts.get(name, 0) + change
-    if not counts[name]:
-        del counts[name]
-
-
 def _size_of(record: Record) -> int:
-    """An upper bound of the bytes of a record in a transaction."""
     return _bound(record.sk, record.name, size_of(record.attributes))
 
 
-def _new_size(node: Node) -> int:
-    """An upper bound of the bytes of a new node; its values are measured unless few bytes encode them."""
-    encoded = len(node.encoded)
-    return _bound(node.sk, node.name or "", encoded if encoded < EXACT_BYTES else size_of(node.values))
-
-
 def _bound(sk: str, name: str, content: int) -> int:
+    """An upper bound of the bytes of a record in a transaction."""
     return ITEM_BYTES + BYTES_A_CHARACTER * (KEY_COPIES * len(sk) + len(name)) + content

@@ -25,8 +25,8 @@ from store.reading import tree_versions
 from store.writing.derived import Step, in_transactions
 
 COMMITS_AT_ONCE = 8
-VERSION_SORT_KEY = tree_version_key("").sk
-ID = "id#"
+_VERSION_SORT_KEY = tree_version_key("").sk
+_ID = "id#"
 
 Versions = dict[str, object]  # the numbers of tree versions by partition
 
@@ -94,14 +94,14 @@ class Copy:
         self._target = target
         self._on_items = on_items
         self._reads = ReadUsage()
-        self._slots = asyncio.Semaphore(COMMITS_AT_ONCE)
+        self._permits = asyncio.Semaphore(COMMITS_AT_ONCE)
         self.items = 0
         self.nodes = 0
 
     async def run(self) -> None:
         """Copy everything; items of an incomplete copy that the source does not have are removed.
 
-        Raises Conflict where a background move is running, and Unavailable where anything was written to the source
+        Raises Conflict where a large move is running, and Unavailable where anything was written to the source
         meanwhile; then the copy is not complete.
         """
         is_resumed = not await _is_empty(self._target)
@@ -124,16 +124,16 @@ class Copy:
         versions: Versions = {}
         async for page in source.scan(self._reads):
             _note_versions(page, versions)
-            await self._put(await self._differing(page) if compare else page)
+            items = page
+            if compare:
+                there = await self._target.get([key_of(item) for item in page], self._reads, strong=True)
+                items = [item for item, other in zip(page, there, strict=True) if item != other]
+            await self._put(items)
             self.items += len(page)
             self.nodes += sum("tier" in item for item in page)
             self._on_items(len(page))
             await asyncio.sleep(0)  # SQLite never waits, so Ctrl-C is served here
         return versions
-
-    async def _differing(self, page: Sequence[Item]) -> list[Item]:
-        there = await self._target.get([key_of(item) for item in page], self._reads, strong=True)
-        return [item for item, other in zip(page, there, strict=True) if item != other]
 
     async def _remove_others(self, source: Store) -> None:
         async for page in self._target.scan(self._reads):
@@ -151,7 +151,7 @@ class Copy:
             raise failed.exceptions[0] from None
 
     async def _commit(self, changes: Sequence[Change]) -> None:
-        async with self._slots:
+        async with self._permits:
             await self._target.commit(changes)
 
     def _transactions(self, items: Sequence[Item], change: Callable[[Item], Change]) -> Iterator[list[Change]]:
@@ -177,9 +177,9 @@ def _note_versions(page: Sequence[Item], versions: Versions) -> None:
     """
     for item in page:
         pk = cast(str, item["pk"])
-        if item["sk"] == VERSION_SORT_KEY:
+        if item["sk"] == _VERSION_SORT_KEY:
             for move in decode_moves(item):
                 raise Conflict(f"{move.refusal(move.source)} clade repair finishes an abandoned move.")
             versions[pk] = item["n"]
-        elif pk.startswith(ID) and ":" in pk:
-            versions.setdefault(pk[len(ID) : pk.index(":")], None)
+        elif pk.startswith(_ID) and ":" in pk:
+            versions.setdefault(pk[len(_ID) : pk.index(":")], None)

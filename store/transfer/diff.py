@@ -11,11 +11,13 @@ from typing import cast
 from msgspec.structs import replace
 
 from store.errors import BadInput
+from store.model.attributes import Value
 from store.model.hierarchy import may_stand, misplaced
 from store.model.keys import parent_sort_key
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Item, Record, check_content
-from store.transfer.rows import ImportPlan, Node, Rejection, Tree, path_text
+from store.transfer.rows import ImportPlan, Rejection
+from store.transfer.staging import Node, Tree, path_text
 
 
 @dataclass
@@ -55,8 +57,8 @@ class _OpenNode:
 class TreeMerge:
     """The merge of one tree: `add` the table's node items in key order, page by page, then `finish`.
 
-    With `prune`, nodes below those of the file that the file does not have are removed,
-    but not nodes of rejected rows. An updated record has its next revision, and still the time of the former one.
+    With `prune`, nodes below those of the file that the file does not have are removed, but not nodes of rejected rows.
+    An updated record has its next revision, and still the time of the former one.
     """
 
     def __init__(self, plan: ImportPlan, tree: Tree, *, prune: bool = False) -> None:
@@ -120,7 +122,11 @@ class TreeMerge:
         """Pop all nodes from the stack that are not ancestors of the node at a key; returns its nearest ancestor."""
         while self._stack and not (sk and sk.startswith(self._stack[-1].sk)):
             open_node = self._stack.pop()
-            _rank(open_node.ranked, open_node.ranks)
+            if open_node.ranked:
+                ranks = {*open_node.ranks}
+                for node in open_node.ranked:
+                    node.rank = rank_after(cast(str, node.rank), ranks)  # the next free one where a sibling has it
+                    ranks.add(node.rank or "")
             if open_node.item is not None and not open_node.kept:
                 self._record_stack()
                 self._found.removed.append(Record.of(open_node.item))
@@ -142,20 +148,20 @@ class TreeMerge:
 
         `node` is the file's node at the path of the item.
         """
-        node_id = _bare_id(item)
-        if node_id in self._plan.rejected_ids:
-            return True
-        return node_id in self._plan.ids and (node is None or node.id != node_id)
+        node_id, plan = bare_id(item), self._plan
+        return node_id in plan.rejected_ids or (node_id in plan.ids and (node is None or node.id != node_id))
 
     def _reject(self, node: Node, reason: str) -> None:
         self._found.rejections.append(Rejection(node.number, reason))
         self._rejected[node.sk] = node.number
 
-    # -- validation ----------------------------------------------------------------------------------------------------
-
     def _check_new(self, node: Node, above: _OpenNode | None) -> None:
         if len(node.sk) > 1 and (above is None or above.sk != parent_sort_key(node.sk)):
-            raise BadInput(self._parent_problem(node))
+            parent = parent_sort_key(node.sk)
+            name = path_text(self._pk, parent)
+            if parent in self._rejected:
+                raise BadInput(f"Parent {name} is missing, since row {self._rejected[parent]} was rejected.")
+            raise BadInput(f"Parent {name} is neither in the file nor in the table.")
         under = above.level if above else None
         if not may_stand(self._plan.hierarchy, node.level, under):
             raise BadInput(misplaced(self._plan.hierarchy.levels[node.level], under))
@@ -165,19 +171,12 @@ class TreeMerge:
             node.values = values
         check_content(node, node.name or "", values, len(node.encoded))
 
-    def _parent_problem(self, node: Node) -> str:
-        parent = parent_sort_key(node.sk)
-        name = path_text(self._pk, parent)
-        if parent in self._rejected:
-            return f"Parent {name} is missing, since row {self._rejected[parent]} was rejected."
-        return f"Parent {name} is neither in the file nor in the table."
-
     def _update(self, node: Node, item: Item) -> None:
         """Add the update of a node, if any; raises BadInput where level or id differ from the table's."""
         if node.level != item["level"]:
             raise BadInput(f"{node} is a {item['level']} in the table, not a {node.level}.")
-        if node.id is not None and node.id != _bare_id(item):
-            raise BadInput(f"{node} has the id {_bare_id(item)} in the table, not {node.id}; ids never change.")
+        if node.id is not None and node.id != bare_id(item):
+            raise BadInput(f"{node} has the id {bare_id(item)} in the table, not {node.id}; ids never change.")
         same_name, changes = node.name is None or node.name == item["name"], node.values
         if same_name and all(item.get(name) == value for name, value in changes.items()):
             self._found.unchanged += 1
@@ -188,28 +187,22 @@ class TreeMerge:
             self._found.unchanged += 1
             return
         name = old.name if node.name is None else node.name
-        new = replace(old, name=name, attributes=values, revision=old.revision + 1, changed_by=None)
-        check_content(node, new.name, new.attributes)
-        self._record_stack()
-        self._found.updated.append((old, new))
+        check_content(node, name, values)
+        self._add_update(old, name, values)
 
     def _rewrite(self, item: Item) -> None:
         """Add the update of a node that has attributes under former names."""
         old = Record.of(item)
         values = self._plan.hierarchy.any_level(old.level).current(old.attributes)
         if values is not old.attributes:
-            self._record_stack()
-            new = replace(old, attributes=dict(values), revision=old.revision + 1, changed_by=None)
-            self._found.updated.append((old, new))
+            self._add_update(old, old.name, dict(values))
+
+    def _add_update(self, old: Record, name: str, values: dict[str, Value]) -> None:
+        self._record_stack()
+        new = replace(old, name=name, attributes=values, revision=old.revision + 1, changed_by=None)
+        self._found.updated.append((old, new))
 
 
-def _rank(nodes: Iterable[Node], taken: Iterable[str]) -> None:
-    """Set the ranks of siblings to be created: the next free one where another sibling has it."""
-    ranks = set(taken)
-    for node in nodes:
-        node.rank = rank_after(cast(str, node.rank), ranks)
-        ranks.add(node.rank or "")
-
-
-def _bare_id(item: Item) -> str:
+def bare_id(item: Item) -> str:
+    """The id of a node's item without the prefix of its hierarchy, as files have it."""
     return cast(str, item["id"]).partition(":")[2]

@@ -1,16 +1,13 @@
-"""Import of the nodes of a file: tree by tree, in transactions, so that it can be stopped anywhere and continued.
+"""Import of a plan: tree by tree, in transactions, so that it can be stopped anywhere and continued.
 
 For each tree its version is read, then its records, then the differences are written. Each transaction requires the
 version that the one before left, so any other write to the tree makes it fail; the tree is then read again.
-An import waits for background moves of a tree, since they hide parts of it. Nodes that are at another path than in the
-file are moved before, or not at all (see `move_existing`).
+An import waits for running moves of a tree, since they hide parts of it. Nodes that are at another path than in the
+file are moved before, or not at all (see `moves`).
 
-Former versions of nodes, as items of their own: each becomes a revision, so that they are the node's history.
-
-Revision n is the nth version that differs from the one before. They are imported one after another, and only where the
-node has no such revision yet; so the same import again adds none.
-
-Deletions of an incremental export: nodes whose items were deleted, unless they have descendants.
+Former versions of nodes are imported before, one after another. Each becomes a revision, so that they are the node's
+history: revision n is the nth version that differs from the one before. They are imported only where the node has no
+such revision yet; so the same import again adds none. Nodes whose items were deleted follow at the end.
 """
 
 import asyncio
@@ -37,13 +34,13 @@ from store.search.items import is_indexed, marker
 from store.transfer.batches import Batch, Creation, batches
 from store.transfer.diff import TreeDiff, TreeMerge
 from store.transfer.export import root_keys
-from store.transfer.rows import ImportPlan, Node, Rejection, Tree, path_text
+from store.transfer.rows import ImportPlan, Rejection
+from store.transfer.staging import Node, Tree, path_text
 from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
 
-TREES_AT_ONCE = (
-    8  # of a remote table, since the transactions of one tree follow one another; an embedded one never waits
-)
+# Of a remote table, since the transactions of one tree follow one another; an embedded one never waits.
+TREES_AT_ONCE = 8
 RETRIES = RetryPolicy(0.02, 0.25, attempts=20)  # of writing one tree while others write to it, too
 EXAMPLES = 5  # paths of each kind in the result
 
@@ -73,7 +70,7 @@ class LoadResult:
             examples.append(" -> ".join([path_text(*key) for key in places]))
 
     def note_all(self, pk: str, entries: list[LogEntry]) -> None:
-        """The same for the entries of a transaction on the tree at `pk`."""
+        """Count the nodes of a transaction on the tree at `pk`, and add their paths to the examples."""
         for (event, level), count in Counter([(entry.event, entry.level) for entry in entries]).items():
             self._counts(event)[level] += count
         for event in {entry.event for entry in entries}:
@@ -131,169 +128,6 @@ async def rewrite_names(
     await load(store, plan, result, dry_run=dry_run, on_nodes=on_nodes)
 
 
-@dataclass
-class _Import:
-    """The state of a running import that its trees share."""
-
-    store: Store
-    plan: ImportPlan
-    result: LoadResult
-    prune: bool
-    dry_run: bool
-    on_nodes: Callable[[int], None]
-    reads: ReadUsage = field(default_factory=ReadUsage)
-    roots: TreeVersion | None = None  # of the hierarchy, as last read or written
-    roots_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _root_ranks: dict[str, str] | None = None  # of reordered roots, each with its tree's partition
-
-    async def trees(self, roots: Iterator[str]) -> None:
-        """Import one tree after another."""
-        for root in roots:
-            tree = self.plan.trees.pop(root)
-            if tree.size or self.plan.rewrite:
-                await _TreeImport(self, tree).run()
-
-    async def rank_root(self, node: Node) -> None:
-        """Set the rank of a root to be created: the next free one where another root has it."""
-        async with self.roots_lock:
-            name = self.plan.hierarchy.name
-            if self._root_ranks is None:
-                roots = await self.store.range(siblings(name), self.reads)
-                ranks = [(cast(str, root["rank"]), cast(str, root["pk"])) for root in roots]
-                self._root_ranks = {rank: pk for rank, pk in ranks if is_manual(rank)}
-            taken = [rank for rank, pk in self._root_ranks.items() if pk != node.pk]
-            node.rank = rank_after(cast(str, node.rank), taken)
-            if node.rank is not None:
-                self._root_ranks[node.rank] = node.pk
-
-    async def commit(self, changes: list[Change], batch: Batch, roots: list[LogEntry]) -> None:
-        """Commit a transaction; those with roots follow one another, with the version and log of the roots."""
-        if not batch.roots:
-            await self.store.commit(changes)
-        else:
-            hierarchy = self.plan.hierarchy
-            async with self.roots_lock:
-                version = self.roots or await tree_version(self.store, hierarchy.name, self.reads)
-                self.roots = None
-                raised = version.incremented(batch.roots, now=batch.now)
-                first = [] if version.number or not is_indexed(hierarchy) else [Put(marker(hierarchy))]
-                await self.store.commit([*changes, raised, log_item(version, roots, batch.at, batch.now), *first])
-                self.roots = TreeVersion.of(version.partition, raised.item)
-        self.result.commits += 1
-        await asyncio.sleep(0)  # SQLite never waits, so others and Ctrl-C are served here
-
-
-class _TreeImport:
-    """The import of one tree."""
-
-    def __init__(self, load: _Import, tree: Tree) -> None:
-        self._import = load
-        self._pk = tree.pk
-        self._tree = tree
-        self._written = 0  # nodes of the file, in all attempts
-
-    async def run(self) -> None:
-        is_first = True
-        for delay in RETRIES.delays():
-            await asyncio.sleep(delay)
-            version = await wait_for_moves(self._import.store, self._pk, self._import.reads)
-            # The ids in a new tree are seldom taken, so at first only the transactions require it, without a read.
-            look_for_ids = bool(version.number) or self._import.dry_run or not is_first
-            is_first = False
-            with contextlib.suppress(Conflict):
-                await self._attempt(version, look_for_ids=look_for_ids)
-                return self._import.on_nodes(max(0, len(self._tree.nodes) - self._written))
-        raise Conflict(
-            f"Other writes to {path_text(self._pk, '#')} prevented the import; the same command continues it."
-        )
-
-    async def _attempt(self, version: TreeVersion, *, look_for_ids: bool) -> None:
-        """Read and compare the tree, and write the differences."""
-        diff = await self._diff()
-        creations = await self._creations(diff, look_for_ids=look_for_ids)
-        unchanged = max(0, diff.unchanged - self._written)
-        for batch in batches(self._import.plan.hierarchy, diff, creations, version, self._import.store.max_changes):
-            if not self._import.dry_run:
-                raised = version.incremented(batch.shape, now=batch.now)
-                log = log_item(version, batch.entries, batch.at, batch.now)
-                roots = [one._replace(sk=root_log_key(self._pk)) for one in batch.entries if one.sk == "#"]
-                await self._import.commit([*batch.changes, raised, log], batch, roots)
-                version = TreeVersion.of(self._pk, raised.item)
-            self._note(batch.entries)
-        self._import.result.unchanged += unchanged
-        self._import.result.rejections += diff.rejections
-
-    async def _diff(self) -> TreeDiff:
-        """The differences of the tree; all its records are read, but only changes are kept in memory."""
-        merge = TreeMerge(self._import.plan, self._tree, prune=self._import.prune)
-        async for items in Pages(self._import.store, subtree(self._pk, "#"), self._import.reads):
-            merge.add(items)
-        return merge.finish()
-
-    async def _creations(self, diff: TreeDiff, *, look_for_ids: bool) -> list[Creation]:
-        """The nodes to be created, with their ids; those whose id belongs to another node are rejected.
-
-        Unless it is to `look_for_ids` in the table, no node has these ids yet.
-        """
-        creations: list[Creation] = []
-        rejected: dict[str, int] = {}  # the rows of rejected nodes by sort key
-        async for page in in_chunks(diff.created, PAGE_ITEMS):
-            ids = [self._id_of(node) for node in page]
-            items: Sequence[Item | None] = [None] * len(ids)
-            if look_for_ids:
-                items = await self._import.store.get([id_key(one) for one in ids], self._import.reads, strong=True)
-            for node, node_id, item in zip(page, ids, items, strict=True):
-                if node.sk == "#" and node.rank is not None:
-                    await self._import.rank_root(node)
-                if item is None and not rejected:
-                    creations.append(Creation(node, node_id))
-                    continue
-                parent = parent_sort_key(node.sk) if len(node.sk) > 1 else ""
-                if rejection := self._id_rejection(node, item):
-                    diff.rejections.append(rejection)
-                elif parent in rejected:
-                    reason = f"The parent of {node} is missing, since row {rejected[parent]} was rejected."
-                    diff.rejections.append(Rejection(node.number, reason))
-                else:
-                    creations.append(self._creation(node, node_id, item))
-                    continue
-                rejected[node.sk] = node.number
-        return creations
-
-    def _id_of(self, node: Node) -> str:
-        """The full id: the given one, or one made from the path, unless the file gives that to another node."""
-        hierarchy = self._import.plan.hierarchy.name
-        return f"{hierarchy}:{self._import.plan.id_of(node) or derived_id(hierarchy, node.path)}"
-
-    def _id_rejection(self, node: Node, item: Item | None) -> Rejection | None:
-        """The rejection of a node whose id belongs to another one, by the record of the id."""
-        place = current_key(item)
-        if place is None or node.id is None or place == node.key:
-            return None
-        reason = f"The id {node.id} belongs to {path_text(*place)}"
-        if (unmoved := self._import.plan.unmoved.get(node.id)) is None:
-            return Rejection(node.number, f"{reason}; use --moves to move it.", moved=True)
-        return Rejection(node.number, f"{reason}, and cannot be moved here: {unmoved}", moved=True)
-
-    def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation:
-        """A given id of a deleted node continues with its revisions; a default id that is or was another node's is
-        replaced by a random one.
-        """
-        if item is None:
-            return Creation(node, node_id)
-        if "deleted" in item and node.id is not None:
-            return Creation(node, node_id, cast(int, item["revision"]) + 1, {"deleted": item["deleted"]})
-        if current_key(item) == node.key:  # left by a deletion without Clade
-            return Creation(node, node_id, when={"tree": self._pk, "key": node.sk})
-        return Creation(node, f"{self._import.plan.hierarchy.name}:{uuid4().hex}")
-
-    def _note(self, entries: list[LogEntry]) -> None:
-        self._import.result.note_all(self._pk, entries)
-        written = sum(entry.event is not Event.DELETED for entry in entries)
-        self._written += written
-        self._import.on_nodes(written)
-
-
 def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]]:
     """The plans of the former versions, oldest first, each with the revision that its nodes get.
 
@@ -326,6 +160,37 @@ async def leave_existing_out(store: Store, plan: ImportPlan, revisions: dict[Key
                 del plan.trees[node.pk].nodes[node.sk]
 
 
+def leave_wanted_out(plan: ImportPlan) -> None:
+    """Take those deletions out of a plan whose node it has, too, such as the parent of a new one."""
+    plan.deleted = {
+        key: number for key, number in plan.deleted.items()
+        if key.pk not in plan.trees or key.sk not in plan.trees[key.pk].nodes
+    }  # fmt: skip
+
+
+async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> int:
+    """Delete the nodes of `plan.deleted`, children first, and count them in `result`; absent ones are left out.
+
+    They are those of an incremental export. Returns the number of nodes that stay because they have children.
+    """
+    writer, reads, kept = Writer(store), ReadUsage(), 0
+    for key in sorted(plan.deleted, reverse=True):
+        (item,) = await store.get([key], reads, strong=True)
+        if item is None:
+            continue
+        record = Record.of(item)
+        await wait_for_moves(store, key.pk, reads)
+        try:
+            await writer.write(Delete(plan.hierarchy, record.path, Policy.REFUSE), reads)
+        except NotEmpty:
+            kept += 1
+        except NotFound:
+            continue
+        else:
+            result.note(Event.DELETED, record.level, key)
+    return kept
+
+
 def _arrange(
     plan: ImportPlan, key: Key, versions: list[tuple[int, Node]], revisions: dict[int, dict[Key, int]]
 ) -> None:
@@ -353,32 +218,146 @@ def _arrange(
         earlier = content
 
 
-def leave_wanted_out(plan: ImportPlan) -> None:
-    """Take those deletions out of a plan whose node it has, too, such as the parent of a new one."""
-    plan.deleted = {
-        key: number for key, number in plan.deleted.items()
-        if key.pk not in plan.trees or key.sk not in plan.trees[key.pk].nodes
-    }  # fmt: skip
+@dataclass
+class _Import:
+    """A running import; its trees share what they have read of the roots."""
 
+    store: Store
+    plan: ImportPlan
+    result: LoadResult
+    prune: bool
+    dry_run: bool
+    on_nodes: Callable[[int], None]
+    reads: ReadUsage = field(default_factory=ReadUsage)
+    roots: TreeVersion | None = None  # of the hierarchy, as last read or written
+    roots_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _root_ranks: dict[str, str] | None = None  # of reordered roots, each with its tree's partition
+    _written: Counter[str] = field(default_factory=Counter)  # nodes of the file by partition, in all attempts
 
-async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> int:
-    """Delete the nodes of `plan.deleted`, children first, and count them in `result`; absent ones are left out.
+    async def trees(self, roots: Iterator[str]) -> None:
+        """Import one tree after another."""
+        for root in roots:
+            tree = self.plan.trees.pop(root)
+            if tree.size or self.plan.rewrite:
+                await self._import_tree(tree)
 
-    Returns the number of nodes that stay because they have children.
-    """
-    writer, reads, kept = Writer(store), ReadUsage(), 0
-    for key in sorted(plan.deleted, reverse=True):
-        (item,) = await store.get([key], reads, strong=True)
+    async def _import_tree(self, tree: Tree) -> None:
+        is_first = True
+        for delay in RETRIES.delays():
+            await asyncio.sleep(delay)
+            version = await wait_for_moves(self.store, tree.pk, self.reads)
+            # The ids in a new tree are seldom taken, so at first only the transactions require it, without a read.
+            look_for_ids = bool(version.number) or self.dry_run or not is_first
+            is_first = False
+            with contextlib.suppress(Conflict):
+                await self._attempt(tree, version, look_for_ids=look_for_ids)
+                return self.on_nodes(max(0, len(tree.nodes) - self._written[tree.pk]))
+        raise Conflict(
+            f"Other writes to {path_text(tree.pk, '#')} prevented the import; the same command continues it."
+        )
+
+    async def _attempt(self, tree: Tree, version: TreeVersion, *, look_for_ids: bool) -> None:
+        """Read and compare a tree, and write the differences."""
+        # All records are read, but only changes are kept in memory.
+        merge = TreeMerge(self.plan, tree, prune=self.prune)
+        async for items in Pages(self.store, subtree(tree.pk, "#"), self.reads):
+            merge.add(items)
+        diff = merge.finish()
+        creations = await self._creations(diff, look_for_ids=look_for_ids)
+        unchanged = max(0, diff.unchanged - self._written[tree.pk])
+        for batch in batches(self.plan.hierarchy, diff, creations, version, self.store.max_changes):
+            if not self.dry_run:
+                raised = version.incremented(batch.shape, now=batch.now)
+                log = log_item(version, batch.entries, batch.at, batch.now)
+                roots = [one._replace(sk=root_log_key(tree.pk)) for one in batch.entries if one.sk == "#"]
+                await self._commit([*batch.changes, raised, log], batch, roots)
+                version = TreeVersion.of(tree.pk, raised.item)
+            self.result.note_all(tree.pk, batch.entries)
+            written = sum(entry.event is not Event.DELETED for entry in batch.entries)
+            self._written[tree.pk] += written
+            self.on_nodes(written)
+        self.result.unchanged += unchanged
+        self.result.rejections += diff.rejections
+
+    async def _creations(self, diff: TreeDiff, *, look_for_ids: bool) -> list[Creation]:
+        """The nodes to be created, with their ids; those whose id belongs to another node are rejected.
+
+        Unless it is to `look_for_ids` in the table, no node has these ids yet.
+        """
+        plan = self.plan
+        creations: list[Creation] = []
+        rejected: dict[str, int] = {}  # the rows of rejected nodes by sort key
+        async for page in in_chunks(diff.created, PAGE_ITEMS):
+            bare_ids = (plan.id_of(node) or derived_id(plan.hierarchy.name, node.path) for node in page)
+            ids = [f"{plan.hierarchy.name}:{bare_id}" for bare_id in bare_ids]
+            items: Sequence[Item | None] = [None] * len(ids)
+            if look_for_ids:
+                items = await self.store.get([id_key(one) for one in ids], self.reads, strong=True)
+            for node, node_id, item in zip(page, ids, items, strict=True):
+                if node.sk == "#" and node.rank is not None:
+                    await self._rank_root(node)
+                if item is None and not rejected:
+                    creations.append(Creation(node, node_id))
+                    continue
+                parent = parent_sort_key(node.sk) if len(node.sk) > 1 else ""
+                if rejection := self._id_rejection(node, item):
+                    diff.rejections.append(rejection)
+                elif parent in rejected:
+                    reason = f"The parent of {node} is missing, since row {rejected[parent]} was rejected."
+                    diff.rejections.append(Rejection(node.number, reason))
+                else:
+                    creations.append(self._creation(node, node_id, item))
+                    continue
+                rejected[node.sk] = node.number
+        return creations
+
+    def _id_rejection(self, node: Node, item: Item | None) -> Rejection | None:
+        """The rejection of a node whose id belongs to another one, by the record of the id."""
+        place = current_key(item)
+        if place is None or node.id is None or place == node.key:
+            return None
+        reason = f"The id {node.id} belongs to {path_text(*place)}"
+        if (unmoved := self.plan.unmoved.get(node.id)) is None:
+            return Rejection(node.number, f"{reason}; use --moves to move it.", moved=True)
+        return Rejection(node.number, f"{reason}, and cannot be moved here: {unmoved}", moved=True)
+
+    def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation:
+        """A given id of a deleted node continues with its revisions; a default id that is or was another node's is
+        replaced by a random one.
+        """
         if item is None:
-            continue
-        record = Record.of(item)
-        await wait_for_moves(store, key.pk, reads)
-        try:
-            await writer.write(Delete(plan.hierarchy, record.path, Policy.REFUSE), reads)
-        except NotEmpty:
-            kept += 1
-        except NotFound:
-            continue
+            return Creation(node, node_id)
+        if "deleted" in item and node.id is not None:
+            return Creation(node, node_id, cast(int, item["revision"]) + 1, {"deleted": item["deleted"]})
+        if current_key(item) == node.key:  # left by a deletion without Clade
+            return Creation(node, node_id, when={"tree": node.pk, "key": node.sk})
+        return Creation(node, f"{self.plan.hierarchy.name}:{uuid4().hex}")
+
+    async def _rank_root(self, node: Node) -> None:
+        """Set the rank of a root to be created: the next free one where another root has it."""
+        async with self.roots_lock:
+            name = self.plan.hierarchy.name
+            if self._root_ranks is None:
+                roots = await self.store.range(siblings(name), self.reads)
+                ranks = [(cast(str, root["rank"]), cast(str, root["pk"])) for root in roots]
+                self._root_ranks = {rank: pk for rank, pk in ranks if is_manual(rank)}
+            taken = [rank for rank, pk in self._root_ranks.items() if pk != node.pk]
+            node.rank = rank_after(cast(str, node.rank), taken)
+            if node.rank is not None:
+                self._root_ranks[node.rank] = node.pk
+
+    async def _commit(self, changes: list[Change], batch: Batch, roots: list[LogEntry]) -> None:
+        """Commit a transaction; those with roots follow one another, with the version and log of the roots."""
+        if not batch.roots:
+            await self.store.commit(changes)
         else:
-            result.note(Event.DELETED, record.level, key)
-    return kept
+            hierarchy = self.plan.hierarchy
+            async with self.roots_lock:
+                version = self.roots or await tree_version(self.store, hierarchy.name, self.reads)
+                self.roots = None
+                raised = version.incremented(batch.roots, now=batch.now)
+                first = [] if version.number or not is_indexed(hierarchy) else [Put(marker(hierarchy))]
+                await self.store.commit([*changes, raised, log_item(version, roots, batch.at, batch.now), *first])
+                self.roots = TreeVersion.of(version.partition, raised.item)
+        self.result.commits += 1
+        await asyncio.sleep(0)  # SQLite never waits, so others and Ctrl-C are served here

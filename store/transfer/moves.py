@@ -20,8 +20,10 @@ from store.metadata.tree_version import Event
 from store.model.keys import Key, ancestor_keys, id_key, node_key, path_of, subtree, tree_version_key
 from store.model.records import Item, Put, Record
 from store.reading import PAGE_ITEMS, Pages, wait_for_moves
+from store.transfer.diff import bare_id
 from store.transfer.load import LoadResult
-from store.transfer.rows import ImportPlan, Node, path_text
+from store.transfer.rows import ImportPlan
+from store.transfer.staging import Node, path_text
 from store.writing.create_update import Create
 from store.writing.move_delete import Move
 from store.writing.reads import Reader, WriteContext
@@ -109,11 +111,21 @@ class ImportMoves:
             if not self._blocked.isdisjoint(ancestor_keys(node.key)):
                 raise BadInput("its new parent cannot be moved there either.")
             await self._make_parents(node)
-            await self._move(node, source)
+            # The end is waited for, since the import does not compare trees with running moves.
+            for pk in {source.pk, node.pk}:
+                await wait_for_moves(self._store, pk, self._reads)
+            edit = _MoveNode(self._plan.hierarchy, path_of(*source), node.path, node=node)
+            edit_result = await self._writer.write(edit, self._reads)
+            if edit_result.move is not None:
+                job = self._writer.move_worker.job(edit_result.move.id)
+                await self._writer.move_worker.finished()
+                if job is not None and job.refusal is not None:
+                    raise job.refusal
         except BadInput as error:
             self._blocked.add(node.key)
             self._plan.unmoved[node_id] = str(error)
             return False
+        self._result.note(Event.MOVED, node.level, source, node.key)
         self._plan.unmoved.pop(node_id, None)
         return True
 
@@ -123,7 +135,7 @@ class ImportMoves:
         above = ancestor_keys(child.key)
         for key, item in zip(above, await self._store.get(above, self._reads, strong=True), strict=True):
             if item is not None:
-                other = self._nodes.get(cast(str, item["id"]).partition(":")[2])
+                other = self._nodes.get(bare_id(item))
                 if other is not None and other is not child and other.key != key:
                     raise BadInput(f"{path_text(*key)} has to be moved first.")  # with all below it
             elif node := nodes.get(key.sk):
@@ -134,19 +146,6 @@ class ImportMoves:
                 await self._writer.write(edit, self._reads)
                 self._result.note(Event.CREATED, node.level, key)
                 self._result.unchanged -= 1  # the import will find it, and count it as unchanged
-
-    async def _move(self, node: Node, source: Key) -> None:
-        """Move a node and wait for the end, since the import does not compare trees with running moves."""
-        for pk in {source.pk, node.pk}:
-            await wait_for_moves(self._store, pk, self._reads)
-        edit = _MoveNode(self._plan.hierarchy, path_of(*source), node.path, node=node)
-        edit_result = await self._writer.write(edit, self._reads)
-        if edit_result.move is not None:
-            job = self._writer.move_worker.job(edit_result.move.id)
-            await self._writer.move_worker.finished()
-            if job is not None and job.refusal is not None:
-                raise job.refusal
-        self._result.note(Event.MOVED, node.level, source, node.key)
 
 
 @asynccontextmanager

@@ -1,8 +1,8 @@
 """Rows of a file, and the import plan: the nodes that the rows describe, by tree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import NamedTuple, Never, cast
 from uuid import uuid4
 
 from store.errors import BadInput, BadPath, shorten, shown
@@ -22,14 +22,9 @@ from store.model.names import NAMES, checked_name, checked_names, merged_names
 from store.model.paths import check_sizes, checked_segment
 from store.model.ranks import manual_rank
 from store.model.records import Record, checked_id, derived_id
-from store.transfer.staging import Node as Node
-from store.transfer.staging import PlannedTrees
-from store.transfer.staging import Tree as Tree
-from store.transfer.staging import path_text as path_text
+from store.transfer.staging import Node, PlannedTrees, Tree
 
-NOTHING: Mapping[str, object] = {}
-NO_COLUMNS: Mapping[str, str] = {}
-Names = dict[str, Value]
+NOTHING: Mapping[str, Never] = {}
 
 
 class Part(NamedTuple):
@@ -46,7 +41,7 @@ class Part(NamedTuple):
     attributes: Mapping[str, object] = NOTHING
     rank: object = None
     undefined: object = None
-    columns: Mapping[str, str] = NO_COLUMNS
+    columns: Mapping[str, str] = NOTHING
 
 
 class Row(NamedTuple):
@@ -70,6 +65,9 @@ class Rejection(NamedTuple):
     number: int
     reason: str
     moved: bool = False
+
+
+TextRows = Iterator[tuple[str, Row | Rejection]]  # the rows of a file in its order, each with its text
 
 
 class ImportPlan:
@@ -101,13 +99,13 @@ class ImportPlan:
     def take(self, row: Row | Rejection) -> None:
         """Add the nodes of a row, all or none."""
         self.rows += 1
-        try:
-            if isinstance(row, Rejection):
-                raise BadPath(row.reason)
-            root, keys = _keys(row.path)
-        except BadPath as error:
-            reason = str(error) if isinstance(row, Rejection) else self._reasons(row, str(error))
-            self.rejections.append(Rejection(row.number, reason))
+        if not isinstance(row, Rejection):
+            try:
+                root, keys = _keys(row.path)
+            except BadPath as error:
+                row = Rejection(row.number, self._reasons(row, str(error)))
+        if isinstance(row, Rejection):
+            self.rejections.append(row)
             self.pathless += 1
             return
         pk = f"{self.hierarchy.name}#{root}"
@@ -130,8 +128,14 @@ class ImportPlan:
             self.rejected_ids.update([part.id for part in row.parts if isinstance(part.id, str)])
 
     def _reasons(self, row: Row, reason: str) -> str:
-        """All reasons against a row whose path is not valid."""
-        reasons = [_in_columns(row, reason)]
+        """All reasons against a row whose path is not valid, with the column of the first segment that is not."""
+        for column, segment in zip(row.columns, row.path, strict=False):
+            try:
+                _encoded(segment)
+            except BadPath:
+                reason = f'Column "{column}": {reason}'
+                break
+        reasons = [reason]
         for part in row.parts:
             if level := self.hierarchy.levels.get(part.level):
                 self._values(level, part, reasons)
@@ -256,7 +260,7 @@ class ImportPlan:
             before, values = earlier.values, node.values
             more = {name: value for name, value in values.items() if before.get(name) is None}
             if (first := before.get(NAMES)) and (second := values.get(NAMES)):
-                more[NAMES] = {**cast(Names, second), **merged_names(first, {})}
+                more[NAMES] = {**cast(dict[str, Value], second), **merged_names(first, {})}
             if more:
                 earlier.values = {**before, **more}
         if node.id is not None:
@@ -269,23 +273,13 @@ def _in_column(part: Part, name: str, reason: str) -> str:
     return reason if column in (None, name) else f'Column "{column}": {reason}'
 
 
-def _in_columns(row: Row, reason: str) -> str:
-    """A reason against a path with the column of the first segment that is not valid."""
-    for column, segment in zip(row.columns, row.path, strict=False):
-        try:
-            _encoded(segment)
-        except BadPath:
-            return f'Column "{column}": {reason}'
-    return reason
-
-
 def _check_agreement(earlier: Node, node: Node) -> None:
     """Raise BadInput where two rows contradict each other; one may leave open what the other has."""
     pairs = [(name, getattr(earlier, name), getattr(node, name)) for name in ("level", "name", "id")]
     before = earlier.values
     for name, value in node.values.items():
         if name == NAMES:
-            first, second = (cast(Names, found or {}) for found in (before.get(name), value))
+            first, second = (cast(dict[str, Value], found or {}) for found in (before.get(name), value))
             pairs += [(f"name in {language}", first.get(language), text) for language, text in second.items()]
         else:
             pairs.append((name, before.get(name), value))

@@ -1,12 +1,13 @@
-"""Rows of a table: cells, by a column for each level from the root down, become a path with its nodes.
+"""Columns of a table: cells, by a column for each level from the root down, become a path with its nodes.
 
-Columns matched by their names with levels and attributes of a hierarchy, as options of an import.
+The columns are given as options of an import, or matched by their names with levels and attributes of a hierarchy.
 """
 
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
+from functools import cached_property
 from typing import NamedTuple
 
 import orjson
@@ -19,6 +20,8 @@ from store.transfer.formats.source import NumberFormat
 from store.transfer.rows import NOTHING, Part, Rejection, Row
 
 NO_NULLS: frozenset[str] = frozenset()
+NUMERIC = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DECIMAL})
+OPTIONS = ("--level", "--name", "--id", "--attr", "--fold-case", "--name-in")  # in the order of `ColumnOptions`
 MAX_COLUMNS = 20_000  # of a table; Excel has 16,384
 MAX_NAMED_COLUMNS = 40  # in a message
 
@@ -29,7 +32,7 @@ class LevelColumns:
     other languages by language tag.
 
     With `fold`, siblings that differ in case only are one node, written as the first of them. `numeric` are the
-    attributes that are numbers.
+    attributes that are numbers. Nothing of it changes once rows are read.
     """
 
     level: str
@@ -41,7 +44,7 @@ class LevelColumns:
     fold: bool = False
     numeric: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def constant_part(self) -> Part | None:
         """The part that all rows have for a level with a column for its key alone, else None."""
         return None if self.name or self.id or self.attributes or self.names else Part(self.level)
@@ -56,11 +59,16 @@ class LevelColumns:
             names={language: column for language, column in self.names.items() if column not in taken},
         )
 
-    @property
+    @cached_property
     def columns(self) -> dict[str, str]:
         """The columns by attribute, with those of the name and the id."""
         own = {"name": self.name, "id": self.id}
         return {**{name: column for name, column in own.items() if column}, **self.attributes}
+
+    @property
+    def values(self) -> list[str]:
+        """The columns of values, without the key's."""
+        return [*self.columns.values(), *self.names.values()]
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,61 @@ class CellFormat:
 PLAIN = CellFormat()
 
 
+@dataclass
+class ColumnOptions:
+    """The columns of a table as in the command line, such as `city=City` and `store.street=Street`."""
+
+    levels: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    attributes: list[str] = field(default_factory=list)
+    case_insensitive: list[str] = field(default_factory=list)
+    names_in: list[str] = field(default_factory=list)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Each option with its value."""
+        for option, values in zip(OPTIONS, vars(self).values(), strict=True):
+            for value in values:
+                yield option, value
+
+    def merged(self, other: "ColumnOptions") -> "ColumnOptions":
+        """These options, and what only the other ones have."""
+        found: list[list[str]] = []
+        for first, second in zip(vars(self).values(), vars(other).values(), strict=True):
+            targets = {option.partition("=")[0].lower() for option in first}
+            found.append([*first, *(option for option in second if option.partition("=")[0].lower() not in targets)])
+        return ColumnOptions(*found)
+
+
+def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
+    """The columns that are named like a level, such as `Country` or `city_name`, and like their attributes.
+
+    Columns that name no level are of the deepest level that has such an attribute.
+    """
+    free = _FreeColumns(header)
+    options = ColumnOptions()
+    levels: list[Level] = []
+    for level in hierarchy.levels.values():
+        own = fold(level.name)
+        above = {None, *(one.name for one in levels)}
+        if level.under & above and (key := free.take(own, f"{own}key", f"{own}name")):
+            levels.append(level)
+            options.levels.append(f"{level.name.lower()}={key}")
+    for level in levels:
+        own, lower = fold(level.name), level.name.lower()
+        free.add_to(options.names, lower, f"{own}name")
+        free.add_to(options.ids, lower, f"{own}id")
+        for attribute in level.attributes:
+            free.add_to(options.attributes, f"{lower}.{attribute}", f"{own}{fold(attribute)}")
+    for level in reversed(levels):
+        for attribute in level.attributes:
+            free.add_to(options.attributes, f"{level.name.lower()}.{attribute}", fold(attribute))
+    for level in levels[-1:]:
+        free.add_to(options.names, level.name.lower(), "name")
+        free.add_to(options.ids, level.name.lower(), "id")
+    return options
+
+
 class _NotLike(NamedTuple):
     """A number that is not in the format of numbers, which no attribute takes."""
 
@@ -83,20 +146,6 @@ class _NotLike(NamedTuple):
 
     def __repr__(self) -> str:
         return f"'{self.text}', which is not written like {self.example},"
-
-
-class _LevelColumns(NamedTuple):
-    """The columns of a level in a table: where its key is, the part if that is all, the columns by attribute."""
-
-    level: LevelColumns
-    key_index: int
-    constant_part: Part | None
-    columns: dict[str, str]
-
-    @property
-    def values(self) -> list[str]:
-        """The columns of values, without the key's."""
-        return [*self.columns.values(), *self.level.names.values()]
 
 
 class RowReader:
@@ -108,13 +157,11 @@ class RowReader:
         self._width = len(header)
         self._nulls = [cell_format.nulls | cell_format.nulls_of.get(column, NO_NULLS) for column in header]
         self._numbers = cell_format.numbers
-        self._levels = [
-            _LevelColumns(level, self._index[level.key], level.constant_part, level.columns) for level in levels
-        ]
-        self._columns = {one.level.key: one.values for one in self._levels}
+        self._levels = levels
+        self._columns = {level.key: level.values for level in levels}
         used = [column for own in self._columns.values() for column in {*own}]
         self._shares_columns = len(used) > len({*used})
-        self._layouts: dict[tuple[int, ...], list[_LevelColumns]] = {}
+        self._layouts: dict[tuple[int, ...], list[LevelColumns]] = {}
         self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
         if unknown := cell_format.nulls_of.keys() - self._index.keys():
             raise BadInput(f'The file has no column "{min(unknown)}" for --null; it has {named(header)}.')
@@ -129,16 +176,16 @@ class RowReader:
         parts: list[Part] = []
         keys: list[str] = []
         absent = False
-        for one in self._layout(cells) if self._shares_columns else self._levels:
-            level, constant_part = one.level, one.constant_part
-            key = self._text(cells, one.key_index)
+        for level in self._layout(cells) if self._shares_columns else self._levels:
+            constant_part = level.constant_part
+            key = self._text(cells, level.key)
             if key:
                 name = None if constant_part else self._cell(cells, level.name)
                 if level.fold:
                     key, name = self._folded(tuple(path), key, name)
                 path.append(key)
                 keys.append(level.key)
-                parts.append(constant_part or self._part(cells, level, name, one.columns))
+                parts.append(constant_part or self._part(cells, level, name))
             else:
                 absent = absent or constant_part is None
         if not path:
@@ -147,14 +194,13 @@ class RowReader:
             return Rejection(number, reason)
         return Row(number, path, parts, keys)
 
-    def _layout(self, cells: Sequence[object]) -> list["_LevelColumns"]:
+    def _layout(self, cells: Sequence[object]) -> list[LevelColumns]:
         """The columns of the levels, where one column is given for several: it is that of the deepest in the row."""
-        present = tuple([number for number, one in enumerate(self._levels) if self._text(cells, one.key_index)])
+        present = tuple([number for number, level in enumerate(self._levels) if self._text(cells, level.key)])
         if present not in self._layouts:
             layout, taken = [*self._levels], set[str]()
             for number in reversed(present):
-                level = layout[number].level.without(taken)
-                layout[number] = _LevelColumns(level, layout[number].key_index, level.constant_part, level.columns)
+                layout[number] = layout[number].without(taken)
                 taken.update(layout[number].values)
             self._layouts[present] = layout
         return self._layouts[present]
@@ -164,31 +210,31 @@ class RowReader:
         used = {*keys, *(column for key in keys for column in self._columns[key])}
         for key, own in self._columns.items():
             for column in own if key not in keys else ():
-                if column not in used and (text := self._text(cells, self._index[column])):
+                if column not in used and (text := self._text(cells, column)):
                     return f'Column "{column}" has {shorten(repr(text))}, but "{key}" is empty; fill in or clear both.'
         return None
 
-    def _part(self, cells: Sequence[object], level: LevelColumns, name: str | None, columns: dict[str, str]) -> Part:
+    def _part(self, cells: Sequence[object], level: LevelColumns, name: str | None) -> Part:
         attributes: dict[str, object] = {}
         for attribute, column in level.attributes.items():
             is_number = attribute in level.numeric
             attributes[attribute] = self._number(cells, column) if is_number else self._cell(cells, column)
         if level.names:
             attributes[NAMES] = {language: self._cell(cells, column) for language, column in level.names.items()}
-        return Part(level.level, name, self._cell(cells, level.id), attributes or NOTHING, columns=columns)
+        return Part(level.level, name, self._cell(cells, level.id), attributes or NOTHING, columns=level.columns)
 
-    def _text(self, cells: Sequence[object], index: int) -> str:
+    def _text(self, cells: Sequence[object], column: str) -> str:
+        index = self._index[column]
         cell = cells[index]
         text = cell.strip() if isinstance(cell, str) else text_of(cell)
         return "" if text in self._nulls[index] else text
 
     def _cell(self, cells: Sequence[object], column: str | None) -> str | None:
-        return None if column is None else self._text(cells, self._index[column]) or None
+        return None if column is None else self._text(cells, column) or None
 
     def _number(self, cells: Sequence[object], column: str) -> object:
-        index = self._index[column]
-        text = self._text(cells, index)
-        if isinstance(cells[index], str) and text and self._numbers:
+        text = self._text(cells, column)
+        if text and self._numbers and isinstance(cells[self._index[column]], str):
             try:
                 return self._numbers.plain(text)
             except BadInput:
@@ -196,8 +242,8 @@ class RowReader:
         return text or None
 
     def _folded(self, above: tuple[str, ...], key: str, name: str | None) -> tuple[str, str | None]:
-        first_key, first_name = self._first.setdefault((above, _fold(key)), (key, name))
-        if name and first_name and _fold(name) == _fold(first_name):
+        first_key, first_name = self._first.setdefault((above, _caseless(key)), (key, name))
+        if name and first_name and _caseless(name) == _caseless(first_name):
             name = first_name
         return first_key, name
 
@@ -251,81 +297,13 @@ def named(header: Sequence[str]) -> str:
     return ", ".join(names) + (f" and {more:,} more" if more else "")
 
 
-def _fold(text: str) -> str:
-    return unicodedata.normalize("NFC", text).casefold()
-
-
-NUMERIC = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DECIMAL})
-
-
-@dataclass
-class ColumnOptions:
-    """The columns of a table as in the command line, such as `city=City` and `store.street=Street`."""
-
-    levels: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    ids: list[str] = field(default_factory=list)
-    attributes: list[str] = field(default_factory=list)
-    case_insensitive: list[str] = field(default_factory=list)
-    names_in: list[str] = field(default_factory=list)
-
-    def pairs(self) -> Iterator[tuple[str, str]]:
-        """Each option with its value."""
-        options = ("--level", self.levels), ("--name", self.names), ("--id", self.ids), ("--attr", self.attributes)
-        for option, values in (*options, ("--fold-case", self.case_insensitive), ("--name-in", self.names_in)):
-            for value in values:
-                yield option, value
-
-    def merged(self, other: "ColumnOptions") -> "ColumnOptions":
-        """These options, and what only the other ones have."""
-        return ColumnOptions(
-            *(_merged(first, second) for first, second in zip(self._lists(), other._lists(), strict=True))
-        )
-
-    def _lists(self) -> tuple[list[str], ...]:
-        return self.levels, self.names, self.ids, self.attributes, self.case_insensitive, self.names_in
-
-
-def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
-    """The columns that are named like a level, such as `Country` or `city_name`, and like their attributes."""
-    free = _FreeColumns(header)
-    options = ColumnOptions()
-    levels: dict[str, Level] = {}
-    for level in hierarchy.levels.values():
-        own = fold(level.name)
-        if level.under & {None, *levels} and (key := free.take(own, f"{own}key", f"{own}name")):
-            levels[level.name] = level
-            options.levels.append(f"{level.name.lower()}={key}")
-    for name, level in levels.items():
-        own, lower = fold(name), name.lower()
-        options.names += [f"{lower}={column}" for column in [free.take(f"{own}name")] if column]
-        options.ids += [f"{lower}={column}" for column in [free.take(f"{own}id")] if column]
-        for attribute in level.attributes:
-            if column := free.take(f"{own}{fold(attribute)}"):
-                options.attributes.append(f"{lower}.{attribute}={column}")
-    _match_deepest(list(levels.values()), free, options)
-    return options
-
-
 def fold(name: str) -> str:
     """A name without case, spaces and punctuation, so that `Square Feet` is `square_feet`."""
     return "".join(character for character in name.casefold() if character.isalnum())
 
 
-def _match_deepest(levels: list[Level], free: "_FreeColumns", options: ColumnOptions) -> None:
-    """Columns that name no level are of the deepest level that has such an attribute."""
-    taken = {option.partition("=")[0] for option in options.attributes}
-    for level in reversed(levels):
-        for attribute in level.attributes:
-            target = f"{level.name.lower()}.{attribute}"
-            if target not in taken and (column := free.take(fold(attribute))):
-                options.attributes.append(f"{target}={column}")
-    if levels:
-        lower = levels[-1].name.lower()
-        if not any(option.startswith(f"{lower}=") for option in options.names) and (column := free.take("name")):
-            options.names.append(f"{lower}={column}")
-        if not any(option.startswith(f"{lower}=") for option in options.ids) and (column := free.take("id")):
-            options.ids.append(f"{lower}={column}")
+def _caseless(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()
 
 
 class _FreeColumns:
@@ -350,7 +328,7 @@ class _FreeColumns:
                 return column
         return None
 
-
-def _merged(first: list[str], second: list[str]) -> list[str]:
-    targets = {option.partition("=")[0].lower() for option in first}
-    return [*first, *(option for option in second if option.partition("=")[0].lower() not in targets)]
+    def add_to(self, options: list[str], target: str, name: str) -> None:
+        """Add the column of this name to options as that of a target, unless the target has one."""
+        if not any(option.startswith(f"{target}=") for option in options) and (column := self.take(name)):
+            options.append(f"{target}={column}")

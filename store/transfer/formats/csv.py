@@ -1,6 +1,6 @@
-"""Dialect of a CSV file: its encoding and the delimiter of its columns, given or guessed from its bytes.
+"""CSV and TSV files: their rows, and their dialect, given or guessed from their bytes.
 
-CSV and TSV: a column for each level, from the root down, so that a row has a whole path.
+A row has a column for each level, from the root down, so that it has a whole path, or a path and a level.
 """
 
 import codecs
@@ -8,6 +8,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
@@ -18,12 +19,13 @@ from store.transfer.formats.columns import PLAIN, CellFormat, LevelColumns, RowR
 from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
 from store.transfer.formats.source import BLOCK_BYTES, REASON, RejectedRows, content_name, csv_line, free_name, opened
 from store.transfer.formats.tables import PathRowReader, checked_header
-from store.transfer.rows import Rejection, Row
+from store.transfer.rows import Rejection, TextRows
 
 DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_NAMES = {"\t": "tab", "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "\\t": "\t"}
 SAMPLE_BYTES = 64_000
 SAMPLE_ROWS = 50
+MAX_CELL_CHARACTERS = 1 << 20  # more than any item holds; csv's own limit is less than some
 MAX_CHARACTER_BYTES = 4
 ENOUGH_CHARACTERS = 1_000  # beyond ASCII, after which the encoding is clear
 _BOMS = (
@@ -32,11 +34,16 @@ _BOMS = (
 )  # fmt: skip
 _UTF8_CHARACTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")  # of a byte that is not of the encoding
+_SEPARATOR_LINE = re.compile("\ufeff?sep=(.)\r?\n")  # which Excel writes and reads
+_END = "\r\n"  # the characters at the end of a line
+
+Record = tuple[int, str, list[str] | Rejection]  # the number of its first line, its text, its cells
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """Encoding and delimiter; None where they are to be guessed."""
+    """The encoding of a file and the delimiter of its columns; None where they are to be guessed."""
 
     encoding: str | None = None
     delimiter: str | None = None
@@ -55,7 +62,8 @@ class Dialect:
     @property
     def errors(self) -> str:
         """The error handler that keeps bytes of another encoding, as surrogates."""
-        return "surrogatepass" if self.encoding and _is_wide(self.encoding) else "surrogateescape"
+        is_wide = self.encoding and codecs.lookup(self.encoding).name.startswith(("utf-16", "utf-32"))
+        return "surrogatepass" if is_wide else "surrogateescape"
 
     @property
     def text_encoding(self) -> str:
@@ -65,26 +73,188 @@ class Dialect:
 
     def resolved(self, file: Path) -> "Dialect":
         """This dialect for a file, with what is None guessed."""
-        dialect = self
-        if dialect.encoding is None:
-            dialect = replace(dialect, encoding=guess_encoding(file))
-        if dialect.delimiter is None:
-            dialect = replace(dialect, delimiter=_guess_delimiter(file, dialect))
-        return dialect
+        dialect = replace(self, encoding=self.encoding or guess_encoding(file))
+        return replace(dialect, delimiter=dialect.delimiter or _guess_delimiter(file, dialect))
 
     def sentence(self, given: "Dialect") -> str:
         """What was guessed, if it is not what most files have; else nothing."""
-        encoding = self.encoding if given.encoding is None and self.encoding not in ("utf-8", "utf-8-sig") else None
-        delimiter = self.delimiter if given.delimiter is None and self.delimiter != "," else None
-        parts = [f"encoding {encoding}"] if encoding else []
-        if delimiter:
-            parts.append(f"delimiter {DELIMITER_NAMES.get(delimiter, delimiter)}")
+        parts: list[str] = []
+        if given.encoding is None and self.encoding not in ("utf-8", "utf-8-sig"):
+            parts.append(f"encoding {self.encoding}")
+        if given.delimiter is None and self.delimiter not in (",", None):
+            parts.append(f"delimiter {DELIMITER_NAMES.get(self.delimiter, self.delimiter)}")
         return f"{' and '.join(parts)}, guessed; --encoding and --delimiter set them." if parts else ""
+
+
+def read_csv(
+    levels: Sequence[LevelColumns], file: Path, dialect: Dialect | None = None, cell_format: CellFormat = PLAIN
+) -> TextRows:
+    """The records of a CSV or TSV file, each with its row; without a resolved dialect, that is guessed.
+
+    An empty cell skips its level, and an empty cell of an attribute means no value. The text may have surrogates for
+    bytes of another encoding. Raises BadInput where the file has no header, or not exactly one column of each name, and
+    where a quote is never closed.
+    """
+    dialect = dialect or Dialect().resolved(file)
+    _, header, records = _parts(file, dialect)
+    check_columns(header, levels)
+    yield from _rows(records, RowReader(levels, header, cell_format), dialect)
+
+
+def read_path_csv(hierarchy: Hierarchy, file: Path, dialect: Dialect) -> TextRows:
+    """The records of a CSV file with the columns `path` and `level`, as `clade export` writes it."""
+    _, header, records = _parts(file, dialect)
+    yield from _rows(records, PathRowReader(hierarchy, header), dialect)
+
+
+def _rows(records: Iterator[Record], reader: RowReader | PathRowReader, dialect: Dialect) -> TextRows:
+    for number, text, cells in records:
+        if isinstance(cells, Rejection):
+            yield text, cells
+        elif cells:  # a blank line has none
+            row = reader.row(number, cells)
+            if not text.isascii() and _SURROGATE.search(text):
+                encoding = "UTF-8" if dialect.text_encoding == "utf-8" else dialect.encoding
+                row = Rejection(number, f"The row is not valid {encoding}.")
+            yield text, row
+
+
+def csv_header(file: Path, dialect: Dialect) -> list[str]:
+    """The names of the columns. Raises BadInput without a header."""
+    return _parts(file, dialect)[1]
+
+
+def cell_rows(file: Path, dialect: Dialect) -> Iterator[list[str]]:
+    """The cells of the rows below the header, without those that cannot be read."""
+    for _, _, cells in _parts(file, dialect)[2]:
+        if isinstance(cells, list) and cells:
+            yield cells
+
+
+def rejected_csv(file: Path, dialect: Dialect, reason_column: str = REASON) -> RejectedRows:
+    """Rejected rows of a CSV file: its own header and bytes, with one more column for the reason."""
+    delimiter, encoding = dialect.delimiter or ",", dialect.text_encoding
+    text, header, _ = _parts(file, dialect)
+    end = text[len(text.rstrip(_END)) :] or "\n"
+
+    def line(content: str, reason: str) -> bytes:
+        written = content.rstrip(_END).encode(encoding, dialect.errors)
+        return written + f"{delimiter}{csv_line([reason], always_quoted=True)}{end}".encode(encoding, "replace")
+
+    bom = "\ufeff" if dialect.encoding in ("utf-8-sig", "utf-16", "utf-32") else ""
+    head = f"{bom}{text.rstrip(_END)}{delimiter}{free_name(reason_column, header)}"
+    mark = head.encode(encoding, dialect.errors)
+    return RejectedRows(".csv", mark + end.encode(encoding), mark, line)
 
 
 def delimiter_named(text: str | None) -> str | None:
     """The delimiter of an option, which may be a name such as tab."""
     return text if text is None else DELIMITER_NAMES.get(text, text) if len(text) > 1 else text
+
+
+def looks_like_table(file: Path) -> bool:
+    """Whether the first lines of a text file are rows of one width, and none is a path with ` > ` in it."""
+    with opened(file) as source:
+        text = source.read(SAMPLE_BYTES).decode(guess_encoding(file), "replace")
+    lines = [line for line in text.splitlines(keepends=True)[:SAMPLE_ROWS] if not line.startswith("#")]
+    if any(" > " in line for line in lines):
+        return False
+    return any(_score(lines, delimiter)[0] == 1 for delimiter in (DELIMITERS if len(lines) > 1 else "\t"))
+
+
+def _parts(file: Path, dialect: Dialect) -> tuple[str, list[str], Iterator[Record]]:
+    """The first record that is not empty, the names of the columns in it, and the other records.
+
+    Raises BadInput without a header.
+    """
+    records = _records(file, dialect)
+    for _, text, cells in records:
+        if isinstance(cells, Rejection):
+            break
+        if any(cell.strip("\ufeff \t") for cell in cells):
+            names = [cell.removeprefix("\ufeff").strip() for cell in checked_header(file, cells)]
+            return text.removeprefix("\ufeff"), names, records
+    raise BadInput(f'"{file.name}" has no header: its first line must name the columns.')
+
+
+class _TooLong(Exception):
+    """The lines of one row are too long."""
+
+
+class _RecordedLines:
+    """The lines of a file, with the text of those since the last `take_text`, since csv has only the cells."""
+
+    def __init__(self, source: TextIO) -> None:
+        self._source = source
+        self._bytes_left = MAX_LINE_BYTES
+        self.lines: list[str] = []
+        self.number = 1
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        """Raises _TooLong at the end of a line where the lines of a row are too long; keeps their beginning alone."""
+        line = self._source.readline(self._bytes_left + 1)
+        if not line:
+            raise StopIteration
+        self.lines.append(line)
+        self._bytes_left -= len(line) if line.isascii() else len(line.encode("utf-8", "surrogatepass"))
+        if self._bytes_left < 0:
+            while line and not line.endswith("\n"):
+                line = self._source.readline(MAX_LINE_BYTES)
+            self.lines = ["".join(self.lines)[:SHOWN_BYTES], *[""] * (len(self.lines) - 1)]
+            raise _TooLong
+        return line
+
+    def take_text(self) -> tuple[int, str]:
+        """The number of the first line since the last call, and the text of all of them."""
+        number, lines = self.number, self.lines
+        self.number += len(lines)
+        self.lines, self._bytes_left = [], MAX_LINE_BYTES
+        return number, "".join(lines)
+
+
+def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
+    """The records of a file; a quoted cell may have several lines, and the number is that of the first.
+
+    Raises BadInput for a quote that is never closed, since it would swallow all rows after it.
+    """
+    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+    delimiter = dialect.delimiter or ","
+    with opened(file) as source:
+        recorded = _RecordedLines(io.TextIOWrapper(source, encoding, dialect.errors, newline=""))
+        csv.field_size_limit(MAX_CELL_CHARACTERS)
+        reader = csv.reader(recorded, delimiter=delimiter, strict=True)
+        while True:
+            try:
+                cells: list[str] | Rejection = next(reader)
+            except StopIteration:
+                return
+            except UnicodeDecodeError as error:
+                raise BadInput(
+                    f"{file.name} is no {dialect.encoding} from line {recorded.number} on: {error.reason}; "
+                    "--encoding names another encoding."
+                ) from error
+            except _TooLong:
+                if len(recorded.lines) > 1:
+                    raise _unclosed(file, recorded.number) from None
+                cells = Rejection(recorded.number, TOO_LONG)
+                reader = csv.reader(recorded, delimiter=delimiter, strict=True)  # the old one is in the middle of a row
+            except csv.Error as error:
+                if len(recorded.lines) > 1 or "unexpected end" in str(error):
+                    raise _unclosed(file, recorded.number) from None
+                cells = Rejection(recorded.number, f"The row is not valid CSV: {error}.")
+            number, text = recorded.take_text()
+            if number > 1 or not _SEPARATOR_LINE.fullmatch(text):
+                yield number, text, cells
+
+
+def _unclosed(file: Path, number: int) -> BadInput:
+    return BadInput(
+        f"{file.name}, line {number}: a quote in this row is not closed; close it, or double it if it is part of the "
+        "text. Nothing was imported."
+    )
 
 
 def guess_encoding(file: Path) -> str:
@@ -123,232 +293,29 @@ def _wide_encoding(start: bytes) -> str | None:
 
 
 def _guess_delimiter(file: Path, dialect: Dialect) -> str:
-    """The delimiter by which most of the first rows have as many columns as the header; a comma where none has."""
+    """The delimiter by which most of the first rows have as many columns as the header.
+
+    Where none has, it is that of the file's extension: a tab, or a comma.
+    """
     with opened(file) as source:
         text = source.read(SAMPLE_BYTES).decode(dialect.encoding or "utf-8", "replace")
-    if declared := re.match(r"sep=(.)\r?\n", text.removeprefix("\ufeff")):  # which Excel writes and reads
+    if declared := _SEPARATOR_LINE.match(text):
         return declared[1]
     lines = text.splitlines(keepends=True)
-    is_tsv = content_name(file).lower().endswith(".tsv")
-    best, best_score = "\t" if is_tsv else ",", (0.0, 0)
-    for delimiter in dict.fromkeys((best, *DELIMITERS)):
-        score = _score(lines[:-1] or lines, delimiter)  # the last line may be cut
-        if score > best_score:
-            best, best_score = delimiter, score
-    return best
-
-
-def looks_like_table(file: Path) -> bool:
-    """Whether the first lines of a text file are rows of one width, and none is a path with ` > ` in it."""
-    with opened(file) as source:
-        text = source.read(SAMPLE_BYTES).decode(guess_encoding(file), "replace")
-    lines = [line for line in text.splitlines(keepends=True)[:SAMPLE_ROWS] if not line.startswith("#")]
-    if any(" > " in line for line in lines):
-        return False
-    return any(_score(lines, delimiter)[0] == 1 for delimiter in (DELIMITERS if len(lines) > 1 else "\t"))
+    whole = lines[:-1] or lines  # the last line may be cut
+    first = "\t" if content_name(file).lower().endswith(".tsv") else ","
+    return max(dict.fromkeys((first, *DELIMITERS)), key=lambda delimiter: _score(whole, delimiter))
 
 
 def _score(lines: Iterable[str], delimiter: str) -> tuple[float, int]:
     """The share of rows that have as many columns as the header, and this number; nothing for one column."""
     widths: list[int] = []
-    try:
+    with suppress(csv.Error):
         for cells in csv.reader(lines, delimiter=delimiter):
             if cells:
                 widths.append(len(cells))
             if len(widths) >= SAMPLE_ROWS:
                 break
-    except csv.Error:
-        pass
     if not widths or widths[0] < 2:
         return 0.0, 0
     return round(widths.count(widths[0]) / len(widths), 1), widths[0]
-
-
-def _is_wide(encoding: str) -> bool:
-    return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
-
-
-MAX_CELL_CHARACTERS = 1 << 20  # more than any item holds; csv's own limit is less than some
-END = "\r\n"  # the characters at the end of a line
-_SEPARATOR_LINE = re.compile("\ufeff?sep=.\r?\n")
-
-Record = tuple[int, str, list[str] | Rejection]  # the number of its first line, its text, its cells
-
-
-def read_csv(
-    levels: Sequence[LevelColumns], file: Path, dialect: Dialect | None = None, cell_format: CellFormat = PLAIN
-) -> Iterator[tuple[str, Row | Rejection]]:
-    """The records of a CSV or TSV file, each with its row; without a resolved dialect, that is guessed.
-
-    An empty cell skips its level, and an empty cell of an attribute means no value. The text may have surrogates for
-    bytes of another encoding. Raises BadInput where the file has no header, or not exactly one column of each name, and
-    where a quote is never closed.
-    """
-    dialect = dialect or Dialect().resolved(file)
-    records = _records(file, dialect)
-    _, header = _header(file, records)
-    check_columns(header, levels)
-    yield from _rows(records, RowReader(levels, header, cell_format), dialect)
-
-
-def read_path_csv(hierarchy: Hierarchy, file: Path, dialect: Dialect) -> Iterator[tuple[str, Row | Rejection]]:
-    """The records of a CSV file with the columns `path` and `level`, as `clade export` writes it."""
-    records = _records(file, dialect)
-    _, header = _header(file, records)
-    yield from _rows(records, PathRowReader(hierarchy, header), dialect)
-
-
-def _rows(
-    records: Iterator[Record], reader: RowReader | PathRowReader, dialect: Dialect
-) -> Iterator[tuple[str, Row | Rejection]]:
-    for number, text, cells in records:
-        if isinstance(cells, Rejection):
-            yield text, cells
-        elif cells:  # a blank line has none
-            row = reader.row(number, cells)
-            yield text, row if _is_valid(text) else Rejection(number, _invalid(dialect))
-
-
-def csv_header(file: Path, dialect: Dialect) -> list[str]:
-    """The names of the columns. Raises BadInput without a header."""
-    return _header(file, _records(file, dialect))[1]
-
-
-def cell_rows(file: Path, dialect: Dialect) -> Iterator[list[str]]:
-    """The cells of the rows below the header, without those that cannot be read."""
-    records = _records(file, dialect)
-    _header(file, records)
-    for _, _, cells in records:
-        if isinstance(cells, list) and cells:
-            yield cells
-
-
-def rejected_csv(file: Path, dialect: Dialect, reason_column: str = REASON) -> RejectedRows:
-    """Rejected rows of a CSV file: its own header and bytes, with one more column for the reason."""
-    delimiter, encoding = dialect.delimiter or ",", dialect.text_encoding
-    text, header = _header(file, _records(file, dialect))
-    end = text[len(text.rstrip(END)) :] or "\n"
-
-    def line(content: str, reason: str) -> bytes:
-        written = content.rstrip(END).encode(encoding, dialect.errors)
-        return written + f"{delimiter}{csv_line([reason], always_quoted=True)}{end}".encode(encoding, "replace")
-
-    bom = "\ufeff" if dialect.encoding in ("utf-8-sig", "utf-16", "utf-32") else ""
-    head = f"{bom}{text.rstrip(END)}{delimiter}{free_name(reason_column, header)}"
-    mark = head.encode(encoding, dialect.errors)
-    return RejectedRows(".csv", mark + end.encode(encoding), mark, line)
-
-
-def _is_valid(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _invalid(dialect: Dialect) -> str:
-    return f"The row is not valid {'UTF-8' if dialect.text_encoding == 'utf-8' else dialect.encoding}."
-
-
-# -- the lines below the columns ---------------------------------------------------------------------------------------
-
-
-class _TooLong(Exception):
-    """The lines of one row are too long."""
-
-
-class _RecordedLines:
-    """The lines of a file, with the text of those since the last `take_text`, since csv has only the cells."""
-
-    def __init__(self, source: TextIO) -> None:
-        self._source = source
-        self._lines: list[str] = []
-        self._bytes_left = MAX_LINE_BYTES
-        self.number = 1
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    @property
-    def count(self) -> int:
-        """The number of lines since the last `take_text`."""
-        return len(self._lines)
-
-    def __next__(self) -> str:
-        """Raises _TooLong at the end of a line where the lines of a row are too long; keeps their beginning alone."""
-        line = self._source.readline(self._bytes_left + 1)
-        if not line:
-            raise StopIteration
-        self._lines.append(line)
-        self._bytes_left -= len(line) if line.isascii() else len(line.encode("utf-8", "surrogatepass"))
-        if self._bytes_left < 0:
-            while line and not line.endswith("\n"):
-                line = self._source.readline(MAX_LINE_BYTES)
-            self._lines = ["".join(self._lines)[:SHOWN_BYTES], *[""] * (len(self._lines) - 1)]
-            raise _TooLong
-        return line
-
-    def take_text(self) -> tuple[int, str]:
-        """The number of the first line since the last call, and the text of all of them."""
-        number, lines = self.number, self._lines
-        self.number += len(lines)
-        self._lines, self._bytes_left = [], MAX_LINE_BYTES
-        return number, "".join(lines)
-
-
-def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
-    """The records of a file; a quoted cell may have several lines, and the number is that of the first.
-
-    Raises BadInput for a quote that is never closed, since it would swallow all rows after it.
-    """
-    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
-    delimiter = dialect.delimiter or ","
-    with opened(file) as source:
-        lines = _RecordedLines(io.TextIOWrapper(source, encoding, dialect.errors, newline=""))
-        csv.field_size_limit(MAX_CELL_CHARACTERS)
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
-        while True:
-            try:
-                cells: list[str] | Rejection = next(reader)
-            except StopIteration:
-                return
-            except UnicodeDecodeError as error:
-                raise BadInput(
-                    f"{file.name} is no {dialect.encoding} from line {lines.number} on: {error.reason}; "
-                    "--encoding names another encoding."
-                ) from error
-            except _TooLong:
-                if lines.count > 1:
-                    raise _unclosed(file, lines.number) from None
-                cells = Rejection(lines.number, TOO_LONG)
-                reader = csv.reader(lines, delimiter=delimiter, strict=True)  # the old one is in the middle of a row
-            except csv.Error as error:
-                if lines.count > 1 or "unexpected end" in str(error):
-                    raise _unclosed(file, lines.number) from None
-                cells = Rejection(lines.number, f"The row is not valid CSV: {error}.")
-            number, text = lines.take_text()
-            if number > 1 or not _SEPARATOR_LINE.fullmatch(text):
-                yield number, text, cells
-
-
-def _unclosed(file: Path, number: int) -> BadInput:
-    return BadInput(
-        f"{file.name}, line {number}: a quote in this row is not closed; close it, or double it if it is part of the "
-        "text. Nothing was imported."
-    )
-
-
-def _has_cells(record: Record) -> bool:
-    return isinstance(record[2], Rejection) or any(cell.strip("\ufeff \t") for cell in record[2])
-
-
-def _header(file: Path, records: Iterator[Record]) -> tuple[str, list[str]]:
-    """The first row that is not empty, and the names of the columns in it."""
-    _, text, cells = next((record for record in records if _has_cells(record)), (1, "", []))
-    if isinstance(cells, Rejection) or not any(cells):
-        raise BadInput(f'"{file.name}" has no header: its first line must name the columns.')
-    names = [cell.removeprefix("\ufeff").strip() for cell in checked_header(file, cells)]
-    return text.removeprefix("\ufeff"), names

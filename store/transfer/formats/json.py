@@ -1,52 +1,31 @@
-"""JSON documents: lists of rows, objects in objects as rows of a table, and trees of nodes with their children.
+"""JSON documents: trees of nodes with their children, lists of objects as tables, and GeoJSON."""
 
-GeoJSON: features as rows, with their properties as columns and points as latitude and longitude.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import orjson
 
 from store.errors import BadInput, shown
-from store.transfer.formats.columns import json_text
+from store.transfer.formats.columns import MAX_COLUMNS, json_text
 from store.transfer.formats.lines import json_lines, row_of
 from store.transfer.formats.source import opened
-from store.transfer.formats.tables import MAX_DEPTH, Table, TableRow, flat, found_columns, unreadable
-from store.transfer.rows import Rejection, Row
+from store.transfer.formats.tables import MAX_DEPTH, Table, TableRow, checked_header, flat
+from store.transfer.rows import Rejection, Row, TextRows
 
 MAX_JSON_BYTES = 200_000_000  # of a document, which is in memory as a whole
-MAX_JSON_MEMORY = 2_000_000_000
-DICT_BYTES, LIST_BYTES, VALUE_BYTES = 200, 64, 40
+MAX_JSON_MEMORY = 2_000_000_000  # of its values, which may take thirty times the bytes of its text
+DICT_BYTES, LIST_BYTES, VALUE_BYTES = 200, 64, 40  # in memory, about
 CHILDREN = "children"
+LATITUDE, LONGITUDE, ID = "latitude", "longitude", "id"
+LINE_ENDINGS = (".geojsonl", ".geojsons", ".ndgeojson")
 
-
-def read_document(file: Path) -> Any:
-    """The value of a document. Raises BadInput where it is too large or no JSON."""
-    with opened(file) as source:
-        content = source.read(MAX_JSON_BYTES + 1)
-    if len(content) > MAX_JSON_BYTES:
-        raise BadInput(
-            f"{file.name} is a JSON document of more than {MAX_JSON_BYTES:,} bytes; write it as JSON lines (.jsonl)."
-        )
-    if _memory(content) > MAX_JSON_MEMORY:
-        raise BadInput(f"{file.name} is a JSON document of too many values; write it as JSON lines (.jsonl).")
-    try:
-        return orjson.loads(content.removeprefix(b"\xef\xbb\xbf"))
-    except orjson.JSONDecodeError as error:
-        raise BadInput(f"{file.name} is not valid JSON: {error}.") from error
-
-
-def _memory(content: bytes) -> int:
-    """About the bytes of the values of a document in memory, which may be thirty times those of its text."""
-    containers = DICT_BYTES * content.count(b"{") + LIST_BYTES * content.count(b"[")
-    return 2 * len(content) + containers + VALUE_BYTES * content.count(b",")
+_TableObject = tuple[int, Any, dict[str, object] | None, str | None]  # number, value, row, what is wrong
 
 
 def read_objects(file: Path) -> list[Any]:
     """The objects of a document: of a list, or of the only list in an object; else the object itself."""
-    document = read_document(file)
+    document = _read_document(file)
     if isinstance(document, list):
         return document
     if not isinstance(document, dict):
@@ -61,7 +40,7 @@ def is_nodes(objects: list[Any]) -> bool:
     return "path" in first or ("level" in first and ("key" in first or "name" in first))
 
 
-def read_nodes(objects: list[Any]) -> Iterator[tuple[str, Row | Rejection]]:
+def read_nodes(objects: list[Any]) -> TextRows:
     """The nodes of `{"key": "US", "level": "COUNTRY", "name": …, "children": […]}` as rows of JSON lines.
 
     The key is the name where it is left out. A node may have a `path` instead, as in JSON lines.
@@ -78,6 +57,34 @@ def read_nodes(objects: list[Any]) -> Iterator[tuple[str, Row | Rejection]]:
             waiting += [(path, child) for child in reversed(fields[CHILDREN])]
 
 
+def json_table(file: Path, objects: list[Any]) -> Table:
+    """The table of objects: columns such as address.city for objects in objects, and a row for each object in a list,
+    with all columns of the object around it.
+    """
+
+    def rows() -> Iterator[_TableObject]:
+        found = (row for one in objects for row in _expanded(one, "", {}, 0))
+        for number, row in enumerate(found, start=1):
+            yield number, row, *((row, None) if isinstance(row, dict) else (None, "The row is not a JSON object."))
+
+    return _table(file, rows, "objects")
+
+
+def geojson_table(file: Path, *, is_lines: bool) -> Table:
+    """The table of a collection of features, or of a file with a feature in each line.
+
+    The columns are the properties, and `latitude`, `longitude` and `id` of the feature, unless a property has the name.
+    Features without a point have neither latitude nor longitude. Raises BadInput.
+    """
+
+    def rows() -> Iterator[_TableObject]:
+        lines = ((number, feature) for number, _, feature in json_lines(file))
+        for number, feature in lines if is_lines else enumerate(_collection(file), start=1):
+            yield number, feature, *((None, feature.reason) if isinstance(feature, Rejection) else _row(feature))
+
+    return _table(file, rows, "features")
+
+
 def _node(number: int, above: list[str], fields: Any) -> tuple[Row | Rejection, Any]:
     if not isinstance(fields, dict):
         return Rejection(number, f"The node below {'/'.join(above) or 'the root'} is not a JSON object."), fields
@@ -92,31 +99,49 @@ def _node(number: int, above: list[str], fields: Any) -> tuple[Row | Rejection, 
     return row_of(number, own), own
 
 
-def json_table(file: Path, objects: list[Any]) -> Table:
-    """The table of objects: columns such as address.city for objects in objects, and a row for each object in a list,
-    with all columns of the object around it.
-    """
-    header = found_columns(file, (row for row in _all_rows(objects) if isinstance(row, dict)))
-    if not header:
-        raise BadInput(f"{file.name} has no objects.")
-    return Table(header, lambda: _cells(objects, header))
+def _read_document(file: Path) -> Any:
+    """The value of a document. Raises BadInput where it is too large or no JSON."""
+    with opened(file) as source:
+        content = source.read(MAX_JSON_BYTES + 1)
+    if len(content) > MAX_JSON_BYTES:
+        raise BadInput(
+            f"{file.name} is a JSON document of more than {MAX_JSON_BYTES:,} bytes; write it as JSON lines (.jsonl)."
+        )
+    containers = DICT_BYTES * content.count(b"{") + LIST_BYTES * content.count(b"[")
+    if 2 * len(content) + containers + VALUE_BYTES * content.count(b",") > MAX_JSON_MEMORY:
+        raise BadInput(f"{file.name} is a JSON document of too many values; write it as JSON lines (.jsonl).")
+    try:
+        return orjson.loads(content.removeprefix(b"\xef\xbb\xbf"))
+    except orjson.JSONDecodeError as error:
+        raise BadInput(f"{file.name} is not valid JSON: {error}.") from error
 
 
-def _cells(objects: list[Any], header: list[str]) -> Iterator[TableRow]:
-    for number, row in enumerate(_all_rows(objects), start=1):
-        if isinstance(row, dict):
-            yield number, [row.get(name) for name in header], None
-        else:
-            yield unreadable(number, row, header, "The row is not a JSON object.")
+def _table(file: Path, rows: Callable[[], Iterator[_TableObject]], content: str) -> Table:
+    """The table of rows by column name; the columns are all names, each once. Raises BadInput at the first too many."""
+    columns: dict[str, None] = {}
+    for _, _, row, _ in rows():
+        columns |= dict.fromkeys(row or ())
+        if len(columns) > MAX_COLUMNS:
+            checked_header(file, list(columns))
+    if not columns:
+        raise BadInput(f"{file.name} has no {content}.")
+    header = list(columns)
+
+    def table_rows() -> Iterator[TableRow]:
+        for number, value, row, reason in rows():
+            if row is not None:
+                yield number, [row.get(name) for name in header], reason
+            else:  # there are no cells, so the reason has the value
+                yield number, [None] * len(header), f"{reason} It is {json_text(value)}."
+
+    return Table(header, table_rows)
 
 
-def _all_rows(objects: list[Any]) -> Iterator[Any]:
-    """The rows by column; what is no object as it is."""
-    for one in objects:
-        yield from _expanded(one, "", {}, 0) if isinstance(one, dict) else (one,)
-
-
-def _expanded(fields: dict[str, Any], prefix: str, above: dict[str, object], depth: int) -> Iterator[Any]:
+def _expanded(fields: Any, prefix: str, above: dict[str, object], depth: int) -> Iterator[Any]:
+    """The rows of an object by column, with the columns of those around it; what is no object as it is."""
+    if not isinstance(fields, dict):
+        yield fields
+        return
     if depth > MAX_DEPTH:
         raise BadInput(f"Lists of objects are nested more than {MAX_DEPTH} times.")
     own, inner = dict(above), []
@@ -129,43 +154,11 @@ def _expanded(fields: dict[str, Any], prefix: str, above: dict[str, object], dep
         yield own
     for name, values in inner:
         for value in values:
-            yield from _expanded(value, f"{name}.", own, depth + 1) if isinstance(value, dict) else (value,)
-
-
-LATITUDE, LONGITUDE, ID = "latitude", "longitude", "id"
-LINE_ENDINGS = (".geojsonl", ".geojsons", ".ndgeojson")
-
-
-def geojson_table(file: Path, *, is_lines: bool) -> Table:
-    """The table of a collection of features, or of a file with a feature in each line.
-
-    The columns `latitude`, `longitude` and `id` are those of the feature, unless a property has the name. Features
-    without a point have neither latitude nor longitude. Raises BadInput.
-    """
-    header = found_columns(file, (row for _, _, row, _ in _features(file, is_lines=is_lines)))
-    if not header:
-        raise BadInput(f"{file.name} has no features.")
-    return Table(header, lambda: _rows(file, header, is_lines=is_lines))
-
-
-def _rows(file: Path, header: list[str], *, is_lines: bool) -> Iterator[TableRow]:
-    for number, feature, row, reason in _features(file, is_lines=is_lines):
-        if row:
-            yield number, [row.get(name) for name in header], reason
-        else:
-            yield unreadable(number, feature, header, reason or "The feature has no properties.")
-
-
-def _features(file: Path, *, is_lines: bool) -> Iterator[tuple[int, Any, dict[str, object], str | None]]:
-    """Number, value, row and problem of each feature."""
-    lines = ((number, feature) for number, _, feature in json_lines(file))
-    for number, feature in lines if is_lines else enumerate(_collection(file), start=1):
-        row, reason = ({}, feature.reason) if isinstance(feature, Rejection) else _row(feature)
-        yield number, feature, row, reason
+            yield from _expanded(value, f"{name}.", own, depth + 1)
 
 
 def _collection(file: Path) -> list[Any]:
-    document = read_document(file)
+    document = _read_document(file)
     if isinstance(document, dict) and isinstance(document.get("features"), list):
         return cast(list[Any], document["features"])
     if isinstance(document, dict) and document.get("type") == "Feature":
@@ -173,18 +166,18 @@ def _collection(file: Path) -> list[Any]:
     raise BadInput(f"{file.name} is not GeoJSON: it is neither a feature nor a list of features.")
 
 
-def _row(feature: Any) -> tuple[dict[str, object], str | None]:
+def _row(feature: Any) -> tuple[dict[str, object] | None, str | None]:
     """The row of a feature, and what is wrong with it."""
     if not isinstance(feature, dict) or feature.get("type") != "Feature":
-        return {}, "The row is not a GeoJSON feature."
+        return None, "The row is not a GeoJSON feature."
     properties, geometry = feature.get("properties") or {}, feature.get("geometry")
     if not isinstance(properties, dict):
-        return {}, "The properties of the feature are not an object."
+        return None, "The properties of the feature are not an object."
     row: dict[str, object] = flat(properties)
     if feature.get("id") is not None:
         row.setdefault(ID, feature["id"])
     if not isinstance(geometry, dict) or geometry.get("type") != "Point":
-        return row, None
+        return (row, None) if row else (None, "The feature has no properties.")
     found = geometry.get("coordinates")
     longitude, latitude = [*found, None, None][:2] if isinstance(found, list) else (found, None)
     row = {LATITUDE: latitude, LONGITUDE: longitude, **row}

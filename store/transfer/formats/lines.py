@@ -12,7 +12,7 @@ from store.errors import BadInput, BadPath, shorten, shown
 from store.model.hierarchy import Hierarchy
 from store.model.paths import parse_path
 from store.transfer.formats.source import JSON_REASON, opened
-from store.transfer.rows import Part, Rejection, Row
+from store.transfer.rows import Part, Rejection, Row, TextRows
 
 MAX_LINE_BYTES = 10_000_000  # far more than the largest item
 MAX_DEPTH = 100  # of objects and lists in a line; DynamoDB stores 32
@@ -24,7 +24,7 @@ _ID = re.compile(r"(\d+)\s+-\s+")
 _DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
 
 
-def read_jsonl(file: Path) -> Iterator[tuple[str, Row | Rejection]]:
+def read_jsonl(file: Path) -> TextRows:
     """The lines of a file with one JSON object per line, each with its row (see `row_of`)."""
     for number, text, fields in json_lines(file):
         yield text, fields if isinstance(fields, Rejection) else row_of(number, fields)
@@ -38,7 +38,7 @@ def json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any] | Rejectio
             yield number, text, fields
 
 
-def read_taxonomy(level: str, file: Path) -> Iterator[tuple[str, Row | Rejection]]:
+def read_taxonomy(level: str, file: Path) -> TextRows:
     """The lines of a file with one `A > B > C` per line, with or without an id before it, in any order.
 
     All nodes of a path are of one level, and the id is that of the last one. Lines that begin with # are skipped.

@@ -109,7 +109,7 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool) -> bool:
     A column that is not named like a parent may be any number, or the capital of each city. It is one of parents if
     nothing refers to itself by a number or in a circle, nearly nothing elsewhere, and something has a grandparent.
     """
-    ids: dict[int, int | None] = {}
+    ids: dict[int | None, int | None] = {}
     is_numeric, own_references, blanks = True, 0, 0
     for own, parent in pairs:
         is_none = not parent if not is_named else parent.casefold() in NO_PARENT
@@ -127,18 +127,18 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool) -> bool:
     return known >= 0.95 * len(references) and height is not None and height >= 2
 
 
-def _height(parents: dict[int, int | None]) -> int | None:
+def _height(parents: dict[int | None, int | None]) -> int | None:
     """The longest way from a row to its root; None where rows refer to each other in a circle."""
-    depths: dict[int, int] = {}
+    depths: dict[int | None, int] = {}
     for start in parents:
-        chain: list[int] = []
-        at: int | None = start
-        while at is not None and at in parents and at not in depths:
+        chain: list[int | None] = []
+        at = start
+        while at in parents and at not in depths:
             depths[at] = -1
             chain.append(at)
             at = parents[at]
-        depth = depths.get(at, -1) if at is not None and at in parents else -1
-        if at is not None and at in parents and depth < 0:
+        depth = depths.get(at, -1)
+        if at in parents and depth < 0:
             return None
         for one in reversed(chain):
             depth += 1
@@ -165,7 +165,8 @@ def joined_path(keys: Collection[str]) -> JoinedPath | None:
         if separator in SURE_SEPARATORS:
             found = related >= 2 or any(key.count(separator) > 1 for key in joined)
         else:
-            words = [key for key in joined if _are_words(key.split(separator))]
+            # No part is without letters or empty, as in a web address.
+            words = [key for key in joined if all(any(map(str.isalpha, part)) for part in key.split(separator))]
             found = (
                 len(joined) >= ENOUGH_ROWS
                 and len(joined) * 2 >= len(keys)
@@ -175,11 +176,6 @@ def joined_path(keys: Collection[str]) -> JoinedPath | None:
         if found:
             return JoinedPath(separator, max(joined, key=lambda key: (key.count(separator), -len(key))))
     return None
-
-
-def _are_words(parts: Sequence[str]) -> bool:
-    """Whether all parts have letters, and none is empty, as in a web address."""
-    return all(any(character.isalpha() for character in part) for part in parts)
 
 
 # -- files without a header --------------------------------------------------------------------------------------------

@@ -1,12 +1,4 @@
-"""Bytes of a file: plain, or decompressed from gzip or from a zip archive of one file.
-
-Number formats: how numbers are written in text files, such as `1.234,56`.
-
-Rejected rows: files that can be corrected and imported again, with unchanged rows and their reasons. CSV gets one
-more column. In files of one row per line, the reason is on a separate line before the row, which imports skip.
-
-File formats of imports: each has a function to the text and the row of each record, in file order.
-"""
+"""Files of imports: their bytes, how they write numbers, and the files of their rejected rows."""
 
 import csv
 import io
@@ -18,26 +10,34 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from gzip import GzipFile
+from itertools import chain, count
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 import orjson
 
 from store.errors import BadInput, shorten
-from store.transfer.rows import Rejection, Row
+from store.transfer.rows import TextRows
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 BLOCK_BYTES = 1 << 20
 SHOWN_NAMES = 5
+EXAMPLES = ("1,234.56", "1.234,56", "1 234,56", "1'234.56")  # of number formats
+REASON = "reason"
+JSON_REASON = "$reason"  # no attribute can have this name
+_SPACES = re.compile("[\u00a0\u2009\u202f]")  # narrow and no-break spaces, as programs write them between thousands
 
-# zipfile raises RuntimeError for an encrypted member, and NotImplementedError for a compression that it has not.
+# Errors of compressed content that cannot be read, beside OSError: zipfile raises RuntimeError for an encrypted member,
+# and NotImplementedError for a compression that it has not.
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, NotImplementedError)
-"""Errors of compressed content that cannot be read, beside OSError."""
 
 
 @contextmanager
 def opened(file: Path) -> Iterator[IO[bytes]]:
-    """The decompressed bytes of a file while the block runs. Raises BadInput where it cannot be read or is damaged."""
+    """The bytes of a file while the block runs: plain, or decompressed from gzip or from a zip archive of one file.
+
+    Raises BadInput where it cannot be read or is damaged.
+    """
     try:
         with file.open("rb") as raw:
             start = raw.read(4)
@@ -75,24 +75,17 @@ def archive_in(source: Path | IO[bytes], file: Path) -> zipfile.ZipFile:
 
 
 def _member(archive: zipfile.ZipFile, file: Path) -> zipfile.ZipInfo:
-    members = [
-        info
-        for info in archive.infolist()
-        if not info.filename.endswith("/") and not info.filename.startswith("__MACOSX/")
-    ]  # macOS adds files of its own
+    files = [info for info in archive.infolist() if not info.filename.endswith("/")]
+    members = [info for info in files if not info.filename.startswith("__MACOSX/")]  # macOS adds files of its own
     if len(members) != 1:
         names = ", ".join(shorten(info.filename) for info in members[:SHOWN_NAMES])
         raise BadInput(f"{file.name} has {len(members)} files ({names or 'none'}), expected 1; unpack it.")
     return members[0]
 
 
-EXAMPLES = ("1,234.56", "1.234,56", "1 234,56", "1'234.56")
-_SPACES = re.compile("[\u00a0\u2009\u202f]")  # narrow and no-break spaces, as programs write them between thousands
-
-
 @dataclass(frozen=True)
 class NumberFormat:
-    """A way to write numbers, named by an example: one of `EXAMPLES`."""
+    """A way to write numbers in text files, named by an example: one of `EXAMPLES`."""
 
     example: str
 
@@ -111,20 +104,25 @@ class NumberFormat:
         return found.replace(thousands, "").replace(decimal, ".")
 
 
-REASON = "reason"
-JSON_REASON = "$reason"  # no attribute can have this name
-
-
 class RejectedRows(NamedTuple):
     """How a file of rejected rows is written: its extension, its head, and each row of its text and reason.
 
-    Whatever its head, an earlier one begins with the `mark`.
+    Such a file can be corrected and imported again. The rows are unchanged: CSV gets one more column for the reason,
+    and in files of one row per line it is on a separate line before the row, which imports skip. Whatever its head, an
+    earlier file begins with the `mark`.
     """
 
     ending: str
     head: bytes
     mark: bytes
     line: Callable[[str, str], bytes]
+
+
+class Format(NamedTuple):
+    """The format of a file: a function to its rows, and how rejected ones are written."""
+
+    read: Callable[[], TextRows]
+    rejected: RejectedRows
 
 
 def rejected_table(header: Sequence[str], reason_column: str = REASON) -> RejectedRows:
@@ -137,24 +135,21 @@ def rejected_table(header: Sequence[str], reason_column: str = REASON) -> Reject
 
 def rejected_json() -> RejectedRows:
     """Rejected rows of lines of JSON."""
-
-    def line(text: str, reason: str) -> bytes:
-        return b"%b\n%b\n" % (orjson.dumps({JSON_REASON: reason}), _bytes(text))
-
-    return RejectedRows(".jsonl", b"", b'{"' + JSON_REASON.encode(), line)
+    mark = b'{"' + JSON_REASON.encode()
+    return RejectedRows(".jsonl", b"", mark, lambda text, reason: _lines(orjson.dumps({JSON_REASON: reason}), text))
 
 
 def rejected_taxonomy() -> RejectedRows:
     """Rejected rows of a taxonomy, whose comments begin with #."""
 
     def line(text: str, reason: str) -> bytes:
-        return b"# %b\n%b\n" % (" ".join(reason.split()).encode(errors="replace"), _bytes(text))
+        return _lines(b"# " + " ".join(reason.split()).encode(errors="replace"), text)
 
     return RejectedRows(".txt", b"", b"# row ", line)
 
 
-def _bytes(text: str) -> bytes:
-    return text.rstrip("\r\n").encode("utf-8", "surrogateescape")
+def _lines(reason: bytes, text: str) -> bytes:
+    return b"%b\n%b\n" % (reason, text.rstrip("\r\n").encode("utf-8", "surrogateescape"))
 
 
 def csv_line(cells: Iterable[str], *, always_quoted: bool = False) -> str:
@@ -166,16 +161,5 @@ def csv_line(cells: Iterable[str], *, always_quoted: bool = False) -> str:
 
 def free_name(name: str, taken: Sequence[str]) -> str:
     """The name, with a number where a column has it already."""
-    number = 1
-    found = name
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}"
-    return found
-
-
-class Format(NamedTuple):
-    """The format of a file: a function to its rows, each with its text, and the form of its rejected rows."""
-
-    read: Callable[[], Iterator[tuple[str, Row | Rejection]]]
-    rejected: RejectedRows
+    names = chain((name,), (f"{name}_{number}" for number in count(2)))
+    return next(found for found in names if found not in taken)

@@ -1,10 +1,11 @@
-"""Tables with a path and a level in each row, as exports have them, also for levels that nest in themselves.
+"""Tables of formats other than text: a header and rows of typed cells, which become nodes as those of CSV do.
 
-Tables of formats other than text: a header and rows of typed cells, which become nodes as those of CSV do.
+Tables of any format may have a path and a level in each row, as exports have them, also for levels that nest in
+themselves.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -23,36 +24,19 @@ from store.transfer.formats.columns import (
     LevelColumns,
     RowReader,
     check_columns,
-    json_text,
     text_of,
 )
 from store.transfer.formats.lines import row_of
 from store.transfer.formats.source import JSON_REASON, csv_line
-from store.transfer.rows import Rejection, Row
+from store.transfer.rows import Rejection, Row, TextRows
 
 FIXED = ("path", "level", "name", "id")
-AS_JSON = (NAMES, "undefined")
-_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 LAST = (NAMES, "rank", "undefined")
+AS_JSON = (NAMES, "undefined")
+MAX_DEPTH = 32  # of objects in objects
+_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 
-
-def is_path_table(header: Sequence[str]) -> bool:
-    """Whether a table has a path and a level in each row."""
-    return header.count("path") == header.count("level") == 1
-
-
-def path_header(hierarchy: Hierarchy) -> list[str]:
-    """The columns of an export: the attributes of all levels, each once."""
-    attributes = dict.fromkeys(name for level in hierarchy.levels.values() for name in level.attributes)
-    return [*FIXED, *attributes, *LAST]
-
-
-def path_line(header: Sequence[str], fields: Mapping[str, object]) -> str:
-    """The line of CSV of a node, given as in JSON lines. Names in languages and undefined attributes are JSON."""
-    path = format_path(cast(NodePath, fields["path"]))
-    cells = {name: _text(value) for name, value in {**fields, "path": path}.items() if value is not None}
-    cells |= {name: orjson.dumps(fields[name]).decode() for name in AS_JSON if name in fields}
-    return csv_line([cells.get(name, "") for name in header])
+TableRow = tuple[int, Sequence[object], str | None]
 
 
 class PathRowReader:
@@ -87,6 +71,77 @@ class PathRowReader:
         return row_of(number, {**fields, "path": path, "level": texts["level"].strip()})
 
 
+@dataclass(frozen=True)
+class Table:
+    """A header, and a function to all rows, each with its number in the file and what is wrong with it, or None."""
+
+    header: Sequence[str]
+    rows: Callable[[], Iterator[TableRow]]
+
+    def texts(self) -> Iterator[list[str]]:
+        """The rows as texts, without those that cannot be read."""
+        for _, cells, reason in self.rows():
+            if reason is None:
+                yield [text_of(cell) for cell in cells]
+
+
+def read_table(levels: Sequence[LevelColumns], table: Table, cell_format: CellFormat = PLAIN) -> TextRows:
+    """The rows of a table, each with its line of CSV. Empty cells are as in `read_csv`; rows of them are skipped."""
+    check_columns(table.header, levels)
+    yield from _rows(table, RowReader(levels, table.header, cell_format))
+
+
+def read_path_table(hierarchy: Hierarchy, table: Table) -> TextRows:
+    """The rows of a table with the columns `path` and `level`, each with its line of CSV."""
+    yield from _rows(table, PathRowReader(hierarchy, table.header))
+
+
+def _rows(table: Table, reader: RowReader | PathRowReader) -> TextRows:
+    for number, cells, reason in table.rows():
+        if reason is not None or any(cell not in (None, "") for cell in cells):
+            text = csv_line([text_of(cell) for cell in cells])
+            yield text, reader.row(number, cells) if reason is None else Rejection(number, reason)
+
+
+def checked_header(file: Path, header: list[str]) -> list[str]:
+    """The names of the columns; raises BadInput for so many that each row would take much memory."""
+    if len(header) > MAX_COLUMNS:
+        raise BadInput(f"{file.name} has {len(header):,} columns; at most {MAX_COLUMNS:,} are read.")
+    return header
+
+
+def flat(fields: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str, object]:
+    """The values of an object and those in it by dotted names, such as address.city. Raises BadInput if it is deep."""
+    if depth > MAX_DEPTH:
+        raise BadInput(f"An object is nested more than {MAX_DEPTH} times.")
+    found: dict[str, object] = {}
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            found.update(flat(value, f"{prefix}{name}.", depth + 1))
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
+
+
+def is_path_table(header: Sequence[str]) -> bool:
+    """Whether a table has a path and a level in each row."""
+    return header.count("path") == header.count("level") == 1
+
+
+def path_header(hierarchy: Hierarchy) -> list[str]:
+    """The columns of an export: the attributes of all levels, each once."""
+    attributes = dict.fromkeys(name for level in hierarchy.levels.values() for name in level.attributes)
+    return [*FIXED, *attributes, *LAST]
+
+
+def path_line(header: Sequence[str], fields: Mapping[str, object]) -> str:
+    """The line of CSV of a node, given as in JSON lines. Names in languages and undefined attributes are JSON."""
+    path = format_path(cast(NodePath, fields["path"]))
+    cells = {name: _text(value) for name, value in {**fields, "path": path}.items() if value is not None}
+    cells |= {name: orjson.dumps(fields[name]).decode() for name in AS_JSON if name in fields}
+    return csv_line([cells.get(name, "") for name in header])
+
+
 def _text(value: object) -> str:
     """A value as a cell; as JSON where the cell would not be read as this value, but trimmed, split or as none."""
     match value:
@@ -117,77 +172,3 @@ def _unquoted(text: str) -> str:
     except orjson.JSONDecodeError:
         return text
     return found if isinstance(found, str) else text
-
-
-MAX_DEPTH = 32
-
-TableRow = tuple[int, Sequence[object], str | None]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A header, and a function to all rows, each with its number in the file and what is wrong with it, or None."""
-
-    header: Sequence[str]
-    rows: Callable[[], Iterator[TableRow]]
-
-    def texts(self) -> Iterator[list[str]]:
-        """The rows as texts, without those that cannot be read."""
-        for _, cells, reason in self.rows():
-            if reason is None:
-                yield [text_of(cell) for cell in cells]
-
-
-def checked_header(file: Path, header: list[str]) -> list[str]:
-    """The names of the columns; raises BadInput for so many that each row would take much memory."""
-    if len(header) > MAX_COLUMNS:
-        raise BadInput(f"{file.name} has {len(header):,} columns; at most {MAX_COLUMNS:,} are read.")
-    return header
-
-
-def found_columns(file: Path, rows: Iterable[Iterable[str]]) -> list[str]:
-    """The names in all rows, each once. Raises BadInput at the first that is too many."""
-    header: dict[str, None] = {}
-    for row in rows:
-        header |= dict.fromkeys(row)
-        if len(header) > MAX_COLUMNS:
-            checked_header(file, list(header))
-    return list(header)
-
-
-def read_table(
-    levels: Sequence[LevelColumns], table: Table, cell_format: CellFormat = PLAIN
-) -> Iterator[tuple[str, Row | Rejection]]:
-    """The rows of a table, each with its line of CSV. Empty cells are as in `read_csv`; rows of them are skipped."""
-    check_columns(table.header, levels)
-    yield from _rows(table, RowReader(levels, table.header, cell_format))
-
-
-def read_path_table(hierarchy: Hierarchy, table: Table) -> Iterator[tuple[str, Row | Rejection]]:
-    """The rows of a table with the columns `path` and `level`, each with its line of CSV."""
-    yield from _rows(table, PathRowReader(hierarchy, table.header))
-
-
-def _rows(table: Table, reader: RowReader | PathRowReader) -> Iterator[tuple[str, Row | Rejection]]:
-    for number, cells, reason in table.rows():
-        if reason is not None or any(cell not in (None, "") for cell in cells):
-            text = csv_line([text_of(cell) for cell in cells])
-            yield text, reader.row(number, cells) if reason is None else Rejection(number, reason)
-
-
-def unreadable(number: int, value: object, header: Sequence[str], reason: str) -> TableRow:
-    """The row of a value that has no cells, which the reason has instead."""
-    return number, [None] * len(header), f"{reason} It is {json_text(value)}."
-
-
-def flat(fields: dict[str, Any], prefix: str = "", depth: int = 0) -> dict[str, object]:
-    """The values of an object and those in it by dotted names, such as address.city. Raises BadInput if it is deep."""
-    if depth > MAX_DEPTH:
-        raise BadInput(f"An object is nested more than {MAX_DEPTH} times.")
-    found: dict[str, object] = {}
-    for name, value in fields.items():
-        if isinstance(value, dict):
-            found.update(flat(value, f"{prefix}{name}.", depth + 1))
-        else:
-            found[f"{prefix}{name}"] = value
-    return found

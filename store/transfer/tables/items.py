@@ -1,10 +1,7 @@
-"""Items of a foreign table as rows: their keys by a template, their attributes by name.
-
-Proposal of key templates and options for a foreign table, from a sample of its items.
-"""
+"""Items of a foreign table as rows: their keys by a template, their attributes by name; both proposed from a sample."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import orjson
@@ -16,8 +13,15 @@ from store.transfer.formats.columns import LevelColumns, fold
 from store.transfer.rows import NOTHING, Part, Rejection, Row
 from store.transfer.tables.templates import DIVIDER, VERSION, KeyTemplate, Match
 
-WireItem = Mapping[str, Any]
 MAX_SHOWN_ATTRIBUTES = 20
+DELIMITERS = ("#", "|", "/", ":", "_")
+MAX_CHAINS = 2_000
+DIGITS_SCORE = 10
+_DIGITS = ("postal", "zip", "postcode")
+_NAMES = ("name", "title", "label")
+
+JsonItem = Mapping[str, Any]  # in DynamoDB JSON
+Shape = tuple[str | None, ...]  # a literal, or None for the key of a level
 
 
 class ItemReader:
@@ -38,90 +42,40 @@ class ItemReader:
         self._keys = keys
         self._columns = {one.level: one for one in columns}
         self._below = [one for one in columns if one.key]
-        self._given = {
-            one for own in columns for one in (own.key, *own.columns.values(), *own.names.values())
-        }  # also for levels above that of an item
+        self._given = {one for own in columns for one in (own.key, *own.values)}  # also for levels above an item's
         self._by_name = {
             level.name: {fold(name): name for name in level.attributes} for level in hierarchy.levels.values()
         }
         self.unused: Counter[str] = Counter()
 
-    def row(self, number: int, item: WireItem) -> Row | Rejection:
+    def row(self, number: int, item: JsonItem) -> Row | Rejection:
         """The row of an item."""
         match = self.match(item)
         if match is None:
-            return Rejection(number, f"The keys {shorten(self.keys_text(item), 200)} match no --key.")
+            return self._no_match(number, item)
         levels, path = list(match.levels), list(match.path)
         for column in self._below:
             if text := key_text(item.get(column.key)):
                 levels.append(column.level)
                 path.append(text)
-        parts = self._parts(levels, item)
-        return Row(number, path, parts, version=match.version or None)
+        return Row(number, path, self._parts(levels, item), version=match.version or None)
 
-    def deletion(self, number: int, keys: WireItem) -> Row | Rejection | None:
+    def deletion(self, number: int, keys: JsonItem) -> Row | Rejection | None:
         """The row of an item that was deleted; None for a former version, which stays in the history."""
         match = self.match(keys)
         if match is None:
-            return Rejection(number, f"The keys {shorten(self.keys_text(keys), 200)} match no --key.")
+            return self._no_match(number, keys)
         if match.version or self._below:
             return None
         return Row(number, match.path, [], is_deleted=True)
 
-    def match(self, item: WireItem) -> Match | None:
+    def match(self, item: JsonItem) -> Match | None:
         keys = [key_text(item.get(name)) for name in self._keys]
         for template in self._templates:
             found = template.match(*(keys if template.has_sort_key else keys[:1]))
             if found is not None and all(keys):
                 return found
         return None
-
-    def keys_text(self, item: WireItem) -> str:
-        """The keys of an item, for messages."""
-        return ", ".join(f"{name} = {key_text(item.get(name)) or 'none'}" for name in self._keys)
-
-    def _parts(self, levels: Sequence[str], item: WireItem) -> list[Part]:
-        """The parts of a path: an attribute is a value of the last node, else of the deepest that it is given for.
-
-        Of several nodes of one level only the deepest has values, since the attribute of an item is one value.
-        """
-        used: set[str] = set()
-        parts: list[Part] = []
-        done: set[str] = set()
-        for level in reversed(levels):
-            columns = None if level in done else self._columns.get(level)
-            done.add(level)
-            parts.append(self._part(level, item, columns, used, is_last=not parts))
-        return parts[::-1]
-
-    def _part(self, level: str, item: WireItem, columns: LevelColumns | None, used: set[str], *, is_last: bool) -> Part:
-        """The part of a level; the attributes of the item that it takes are added to those that are `used`."""
-        if columns is None and not is_last:
-            return Part(level)
-        columns = (columns or LevelColumns(level, "")).without(used)
-        attributes: dict[str, object] = {}
-        name, node_id = (key_text(item.get(column)) or None for column in (columns.name or "", columns.id or ""))
-        for attribute, column in columns.attributes.items():
-            if is_last or column in item:
-                attributes[attribute] = plain(item.get(column))
-        if columns.names:
-            attributes[NAMES] = {tag: key_text(item.get(column)) or None for tag, column in columns.names.items()}
-        used |= {column for column in (columns.key, *columns.columns.values(), *columns.names.values()) if column}
-        if is_last:
-            self._add_by_name(level, item, attributes, used)
-        return Part(level, name, node_id, attributes or NOTHING, columns=columns.columns)
-
-    def _add_by_name(self, level: str, item: WireItem, attributes: dict[str, object], used: set[str]) -> None:
-        for column, value in item.items():
-            if column in used or column in self._keys:
-                continue
-            attribute = self._by_name[level].get(fold(column))
-            if attribute is None or attribute in attributes:
-                if column not in self._given:
-                    self.unused[column] += 1
-            else:
-                attributes[attribute] = plain(value)
-                used.add(column)
 
     def sentences(self) -> list[str]:
         """What was not imported."""
@@ -133,6 +87,51 @@ class ItemReader:
             f"Attributes of items without a place in their level, not imported: {', '.join(names)}"
             f"{f' and {more} more' if more else ''}; --attr gives them one."
         ]
+
+    def _no_match(self, number: int, item: JsonItem) -> Rejection:
+        keys = ", ".join(f"{name} = {key_text(item.get(name)) or 'none'}" for name in self._keys)
+        return Rejection(number, f"The keys {shorten(keys, 200)} match no --key.")
+
+    def _parts(self, levels: Sequence[str], item: JsonItem) -> list[Part]:
+        """The parts of a path: an attribute is a value of the last node, else of the deepest that it is given for.
+
+        Of several nodes of one level only the deepest has values, since the attribute of an item is one value.
+        """
+        used: set[str] = set()
+        parts: list[Part] = []
+        columns = {**self._columns}
+        for level in reversed(levels):
+            parts.append(self._part(level, item, columns.pop(level, None), used, is_last=not parts))
+        return parts[::-1]
+
+    def _part(self, level: str, item: JsonItem, columns: LevelColumns | None, used: set[str], *, is_last: bool) -> Part:
+        """The part of a level; the attributes of the item that it takes are added to those that are `used`."""
+        if columns is None and not is_last:
+            return Part(level)
+        columns = (columns or LevelColumns(level, "")).without(used)
+        attributes: dict[str, object] = {}
+        name, node_id = (key_text(item.get(column)) or None for column in (columns.name or "", columns.id or ""))
+        for attribute, column in columns.attributes.items():
+            if is_last or column in item:
+                attributes[attribute] = plain(item.get(column))
+        if columns.names:
+            attributes[NAMES] = {tag: key_text(item.get(column)) or None for tag, column in columns.names.items()}
+        used |= {column for column in (columns.key, *columns.values) if column}
+        if is_last:
+            self._add_by_name(level, item, attributes, used)
+        return Part(level, name, node_id, attributes or NOTHING, columns=columns.columns)
+
+    def _add_by_name(self, level: str, item: JsonItem, attributes: dict[str, object], used: set[str]) -> None:
+        for column, value in item.items():
+            if column in used or column in self._keys:
+                continue
+            attribute = self._by_name[level].get(fold(column))
+            if attribute is None or attribute in attributes:
+                if column not in self._given:
+                    self.unused[column] += 1
+            else:
+                attributes[attribute] = plain(value)
+                used.add(column)
 
 
 def plain(value: Any) -> object:
@@ -174,26 +173,7 @@ def key_text(value: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-DELIMITERS = ("#", "|", "/", ":", "_")
-MAX_CHAINS = 2_000
-DIGITS_SCORE = 10
-_DIGITS = ("postal", "zip", "postcode")
-_NAMES = ("name", "title", "label")
-
-Shape = tuple[str | None, ...]  # a literal, or None for the key of a level
-
-
-class _Part(NamedTuple):
-    """What the values of one key have in common: their delimiter, their shapes, and what is before all of them."""
-
-    delimiter: str
-    shapes: list[Shape]
-    samples: dict[int, list[str]]  # values by position in the longest shape
-    prefix: str = ""
-    is_container: bool = False
-
-
-def key_attributes(items: Sequence[WireItem]) -> list[tuple[str, str]]:
+def key_attributes(items: Sequence[JsonItem]) -> list[tuple[str, str]]:
     """The pairs of attributes that may be the keys of a table: texts or numbers that every item has, unique together.
 
     Attributes with the usual names come first.
@@ -209,20 +189,21 @@ def key_attributes(items: Sequence[WireItem]) -> list[tuple[str, str]]:
 
 def propose_templates(hierarchy: Hierarchy, keys: Sequence[Sequence[str]]) -> list[str]:
     """Templates for the keys of a sample, each its partition key and its sort key if it has one; none if unclear."""
-    parts = [_part(hierarchy, [key[index] for key in keys]) for index in range(len(keys[0]))] if keys else []
-    unnamed = [values for part in parts for values in _unnamed(hierarchy, part)]
-    chain = iter(_chain(hierarchy, unnamed, [literal for part in parts for literal in _named(hierarchy, part)]))
+    samples = [_key_sample(hierarchy, [key[index] for key in keys]) for index in range(len(keys[0]))] if keys else []
+    unnamed = [values for sample in samples for values in _unnamed(hierarchy, sample)]
+    literals = [token for sample in samples for shape in sample.shapes for token in shape if token]
+    chain = iter(_chain(hierarchy, unnamed, {*map(_level_name, literals)} & hierarchy.levels.keys()))
     written: list[list[str]] = []
     above: Level | None = None
-    for part in parts:
-        texts, above = _written(hierarchy, part, chain, above)
+    for sample in samples:
+        texts, above = _written(hierarchy, sample, chain, above)
         written.append(texts)
     if not written or not all(written):
         return []
     return [DIVIDER.join([*(texts[0] for texts in written[:-1]), last]) for last in written[-1]]
 
 
-def propose_names(levels: Sequence[str], items: Sequence[WireItem]) -> list[str]:
+def propose_names(levels: Sequence[str], items: Sequence[JsonItem]) -> list[str]:
     """Values of `--name` for attributes such as productName or title, for the level of each item."""
     found: Counter[tuple[str, str]] = Counter()
     for level, item in zip(levels, items, strict=True):
@@ -236,7 +217,17 @@ def propose_names(levels: Sequence[str], items: Sequence[WireItem]) -> list[str]
     return list(options.values())
 
 
-def _part(hierarchy: Hierarchy, values: list[str]) -> _Part:
+class _KeySample(NamedTuple):
+    """What the values of one key have in common: their delimiter, their shapes, and what is before all of them."""
+
+    delimiter: str
+    shapes: list[Shape]
+    values: dict[int, list[str]]  # by position in the longest shape
+    prefix: str = ""
+    is_container: bool = False
+
+
+def _key_sample(hierarchy: Hierarchy, values: list[str]) -> _KeySample:
     prefix = ""
     if all(value[:1] == "v" and value[1:].partition("_")[0].isdecimal() for value in values):
         prefix = f"v{{{VERSION}}}_"
@@ -244,16 +235,16 @@ def _part(hierarchy: Hierarchy, values: list[str]) -> _Part:
     counts = {one: sum(one in value for value in values) for one in DELIMITERS}
     delimiter = max(DELIMITERS, key=lambda one: counts[one])
     if prefix or counts[delimiter] * 2 < len(values):
-        return _Part("#", [(None,)], {0: values}, prefix)
+        return _KeySample("#", [(None,)], {0: values}, prefix)
     split = [value.split(delimiter) for value in values]
     if any(value.endswith(delimiter) for value in values):
         first = {one[0] for one in split}
         literal = f"{first.pop()}{delimiter}" if len(first) == 1 and len(values) > 1 else ""
-        return _Part(delimiter, [], {}, literal, is_container=True)
+        return _KeySample(delimiter, [], {}, literal, is_container=True)
     shapes = list(dict.fromkeys(_shape(hierarchy, tokens, split) for tokens in split))
     longest = max(shapes, key=len)
-    samples = {index: [tokens[index] for tokens in split if index < len(tokens)] for index in range(len(longest))}
-    return _Part(delimiter, shapes, samples)
+    by_position = {index: [tokens[index] for tokens in split if index < len(tokens)] for index in range(len(longest))}
+    return _KeySample(delimiter, shapes, by_position)
 
 
 def _shape(hierarchy: Hierarchy, tokens: list[str], all_tokens: list[list[str]]) -> Shape:
@@ -269,28 +260,24 @@ def _shape(hierarchy: Hierarchy, tokens: list[str], all_tokens: list[list[str]])
     return tuple(found)
 
 
-def _named(hierarchy: Hierarchy, part: _Part) -> list[str]:
-    return [token for shape in part.shapes for token in shape if token and hierarchy.levels.get(_level_name(token))]
-
-
-def _unnamed(hierarchy: Hierarchy, part: _Part) -> Iterator[list[str]]:
+def _unnamed(hierarchy: Hierarchy, sample: _KeySample) -> Iterator[list[str]]:
     """The values of positions whose level no literal names."""
-    longest = max(part.shapes, key=len, default=())
+    longest = max(sample.shapes, key=len, default=())
     for index, token in enumerate(longest):
-        if token is None and _level_at(hierarchy, part, longest, index) is None:
-            yield part.samples[index]
+        if token is None and _level_at(hierarchy, sample, longest, index) is None:
+            yield sample.values[index]
 
 
-def _level_at(hierarchy: Hierarchy, part: _Part, shape: Shape, index: int) -> str | None:
+def _level_at(hierarchy: Hierarchy, sample: _KeySample, shape: Shape, index: int) -> str | None:
     """The level that the literal before a position names, or that all values there name."""
-    words = {shape[index - 1] or ""} if index and shape[index - 1] else set(part.samples.get(index, ()))
+    words = {shape[index - 1] or ""} if index and shape[index - 1] else set(sample.values.get(index, ()))
     names = {_level_name(word) for word in words}
     return names.pop() if len(names) == 1 and names <= hierarchy.levels.keys() else None
 
 
-def _chain(hierarchy: Hierarchy, unnamed: list[list[str]], named: list[str]) -> list[str]:
+def _chain(hierarchy: Hierarchy, unnamed: list[list[str]], named: Set[str]) -> list[str]:
     """Levels for the positions without a name, from a root down: those that stand in most places first."""
-    free = [level for level in hierarchy.levels.values() if level.name not in {_level_name(one) for one in named}]
+    free = [level for level in hierarchy.levels.values() if level.name not in named]
     best: tuple[int, list[str]] = (-1, [])
     waiting = [[level] for level in free if named or level.may_be_root]
     for _ in range(MAX_CHAINS):
@@ -311,30 +298,29 @@ def _score(level: Level, values: list[str]) -> int:
 
 
 def _written(
-    hierarchy: Hierarchy, part: _Part, chain: Iterator[str], above: Level | None
+    hierarchy: Hierarchy, sample: _KeySample, chain: Iterator[str], above: Level | None
 ) -> tuple[list[str], Level | None]:
-    """The texts of a part, one for each shape that is not the beginning of a longer one, and its last level."""
-    if part.is_container:
-        return _container(hierarchy, part, above)
+    """The texts of a part of a template, one for each shape that does not begin a longer one, and its last level."""
+    if sample.is_container:
+        return _container(hierarchy, sample, above)
     texts: list[str] = []
     names: dict[int, str | None] = {}
-    shapes = sorted(part.shapes, key=len, reverse=True)
+    shapes = sorted(sample.shapes, key=len, reverse=True)
     for shape in shapes:
         if any(other[: len(shape)] == shape for other in shapes if len(other) > len(shape)):
             continue
         ends = {len(other) for other in shapes if shape[: len(other)] == other and len(other) < len(shape)}
-        text, closing = part.prefix, ""
+        text, closing = sample.prefix, ""
         for index, token in enumerate(shape):
             if index in ends:
                 text, closing = f"{text}[", f"{closing}]"
-            text += part.delimiter if index else ""
+            text += sample.delimiter if index else ""
             if token is not None:
                 text += token
                 continue
-            name = _level_at(hierarchy, part, shape, index)
+            name = _level_at(hierarchy, sample, shape, index)
             if name is None:
-                names.setdefault(index, next(chain, None))
-                name = names[index]
+                name = names.setdefault(index, next(chain, None))
             if name is None:
                 return [], above
             above = hierarchy.levels[name]
@@ -343,14 +329,14 @@ def _written(
     return texts, above
 
 
-def _container(hierarchy: Hierarchy, part: _Part, above: Level | None) -> tuple[list[str], Level | None]:
+def _container(hierarchy: Hierarchy, sample: _KeySample, above: Level | None) -> tuple[list[str], Level | None]:
     """Folders that end in the delimiter, with a level in itself, and what lies in them."""
     for level in hierarchy.levels.values():
         if level.name in level.under and (above is None or above.name in level.under):
-            below = [one for one in hierarchy.levels.values() if one is not level and level.name in one.under]
-            leaf = below[0] if below else None
+            below = (one for one in hierarchy.levels.values() if one is not level and level.name in one.under)
+            leaf = next(below, None)
             inner = f"[{{{leaf.name.lower()}}}]" if leaf else ""
-            return [f"{part.prefix}{{{level.name.lower()}*}}{part.delimiter}{inner}"], leaf or level
+            return [f"{sample.prefix}{{{level.name.lower()}*}}{sample.delimiter}{inner}"], leaf or level
     return [], above
 
 

@@ -1,8 +1,6 @@
-"""Scan of a foreign DynamoDB table into files: parallel segments, with a limit of read units per second.
+"""Scan of a foreign DynamoDB table into files, and the exports of tables to S3 that such files are alike.
 
 Nothing is ever written to the table: DescribeTable and Scan are the only calls.
-
-Exports of DynamoDB tables to S3, as folders on disk: `manifest-files.json`, and data files of DynamoDB JSON.
 """
 
 import asyncio
@@ -20,15 +18,20 @@ import orjson
 
 from store.connect import DynamoDBUrl
 from store.dynamodb.client import DynamoDBClient
-from store.dynamodb.codec import WireItem, WireValue
+from store.dynamodb.codec import WireValue
 from store.errors import BadInput, NoTable, quantity, shorten
 from store.transfer.formats.lines import text_lines
-from store.transfer.formats.source import BLOCK_BYTES, JSON_REASON
-from store.transfer.rows import Rejection, Row
+from store.transfer.formats.source import JSON_REASON
+from store.transfer.rows import Rejection, Row, TextRows
 from store.transfer.tables.items import ItemReader, item_of
 
 UNIT_BYTES = 8_192  # an eventually consistent read unit
 MAX_LIMIT = 10_000
+MANIFEST, SUMMARY = "manifest-files.json", "manifest-summary.json"
+MAX_MANIFEST_BYTES = 100_000_000
+REASON_LINE = f'{{"{JSON_REASON}"'  # in files of rejected rows
+LINES_AN_ITEM = 10  # of a sample, in which so many of the lines may be damaged
+DATA_ENDINGS = (".json.gz", ".json")
 
 
 @dataclass(frozen=True)
@@ -40,21 +43,17 @@ class TableInfo:
     items: int
     bytes: int
 
-    @property
-    def units(self) -> int:
-        """The read units of a whole scan."""
-        return -(-self.bytes // UNIT_BYTES)
-
     def sentence(self) -> str:
+        units = -(-self.bytes // UNIT_BYTES)
         return (
             f"The scan of {self.name} reads some {quantity(self.items, 'item')} of {self.bytes:,} bytes: "
-            f"{quantity(self.units, 'read unit')}, as counted by DynamoDB within the last hours."
+            f"{quantity(units, 'read unit')}, as counted by DynamoDB within the last hours."
         )
 
 
 @dataclass
 class TableScan:
-    """A scan of one table; `units` and `items` are those that it has read.
+    """A scan of one table in parallel segments; `units` and `items` are those that it has read.
 
     With a limit of `units_per_second` no page is read before `_next`.
     """
@@ -83,12 +82,14 @@ class TableScan:
 
     async def first_page(self, client: DynamoDBClient, target: BinaryIO) -> None:
         """Write the first items to a file, each a line of DynamoDB JSON as in an export."""
-        page = await _page(client)
-        target.write(self._lines(page))
+        target.write(self._lines(await _page(client, {})))
 
     async def run(self, client: DynamoDBClient, info: TableInfo, segments: Sequence[BinaryIO]) -> None:
         """Write all items to the files of the segments, each a line."""
-        limit = {"Limit": _items_a_second(info, self.units_per_second)} if self.units_per_second else {}
+        limit = {}
+        if self.units_per_second:  # a page takes about the units of one second
+            bytes_an_item = info.bytes / info.items if info.items and info.bytes else UNIT_BYTES
+            limit["Limit"] = max(1, min(MAX_LIMIT, int(self.units_per_second * UNIT_BYTES / bytes_an_item)))
         try:
             async with asyncio.TaskGroup() as group:
                 for number, segment in enumerate(segments):
@@ -99,10 +100,8 @@ class TableScan:
 
     async def _read(self, client: DynamoDBClient, segment: BinaryIO, parameters: dict[str, Any]) -> None:
         while True:
-            if self.units_per_second:
-                page = await self._limited_page(client, self.units_per_second, **parameters)
-            else:
-                page = await _page(client, **parameters)
+            limit = self.units_per_second
+            page = await (self._limited_page(client, limit, parameters) if limit else _page(client, parameters))
             segment.write(self._lines(page))
             if not page.get("LastEvaluatedKey"):
                 return
@@ -113,52 +112,24 @@ class TableScan:
         self.units += page["ConsumedCapacity"]["CapacityUnits"] if page.get("ConsumedCapacity") else 0.0
         self.items += len(page["Items"])
         self.on_items(len(page["Items"]))
-        return b"".join([orjson.dumps({"Item": encode_item(item)}) + b"\n" for item in page["Items"]])
+        items = ({name: _encode(value) for name, value in item.items()} for item in page["Items"])
+        return b"".join([orjson.dumps({"Item": item}) + b"\n" for item in items])
 
-    async def _limited_page(self, client: DynamoDBClient, limit: float, **parameters: Any) -> Any:
+    async def _limited_page(self, client: DynamoDBClient, limit: float, parameters: dict[str, Any]) -> Any:
         """A page when the limit allows it; pages follow one another, since a page's units are known after it."""
         async with self._lock:
             await asyncio.sleep(self._next - time.monotonic())
-            page = await _page(client, **parameters)
+            page = await _page(client, parameters)
             units = (page.get("ConsumedCapacity") or {}).get("CapacityUnits", 0.0)
             self._next = time.monotonic() + units / limit
             return page
 
 
-async def _page(client: DynamoDBClient, **parameters: Any) -> Any:
-    return await client.call("Scan", TableName=client.table, ReturnConsumedCapacity="TOTAL", **parameters)
-
-
-def _items_a_second(info: TableInfo, limit: float) -> int:
-    """The number of items of a page that takes about the units of one second."""
-    bytes_an_item = info.bytes / info.items if info.items and info.bytes else UNIT_BYTES
-    return max(1, min(MAX_LIMIT, int(limit * UNIT_BYTES / bytes_an_item)))
-
-
-def encode_item(item: WireItem) -> dict[str, Any]:
-    """An item of a response as DynamoDB JSON."""
-    return {name: _encode(value) for name, value in item.items()}
-
-
-def _encode(value: WireValue) -> dict[str, Any]:
-    for kind in ("S", "N", "BOOL", "B", "SS", "NS", "BS"):
-        if (content := getattr(value, kind)) is not None:
-            return {kind: content}
-    if value.M is not None:
-        return {"M": encode_item(value.M)}
-    return {"NULL": True} if value.L is None else {"L": [_encode(one) for one in value.L]}
-
-
-MANIFEST, SUMMARY = "manifest-files.json", "manifest-summary.json"
-MAX_MANIFEST_BYTES = 100_000_000
-REASON_LINE = f'{{"{JSON_REASON}"'  # in files of rejected rows
-LINES_AN_ITEM = 10  # of a sample, in which so many of the lines may be damaged
-DATA_ENDINGS = (".json.gz", ".json")
-
-
 @dataclass(frozen=True)
 class Export:
-    """The data files of an export, with their numbers of items by its manifest, None without one."""
+    """An export as a folder on disk: its data files of DynamoDB JSON, with their numbers of items by its manifest, None
+    without one.
+    """
 
     files: list[tuple[Path, int | None]]
     table: str | None = None
@@ -181,17 +152,22 @@ def find_export(path: Path) -> Export:
             names = ", ".join(map(str, exports[:5]))
             raise BadInput(f"{folder} has {len(exports)} exports ({names}); import each, the oldest first.")
         if not exports:
-            return _without_manifest(folder)
+            files = sorted(file for file in folder.iterdir() if file.name.endswith(DATA_ENDINGS) and file.is_file())
+            if not files:
+                raise BadInput(
+                    f"{folder} is not an export of a DynamoDB table: it has neither {MANIFEST} nor data files."
+                )
+            return Export([(file, None) for file in files])
         (folder,) = exports
     summary = _summary(folder)
     if (kind := summary.get("outputFormat", "DYNAMODB_JSON")) != "DYNAMODB_JSON":
         raise BadInput(f"The export is in the format {kind}; export the table as DYNAMODB_JSON.")
-    files = [_data_file(folder, entry) for entry in _entries(folder / MANIFEST)]
+    described = [*_data_files(folder)]
     table = str(summary.get("tableArn", "")).rpartition("/")[2] or None
-    return Export(files, table, is_incremental=summary.get("exportType") == "INCREMENTAL_EXPORT")
+    return Export(described, table, is_incremental=summary.get("exportType") == "INCREMENTAL_EXPORT")
 
 
-def read_export(export: Export, reader: ItemReader) -> Iterator[tuple[str, Row | Rejection]]:
+def read_export(export: Export, reader: ItemReader) -> TextRows:
     """The lines of all data files, each with its row; deleted former versions are left out.
 
     Raises BadInput for a file that is damaged or has another number of items than its manifest says.
@@ -228,19 +204,26 @@ def first_items(export: Export, lines: int) -> Iterator[Any]:
                 yield item_of(text)[1]
 
 
+async def _page(client: DynamoDBClient, parameters: dict[str, Any]) -> Any:
+    return await client.call("Scan", TableName=client.table, ReturnConsumedCapacity="TOTAL", **parameters)
+
+
+def _encode(value: WireValue) -> dict[str, Any]:
+    """A value of a response as DynamoDB JSON."""
+    for kind in ("S", "N", "BOOL", "B", "SS", "NS", "BS"):
+        if (content := getattr(value, kind)) is not None:
+            return {kind: content}
+    if value.M is not None:
+        return {"M": {name: _encode(one) for name, one in value.M.items()}}
+    return {"NULL": True} if value.L is None else {"L": [_encode(one) for one in value.L]}
+
+
 def _row(number: int, text: str, reader: ItemReader) -> Row | Rejection | None:
     try:
         kind, item = item_of(text)
     except BadInput as error:
         return Rejection(number, str(error))
     return reader.deletion(number, item) if kind == "Keys" else reader.row(number, item)
-
-
-def _without_manifest(folder: Path) -> Export:
-    files = sorted(file for file in folder.iterdir() if file.name.endswith(DATA_ENDINGS) and file.is_file())
-    if not files:
-        raise BadInput(f"{folder} is not an export of a DynamoDB table: it has neither {MANIFEST} nor data files.")
-    return Export([(file, None) for file in files])
 
 
 def _summary(folder: Path) -> dict[str, Any]:
@@ -254,27 +237,22 @@ def _summary(folder: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _entries(file: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(file.read_bytes()[:MAX_MANIFEST_BYTES].splitlines(), start=1):
+def _data_files(folder: Path) -> Iterator[tuple[Path, int | None]]:
+    """The data files of the manifest with their numbers of items; their content is verified by its checksums."""
+    manifest = folder / MANIFEST
+    for number, line in enumerate(manifest.read_bytes()[:MAX_MANIFEST_BYTES].splitlines(), start=1):
         try:
             entry = orjson.loads(line)
             key = entry["dataFileS3Key"]
         except (orjson.JSONDecodeError, TypeError, KeyError):
-            raise BadInput(f"{file}, line {number} names no data file: {shorten(repr(line))}.") from None
-        yield {**entry, "name": Path(key).name}
-
-
-def _data_file(folder: Path, entry: dict[str, Any]) -> tuple[Path, int | None]:
-    """A data file of the manifest, whose content is verified by its checksum."""
-    file = folder / "data" / entry["name"]
-    if not file.is_file():
-        raise BadInput(f"{file} is missing; the manifest names it.")
-    if expected := entry.get("md5Checksum"):
-        digest = hashlib.md5(usedforsecurity=False)
-        with file.open("rb") as source:
-            while block := source.read(BLOCK_BYTES):
-                digest.update(block)
-        if base64.b64encode(digest.digest()).decode() != expected:
-            raise BadInput(f"{file} is damaged: its checksum is not that of the manifest; copy it again.")
-    count = entry.get("itemCount")
-    return file, count if isinstance(count, int) else None
+            raise BadInput(f"{manifest}, line {number} names no data file: {shorten(repr(line))}.") from None
+        file = folder / "data" / Path(key).name
+        if not file.is_file():
+            raise BadInput(f"{file} is missing; the manifest names it.")
+        if expected := entry.get("md5Checksum"):
+            with file.open("rb") as source:
+                digest = hashlib.file_digest(source, lambda: hashlib.md5(usedforsecurity=False))
+            if base64.b64encode(digest.digest()).decode() != expected:
+                raise BadInput(f"{file} is damaged: its checksum is not that of the manifest; copy it again.")
+        count = entry.get("itemCount")
+        yield file, count if isinstance(count, int) else None

@@ -8,8 +8,6 @@ the current version.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from store.errors import BadInput, shorten
@@ -38,14 +36,6 @@ class _Field(NamedTuple):
     delimiter: str | None
 
 
-@dataclass(frozen=True)
-class _Part:
-    """The part of a template for one key attribute."""
-
-    pattern: re.Pattern[str]
-    fields: tuple[_Field, ...]
-
-
 class KeyTemplate:
     """A template for the levels of a hierarchy. Raises BadInput where it is none."""
 
@@ -55,7 +45,7 @@ class KeyTemplate:
         parts = text.split(DIVIDER)
         if len(parts) > 2:
             raise BadInput(f'--key "{shorten(text)}" has {len(parts)} parts; a table has one or two keys, {_EXAMPLE}.')
-        self._parts = [_PartParser(hierarchy, part.strip()).part() for part in parts]
+        self._parts = [_KeyPart(hierarchy, part.strip()) for part in parts]
         if not any(field.level != VERSION for part in self._parts for field in part.fields):
             raise BadInput(f'--key "{shorten(text)}" names no level in braces, {_EXAMPLE}.')
 
@@ -92,17 +82,24 @@ class KeyTemplate:
         return Match(levels, path, version) if path else None
 
 
-class _PartParser:
-    """Turns the text of a part into a pattern, in which no key takes long: no field can match its own delimiter."""
+class _KeyPart:
+    """The part of a template for one key attribute: a pattern with a group for each of its fields.
+
+    No key takes long to match, since no field can match its own delimiter.
+    """
 
     def __init__(self, hierarchy: Hierarchy, text: str) -> None:
         self._hierarchy = hierarchy
         self._text = text
-        self._fields: list[_Field] = []
-        self._excluded = "".join(sorted(set(_delimiters(text, hierarchy))))
+        self.fields: list[_Field] = []
+        # The first characters of what follows the levels, which no segment can have then.
+        fields = [field for field in _FIELD.finditer(text) if not self._is_version(field["level"])]
+        after = [text[field.end() :].lstrip("[]")[:1] for field in fields]
+        self._excluded = "".join(sorted({*after} - {"", "{"}))
+        self.pattern = re.compile(self._pattern(), re.DOTALL)
 
-    def part(self) -> _Part:
-        return _Part(re.compile(self._pattern(), re.DOTALL), tuple(self._fields))
+    def _is_version(self, name: str) -> bool:
+        return name.lower() == VERSION and name.upper() not in self._hierarchy.levels
 
     def _pattern(self) -> str:
         pattern, depth, position = "", 0, 0
@@ -133,38 +130,28 @@ class _PartParser:
 
     def _field(self, field: re.Match[str], literal: str) -> str:
         name = field["level"]
-        group = f"f{len(self._fields)}"
-        if name.lower() == VERSION and name.upper() not in self._hierarchy.levels:
-            self._fields.append(_Field(group, VERSION, None))
+        group = f"f{len(self.fields)}"
+        if self._is_version(name):
+            self.fields.append(_Field(group, VERSION, None))
             return f"(?P<{group}>[0-9]{{1,9}})"
         level = self._hierarchy.level(name)
         if not field["many"]:
             if field["between"]:
                 raise self._error(f"{field[0]} has a delimiter, which only {{{name}*}} has")
-            self._fields.append(_Field(group, level.name, None))
-            return f"(?P<{group}>{self._segment(self._excluded)})"
+            self.fields.append(_Field(group, level.name, None))
+            return f"(?P<{group}>{_segment(self._excluded)})"
         if level.name not in level.under:
             raise self._error(f"{level.name} cannot be under {level.name}, so {field[0]} is not possible")
         delimiter = field["between"] or literal
-        segment = self._segment(self._excluded + delimiter[0])
-        self._fields.append(_Field(group, level.name, delimiter))
+        segment = _segment(self._excluded + delimiter[0])
+        self.fields.append(_Field(group, level.name, delimiter))
         if field["between"]:
             return f"(?P<{group}>{segment}(?:{re.escape(delimiter)}{segment})*)"
         return f"(?P<{group}>(?:{segment}{re.escape(delimiter)})*)"
-
-    @staticmethod
-    def _segment(excluded: str) -> str:
-        return f"[^{re.escape(excluded)}]+" if excluded else ".+"
 
     def _error(self, reason: str) -> BadInput:
         return BadInput(f'--key "{shorten(self._text)}": {reason}.')
 
 
-def _delimiters(text: str, hierarchy: Hierarchy) -> Iterator[str]:
-    """The first characters of what follows the levels of a part, which no segment can have then."""
-    for field in _FIELD.finditer(text):
-        if field["level"].lower() == VERSION and field["level"].upper() not in hierarchy.levels:
-            continue
-        rest = text[field.end() :].lstrip("[]")
-        if rest and not rest.startswith("{"):
-            yield rest[0]
+def _segment(excluded: str) -> str:
+    return f"[^{re.escape(excluded)}]+" if excluded else ".+"
