@@ -1,9 +1,5 @@
-"""Cooperative yielding: long computation in a coroutine, interrupted so that the event loop serves others.
-
-Retry policy: the delays between attempts, random up to a bound that doubles, as a pure value.
-
-Random delays keep writers that met once from meeting again ("full jitter",
-https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+"""Concurrency of one process: long computation that yields so that the event loop serves others, locks of trees, and
+the delays between attempts.
 """
 
 import asyncio
@@ -19,10 +15,47 @@ from typing import Generic, Self, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 T = TypeVar("T")
-
 CHUNK_LENGTH = 500  # nodes or rows; most computations take some milliseconds for so many
 SLICE_SECONDS = 0.01  # of computation at a time, by all coroutines of one event loop together
 MAX_RESUMED = 32  # coroutines, in one iteration of the loop
+
+
+class in_chunks(Generic[T]):
+    """Iterate over items in chunks of at most `length`, yielding between two where a slice is used up."""
+
+    # No generator: the loop tracks each asynchronous one, which takes longer than most lists do.
+    def __init__(self, items: Sequence[T], length: int = CHUNK_LENGTH) -> None:
+        self._items = items
+        self._length = length
+        self._start = 0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Sequence[T]:
+        start = self._start
+        if start >= len(self._items):
+            raise StopAsyncIteration
+        if start:
+            await yield_to_loop()
+        self._start = start + self._length
+        return self._items[start : self._start]
+
+
+async def yield_to_loop() -> None:
+    """Yield to the event loop if its slice of computation is used up, else return at once.
+
+    A coroutine that calls this every few milliseconds never blocks the loop for long, and its timeout and cancellation
+    take effect although it awaits no I/O.
+    """
+    current = _slice()
+    if current.is_over():
+        await current.next()
+
+
+def is_slice_over() -> bool:
+    """Whether the loop's slice of computation is used up, so that `yield_to_loop` would yield."""
+    return _slice().is_over()
 
 
 class _TimeSlice:
@@ -76,44 +109,6 @@ def _slice() -> _TimeSlice:
     if found is None:
         found = _slices[loop] = _TimeSlice(loop)
     return found
-
-
-def is_slice_over() -> bool:
-    """Whether the loop's slice of computation is used up, so that `yield_to_loop` would yield."""
-    return _slice().is_over()
-
-
-async def yield_to_loop() -> None:
-    """Yield to the event loop if its slice of computation is used up, else return at once.
-
-    A coroutine that calls this every few milliseconds never blocks the loop for long, and its timeout and cancellation
-    take effect although it awaits no I/O.
-    """
-    current = _slice()
-    if current.is_over():
-        await current.next()
-
-
-class in_chunks(Generic[T]):
-    """Iterate over items in chunks of at most `length`, yielding between two where a slice is used up."""
-
-    # No generator: the loop tracks each asynchronous one, which takes longer than most lists do.
-    def __init__(self, items: Sequence[T], length: int = CHUNK_LENGTH) -> None:
-        self._items = items
-        self._length = length
-        self._start = 0
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Sequence[T]:
-        start = self._start
-        if start >= len(self._items):
-            raise StopAsyncIteration
-        if start:
-            await yield_to_loop()
-        self._start = start + self._length
-        return self._items[start : self._start]
 
 
 class TreeLocks:

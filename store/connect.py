@@ -1,6 +1,5 @@
-"""Stores by URL: the only module that imports both engines.
-
-Store URL: `sqlite:///FILE`, `sqlite://:memory:` or `dynamodb://TABLE?region=REGION&endpoint=URL`, as one value.
+"""Store URLs, `sqlite:///FILE`, `sqlite://:memory:` or `dynamodb://TABLE?region=REGION&endpoint=URL`, and a store by
+its URL: the only module that imports both engines.
 """
 
 import re

@@ -1,22 +1,9 @@
-"""Call statistics: calls to a remote engine by their outcome.
+"""Storage interface: what both stores implement, and what is counted and kept around it.
 
-Table options: capacity, recovery, protection, tags and encryption of a new table.
-
-Read trace: the calls of one request to its store and what its caches answered, in the notation of DynamoDB.
-
-A request has one only if the caller requested it (`ReadUsage.trace`).
-
-Record cache: decoded records by the bytes that they were decoded from.
-
-Equal bytes are an equal record, so an entry is never stale, and a write to one node leaves all others cached. A hit
-saves decoding, and serializing the record again (`Record.fragments`). A cached record is the same object for all
-requests, so its lists and dictionaries must not be changed.
-
-Patience: how long the calls of whoever opened a store may take, a server for its requests or a command.
-
-Read usage: requests, items and DynamoDB's read capacity units, with a limit for the units.
-
-Storage interface: the operations that every store implements.
+`Store` has the operations. `ReadUsage` counts the requests, items and read units of one request to Clade, within a
+limit of units; `ReadTrace` lists its calls if the client asked for them. `RecordCache` keeps decoded records,
+`CallStats` counts calls to a remote engine by their outcome, and `Patience` and `TableOptions` are what callers and
+new tables choose.
 """
 
 import json
@@ -30,6 +17,18 @@ from store.errors import BadInput, BudgetExceeded
 from store.model.attributes import Value
 from store.model.keys import Index, Key, KeyRange, index_name, just_after, prefix_end, siblings
 from store.model.records import Change, Item, Put, Record
+
+MAX_TAGS = 50  # of one table
+MAX_CALLS = 200  # listed; the others are counted
+MAX_KEYS = 20  # listed of one call
+UNIT_BYTES = 4096  # one read unit is one strongly consistent read of up to 4 KB, or two eventually consistent ones
+LEAST_UNITS = 0.5  # of any request
+REQUESTS_A_UNIT = 0.5  # of the limit, since a request takes time however little it returns
+PAGE_UNITS = 128.0  # of the largest page, 1 MB, eventually consistent
+# Memory of an entry: its content twice, as read and as values, and so much beside it. Measured were 2,600 bytes for a
+# record whose content has 455 and that was serialized once, 2,930 where it was serialized in three ways.
+RECORD_BYTES = 1_900
+CONTENT_TIMES = 2
 
 
 @dataclass(slots=True)
@@ -48,7 +47,23 @@ class CallStats:
     is_silent: bool = False
 
 
-MAX_TAGS = 50  # of one table
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Each attempt of a call has `connect_seconds` and then `read_seconds`; `timeouts` attempts may time out.
+
+    At most `attempts` are made where the engine fails, throttles, or loses the connection.
+    """
+
+    connect_seconds: float
+    read_seconds: float
+    timeouts: int
+    attempts: int
+
+
+REQUEST_PATIENCE = Patience(connect_seconds=2.0, read_seconds=4.0, timeouts=2, attempts=5)
+"""A server's, whose requests have to end: some 8 s of silence, 0.8 s of failures."""
+COMMAND_PATIENCE = Patience(connect_seconds=5.0, read_seconds=20.0, timeouts=3, attempts=10)
+"""A command's, which would have to begin again: some 60 s of silence, 25 s of failures."""
 
 
 class Capacity(NamedTuple):
@@ -80,10 +95,6 @@ class TableOptions:
             raise BadInput("A table and its indexes have at least 1 unit each.")
         if len(self.tags) > MAX_TAGS:
             raise BadInput(f"A table has at most {MAX_TAGS} tags, not {len(self.tags)}.")
-
-
-MAX_CALLS = 200  # listed; the others are counted
-MAX_KEYS = 20  # listed of one call
 
 
 class ReadTrace:
@@ -183,55 +194,6 @@ def _quoted(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# Memory of an entry: its content twice, as read and as values, and so much beside it. Measured were 2,600 bytes for a
-# record whose content has 455 and that was serialized once, 2,930 where it was serialized in three ways.
-RECORD_BYTES = 1_900
-CONTENT_TIMES = 2
-
-
-class RecordCache:
-    """The records that were read last, up to so many bytes; none where that is 0."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._records: BoundedCache[bytes, Record] = BoundedCache("records", max_bytes, weigh=_size)
-
-    def records(self, contents: Iterable[bytes], decode: Callable[[bytes], Record]) -> list[Record]:
-        """The records of these contents, decoded where they are not cached; raises what `decode` raises."""
-        if not self._records.max_weight:
-            return [decode(content) for content in contents]
-        return self._records.get_all(contents, lambda content: decode(content).with_fragments())
-
-
-def _size(content: bytes, record: Record) -> int:
-    return CONTENT_TIMES * len(content) + RECORD_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """Each attempt of a call has `connect_seconds` and then `read_seconds`; `timeouts` attempts may time out.
-
-    At most `attempts` are made where the engine fails, throttles, or loses the connection.
-    """
-
-    connect_seconds: float
-    read_seconds: float
-    timeouts: int
-    attempts: int
-
-
-REQUEST_PATIENCE = Patience(connect_seconds=2.0, read_seconds=4.0, timeouts=2, attempts=5)
-"""A server's, whose requests have to end: some 8 s of silence, 0.8 s of failures."""
-
-COMMAND_PATIENCE = Patience(connect_seconds=5.0, read_seconds=20.0, timeouts=3, attempts=10)
-"""A command's, which would have to begin again: some 60 s of silence, 25 s of failures."""
-
-
-UNIT_BYTES = 4096  # one read unit is one strongly consistent read of up to 4 KB, or two eventually consistent ones
-LEAST_UNITS = 0.5  # of any request
-REQUESTS_A_UNIT = 0.5  # of the limit, since a request takes time however little it returns
-PAGE_UNITS = 128.0  # of the largest page, 1 MB, eventually consistent
-
-
 @dataclass(slots=True)
 class ReadUsage:
     """The counts that each reading method of a store checks before a request to the engine, and adds to after it.
@@ -299,6 +261,23 @@ def units_of(size: int, *, strong: bool = False) -> float:
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
     """
     return max(1, -(-size // UNIT_BYTES)) * (1.0 if strong else 0.5)
+
+
+class RecordCache:
+    """The records that were read last, up to so many bytes; none where that is 0."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._records: BoundedCache[bytes, Record] = BoundedCache("records", max_bytes, weigh=_size)
+
+    def records(self, contents: Iterable[bytes], decode: Callable[[bytes], Record]) -> list[Record]:
+        """The records of these contents, decoded where they are not cached; raises what `decode` raises."""
+        if not self._records.max_weight:
+            return [decode(content) for content in contents]
+        return self._records.get_all(contents, lambda content: decode(content).with_fragments())
+
+
+def _size(content: bytes, record: Record) -> int:
+    return CONTENT_TIMES * len(content) + RECORD_BYTES
 
 
 class Store(Protocol):

@@ -1,4 +1,5 @@
-"""Errors, as one tree of classes; each carries the code that clients see.
+"""Errors, as one tree of classes, each with the code that clients see; and the quantities, shortened texts and times of
+their messages.
 
 CladeError
 ├── BadInput            BAD_USER_INPUT      an argument or a row that is invalid
@@ -23,8 +24,6 @@ CladeError
     └── Damaged         UNAVAILABLE         a table whose content was lost or changed on disk
 
 A message names the value, the limit and the way out; it is shown to clients, so it holds no key of the table.
-
-Formatting for messages: quantities, shortened text, addresses, times.
 """
 
 import re
@@ -34,6 +33,7 @@ from difflib import get_close_matches
 from typing import ClassVar, Self
 
 UNCERTAIN = "It is unknown whether the change was made."
+MAX_SUGGESTED_CHARACTERS = 64  # of a name for which a similar one is looked for
 
 
 class CladeError(Exception):
@@ -147,9 +147,6 @@ class WrongLayout(WrongTable):
 
 class Damaged(Unavailable):
     """The content of the table is corrupt: bytes were lost or changed on their way to the disk or on it."""
-
-
-MAX_SUGGESTED_CHARACTERS = 64  # of a name for which a similar one is looked for
 
 
 def quantity(number: int, thing: str, things: str = "") -> str:

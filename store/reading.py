@@ -1,14 +1,5 @@
-"""Tree versions of some partitions, read in one strongly consistent request.
-
-Pages of a key range: the one way to read more items than fit into memory or into one event-loop turn.
-
-Active moves: background moves that are running, read from their records, and what they hide.
-
-Change feed: the transactions on a tree in order, for consumers that keep a copy of it.
-
-Recent changes: the end of a tree's change log, with the nodes that an index may still show at an old place.
-
-Log items never change, so the end that was read is cached, and the next read continues after it.
+"""Reads that several packages share: versions of trees, pages of a key range, the change log of a tree in order, large
+moves that are running with what they hide, and the end of a log for indexes that are behind it.
 """
 
 import asyncio
@@ -38,6 +29,15 @@ from store.model.keys import (
 from store.model.paths import parse_path
 from store.model.records import Item, key_of
 
+PAGE_ITEMS = 1000
+LOG_PAGE_ITEMS = 50  # a log item may have 300 KB
+MOVE_SECONDS = 120.0  # how long to wait for the background moves of a tree
+MOVE_POLLS = RetryPolicy(1.0, 2.0, deadline_seconds=MOVE_SECONDS)
+LAST_NUMBER = 10**12 - 1
+MAX_CACHED_LOGS = 100
+FIRST_PAGE_ITEMS = 25  # which is all of it in a tree that is written to now and then
+_END = "!:"  # after all items of a log
+
 
 async def tree_versions(store: Store, partitions: Sequence[str], reads: ReadUsage) -> list[TreeVersion]:
     """The versions of trees (`location#US`), or of the roots of a hierarchy (`location`), in the order given."""
@@ -49,10 +49,6 @@ async def tree_version(store: Store, partition: str, reads: ReadUsage) -> TreeVe
     """The version of one tree, or of the roots of a hierarchy."""
     (version,) = await tree_versions(store, [partition], reads)
     return version
-
-
-PAGE_ITEMS = 1000
-LOG_PAGE_ITEMS = 50  # a log item may have 300 KB
 
 
 class Pages:
@@ -100,10 +96,6 @@ class Pages:
             self._rest = self._rest.before(last) if self._reverse else self._rest.after(last)
         await asyncio.sleep(0)
         return page
-
-
-MOVE_SECONDS = 120.0  # how long to wait for the background moves of a tree
-MOVE_POLLS = RetryPolicy(1.0, 2.0, deadline_seconds=MOVE_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -164,9 +156,6 @@ async def wait_for_moves(store: Store, partition: str, reads: ReadUsage) -> Tree
     raise Conflict(f"{refusal} clade repair finishes an abandoned move.")
 
 
-LAST_NUMBER = 10**12 - 1
-
-
 @dataclass(frozen=True)
 class Transaction:
     """One transaction: the number of the tree version after it, its time (RFC 3339, UTC) and what it changed."""
@@ -210,11 +199,6 @@ def _without_gap(found: list[Transaction]) -> list[Transaction]:
 def expired() -> CursorExpired:
     """The error for a cursor after which transactions may be missing."""
     return CursorExpired("The changes after this cursor have expired; read the tree again, then its changes.")
-
-
-MAX_CACHED_LOGS = 100
-FIRST_PAGE_ITEMS = 25  # which is all of it in a tree that is written to now and then
-_END = "!:"  # after all items of a log
 
 
 @dataclass(frozen=True, slots=True)

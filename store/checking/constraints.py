@@ -1,11 +1,9 @@
-"""Orphan check: ids whose record points to no node, and impossible histories. An id is checked by its record and the
-node that this points to. Others may write meanwhile, so a problem is only reported if the record was the same before
-and after the node was read.
+"""Checks of one tree and of one id: its version, log and redirects; ids whose record points to no node, and impossible
+histories.
 
-Tree reader: one tree with its version, log and redirects, read as a snapshot and checked.
-
-Others may write meanwhile. Each of their transactions increments the tree's version, so what was read between two equal
-versions is consistent; a tree whose version changed is read again.
+Others may write meanwhile. Each of their transactions increments the tree's version, so what was read between two
+equal versions is consistent; a tree whose version changed is read again. An id is checked by its record and the node
+that this points to, and a problem is only reported if the record was the same before and after the node was read.
 """
 
 import time
@@ -28,6 +26,8 @@ from store.model.records import MAX_REVISION, Check, Counts, Item, is_id, is_rev
 from store.reading import LOG_PAGE_ITEMS, PAGE_ITEMS, ActiveMoves, Pages, active_moves
 
 MAX_READ_REVISIONS = 100  # of a node; more are counted in a request of their own
+ATTEMPTS = 10  # to read a tree, or a record and its node, while nobody writes to them
+SKEW_SECONDS = 3600.0  # by so much log items may expire in another order than that of their numbers
 
 
 class _Id(NamedTuple):
@@ -200,10 +200,6 @@ async def missing_revisions(store: Store, last: Mapping[str, int], reads: ReadUs
         for key, item in zip(keys, await store.get(keys, reads, strong=True), strict=True):
             missing[node_ids[key]] += item is None
     return +missing
-
-
-ATTEMPTS = 10  # to read a tree, or a record and its node, while nobody writes to them
-SKEW_SECONDS = 3600.0  # by so much log items may expire in another order than that of their numbers
 
 
 @dataclass

@@ -6,11 +6,10 @@ of the version. Nothing that only a node contains is ever changed or deleted, ex
 Interrupted moves are finished first. Then come ids, while their records still show which node has lost its id; then the
 trees with their search items, for which id records are rewritten; then ids without a node; the roots are counted last.
 
-Repair of search items: missing and wrong ones are written, those of no node are removed.
-
-A repair also rewrites items that are outdated by moves of ancestors. Each transaction requires the tree version that
-the nodes were read with, and changes no node, so the version stays as it is. Where the marker is missing, there are
-further passes until one of them writes nothing: a subtree may be moved past the first one.
+Missing and wrong search items are written, also those that are outdated by moves of ancestors, and those of no node are
+removed. Such a transaction requires the tree version that the nodes were read with, and changes no node, so the version
+stays as it is. Where the marker is missing, there are further passes until one of them writes nothing: a subtree may be
+moved past the first one.
 """
 
 import asyncio
@@ -33,6 +32,10 @@ from store.model.records import ABSENT, Change, Check, Delete, Item, Put, canoni
 from store.search.items import Located
 from store.writing.derived import Step, in_transactions
 from store.writing.move_worker import MoveWorker
+
+VERSION_CHANGES = 2  # of each transaction on a tree besides its fixes: version and log
+ROUNDS = 20  # to repair one tree or page while others write to it, and of passes until one writes nothing
+RETRIES = RetryPolicy(0.02, 0.25)
 
 
 class SearchRepair:
@@ -122,11 +125,6 @@ class SearchRepair:
         except Conflict:
             return False
         return True
-
-
-VERSION_CHANGES = 2  # of each transaction on a tree besides its fixes: version and log
-ROUNDS = 20  # to repair one tree or page while others write to it, and of passes until one writes nothing
-RETRIES = RetryPolicy(0.02, 0.25)
 
 
 class Repair:

@@ -1,9 +1,8 @@
-"""History: the id record of a node, which holds its key, and its former revisions, in the partition of its id.
+"""History: the id record of a node, which holds its key; its former revisions; and redirects from the paths that it has
+left.
 
-The id record is at `v0`. Revision n is at `v` and n in ten digits, from when the next one is written or the node is
-deleted; a deletion replaces the id record by a tombstone. A move changes the id record alone.
-
-Redirects: from a path that a node has left to the id of that node.
+The id record is at `v0` of the partition of the id. Revision n is at `v` and n in ten digits, from when the next one is
+written or the node is deleted; a deletion replaces the id record by a tombstone. A move changes the id record alone.
 
 Each node that leaves a path by a move, its own or that of a node above it, writes the redirect of exactly that path
 over the one that is there. The deletion of the node at a path deletes the redirect of that path. So a redirect names

@@ -1,9 +1,8 @@
-"""Move record: the state of a move or deletion of more than one transaction, stored at `pk` = `moves`.
+"""Large moves as stored: the record of a move or deletion of more than one transaction, at `pk` = `moves`, and the
+waits between its steps.
 
-Only its state determines what is visible: before the flip the subtree is at its source, afterwards at its target, or
+Only its state determines what is visible: before the commit the subtree is at its source, afterwards at its target, or
 deleted. The copies at the other end are hidden.
-
-Move timing: the waits between the steps of a background move, in seconds.
 """
 
 import secrets
@@ -19,6 +18,8 @@ from store.model.records import Item, Record
 PARTITION = "moves"
 LEASE_SECONDS = 30.0  # after its last renewal another process may take the move over
 RECORD_SECONDS = 24 * 3600  # after its end, until the record of a move expires
+MARGIN_SECONDS = 1.0  # for what a request does before its time limit starts and after it ends
+MAX_WAIT_SECONDS = 5.0  # longer, clients and proxies may give up; the move goes on without its request
 
 
 class MoveState(StrEnum):
@@ -127,10 +128,6 @@ def move_id_from(now: float) -> str:
 def move_key(move_id: str) -> Key:
     """The key of the record of a move."""
     return Key(PARTITION, move_id)
-
-
-MARGIN_SECONDS = 1.0  # for what a request does before its time limit starts and after it ends
-MAX_WAIT_SECONDS = 5.0  # longer, clients and proxies may give up; the move goes on without its request
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,12 @@
-"""Tree version: a number that every transaction on a tree increments, with the tree's counts of nodes.
+"""Tree version: a number that every transaction on a tree increments, with the tree's counts of nodes; the change log
+that belongs to it; and the layout version of the table.
 
-Its item is at `sk` = `!` of the tree's partition. A transaction requires the version that it read, so nothing can be
-written between its reads and its writes (optimistic concurrency). The roots of a hierarchy have a version too, in the
-partition of the hierarchy's name.
+The version is at `sk` = `!` of the tree's partition. A transaction requires the version that it read, so nothing can
+be written between its reads and its writes (optimistic concurrency). What it changed is a log item at `!` and the
+number of the version after it, kept for 90 days. The roots of a hierarchy have a version and a log, too, in the
+partition of the hierarchy's name: which roots there are, and their order.
 
-Layout version of a table, and the check of it.
-
-It is stored in an item of DynamoDB's table, and in SQLite's `user_version`.
-
-Change log: what each transaction on a tree changed, kept for 90 days.
-
-A log item is in the tree's partition at `sk` = `!` and the number of the version after the transaction. The roots of a
-hierarchy have a log too, with the changes of which roots there are and of their order.
+The layout version is an item of DynamoDB's table, and SQLite's `user_version`.
 """
 
 from collections import Counter
@@ -30,6 +25,11 @@ from store.model.paths import format_path
 from store.model.records import ABSENT, Counts, Item, Put, Record
 
 LOG_SECONDS = 90 * 24 * 3600  # until log items expire
+LAYOUT = 2
+"""The version that this Clade reads and writes."""
+COPYING = -1
+"""The version of a table while `clade copy` fills it; it cannot be used until the copy is complete."""
+LAYOUT_KEY = Key("!", "layout")  # not that of a hierarchy, whose names begin with a letter
 
 
 class ActiveMoveRef(NamedTuple):
@@ -174,15 +174,6 @@ def by_level(shape: Counts) -> Counter[str]:
 def level_at_depth(level: str, depth: int) -> str:
     """The name of a level at a depth in a shape: `CITY@2`."""
     return f"{level}@{depth}"
-
-
-LAYOUT = 2
-"""The version that this Clade reads and writes."""
-
-COPYING = -1
-"""The version of a table while `clade copy` fills it; it cannot be used until the copy is complete."""
-
-LAYOUT_KEY = Key("!", "layout")  # not that of a hierarchy, whose names begin with a letter
 
 
 def layout_item(version: int | None = None) -> Item:

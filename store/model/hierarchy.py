@@ -1,9 +1,9 @@
-"""Hierarchy schema: levels, their attributes, and the levels that each may be under.
+"""Hierarchy: levels, their attributes, and the levels that each may be under; and what is stored that no class of it
+defines.
 
-Undefined attributes and levels: stored values that no class of the hierarchy defines, with their counts.
-
-They remain when an attribute or a level is removed from a class or renamed. They stay stored, and are not served.
-Values under the former name of an attribute, and values that break a rule, are counted as well; both are served.
+Undefined attributes and levels remain when one is removed from a class or renamed. They stay stored, and are not
+served. Values under the former name of an attribute, and values that break a rule, are counted as well; both are
+served.
 """
 
 import re
@@ -19,7 +19,6 @@ from store.model.names import NAMES, with_changes
 
 MAX_NAME_CHARACTERS = 64  # of the names of a hierarchy and of a level, which are parts of keys
 LEVEL_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
-
 # Names of Clade's own attributes of items, of the fields that every node has, and of columns of files.
 RESERVED = frozenset(
     "pk sk parent rank tier expires id path key name level depth above kids below revision updated_at changed_by "

@@ -7,24 +7,24 @@ partition (`location#US`). The others make the sort key, each closed by `#`: `#N
 | --- | --- | --- | --- |
 | node | `location#US` | `#NE#Omaha#` | model/records.py |
 | version of a tree, with its counts | `location#US` | `!` | metadata/tree_version.py |
-| change log of a tree | `location#US` | `!000000000042` | metadata/change_log.py |
+| change log of a tree | `location#US` | `!000000000042` | metadata/tree_version.py |
 | version, change log of a hierarchy's roots | `location` | `!`, `!000000000042` | the same |
 | id of a node: its key, or a tombstone | `id#location:5074472` | `v0` | metadata/history.py |
 | former revision of a node | `id#location:5074472` | `v0000000001` | metadata/history.py |
-| redirect from a former place | `alias#location#US` | `#NE#Omaha#` | metadata/redirects.py |
-| word of a node, for search | `words/location#o` | `omaha#0<weight>#5074472` | search/word_items.py |
-| marker: the search items of all nodes are written | `search/location` | `-` | search/node_items.py |
+| redirect from a former place | `alias#location#US` | `#NE#Omaha#` | metadata/history.py |
+| word of a node, for search | `words/location#o` | `omaha#0<weight>#5074472` | search/words.py |
+| marker: the search items of all nodes are written | `search/location` | `-` | search/items.py |
 | node that was moved with others below it, for search | `search/location` | `location:5074472` | search/lineage.py |
-| move in the background | `moves` | the move's id | metadata/move_record.py |
-| result of a write, by idempotency key | `once#location:KEY` | `v0` | metadata/idempotency.py |
+| move in the background | `moves` | the move's id | metadata/moves.py |
+| result of a write, by idempotency key | `once#location:KEY` | `v0` | writing/request.py |
 | API key | `keys` | the key's id | api_keys.py |
-| version of the table's schema | `!` | `layout` | metadata/layout_version.py |
+| version of the table's schema | `!` | `layout` | metadata/tree_version.py |
 
 | index | partition key | sort key | holds |
 | --- | --- | --- | --- |
 | the table | `pk` | `sk` | all items; a subtree: one range |
 | `by_parent` | `parent`: `location#US#NE#`, of roots `location` | `rank`: `CITY#Omaha#` | nodes; children: one range |
-| | `words/location#oma` | `0<weight><depth><name>#<id>` | word items: search/word_items.py |
+| | `words/location#oma` | `0<weight><depth><name>#<id>` | word items: search/words.py |
 | `by_level` | `tier`: `location#US@CITY@2` | `sk` | nodes; a level at one depth of a subtree: one range |
 
 Only nodes have `tier`, so only they are in `by_level`. Only nodes and word items have `parent` and `rank`, in

@@ -1,11 +1,8 @@
-"""Record: one node as stored, and its item.
+"""Records and items: one node as stored, the changes of a commit with their conditions, and the records of a subtree
+after a move of its top to another key.
 
-Items and the changes of a commit: canonical form, conditions, sizes and limits.
-
-An item is a mapping with the attributes of its keys (`pk`, `sk`; of a node also `parent`, `rank` and `tier`),
-`expires` (time to live, in seconds since 1970) unless it is permanent, and its content.
-
-Key rewrite: the records of a subtree after a move of its top to another key.
+An item is a mapping in canonical form, limited in size, with the attributes of its keys (`pk`, `sk`; of a node also
+`parent`, `rank` and `tier`), `expires` (time to live, in seconds since 1970) unless it is permanent, and its content.
 """
 
 import hashlib
@@ -40,16 +37,18 @@ from store.model.paths import format_path
 from store.model.ranks import is_manual
 
 Item = dict[str, Value]
-
 # The values that attributes of the item at a change's key must have before the commit; None: the attribute is absent.
 # An empty mapping requires nothing.
 Condition = Mapping[str, Value]
-
 MAX_ITEM_BYTES = 400 * 1024  # DynamoDB's limit for one item
 MAX_BATCH_BYTES = 3_500_000  # DynamoDB's transactions end at 4 MB
-
+MAX_CONTENT_BYTES = MAX_ITEM_BYTES - 16 * 1024  # of a node's own; its item also holds keys and counts
+MAX_ID_CHARACTERS = 128
+MAX_REVISION = 10**10 - 1  # the greatest that fits into the key of a former revision
 ABSENT: Condition = {"pk": None}
 UNCONDITIONAL: Condition = {}
+Counts = dict[str, int]
+_OWN = frozenset("pk sk parent rank tier id level name above kids below revision updated_at changed_by".split())
 
 
 class Put(Struct, frozen=True):
@@ -91,7 +90,6 @@ def condition_holds(condition: Condition, item: Item | None) -> bool:
     return all(found.get(name) == value for name, value in condition.items())
 
 
-MAX_CONTENT_BYTES = MAX_ITEM_BYTES - 16 * 1024  # of a node's own; its item also holds keys and counts
 INT64_BOUND = 2**63
 
 
@@ -175,13 +173,6 @@ def _size(value: Value) -> int:
             return 3 + sum(1 + _size(one) for one in value)
         case dict():
             return 3 + sum(1 + len(name.encode()) + _size(one) for name, one in value.items())
-
-
-MAX_ID_CHARACTERS = 128
-
-Counts = dict[str, int]
-
-_OWN = frozenset("pk sk parent rank tier id level name above kids below revision updated_at changed_by".split())
 
 
 class Record(Struct, frozen=True, kw_only=True, dict=True):
@@ -337,9 +328,6 @@ def derived_id(hierarchy: str, path: Path) -> str:
     """The id of a node without one of its own: a hash of its path, so that a second import creates nothing new."""
     digest = hashlib.blake2b(f"{hierarchy}:{format_path(path)}".encode(), digest_size=10).digest()
     return b32encode(digest).decode().lower()
-
-
-MAX_REVISION = 10**10 - 1  # the greatest that fits into the key of a former revision
 
 
 def is_id(hierarchy: Hierarchy, value: object) -> bool:

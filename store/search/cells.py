@@ -1,14 +1,13 @@
-"""Geometry: points on the Earth, the distance between two, and the cells that cover a circle.
+"""Cells: points on the Earth, the cells that cover a circle, and the items by which nodes near a point are found,
+written in the transactions of their nodes.
 
-The sphere is projected from its center onto the six faces of a cube, and each face is divided into four cells again and
-again. So there are no special cases: cells have about the same size at the poles, at the date line and elsewhere. Cells
-of a level are numbered such that those in one larger cell follow each other (Z-order). A cell lies inside of the circle
-around its middle through its farthest corner, which bounds its distance from a point.
+The sphere is projected from its center onto the six faces of a cube, and each face is divided into four cells again
+and again. So there are no special cases: cells have about the same size at the poles, at the date line and
+elsewhere. Cells of a level are numbered such that those in one larger cell follow each other (Z-order), so that the
+nodes in a circle lie in a few ranges. A cell lies inside of the circle around its middle through its farthest
+corner, which bounds its distance from a point.
 
-Cell items: the items by which nodes near a point are found, written in the transactions of their nodes.
-
-A node with a valid latitude and longitude has one item, in the order of the cells of `geometry.py`, so that the nodes
-in a circle lie in a few ranges:
+A node with a valid latitude and longitude has one item:
 
 | index | partition key | sort key |
 | --- | --- | --- |
@@ -33,7 +32,8 @@ EARTH_KILOMETERS = 6371.0088  # mean radius
 LEVELS = 18  # of cells; those of the last are some 40 m wide
 FIRST_CELLS = 24  # of the first level: each face has four
 _ROUNDING = 1e-9  # radians, 6 mm: what rounding can change in an angle
-
+_REST = (1 << 2 * (LEVELS - 1)) - 1  # the bits of a cell's number below those of its partition
+_DIGITS = -(-2 * (LEVELS - 1) // 4)
 Vector = tuple[float, float, float]
 
 
@@ -178,10 +178,6 @@ def _at(face: int, column: float, row: float) -> Vector:
 
 def _angle(one: Vector, other: Vector) -> float:
     return 2 * asin(min(1.0, dist(one, other) / 2))
-
-
-_REST = (1 << 2 * (LEVELS - 1)) - 1  # the bits of a cell's number below those of its partition
-_DIGITS = -(-2 * (LEVELS - 1) // 4)
 
 
 class CellItem(NamedTuple):

@@ -1,10 +1,9 @@
-"""Folding: texts as words that are compared without regard to case, accents and punctuation.
+"""Words: texts folded so that they compare without regard to case, accents and punctuation, and the items by which
+nodes are found by them, written in the transactions of their nodes.
 
 Folded text is NFKD without marks, case-folded; its words, runs of letters and digits, are joined by `+`. So `+` before
 a word marks its beginning. Scripts that are written without spaces (Chinese, Japanese, Korean, Thai and their like) are
 runs of their own, and a word begins with each of their characters.
-
-Word items: the items by which nodes are found by words, written in the transactions of their nodes.
 
 A node has an item for each beginning of a word of its name, of its names in other languages, of its key, which is one
 more name, and of its attributes with `search=True`. An item is in two orders, so that a search for `oma` is two ranges:
@@ -38,7 +37,14 @@ MAX_TEXT_CHARACTERS = 200  # of a text to search for
 MAX_WORDS = 8  # of it
 MAX_FOLDED_CHARACTERS = 100  # of a name; what follows is not searched
 MAX_READ_CHARACTERS = 4_000  # of a text, before it is folded: more than all words that are searched
-
+MAX_ITEMS = 40  # of one node; further words are not found
+KEY = "#"  # under which a node's key is among its names; no language tag
+_LAST = "\U0010ffff"  # sorts after all that a folded text can hold
+WEIGHT = r"(?:1|0\d{3}\d+:|2\d{3}\d+!)"
+"""The pattern of an encoded weight."""
+_NINES = str.maketrans("0123456789", "9876543210")
+_ZERO = "1"
+_RANK = re.compile(rf"([01])({WEIGHT})(\d\d)(.*)#(.*)", re.DOTALL)
 # Signs that stand for a character of Han; Thai and Lao, Myanmar, Hangul's letters, Khmer, Kana, Bopomofo and Han.
 _UNSPACED = (
     "\u3005-\u3007\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
@@ -138,17 +144,6 @@ class SearchText(NamedTuple):
             if name.startswith(self.folded):
                 return 1
         return 2
-
-
-MAX_ITEMS = 40  # of one node; further words are not found
-KEY = "#"  # under which a node's key is among its names; no language tag
-_LAST = "\U0010ffff"  # sorts after all that a folded text can hold
-WEIGHT = r"(?:1|0\d{3}\d+:|2\d{3}\d+!)"
-"""The pattern of an encoded weight."""
-
-_NINES = str.maketrans("0123456789", "9876543210")
-_ZERO = "1"
-_RANK = re.compile(rf"([01])({WEIGHT})(\d\d)(.*)#(.*)", re.DOTALL)
 
 
 class Words(NamedTuple):

@@ -1,6 +1,5 @@
-"""SQLite connection: opening a file, noticing that it was replaced, transactions, and translation of errors.
-
-SQL: the table with its indexes, and the constant statements.
+"""SQLite connection: the statements, opening a file, noticing that it was replaced, transactions, and the translation
+of errors.
 """
 
 import asyncio
@@ -35,7 +34,6 @@ SCHEMA = (
 )
 MARK = f"PRAGMA user_version = {LAYOUT}"
 COLUMNS = ["pk", "sk", "parent", "rank", "tier", "expires", "body"]
-
 INSERT = "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
 PUT = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
 DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
@@ -62,7 +60,6 @@ def count_page(index: Index) -> str:
 
 
 logger = logging.getLogger("clade")
-
 IN_MEMORY = ":memory:"
 CHECKPOINT_PAGES = 4000  # of the log until it is written back; a large number saves rewriting pages during an import
 LOG_BYTES = 64_000_000  # to which the log is truncated, as after a large import
@@ -74,7 +71,6 @@ CHECK_STEPS = 100_000  # of SQLite's virtual machine, some milliseconds, between
 FAULT_CHARACTERS = 200
 LOGS = ("-wal", "-shm")
 OWN_MODE = 0o600  # of a new file; SQLite gives its log the same
-
 _REASONS = {
     sqlite3.SQLITE_NOTADB: "is no SQLite database; name another file",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened or made; check that its directory exists and can be written",

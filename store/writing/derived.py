@@ -1,8 +1,8 @@
-"""Search changes: the search items that one transaction writes in addition to its nodes. Descendants of a moved node
-keep their items: only the items of the moved node are written, and one with its new lineage. With `search="tree"`, a
-move to another tree writes the items of all nodes of the subtree.
+"""Derived changes: the search items that follow from the changes of nodes in one transaction, and transactions cut from
+many small changes by count and bytes.
 
-Batching: many small changes cut into transactions by count and bytes.
+Descendants of a moved node keep their search items: only the items of the moved node are written, and one with its new
+lineage. With `search="tree"`, a move to another tree writes the items of all nodes of the subtree.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +15,8 @@ from store.model.records import MAX_BATCH_BYTES, Change, Delete, Item, Put, Reco
 from store.search.items import Located, is_indexed, located, marker, removals, search_changes, takes_items
 from store.search.lineage import MovedNode, moved_key, running_key
 from store.writing.reads import ReadSet, WriteContext
+
+T = TypeVar("T")
 
 
 def changes_of_move(hierarchy: Hierarchy, source: Key, target: Key, records: Sequence[Record]) -> int:
@@ -115,9 +117,6 @@ class SearchChanges:
 
     def _put(self, item: Item) -> None:
         self.changes[key_of(item)] = Put(item)
-
-
-T = TypeVar("T")
 
 
 class Step(NamedTuple, Generic[T]):

@@ -1,6 +1,5 @@
-"""Moving a node with its subtree: to another key (rename), to another parent, to another tree, or to be a root.
-
-Deleting a node: alone, with its subtree, or with its children moved to its parent.
+"""Moving a node with its subtree, to another key (rename), parent or tree, or to be a root; and deleting one: alone,
+with its subtree, or with its children moved to its parent.
 """
 
 from collections.abc import Sequence

@@ -1,13 +1,8 @@
-"""Read set: the items that an edit has read, and who writes when.
-
-Write overlay: uncommitted changes over the items that were read.
-
-Edits that are committed together are built over it one after another, so each reads what those before it leave.
-
-Strong reads of an edit: the tree versions first, then the items.
+"""Reads of an edit: tree versions first, then the items, strongly, with uncommitted changes of other edits over them.
 
 Items that are read in one request are not read at one moment. Since the versions are read first, a transaction that
-requires them is committed only if nothing that was read after them has changed.
+requires them is committed only if nothing that was read after them has changed. Edits that are committed together are
+built over one overlay one after another, so each reads what those before it leave.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,6 +42,12 @@ from store.model.records import (
     size_of,
 )
 from store.reading import ActiveMoves, Pages, RecentChange, RecentChanges, active_moves
+
+CHANGES_A_NODE = 4  # of one that is moved or removed: its old item, its new one or last state, id record, redirect
+OTHER_CHANGES = 7  # besides those of ancestors: three tree versions with their log items, an idempotency key
+# Limits of a move or deletion in one transaction where the store has none (SQLite): half a second, and its memory.
+MAX_NODES = 10_000
+MAX_READ_UNITS = 5_000  # of 4 KB each
 
 
 @dataclass(frozen=True)
@@ -195,14 +196,6 @@ class WriteOverlay:
         if limit is None:
             return True
         return len(self._pending.keys() | added.keys()) <= limit and self._bytes + size <= MAX_BATCH_BYTES
-
-
-CHANGES_A_NODE = 4  # of one that is moved or removed: its old item, its new one or last state, id record, redirect
-OTHER_CHANGES = 7  # besides those of ancestors: three tree versions with their log items, an idempotency key
-
-# Limits of a move or deletion in one transaction where the store has none (SQLite): half a second, and its memory.
-MAX_NODES = 10_000
-MAX_READ_UNITS = 5_000  # of 4 KB each
 
 
 class Reader:

@@ -1,10 +1,9 @@
-"""Siblings of one level in order: the index that lists them, corrected by the changes that it may not show yet.
+"""Reordering: another position for a node among its siblings of the same level, in an order that is corrected by the
+changes which the index may not show yet.
 
 An index may be some seconds behind the table, and has no changes that are not committed yet. The change log of these
 seconds has every node that may be elsewhere than the index shows. Of nodes that were only created it has the rank as
 well; the others are read strongly.
-
-Reordering siblings: another position for a node among its siblings of the same level.
 """
 
 import asyncio
@@ -33,6 +32,16 @@ from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
 
 CLOCK_SECONDS = 2.0  # by so much the clocks of writers may differ, or a commit be later than its time
+SHORT = MAX_SORT_KEY_BYTES // 2
+
+
+class Side(Enum):
+    """The new position of a node among its siblings of its level: first, last, or next to one of them."""
+
+    FIRST = "first"
+    LAST = "last"
+    BEFORE = "before"
+    AFTER = "after"
 
 
 class SiblingOrder:
@@ -115,21 +124,6 @@ class SiblingOrder:
 
 def _rank(record: Record) -> str:
     return record.rank
-
-
-# How many siblings on each side are ranked anew where no rank fits. A transaction of DynamoDB has 100 changes, and a
-# root is three of them, with the version and the log of its tree; SQLite has no such limit.
-COUNTS, COUNTS_OF_ROOTS, COUNTS_WITHOUT_LIMIT = (4, 16, 40), (4, 14), (4, 16, 40, 10_000)
-SHORT = MAX_SORT_KEY_BYTES // 2
-
-
-class Side(Enum):
-    """The new position of a node among its siblings of its level: first, last, or next to one of them."""
-
-    FIRST = "first"
-    LAST = "last"
-    BEFORE = "before"
-    AFTER = "after"
 
 
 @dataclass(frozen=True)
@@ -236,3 +230,8 @@ async def _make_room(
             "long and too close; make some of its neighbours the first or the last ones before."
         )
     transaction.reorder(*chosen)
+
+
+# How many siblings on each side are ranked anew where no rank fits. A transaction of DynamoDB has 100 changes, and a
+# root is three of them, with the version and the log of its tree; SQLite has no such limit.
+COUNTS, COUNTS_OF_ROOTS, COUNTS_WITHOUT_LIMIT = (4, 16, 40), (4, 14), (4, 16, 40, 10_000)

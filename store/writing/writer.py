@@ -1,9 +1,8 @@
-"""Group commit: edit requests for the same trees, built one after another and committed in few transactions.
+"""Writer: commits the edits of one tree one after another, and those that wait for the same trees together, in few
+transactions (group commit).
 
 Each is built over the changes of those before it, so all results are as if the edits were made one by one, in the order
 in which they came. A result or error that depends on changes which are not committed yet is sent after the commit.
-
-Writer: commits the edits of one tree one after another; requests that wait for the same trees are combined.
 """
 
 import asyncio
@@ -27,6 +26,9 @@ from store.writing.reads import NotCombinable, Reader, WriteContext, WriteOverla
 from store.writing.request import EditOptions, EditRequest, EditResult, dry_run, stored_result
 
 RETRIES = RetryPolicy(0.01, 0.1, attempts=20)  # of one transaction while others write to the same tree
+MAX_COMBINED = 30  # requests; a transaction of DynamoDB holds some 30 creations
+STOP_SECONDS = 5.0  # for running edits when the process ends
+_STOPPED = f"The server stops. {UNCERTAIN}"
 
 
 class _Built(NamedTuple):
@@ -197,11 +199,6 @@ class GroupCommit:
         for built, result in zip(group, results, strict=True):
             built.request.settle(result)
 
-
-MAX_COMBINED = 30  # requests; a transaction of DynamoDB holds some 30 creations
-STOP_SECONDS = 5.0  # for running edits when the process ends
-
-_STOPPED = f"The server stops. {UNCERTAIN}"
 
 Queue = dict[EditRequest, None]  # the requests that wait for the same trees; a mapping, since any may leave
 
