@@ -1,9 +1,8 @@
-"""Errors in responses: a code, a message and a location; an unexpected error becomes one general message.
+"""Errors in responses: a code, a message and a location each; an unexpected error becomes one general message. And the
+list of all codes of `extensions.code`: HTTP status, outcome of a mutation and meaning of each.
 
-Error codes of `extensions.code`, as documented: HTTP status, outcome of a mutation and meaning of each.
-
-The source of the reference page; a test compares it with the codes that the code raises. The status of a response is
-decided in `graph/server/endpoint.py`.
+`code_of` is where an error gets its code. `ERROR_CODES` is the source of the reference page; a test compares it with
+the codes that the code raises. The status of a response is decided in `graph/server/endpoint.py`.
 """
 
 import logging
@@ -33,10 +32,8 @@ NO_SUCH_DOCUMENT = "PERSISTED_QUERY_NOT_FOUND"
 NO_DOCUMENTS = "PERSISTED_QUERY_NOT_SUPPORTED"
 INTERNAL = "INTERNAL_SERVER_ERROR"
 UNAVAILABLE = Unavailable.code
-
 SERVER_ERRORS = frozenset({INTERNAL, OVERLOADED, TIMEOUT, UNAVAILABLE})
 """The codes of errors that the client did not cause."""
-
 UNREADABLE_MESSAGE = "Invalid value in the request; see the type of its argument or variable."
 NESTED_MESSAGE = "The query is nested too deeply; request the lower part in a second request."
 INTERNAL_MESSAGE = "Internal server error."
@@ -44,17 +41,13 @@ UNCERTAIN = {"uncertain": True}
 """Extensions of a mutation's error if the mutation may have been made."""
 UNCERTAIN_HINT = "It is unknown whether the change was made; read the node, or retry with the same idempotencyKey."
 STORE_MESSAGE = "The store is unavailable; retry later. The server's log has the reason."
-
 MAX_MESSAGE_CHARACTERS = 1_000
 MAX_ERRORS_PER_CODE = 100  # in one response: a list of failed lists would have one error for each
-
 _FOUND = re.compile(r", found: .*", re.DOTALL)
 _CANNOT = re.compile(r"(cannot represent [\w -]*value): .*", re.DOTALL)
 _EXPECTED, _NOT_NONE = "Expected value of type", " not to be None."  # from graphql-core's messages
-
 Header = tuple[bytes, bytes]
 """A header of HTTP: name and value."""
-
 logger = logging.getLogger("clade")
 
 
@@ -225,7 +218,6 @@ class ErrorCode(NamedTuple):
 
 REQUEST_ERROR = "400, or 200 as `application/json`"  # GraphQL over HTTP: such a response has no `data`
 FIELD_ERROR = "200"
-
 ERROR_CODES = (
     ErrorCode("GRAPHQL_PARSE_FAILED", REQUEST_ERROR, "The document is not valid GraphQL syntax."),
     ErrorCode("GRAPHQL_VALIDATION_FAILED", REQUEST_ERROR, "The document does not match the schema."),

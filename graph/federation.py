@@ -1,17 +1,13 @@
-"""Demand control: `@cost` and `@listSize` of the subgraph, by which gateways estimate a query before they send it.
-
-A cost of 1 is one node of the response, or one further read unit of the store. Fields that are read with their node
-cost nothing. Weights were measured on the demo data (`tests/federation/test_demand_control.py`). Composers reject costs
-on fields of interfaces and on their arguments.
-
-Directives of the subgraph's fields that attributes declare.
+"""Federation: the subgraph's SDL and `_service`; `_entities`, which resolves representations from a gateway, each a
+type with an ID or a path; and the directives of fields.
 
 Values of `orderBy` and fields of `where` have the directives of their attribute as well, so that they do not disclose
 hidden fields.
 
-Entities of Federation: `_entities` resolves representations from a gateway, each a type with an ID or a path.
-
-Subgraph SDL: the part of the schema that Federation 2 composes with other subgraphs, and `_service`, its field.
+`@cost` and `@listSize` are what gateways estimate a query by before they send it. A cost of 1 is one node of the
+response, or one further read unit of the store. Fields that are read with their node cost nothing. Weights were
+measured on the demo data (`tests/federation/test_demand_control.py`). Composers reject costs on fields of interfaces
+and on their arguments.
 """
 
 import asyncio
@@ -49,11 +45,9 @@ from store.model.attributes import Attribute
 ASSUMED_PAGE = 100  # items of a list without first or last
 ASSUMED_ANCESTORS = 8
 ASSUMED_LOOKUPS = 10  # of paths or ids: composers take no list for the size
-
 SEARCH, NEAR, CHANGES = 10, 5, 10
 ARGUMENTS = {"orderBy": 50, "where": 50, "kilometers": 30}
 """Costs of arguments, where a query gives them: sorted and filtered lists are read whole, larger circles read more."""
-
 _FREE = ("PageInfo", "LocalizedName", "Money", "Localized", "LocalizedText")
 _NODES = 'sizedFields: ["nodes", "edges"], '
 
@@ -160,9 +154,7 @@ def _directives(
 
 
 _EXAMPLE = 'Representations, such as [{__typename: "City", id: "location:US-NE"}].'
-
 Representation = NewType("Representation", object)
-
 REPRESENTATION = strawberry.scalar(
     name="_Any",
     description="Representation of an entity in another subgraph: its __typename, and its id or its path. With both "
@@ -245,7 +237,6 @@ def _key(name: str, representation: Mapping[str, Any]) -> dict[str, str]:
 LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: [{}])'
 _IMPORTED = ("@key", "@shareable", "@cost", "@listSize", "@tag", "@inaccessible")
 ONE_OF = "directive @oneOf on INPUT_OBJECT"  # not every composer knows it
-
 # Fields, each with the word that exposes it; without that they are left out. Two subgraphs with a Query.node never
 # compose correctly: each would be asked for the other's nodes. The other fields are for Clade's own clients.
 _OF_QUERY = {name: name for name in ("node", "nodes", "changes", "moves")} | {"deletedNode": "history", "move": "moves"}

@@ -1,6 +1,5 @@
-"""GraphQL schema: the root fields of every hierarchy, Relay's `node` and `nodes`, and Federation's fields.
-
-Schema changes: what differs between an older schema and the present one, by what it does to clients.
+"""GraphQL schema: the root fields of every hierarchy, Relay's `node` and `nodes`, and Federation's fields; and what
+differs between an older schema and the present one, by what it does to clients.
 """
 
 from collections.abc import Mapping, Sequence

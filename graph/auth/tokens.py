@@ -1,11 +1,9 @@
-"""Bounded HTTP download: one GET with a deadline and a maximum size; redirects are not followed.
-
-JWKS: the public keys of an issuer of tokens, each for the algorithms that fit its type.
+"""JSON Web Tokens: signature, issuer, audience and expiry are verified; the result is a caller with grants. The public
+keys of an issuer (JWKS), each for the algorithms that fit its type, are read from a file, or by one GET with a
+deadline and a maximum size, which follows no redirect.
 
 PyJWT's PyJWKClient is not used: its responses may have any size and take any time, and keys that have expired are not
 used while the issuer is down.
-
-JSON Web Tokens: signature, issuer, audience and expiry are verified; the result is a caller with grants.
 """
 
 import asyncio
@@ -68,12 +66,9 @@ MAX_BYTES = 1_000_000  # of a JWKS; usual are some thousand
 ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA".split()
 """None is symmetric: a shared secret in a JWKS would be public."""
 MAX_WAITING = 100  # tokens with unknown key ids that wait while the keys are read
-
 logger = logging.getLogger("clade")
-
 Read = Callable[[], Awaitable[bytes]]
 """Reads the JSON of a JWKS in bounded time. Raises OSError or ValueError."""
-
 Keys = Mapping[tuple[str | None, str | None], PyJWK]
 """Keys by their ids (`kid`) and algorithms, of which each key has exactly one: PyJWT verifies by no other."""
 
@@ -193,10 +188,8 @@ LEEWAY_SECONDS = 10.0  # for clocks that differ
 KEPT_SECONDS = 10.0  # how long a token that was verified is not verified again
 MOST_KEPT = 10_000
 KEPT_BYTES = 2_000  # what one takes in memory
-
 # Errors that decoding an arbitrary text can raise.
 _INVALID = (jwt.PyJWTError, BadInput, ValueError, TypeError, ArithmeticError, RecursionError)
-
 _EXPIRED = "The token has expired."
 _REASONS: dict[type[Exception], str] = {
     jwt.ExpiredSignatureError: _EXPIRED,

@@ -1,8 +1,7 @@
 """Execution of one operation: parsed, then answered by the cache, a compiled query or the interpreter.
 
-Eager coroutines: run at once until they first wait; most responses need no wait, because their data is cached.
-
-A time limit and a check for disconnects, which only a waiting coroutine needs, cost more than a small response does.
+It runs at once until it first waits (`EagerCoroutine`); most responses need no wait, because their data is cached. A
+time limit and a check for disconnects, which only a waiting coroutine needs, cost more than a small response does.
 """
 
 import asyncio

@@ -1,15 +1,14 @@
-"""Response of one operation: its data, errors and extensions, and the JSON that clients receive.
+"""Response of one operation: its data, errors and extensions, and the JSON that clients receive; the cache of
+responses; and what HTTP caches may do with one.
 
-Response cache: JSON responses, served again while the data that they were read from is proven to be unchanged.
+A cached response is served again while the versions that validate it are current. They are those of the page cache
+(`resolvers/session/cache.py`): the version of the whole store on SQLite, on DynamoDB the versions of all trees and
+hierarchies that the response was read from, in one strong read.
 
-The proofs are those of the page cache (`resolvers/session/cache.py`): the version of the whole store on
-SQLite, on DynamoDB the versions of all trees and hierarchies that the response was read from, in one strong read.
-
-Cache policy: what HTTP caches may do with a response, and the tags by which they and Apollo's router purge it.
-
-A tag names a tree (`location/US`), or a hierarchy (`location`) where a response depends on the list of its roots. They
-are the trees and hierarchies whose versions prove the response in `response_cache.py`: as long as nothing is written to
-them, the response is current. A response that nothing proves is in no shared cache.
+HTTP caches and Apollo's router purge a response by its tags. A tag names a tree (`location/US`), or a hierarchy
+(`location`) where a response depends on the list of its roots. They are the trees and hierarchies whose versions
+validate the response: as long as nothing is written to them, it is current. A response without such versions is in
+no shared cache.
 
 Sources: RFC 9111 and RFC 5861 for Cache-Control; `Cache-Tag` is Cloudflare's header, with tags between commas,
 `Surrogate-Key` Fastly's, with tags between spaces. The router reads `extensions.apolloCacheTags`, or for `_entities`
@@ -180,7 +179,6 @@ def etag_of(body: bytes, grants: Grants | None = None) -> str:
 
 MAX_TAGS = 500
 MAX_TAG_BYTES = 4_000  # of all tags of a response, in each of the two headers; Cloudflare and Fastly take 16 KB
-
 FIELD_TAGS, ENTITY_TAGS = "apolloCacheTags", "apolloEntityCacheTags"
 TAGS = {FIELD_TAGS, ENTITY_TAGS}
 UNQUOTED = "!'()*"  # by encodeURIComponent, beside letters, digits and `_.-~`

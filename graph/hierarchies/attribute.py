@@ -1,11 +1,8 @@
-"""Attributes of a level: how a class declares them, and their types in the store and in GraphQL.
+"""Attributes of a level: how a class declares them, their types in the store and in GraphQL, and the rules and
+directives that `attribute()` takes, checked against the type of each.
 
-Patterns of attributes: regular expressions that are matched in time linear in the text.
-
-They have the syntax of Rust's `regex`, a dependency of pydantic: no text can make one hang. In return they have neither
-backreferences nor look-around.
-
-Options of attributes: the rules and directives that `attribute()` takes, checked against the type of each.
+Patterns have the syntax of Rust's `regex`, a dependency of pydantic, and are matched in time linear in the text: no
+text can make one hang. In return they have neither backreferences nor look-around.
 """
 
 import datetime
@@ -177,7 +174,6 @@ DateTime = NewType("DateTime", str)
 Url = NewType("Url", str)
 Money = NewType("Money", dict)  # type: ignore[type-arg]  # {"amount": "12.50", "currency": "EUR"}
 Localized = NewType("Localized", dict)  # type: ignore[type-arg]  # texts by language tag
-
 _KINDS: dict[Any, Kind] = {
     str: Kind.TEXT,
     int: Kind.INT,
@@ -193,12 +189,10 @@ _KINDS: dict[Any, Kind] = {
 }
 _SAME: dict[Any, Any] = {decimal.Decimal: Decimal, datetime.date: Date, datetime.datetime: DateTime}
 """Python's own types, which mean the scalars of the same names."""
-
 _TYPES = (
     "str, int, Long, float, Decimal, bool, Date, DateTime, Url, Money, an Enum, a dataclass of attributes, or a list "
     "of one of these, or Localized"
 )
-
 Declared = dict[str, tuple[Any, Attribute]]
 """By name: the type of an attribute in GraphQL, and the attribute in the store."""
 

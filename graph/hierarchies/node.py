@@ -1,8 +1,7 @@
-"""Classes that hierarchies are written with: a subclass of Node is a hierarchy, a subclass of that is a level.
+"""Classes that hierarchies are written with: a subclass of Node is a hierarchy, a subclass of that is a level; and
+computed fields, methods of a level's class whose value follows from the node's own attributes.
 
 Classes are only registered here; `graph.types.nodes` makes GraphQL types of them when all are there.
-
-Computed fields: methods of a level's class, each a field whose value follows from the node's own attributes.
 """
 
 import inspect
@@ -125,7 +124,6 @@ _NOT_GIVEN: Any = object()
 _MEANT = {"parent": "under", "parents": "under", "below": "under", "name": "hierarchy", "plural": "many"}
 """Keywords that are easily written for another."""
 _KEYWORDS = ("hierarchy", "many", "prefix", "search", "search_weight", "location", "under", "was")
-
 _declared: dict[str, tuple[object, list[type["Node"]]]] = {}
 """By module: its spec, which a reload replaces, and the hierarchies that it declares."""
 

@@ -1,9 +1,6 @@
 """Served hierarchies: those that the modules and files named by the settings declare. A mistake in one is a BadInput of
-one sentence.
-
-List values: the values of a hierarchy's nodes that lists can be sorted and filtered by, by name.
-
-Names in the schema: each type and field of Query comes from only one class, else the hierarchies are rejected.
+one sentence. Each type and field of Query comes from only one class, else the hierarchies are rejected. Lists can be
+sorted and filtered by the values that `list_values` finds.
 """
 
 import contextlib
@@ -28,6 +25,148 @@ from resolvers.sorting.values import NodeValue
 from store.errors import BadInput, suggestion
 from store.model.attributes import COMPOUND, Attribute, Kind
 from store.model.hierarchy import RESERVED, Hierarchy
+
+SETTING = "CLADE_HIERARCHIES"
+OWN_MODULES = ("graph.hierarchies.locations", "graph.hierarchies.categories")
+_OUR_FRAMES = frozenset(module.__file__ for module in (attribute, node)) | {__file__}
+
+
+def served(names: str | None = None) -> list[type[Node]]:
+    """The hierarchy classes of these modules and files (divided by commas), else of those that the settings name.
+
+    A module is looked for in the working directory too. Raises BadInput where one is missing, cannot be loaded,
+    declares no hierarchy or one that another declares, has levels that do not fit together, and where names clash.
+    """
+    found: dict[str, type[Node]] = {}
+    for name in dict.fromkeys((names or Settings().hierarchies).split(",")):
+        module = load(name.strip())
+        for cls in _declared_by(module):
+            other = found.setdefault(cls.name, cls)
+            if other is not cls:
+                fact = f'{cls.title} has hierarchy="{cls.name}", as {other.title} in {location(other)} has'
+                raise BadInput(f"{location(cls)}: {fact}; rename one of them, or serve only one.")
+            _check_levels(cls)
+    check_names(list(found.values()))
+    return list(found.values())
+
+
+def hierarchies(names: str | None = None) -> dict[str, Hierarchy]:
+    """The same as the store's schemas, by name."""
+    return {cls.name: cls.definition() for cls in served(names)}
+
+
+def _declared_by(module: ModuleType) -> Sequence[type[Node]]:
+    if classes := declared_in(module.__name__):
+        return classes
+    file = shown(module.__file__ or module.__name__)
+    mine = Path(f"{module.__name__.replace('.', '/')}.py")
+    if mine.is_file() and mine.resolve() != Path(file).resolve():
+        fact = f'{SETTING} names the module "{module.__name__}", which is {file} and declares no hierarchy'
+        raise BadInput(f"{fact}; for the file here write {SETTING}={mine}.")
+    raise BadInput(f'{file} declares no hierarchy; it needs a class like Location(Node, hierarchy="location").')
+
+
+def _check_levels(cls: type[Node]) -> None:
+    """Raise BadInput where the levels do not fit together, with the line of the level that the sentence names."""
+    try:
+        definition = cls.definition()
+        for one in definition.levels.values():
+            if one.searched and definition.search is None:
+                fact = f"{one.title}.{one.searched[0]} has search=True, and {cls.title} has no search="
+                raise ValueError(f'{fact}; write search="hierarchy" in the class {cls.title}, or leave it out.')
+    except ValueError as error:
+        words = set(re.findall(r"\w+", str(error)))
+        level = next((level for level in cls.levels.values() if level.title in words), cls)
+        raise BadInput(f"{location(level)}: {error}") from None
+
+
+def load(name: str) -> ModuleType:
+    """The module of this name, or of the file of this path: a name that ends in `.py` or holds a `/` is a path.
+
+    Each is loaded once in a process. Raises BadInput where it is missing or cannot be loaded.
+    """
+    return _from_file(name) if name.endswith(".py") or "/" in name else _from_module(name)
+
+
+def _from_file(name: str) -> ModuleType:
+    """The module of a file. Its name is made from its path, so that it is no other module's and the same in workers."""
+    file = Path(name).resolve()
+    if not file.is_file():
+        raise BadInput(f'{SETTING} names the file "{name}", which does not exist; paths are relative to {Path.cwd()}.')
+    stem = re.sub(r"\W", "_", file.stem)
+    module_name = f"clade_hierarchies_{stem}_{sha256(str(file).encode()).hexdigest()[:12]}"
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    spec = importlib.util.spec_from_file_location(module_name, file)
+    if spec is None or spec.loader is None:
+        raise BadInput(f'{SETTING} names the file "{name}", which is not a Python file; its name must end in .py.')
+    module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
+    try:
+        with _importable(file.parent), _explained(shown(file)):
+            spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module_name]
+        raise
+    return module
+
+
+def _from_module(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        way_out = "write modules like graph.hierarchies.locations, and files like shop.py"
+        raise BadInput(f'{SETTING} names the module "{name}"; {way_out}.')
+    with _importable(Path.cwd()), _explained(name):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise
+    file = f"shop/{name}.py" if "." not in name else "shop/store.py, with its folder and .py"
+    fact = f'{SETTING} names the module "{name}", which cannot be found'
+    raise BadInput(f"{fact}; name a file as in {file}.{suggestion(name, OWN_MODULES)}")
+
+
+@contextlib.contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Modules of this folder can be imported inside the block, after all others."""
+    new = {str(folder)} - set(sys.path)
+    sys.path += new
+    try:
+        yield
+    finally:
+        for path in new:
+            sys.path.remove(path)
+
+
+@contextlib.contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Errors of the code that is loaded inside the block become BadInput, with the file and line where it happened."""
+    try:
+        yield
+    except SyntaxError as error:
+        where = f"{shown(error.filename)}:{error.lineno}" if error.filename else name
+        raise BadInput(f"{where}: syntax error: {error.msg}; correct this line.") from None
+    except WrongClass as error:
+        raise BadInput(f"{_line_of(error) or name}: {error}") from None
+    except ModuleNotFoundError as error:
+        sentence = f'it imports the module "{error.name}", which cannot be found; install it, or correct the import.'
+        raise BadInput(f"{_line_of(error) or name}: {sentence}") from None
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise BadInput(f"{_line_of(error) or name}: {type(error).__name__}: {text}; correct this line.") from None
+
+
+def _line_of(error: Exception) -> str:
+    """Where an error happened in the files that are loaded, as file:line; empty where it came through none."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<") and frame.filename not in _OUR_FRAMES
+    ]
+    if not frames:
+        return ""
+    folder = Path(frames[0].filename).parent
+    last = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)][-1]
+    return f"{shown(last.filename)}:{last.lineno}"
 
 
 def list_values(cls: type[Node]) -> dict[str, NodeValue]:
@@ -87,16 +226,12 @@ OWN_TYPES = frozenset(
     "Path Long Decimal Date DateTime ID Int Float String Boolean _Any _Entity _Service".split()
 )
 """The types that a schema has, or may have, whatever hierarchies are served."""
-
 LATER_TYPES = frozenset("UserError UserErrorCode ListFacet ListFacetValue TreeRelease TreeDifference".split())
 """The types that schemas will have: a class that has such a name today would have to be renamed then."""
-
 OWN_FIELDS = frozenset("node nodes move moves deletedNode changes hierarchies _entities _service".split())
 """The fields of Query that every schema has."""
-
 TYPE, FIELD = "type", "field of Query"
 LATER = "keeps for later"
-
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
 _OF_LISTS = "Level Connection Edge OrderBy OrderField Condition".split()
 _OF_TITLE = ("", *_OF_LISTS, *"Payload Attributes Revision RevisionConnection RevisionEdge".split())
@@ -282,146 +417,3 @@ def camel(name: str) -> str:
     """A Python name in camel case, as Strawberry writes it in the schema."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() or "_" for word in rest)
-
-
-SETTING = "CLADE_HIERARCHIES"
-OWN_MODULES = ("graph.hierarchies.locations", "graph.hierarchies.categories")
-_OUR_FRAMES = frozenset(module.__file__ for module in (attribute, node)) | {__file__}
-
-
-def served(names: str | None = None) -> list[type[Node]]:
-    """The hierarchy classes of these modules and files (divided by commas), else of those that the settings name.
-
-    A module is looked for in the working directory too. Raises BadInput where one is missing, cannot be loaded,
-    declares no hierarchy or one that another declares, has levels that do not fit together, and where names clash.
-    """
-    found: dict[str, type[Node]] = {}
-    for name in dict.fromkeys((names or Settings().hierarchies).split(",")):
-        module = load(name.strip())
-        for cls in _declared_by(module):
-            other = found.setdefault(cls.name, cls)
-            if other is not cls:
-                fact = f'{cls.title} has hierarchy="{cls.name}", as {other.title} in {location(other)} has'
-                raise BadInput(f"{location(cls)}: {fact}; rename one of them, or serve only one.")
-            _check_levels(cls)
-    check_names(list(found.values()))
-    return list(found.values())
-
-
-def hierarchies(names: str | None = None) -> dict[str, Hierarchy]:
-    """The same as the store's schemas, by name."""
-    return {cls.name: cls.definition() for cls in served(names)}
-
-
-def _declared_by(module: ModuleType) -> Sequence[type[Node]]:
-    if classes := declared_in(module.__name__):
-        return classes
-    file = shown(module.__file__ or module.__name__)
-    mine = Path(f"{module.__name__.replace('.', '/')}.py")
-    if mine.is_file() and mine.resolve() != Path(file).resolve():
-        fact = f'{SETTING} names the module "{module.__name__}", which is {file} and declares no hierarchy'
-        raise BadInput(f"{fact}; for the file here write {SETTING}={mine}.")
-    raise BadInput(f'{file} declares no hierarchy; it needs a class like Location(Node, hierarchy="location").')
-
-
-def _check_levels(cls: type[Node]) -> None:
-    """Raise BadInput where the levels do not fit together, with the line of the level that the sentence names."""
-    try:
-        definition = cls.definition()
-        for one in definition.levels.values():
-            if one.searched and definition.search is None:
-                fact = f"{one.title}.{one.searched[0]} has search=True, and {cls.title} has no search="
-                raise ValueError(f'{fact}; write search="hierarchy" in the class {cls.title}, or leave it out.')
-    except ValueError as error:
-        words = set(re.findall(r"\w+", str(error)))
-        level = next((level for level in cls.levels.values() if level.title in words), cls)
-        raise BadInput(f"{location(level)}: {error}") from None
-
-
-def load(name: str) -> ModuleType:
-    """The module of this name, or of the file of this path: a name that ends in `.py` or holds a `/` is a path.
-
-    Each is loaded once in a process. Raises BadInput where it is missing or cannot be loaded.
-    """
-    return _from_file(name) if name.endswith(".py") or "/" in name else _from_module(name)
-
-
-def _from_file(name: str) -> ModuleType:
-    """The module of a file. Its name is made from its path, so that it is no other module's and the same in workers."""
-    file = Path(name).resolve()
-    if not file.is_file():
-        raise BadInput(f'{SETTING} names the file "{name}", which does not exist; paths are relative to {Path.cwd()}.')
-    stem = re.sub(r"\W", "_", file.stem)
-    module_name = f"clade_hierarchies_{stem}_{sha256(str(file).encode()).hexdigest()[:12]}"
-    if module_name in sys.modules:
-        return sys.modules[module_name]
-    spec = importlib.util.spec_from_file_location(module_name, file)
-    if spec is None or spec.loader is None:
-        raise BadInput(f'{SETTING} names the file "{name}", which is not a Python file; its name must end in .py.')
-    module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
-    try:
-        with _importable(file.parent), _explained(shown(file)):
-            spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[module_name]
-        raise
-    return module
-
-
-def _from_module(name: str) -> ModuleType:
-    if not all(part.isidentifier() for part in name.split(".")):
-        way_out = "write modules like graph.hierarchies.locations, and files like shop.py"
-        raise BadInput(f'{SETTING} names the module "{name}"; {way_out}.')
-    with _importable(Path.cwd()), _explained(name):
-        try:
-            return importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-                raise
-    file = f"shop/{name}.py" if "." not in name else "shop/store.py, with its folder and .py"
-    fact = f'{SETTING} names the module "{name}", which cannot be found'
-    raise BadInput(f"{fact}; name a file as in {file}.{suggestion(name, OWN_MODULES)}")
-
-
-@contextlib.contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """Modules of this folder can be imported inside the block, after all others."""
-    new = {str(folder)} - set(sys.path)
-    sys.path += new
-    try:
-        yield
-    finally:
-        for path in new:
-            sys.path.remove(path)
-
-
-@contextlib.contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Errors of the code that is loaded inside the block become BadInput, with the file and line where it happened."""
-    try:
-        yield
-    except SyntaxError as error:
-        where = f"{shown(error.filename)}:{error.lineno}" if error.filename else name
-        raise BadInput(f"{where}: syntax error: {error.msg}; correct this line.") from None
-    except WrongClass as error:
-        raise BadInput(f"{_line_of(error) or name}: {error}") from None
-    except ModuleNotFoundError as error:
-        sentence = f'it imports the module "{error.name}", which cannot be found; install it, or correct the import.'
-        raise BadInput(f"{_line_of(error) or name}: {sentence}") from None
-    except Exception as error:
-        text = " ".join(str(error).split())
-        raise BadInput(f"{_line_of(error) or name}: {type(error).__name__}: {text}; correct this line.") from None
-
-
-def _line_of(error: Exception) -> str:
-    """Where an error happened in the files that are loaded, as file:line; empty where it came through none."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith("<") and frame.filename not in _OUR_FRAMES
-    ]
-    if not frames:
-        return ""
-    folder = Path(frames[0].filename).parent
-    last = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)][-1]
-    return f"{shown(last.filename)}:{last.lineno}"

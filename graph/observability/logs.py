@@ -1,10 +1,7 @@
-"""Log handler: lines to standard error, as JSON or as text for a terminal.
+"""Logs: what is reported of a request (HTTP, operation, reads, errors and duration; metrics and traces use it as well),
+one line for each in the access log, and the lines themselves, to standard error, as JSON or as text for a terminal.
 
 A thread writes them, so that a reader that is slow, or does not read, never delays a request.
-
-Request info: what logs, metrics and traces report of one request: HTTP, operation, reads, errors and duration.
-
-Access log: one line for each request.
 """
 
 import logging
@@ -29,7 +26,6 @@ from graph.errors import SERVER_ERRORS
 from resolvers.access.callers import ANYONE, Caller
 
 LogFormat = Literal["auto", "json", "text"]
-
 WRITE_AFTER_SECONDS = 0.1
 FLUSH_SECONDS = 2.0
 MAX_WAITING_BYTES = 16_000_000  # of lines to be written; more are dropped
@@ -176,13 +172,10 @@ def flush() -> None:
 
 KEY = "clade.request_info"
 """The key of a RequestInfo in the ASGI scope."""
-
 REQUEST_ID = b"x-request-id"
 STATUS_CLIENT_CLOSED = 499
 """The status of a request whose client disconnected before the response, as in nginx."""
-
 MAX_NAME_CHARACTERS = 200
-
 _VALID_ID = re.compile(rb"[A-Za-z0-9._:+/=@-]{1,128}")
 
 
@@ -262,9 +255,7 @@ def codes_of(errors: Sequence[dict[str, Any]]) -> list[str]:
 MAX_DOCUMENT_CHARACTERS = 2_000
 MAX_PATH_CHARACTERS = 200
 SLOW_SECONDS = 1.0  # what people notice; nearly all requests take a fraction of it
-
 logger = logging.getLogger("clade.request")
-
 _LEVEL_NAMES = {logging.INFO: "INFO", logging.WARNING: "WARNING"}
 
 

@@ -1,11 +1,8 @@
-"""Hints: the field or argument that a client means where the schema has none of that name, nor one that looks alike.
+"""Requests and documents: a document with its variables; the persisted (trusted) documents, each with an id that
+clients can send instead; and the cache of parsed and validated queries by their text.
 
-Fields of a node are often asked of the connection or payload around it, and arguments have other names elsewhere.
-
-GraphQL request: a document with its variables, and the persisted (trusted) documents, each with an id that clients
-can send instead.
-
-Document cache: parsed and validated queries by their text.
+Where the schema has no field or argument of a name, nor one that looks alike, the error hints at what the client means:
+fields of a node are often asked of the connection or payload around it, and arguments have other names elsewhere.
 """
 
 from collections.abc import Mapping
@@ -160,7 +157,6 @@ def id_in(sent: Mapping[str, Any]) -> str | None:
 
 HINTING = {FieldsOnCorrectTypeRule: FieldsOnCorrectType, KnownArgumentNamesRule: KnownArgumentNames}
 RULES = (*[HINTING.get(rule, rule) for rule in specified_rules], MaybeNullValidationRule, OneOfInputValidationRule)
-
 MAX_ERRORS = 20  # of validation, each of which takes longer to find than a field takes to answer
 MAX_DOCUMENTS = 1_000  # cached
 KEPT_CHARACTERS = 300_000  # of all cached queries together: at most 90 MB

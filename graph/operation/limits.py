@@ -1,12 +1,12 @@
-"""Input values: what a request gives to the arguments of its operation, counted before any value is coerced.
-
-A scalar, a list and an object each count as one, with their elements and fields. Literals and variables count at each
-place where they are used, since each use is coerced by itself; those in a fragment count wherever it is spread.
-
-Document limits: the maximum size of one GraphQL document, checked before it is validated, compiled or executed.
+"""Document limits: the maximum size of one GraphQL document, checked before it is validated, compiled or executed, and
+of what a request gives to the arguments of its operation, counted before any value is coerced.
 
 Validation compares fields pairwise and plans follow every fragment, so a document that is too large is rejected before
 both. A cached document has passed, and is not checked again.
+
+Of input values a scalar, a list and an object each count as one, with their elements and fields. Literals and variables
+count at each place where they are used, since each use is coerced by itself; those in a fragment count wherever it is
+spread.
 """
 
 from collections import Counter
@@ -121,10 +121,8 @@ def _type_name(kind: Any) -> str:
 NOT_DEEPER = frozenset(("edges", "node", "nodes", "_entities"))
 # Their depth is bounded by the schema, and for GraphQL's own two by a rule of the validation.
 INTROSPECTION = frozenset(("__schema", "__type", "_service"))
-
 INPUT_VALUES = "input values in literals and variables"
 SPLIT = "Ask in several requests."
-
 Inputs = Mapping[str, InputValues]
 """The input values of each operation of a document, by its name, which is empty where it has none."""
 

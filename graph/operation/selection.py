@@ -1,12 +1,10 @@
-"""List arguments: `level`, `orderBy` and `where` of a list, as graphql-core coerces them.
-
-graphql-core's objects behind Strawberry's. Only this module reads Strawberry's private attributes.
-
-Look-ahead: the selected fields of an operation by type, and the relations among them with a request's arguments.
+"""Look-ahead: the selected fields of an operation by type, and the relations among them with a request's arguments,
+`level`, `orderBy` and `where` of lists as graphql-core coerces them.
 
 Compiled plans and Strawberry's resolvers use it, so that one read of a level also returns the data of the next ones.
-graphql-core merges fields, fragments and aliases, and evaluates `@skip` and `@include`. Results are cached by concrete
-type and merged field nodes: collecting again for every type at every level would take exponential time.
+graphql-core merges fields, fragments and aliases, and evaluates `@skip` and `@include`. Results are cached by
+concrete type and merged field nodes: collecting again for every type at every level would take exponential time.
+Only this module reads Strawberry's private attributes, for graphql-core's objects behind them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +39,6 @@ ORDER_VALUES = "clade-order-values"
 """The key, in the extensions of an enum of values to sort by, of these values by their names."""
 CONDITION_VALUES = "clade-condition-values"
 """The same for an input of conditions."""
-
 Given = Mapping[str, Any]
 
 
@@ -113,7 +110,6 @@ RELATION_KINDS = {kind.value: kind for kind in RelationKind if kind not in (Rela
 """The fields of nodes that lead to other nodes, by their names."""
 COUNT = "descendantCount"  # the field of a root that takes the version of its tree
 LISTS = frozenset(RelationKind) - {RelationKind.PARENT, RelationKind.ANCESTORS}
-
 Types = Mapping[tuple[str, str], str]
 """The name of the GraphQL type of each (hierarchy, level)."""
 Grouped = dict[str, list[FieldDetails]]

@@ -1,8 +1,7 @@
-"""Graceful shutdown: after SIGTERM the server is not ready, serves for some seconds more, and then stops.
+"""Lifecycle of a server: health checks for load balancers, liveness at `/healthz` and readiness at `/readyz`; and its
+shutdown. After SIGTERM it is not ready, serves for some seconds more, and then stops.
 
 A server waits for its running requests before it stops, so event streams have to be ended first.
-
-Health checks for load balancers: liveness at `/healthz` and readiness at `/readyz`.
 """
 
 import asyncio
@@ -99,7 +98,6 @@ class GracefulShutdown:
 
 READY_SECONDS = 2.0
 """Maximum time of a store's health check."""
-
 NOT_STARTED = (
     "The application runs without its lifespan, so its store is not open; enter `lifespan` of the application "
     "in the lifespan of its host, as docs/mounting.md shows."

@@ -1,7 +1,5 @@
-"""Metrics for Prometheus: counts of requests, and gauges of a server's state, sampled once a second. Imported only if
-`CLADE_METRICS` is set.
-
-Metrics server: Prometheus metrics at a separate address, which clients of the API cannot reach.
+"""Metrics for Prometheus: counts of requests, and gauges of a server's state, sampled once a second, at a separate
+address that clients of the API cannot reach. Imported only if `CLADE_METRICS` is set.
 """
 
 import asyncio
@@ -27,7 +25,6 @@ from store.writing.writer import Writer
 
 SAMPLE_SECONDS = 1.0
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-
 REQUESTS = Counter("clade_requests", "Finished requests.", ["kind", "how", "status"])
 ERRORS = Counter("clade_errors", "Requests with an error of this code.", ["code"])
 SECONDS = Histogram("clade_request_seconds", "Duration of requests, in seconds.", ["kind"], buckets=BUCKETS)
@@ -37,9 +34,7 @@ READS = {
     "items": Counter("clade_read_items", "Items read."),
     "units": Counter("clade_read_units", "DynamoDB read units."),
 }
-
 _requests, _errors, _seconds = cache(REQUESTS.labels), cache(ERRORS.labels), cache(SECONDS.labels)
-
 CALLS = {
     "made": Counter("clade_store_calls", "Calls to DynamoDB, of one or more attempts each."),
     "retried": Counter("clade_store_retries", "Attempts after the first."),

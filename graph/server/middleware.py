@@ -1,6 +1,5 @@
-"""Request observer: the outermost middleware, which gives each request an id and reports it when it has ended.
-
-Security headers of all responses, and errors for requests that the application does not see.
+"""Middleware: the outermost gives each request an id and reports it when it has ended; another adds the security
+headers of all responses, and answers with an error where the application does not see the request.
 """
 
 import asyncio
@@ -19,7 +18,6 @@ from store.errors import Forbidden
 
 PROBES = frozenset({"/healthz", "/readyz"})
 """Paths that load balancers request every few seconds; these requests are not observed."""
-
 Observer = Callable[[RequestInfo], None]
 
 
@@ -63,7 +61,6 @@ class RequestObserver:
 
 
 POLICY = b"content-security-policy"
-
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -72,24 +69,18 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 HEADERS_AND_POLICY = [*HEADERS, (POLICY, b"default-src 'none'; frame-ancestors 'none'")]
-
 MAX_CONNECTIONS = 4_096  # of one process, far above the requests that it can answer at a time; each takes a descriptor
 MAX_HEAD_BYTES = 65_536
 MAX_PIPELINED = 32  # requests of one connection that wait for earlier ones: each takes 3 KB, for 20 bytes that are sent
 MAX_IGNORED_BYTES = 1_000_000  # of bodies that go on after their responses, such as one of 413
-
 REJECTED = "clade.rejected"
 """The key in the ASGI scope of the rejection of a request that the server could not read; None for all others."""
-
 SINGLE = ("Authorization", "Content-Type", "Host", "Origin")
 """Headers that a request may have once: of two, a proxy might read one and Clade the other."""
-
 WRONG_HOST = (
     "Invalid Host header; use localhost or 127.0.0.1. For a proxy on this machine set CLADE_PRODUCTION=1, or have "
     "it send Host: localhost."
 )
-
-
 NOT_HTTP = RequestRejected(400, "The request is not valid HTTP/1.1.", CLOSE)
 PIPELINED = RequestRejected(
     400, f"More than {MAX_PIPELINED} requests wait on this connection; wait for responses first.", CLOSE

@@ -1,13 +1,9 @@
-"""Asset files: the files of a page for browsers, compressed and cached by their digest.
+"""Pages of the explorer and of GraphiQL: their routes and files, compressed and cached by their digest, under policies
+that allow only scripts and styles of this server. They are clients of the API like any other; nothing here reads
+data.
 
 Starlette's StaticFiles with GZipMiddleware is not used: it would compress a file for each request, on the event loop,
 and would serve every file of the folder.
-
-Explorer page: the routes of `/` and of its files, under a policy that allows only scripts and styles of this server.
-
-The page itself is a client of the API like any other; nothing here reads data.
-
-GraphiQL for browsers, served from files of this package: nothing is loaded from another host.
 """
 
 import gzip
@@ -98,7 +94,6 @@ def matches(tags: bytes, tag: bytes) -> bool:
 
 
 EXPLORER_FILES = AssetFiles(Path(__file__).parents[1] / "explorer" / "assets")
-
 # Trusted Types: a browser that knows them refuses to make HTML or scripts of text, wherever the text comes from.
 EXPLORER_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -149,13 +144,11 @@ class Explorer:
 
 
 GRAPHIQL_FILES = AssetFiles(Path(__file__).parent / "graphiql_assets")
-
 # graphiql 4 is the last to run under this policy: 5 needs inline styles and workers made of text.
 GRAPHIQL_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self' data:; img-src 'self' data:; "
     "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-
 Examples = Callable[[], Awaitable[Sequence[Example]]]
 """Makes the example queries, of what the store holds now."""
 

@@ -1,6 +1,5 @@
-"""Request parser: a GraphQLRequest from the body of a POST or the query string of a GET.
-
-Content negotiation: the media type of a response by the Accept header (RFC 9110).
+"""Parsing of HTTP requests: a GraphQLRequest from the body of a POST or the query string of a GET, and the media type
+of the response by the Accept header (content negotiation, RFC 9110).
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,7 +67,6 @@ JSON = "application/json"
 GRAPHQL = "application/graphql-response+json"
 EVENT_STREAM = "text/event-stream"
 HTML = "text/html"
-
 EXACT, SUBTYPES, ANYTHING = 2, 1, 0
 
 

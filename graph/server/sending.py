@@ -1,8 +1,6 @@
-"""Response sender: large bodies are sent in pieces, with limited memory for those of slow clients; and whole errors.
-
-Client disconnects: the work for a request ends when its client closes the connection.
-
-Concurrency limit of operations and API key lookups: rejecting further ones is better than slowing down all.
+"""Sending of HTTP responses: large bodies in pieces, with limited memory for those of slow clients; whole errors; the
+end of the work whose client closes its connection; and the limit of operations and API key lookups that run at once:
+rejecting further ones is better than slowing down all.
 """
 
 import asyncio
@@ -17,7 +15,6 @@ from graph.errors import OVERLOADED, Header, RequestRejected, error_body
 CLOSE: Header = (b"connection", b"close")
 NO_STORE: Header = (b"cache-control", b"no-store")
 """Without this, caches between client and server may store responses, some even those of requests with a credential."""
-
 PIECE_BYTES = 262_144  # uvicorn waits until most of a piece is sent before it accepts the next
 MAX_BYTES = 128_000_000  # of all bodies being sent
 

@@ -1,7 +1,5 @@
-"""Connection types: a page of a list with its edges, after Relay's specification of cursor connections.
-
-Level types: an interface, a type of each level that implements it, and the connection; of the nodes of a hierarchy,
-or of their revisions.
+"""Connections, after Relay's specification: pages of a list with their edges; and the types of levels, an interface and
+a type of each that implements it, of the nodes of a hierarchy or of their revisions.
 """
 
 from collections.abc import Callable
@@ -24,11 +22,9 @@ PAGE_INFO: dict[str, Callable[..., Any]] = {
     "endCursor": lambda page, info=None: page.cursor(page.records[-1]) if page.records else None,
 }
 """The resolvers of PageInfo, which plans call as well."""
-
 _CURSOR = str | None
 _END = "Cursor of the last item, for `after`; null for an empty page."
 _PREVIOUS = "Whether there are items before this page; with `first`, whether `after` was given."
-
 PageInfo = object_type(
     "PageInfo",
     "The position of a page in its list, after Relay's specification of cursor connections.",

@@ -1,13 +1,8 @@
-"""Fields, arguments and object types for Strawberry, made of values: they differ from hierarchy to hierarchy.
+"""Fields, arguments and object types for Strawberry, made of values, as they differ from hierarchy to hierarchy; custom
+scalars; and the fields with values of a record alone, names in several languages among them.
 
-A field's resolver is registered with it, so that plans and the executor can call it without Strawberry.
-
-Custom scalars. All are serialized as they are stored, so responses need no conversion.
-
-Node fields: those with values of a record alone. Plans write the simple ones into their generated code.
-
-Name fields of nodes and revisions: the default name, and names in other languages, by argument.
-
+A field's resolver is registered with it, so that plans and the executor can call it without Strawberry; plans write the
+simple ones into their generated code. Scalars are serialized as they are stored, so responses need no conversion.
 Languages are an argument instead of a header, since responses are cached by their arguments.
 """
 
@@ -35,7 +30,6 @@ from store.model.records import Record
 
 RESOLVER = "clade-resolver"
 """The key of a field's resolver in the metadata of Strawberry's field, and in the extensions of graphql-core's."""
-
 Resolver = Callable[..., Any]
 Fields = dict[str, StrawberryField]
 
@@ -130,12 +124,9 @@ PAGING = [
     argument("last", int | None, "At most so many, from the end."),
     argument("before", str | None, "Before this cursor, such as a `startCursor`."),
 ]
-
-
 _XML_SCHEMA = "https://www.w3.org/TR/xmlschema11-2/"
 _RFC_3339 = "https://www.rfc-editor.org/rfc/rfc3339#section-5.6"
 _RFC_3986 = "https://www.rfc-editor.org/rfc/rfc3986"
-
 Path = NewType("Path", str)
 
 
