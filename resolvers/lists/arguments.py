@@ -15,12 +15,21 @@ from typing import Protocol, Self
 
 from msgspec import Struct
 
-from resolvers.sorting.conditions import Combination, Condition, KeyComparison
+from resolvers.sorting.conditions import (
+    EVERYTHING,
+    Combination,
+    Condition,
+    KeyComparison,
+    Spans,
+    clipped,
+    complement,
+    intersection,
+    union,
+)
 from resolvers.sorting.ordering import LIST_ORDER, MAX_ORDER_FIELDS, MAX_SORTED_CHARACTERS, Ordering, PlaceOrder
 from store.errors import BadCursor, BadInput, CladeError, shorten
 from store.model.keys import MAX_SORT_KEY_BYTES, KeyRange, just_after, prefix_end
 from store.model.records import Record
-from store.model.spans import EVERYTHING, Spans, clipped, complement, intersection, union
 
 _PREFIX_BYTES = 7  # the kind of the list, and a digest of its owner
 _MAX_VALUES_BYTES = MAX_ORDER_FIELDS * (6 * MAX_SORTED_CHARACTERS + 3) + 2  # of a sorted list: JSON, then a new line

@@ -9,6 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resolvers.sorting.conditions import (
+    EVERYTHING,
+    Span,
+    Spans,
+    clipped,
+    complement,
+    contains,
+    intersection,
+    prefix_span,
+    union,
+)
 from store.errors import BadPath, shorten
 from store.model.hierarchy import MAX_NAME_CHARACTERS
 from store.model.keys import (
@@ -44,7 +55,6 @@ from store.model.keys import (
     tree_version_key,
 )
 from store.model.paths import checked_path, format_path, parse_path
-from store.model.spans import EVERYTHING, Span, Spans, clipped, complement, contains, intersection, prefix_span, union
 
 # Segments as they can come in, where they can: nothing that NFC changes, no control characters, no lone surrogates. The
 # characters about which the order of keys turns come up often.
