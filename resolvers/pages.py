@@ -40,7 +40,7 @@ async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list
     """The pages of many lists, in order; the error of a failed read is in place of each page that needs it."""
     pages: list[Page | Exception | None] = []
     is_versioned = request.state.store_version is not None
-    if not is_versioned:  # the versions of their trees prove what is cached, and plan what is not
+    if not is_versioned:  # the versions of their trees validate what is cached, and plan what is not
         trees = {one.owner.pk for one in lists if one.owner.is_root or not one.is_empty}
         if not trees <= request.state.tree_versions.keys():
             await request.state.versions_of(trees)

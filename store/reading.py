@@ -106,7 +106,7 @@ class ActiveMoves:
 
     @cached_property
     def hidden(self) -> frozenset[Key]:
-        """The tops of hidden subtrees: the copy until the move flips, from then on what is left at the old place."""
+        """The tops of hidden subtrees: the copy until the move commits, from then on what is left at the old place."""
         return frozenset(move.hidden for move in self.moves if move.hidden is not None)
 
     @property

@@ -1,6 +1,6 @@
 """Move in progress: a tree at every moment of a large move that a reader can see.
 
-It is written here as the records tell it, so that a test can put the flip between any two reads.
+It is written here as the records tell it, so that a test can put the commit between any two reads.
 """
 
 from collections.abc import Sequence
@@ -29,19 +29,19 @@ class MoveInProgress:
     def items(self) -> list[Item]:
         """The table after the copy: both ends exist."""
         copies = [record.item() for record in self.after.nodes.values() if self._is_copy(record)]
-        return [*self.before.items(), *copies, *self.side(flipped=False)]
+        return [*self.before.items(), *copies, *self.side(committed=False)]
 
-    def side(self, *, flipped: bool) -> list[Item]:
-        """The items that the flip changes, before or after it."""
-        model = self.after if flipped else self.before
+    def side(self, *, committed: bool) -> list[Item]:
+        """The items that the commit changes, before or after it."""
+        model = self.after if committed else self.before
         lines = {key for end in self.running.ends for key in ancestor_keys(end)}
         above = [record.item() for record in model.nodes.values() if record.key in lines]
         shapes = {TreeVersion.of(str(item["pk"]), item).partition: item for item in model.items() if item["sk"] == "!"}
         stamps: list[Item] = []
         for partition in self.running.partitions:
             shape: Any = shapes.get(partition, {"shape": {}})["shape"]
-            stamps.append(TreeVersion(partition, 7 + flipped).incremented(shape, moves=(self.running,)).item)
-        return [*above, *stamps, self._move(MoveState.SWEEPING if flipped else MoveState.COPYING)]
+            stamps.append(TreeVersion(partition, 7 + committed).incremented(shape, moves=(self.running,)).item)
+        return [*above, *stamps, self._move(MoveState.SWEEPING if committed else MoveState.COPYING)]
 
     def _move(self, state: MoveState) -> Item:
         source, target = self.running.source, self.running.target
@@ -73,7 +73,7 @@ def moved(model: Model, source: Path, target: Path | None) -> Model:
 
 
 class FlippingStore:
-    """Store that flips the move before one of its reads, by a commit like that of another process."""
+    """Store that commits the move before one of its reads, by a commit like that of another process."""
 
     def __init__(self, store: Store, moving: MoveInProgress, reads_before: int) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class FlippingStore:
         self._left = reads_before
 
     @property
-    def has_flipped(self) -> bool:
+    def has_committed(self) -> bool:
         return self._left < 0
 
     async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
@@ -103,18 +103,18 @@ class FlippingStore:
     async def _step(self) -> None:
         self._left -= 1
         if self._left == -1:
-            await self._store.commit([Put(item) for item in self._moving.side(flipped=True)])
+            await self._store.commit([Put(item) for item in self._moving.side(committed=True)])
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
 
 async def plant(store: Store, moving: MoveInProgress) -> None:
-    """Write the table of a move that has not flipped."""
+    """Write the table of a move that has not committed."""
     await store.create()
     items = {(item["pk"], item["sk"]): item for item in moving.items()}
     await write(store, list(items.values()))
 
 
 async def flip_back(store: Store, moving: MoveInProgress) -> None:
-    await store.commit([Put(item) for item in moving.side(flipped=False)])
+    await store.commit([Put(item) for item in moving.side(committed=False)])

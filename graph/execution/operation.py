@@ -173,8 +173,8 @@ class Execution:
         """The response to a request of this caller; `observed` receives the operation.
 
         `report_reads` adds `extensions.reads`, with 2 also its calls; `cache_tags` adds tags for Apollo's router to a
-        response that trees prove. Callers with grants get neither. The response to a subscription is the next event of
-        `listener`. Raises MissingCredential, MutationNotAllowed unless `allow_mutations`, and SubscriptionNotAllowed
+        response that trees validate. Callers with grants get neither. The response to a subscription is the next event
+        of `listener`. Raises MissingCredential, MutationNotAllowed unless `allow_mutations`, and SubscriptionNotAllowed
         without `listener`.
         """
         try:
@@ -194,7 +194,7 @@ class Execution:
         reads_all = caller.reads is None
         call = Call(request, document, operation, report_reads * reads_all, cache_tags and reads_all, listener)
         context = self._context(call, caller, observed)
-        if (entry := self._proven(call, context)) is not None:
+        if (entry := self._valid(call, context)) is not None:
             return _cached(entry, call, context)
         try:
             return await within(self._limits.request_seconds, self._answer_consistently(call, context))
@@ -215,10 +215,10 @@ class Execution:
             observed.document, observed.context = call.request.query, context
         return context
 
-    def _proven(self, call: Call, context: Any) -> Entry | None:
-        """The cached response that the version of the store proves."""
+    def _valid(self, call: Call, context: Any) -> Entry | None:
+        """The cached response that the version of the store validates."""
         key = self._key(call, context) if call.is_query else None
-        return None if key is None else self._cache.proven(key, context.request.state)
+        return None if key is None else self._cache.current(key, context.request.state)
 
     async def _answer_consistently(self, call: Call, context: Any) -> OperationResponse:
         """The response, made again from a snapshot if the store changed between the reads."""
@@ -335,7 +335,7 @@ def _check(
 
 
 def _extensions(call: Call, context: Any, partitions: Collection[str] = ()) -> dict[str, Any]:
-    """The member `extensions` that the request asks for; `partitions` prove the response, if any do."""
+    """The member `extensions` that the request asks for; `partitions` validate the response, if any do."""
     extensions: dict[str, Any] = {}
     if call.report_reads:
         extensions["reads"] = context.reads_report()

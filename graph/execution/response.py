@@ -39,7 +39,7 @@ from graph.errors import (
 from resolvers.access.callers import Caller
 from resolvers.access.grants import Grants
 from resolvers.session.budget import Budget
-from resolvers.session.cache import Proofs
+from resolvers.session.cache import Validators
 from resolvers.session.reads import ReadState
 from store.cache import BoundedCache
 from store.errors import BudgetExceeded
@@ -59,7 +59,7 @@ class OperationResponse:
     etag: str = ""
     """The entity tag of `json`, if it is known already."""
     partitions: Collection[str] = ()
-    """The trees and hierarchies whose versions prove that `json` is current; empty if nothing proves it."""
+    """The trees and hierarchies whose versions validate `json`; empty if none do."""
     _content: bytes | None = None
 
     def measure(self, budget: Budget) -> None:
@@ -126,15 +126,15 @@ def no_operation(name: str | None) -> OperationResponse:
 
 
 ENTRY_BYTES = 1_000  # of memory for an entry besides its body
-PARTITION_BYTES = 200  # of memory for each partition, with its proof
+PARTITION_BYTES = 200  # of memory for each partition, with its validator
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A response as JSON, the proofs of all that it was read from, and the trees and hierarchies that it depends on."""
+    """A response as JSON, the validators of all that it was read from, and the trees and hierarchies it depends on."""
 
     body: bytes
-    proofs: Proofs
+    validators: Validators
     etag: str
     partitions: frozenset[str]
 
@@ -148,24 +148,24 @@ class ResponseCache:
     def __bool__(self) -> bool:
         return self._entries.max_weight > 0
 
-    def proven(self, key: Hashable, state: ReadState) -> Entry | None:
-        """The entry if it is proven to be current without any read."""
+    def current(self, key: Hashable, state: ReadState) -> Entry | None:
+        """The entry if it is known to be current without any read."""
         entry = self._entries.get(key)
-        return None if entry is None or not state.holds(entry.proofs) else entry
+        return None if entry is None or not state.holds(entry.validators) else entry
 
     async def get(self, key: Hashable, state: ReadState) -> Entry | None:
         """The entry if it is current; on DynamoDB this is one read of its tree versions."""
         entry = self._entries.get(key)
-        if entry is None or await state.prove(entry.proofs):
+        if entry is None or await state.validate(entry.validators):
             return entry
         if self._entries.get(key) is entry:  # otherwise another request replaced it meanwhile
             self._entries.drop(key)
         return None
 
     def put(self, key: Hashable, body: bytes, state: ReadState) -> None:
-        """Cache a response without errors, which was made of what `state` has read, if that can be proven."""
-        if state.is_cacheable and (proofs := state.proofs()) is not None:
-            self._entries.put(key, Entry(body, proofs, etag_of(body), frozenset(state.partitions_read)))
+        """Cache a response without errors, which was made of what `state` has read, if that has validators."""
+        if state.is_cacheable and (validators := state.validators()) is not None:
+            self._entries.put(key, Entry(body, validators, etag_of(body), frozenset(state.partitions_read)))
 
 
 def _size(key: Hashable, entry: Entry) -> int:

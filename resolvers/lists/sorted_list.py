@@ -149,7 +149,7 @@ async def read_sorted_roots(
         whole = await read(request, hierarchy, relation.whole)
     except TooManyNodes as error:
         raise _whole_list_error(error) from None
-    # Roots are of many trees, so they are cached where one version proves the whole store.
+    # Roots are of many trees, so they are cached where one version validates the whole store.
     return await _page(request, None, hierarchy, relation, f"{CursorKind.ROOTS}{hierarchy}", whole)
 
 

@@ -27,7 +27,7 @@ TREE_BYTES = 1_000  # memory of one version
 RECORD_BYTES = 2_000
 
 Page = tuple[Any, int, object]  # what was read, its weight in records, and its validator
-Proofs = dict[str | None, object]
+Validators = dict[str | None, object]
 """Validators by partition: a tree or the roots of a hierarchy; that of the whole store by None."""
 
 
@@ -154,7 +154,7 @@ class CachedPages:
         self.cache, self._usage = page_cache, usage
         self._store_version = store_version
         self._began = self.versions.clock()
-        self._validators: Proofs = {}
+        self._validators: Validators = {}
 
     def _validator(self, partition: str | None) -> object | None:
         """The validator of what is read of a partition; None if nothing may be cached of it.
@@ -198,20 +198,20 @@ class CachedPages:
         for partition in partitions:
             self._validators.pop(partition, None)
 
-    def proofs(self, partitions: Collection[str]) -> Proofs | None:
+    def validators(self, partitions: Collection[str]) -> Validators | None:
         """The validators of all that was read of these partitions; None if one has none."""
         if self._store_version is not None:
             return {None: self._store_version}
-        found: Proofs = {partition: self._validators.get(partition) for partition in partitions}
+        found: Validators = {partition: self._validators.get(partition) for partition in partitions}
         return found if found and None not in found.values() else None
 
-    def holds(self, proofs: Proofs) -> bool:
+    def holds(self, validators: Validators) -> bool:
         """Whether all of these validators are those of this request."""
-        return all(self._validator(partition) == validator for partition, validator in proofs.items())
+        return all(self._validator(partition) == validator for partition, validator in validators.items())
 
-    def may_hold(self, proofs: Proofs) -> bool:
+    def may_hold(self, validators: Validators) -> bool:
         """Whether these validators are current if nothing was written since their versions were read last."""
         if self._store_version is not None:
-            return self.holds(proofs)
+            return self.holds(validators)
         last = self.versions.last_validator
-        return all(last(cast(str, partition)) == validator for partition, validator in proofs.items())
+        return all(last(cast(str, partition)) == validator for partition, validator in validators.items())

@@ -73,7 +73,7 @@ class RunningMoves:
     async def _committed(self, ids: Iterable[str]) -> dict[str, bool]:
         """Whether these moves have committed by now; those that have ended and have no record are left out."""
         items = await self.read_strong([move_key(move_id) for move_id in ids])
-        return {key.sk: Move.of(item).has_flipped for key, item in items.items() if item is not None}
+        return {key.sk: Move.of(item).has_committed for key, item in items.items() if item is not None}
 
     async def are_unchanged(self) -> bool:
         """Whether no move has committed since it was loaded, or since its state was read that is shown."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from resolvers.access.grants import Grants, RedactedNode, Visibility, VisibilityFilter, redacted, visibility_at
 from resolvers.session.budget import raise_first_error
-from resolvers.session.cache import CachedPages, PageCache, Proofs
+from resolvers.session.cache import CachedPages, PageCache, Validators
 from resolvers.session.moves import RunningMoves
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.session.scheduler import Items, ReadScheduler
@@ -92,7 +92,7 @@ class ReadState:
 
     def show_moves(self, moves: Iterable[Move]) -> None:
         """Have the response be of those sides of running moves that their states say, since it shows them."""
-        if running := {move.id: move.has_flipped for move in moves if move.ended_at is None}:
+        if running := {move.id: move.has_committed for move in moves if move.ended_at is None}:
             self._running_moves().shown.update(running)
 
     def _running_moves(self) -> RunningMoves:
@@ -102,26 +102,26 @@ class ReadState:
 
     # -- what is cached ------------------------------------------------------------------------------------------------
 
-    def proofs(self) -> Proofs | None:
+    def validators(self) -> Validators | None:
         """The validators of everything that was read, None if something has none."""
-        return self.pages.proofs(self.partitions_read)
+        return self.pages.validators(self.partitions_read)
 
-    def holds(self, proofs: Proofs) -> bool:
+    def holds(self, validators: Validators) -> bool:
         """Whether these validators are still those of their trees, without a read."""
-        return all(tree is None or self._has_version(tree) for tree in proofs) and self.pages.holds(proofs)
+        return all(tree is None or self._has_version(tree) for tree in validators) and self.pages.holds(validators)
 
-    async def prove(self, proofs: Proofs) -> bool:
+    async def validate(self, validators: Validators) -> bool:
         """Whether these validators are still those of their trees, whose versions are read, unless one clearly is not.
 
         Raises the error of a failed read.
         """
-        if not self.pages.may_hold(proofs):
+        if not self.pages.may_hold(validators):
             return False
-        missing = [tree for tree in proofs if tree is not None and not self._has_version(tree)]
+        missing = [tree for tree in validators if tree is not None and not self._has_version(tree)]
         if missing:
             raise_first_error((await self.versions_of(missing)).values())
-        self.partitions_read.update(tree for tree in proofs if tree is not None)
-        return self.pages.holds(proofs)
+        self.partitions_read.update(tree for tree in validators if tree is not None)
+        return self.pages.holds(validators)
 
     async def cached_nodes(self, keys: Sequence[Hashable]) -> list[Any] | None:
         """The nodes at all of these keys, without a filter; None if one of them has to be read.
@@ -135,7 +135,7 @@ class ReadState:
             return None
         entries = cast(list[tuple[Record, object]], found)
         try:
-            if not await self.prove({record.pk: validator for record, validator in entries}):
+            if not await self.validate({record.pk: validator for record, validator in entries}):
                 return None
         except CladeError:  # the ordinary way meets it again
             return None

@@ -23,7 +23,7 @@ MAX_WAIT_SECONDS = 5.0  # longer, clients and proxies may give up; the move goes
 
 
 class MoveState(StrEnum):
-    """COPYING and SWEEPING are before and after the flip; DONE and UNDONE are final."""
+    """COPYING and SWEEPING are before and after the commit; DONE and UNDONE are final."""
 
     COPYING = "COPYING"
     SWEEPING = "SWEEPING"
@@ -35,7 +35,7 @@ class MoveState(StrEnum):
 class Move:
     """A move of the subtree at `source` to `target`; None: a deletion of the subtree.
 
-    Of its `nodes`, `written` have been copied, or swept after the flip, up to the sort key `cursor` of the source;
+    Of its `nodes`, `written` have been copied, or swept after the commit, up to the sort key `cursor` of the source;
     `shape` counts those copied by level and depth. The process that runs it has the lease until `lease`, in seconds
     since 1970, and increments `epoch` when it takes it over (fencing). `started_at` and `ended_at` are times in UTC
     (RFC 3339). `reason` is the message for clients why a move is UNDONE.
@@ -97,18 +97,18 @@ class Move:
         return hierarchy_of(self.source.pk)
 
     @property
-    def has_flipped(self) -> bool:
+    def has_committed(self) -> bool:
         """Whether the subtree is at its target."""
         return self.state in (MoveState.SWEEPING, MoveState.DONE)
 
     @property
     def hidden(self) -> Key | None:
         """The top of the subtree that is hidden while the move runs."""
-        return self.source if self.has_flipped else self.target
+        return self.source if self.has_committed else self.target
 
     def led(self, key: Key) -> Key | None:
         """The key at which a node is visible whose id record holds `key`; None where it is deleted."""
-        if not self.has_flipped or not self.source.holds(key):
+        if not self.has_committed or not self.source.holds(key):
             return key
         return None if self.target is None else key.moved(self.source, self.target)
 
@@ -135,7 +135,7 @@ class MoveTiming:
     """The waits of background moves.
 
     `grace_seconds`: until all readers have seen the last tree version. `settle_seconds`: until the indexes have caught
-    up with the table. `wait_seconds`: how long the request that asked for a move waits for its flip. `lease_seconds`:
+    up with the table. `wait_seconds`: how long the request that asked for a move waits for its commit. `lease_seconds`:
     how long a worker has to be silent before another takes over its move.
     """
 

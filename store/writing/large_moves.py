@@ -156,13 +156,13 @@ class MovedItems:
 
 
 class MoveJob:
-    """`has_flipped` is set when the move has flipped or was undone; `refusal` is then the reason for the latter."""
+    """`has_committed` is set when the move has committed or was undone; `refusal` is then the reason for the latter."""
 
     def __init__(
         self, store: Store, lease: MoveLease, locks: TreeLocks, timing: MoveTiming, hierarchy: Hierarchy | None
     ) -> None:
         """`hierarchy` is that of the move, None where its class is not loaded."""
-        self.has_flipped = asyncio.Event()
+        self.has_committed = asyncio.Event()
         self.refusal: BadInput | None = None
         self.lease = lease
         self._store = store
@@ -181,11 +181,11 @@ class MoveJob:
         if self.move.state is MoveState.COPYING:
             try:
                 await self._copy()
-                await self._flip()
+                await self._commit_move()
             except BadInput as error:
                 self.refusal = error
                 await self.lease.write(state=MoveState.UNDONE, cursor=None, reason=str(error))
-        self.has_flipped.set()
+        self.has_committed.set()
         if self.move.state is MoveState.SWEEPING:
             await self._sweep()
         else:
@@ -193,13 +193,13 @@ class MoveJob:
         await self.lease.wait(self._timing.settle_seconds)
         await self._unregister()
 
-    # -- before the flip -----------------------------------------------------------------------------------------------
+    # -- before the commit ---------------------------------------------------------------------------------------------
 
     async def _copy(self) -> None:
         """Copy the subtree to its new place, and count its nodes by level and depth.
 
         Where its nodes have search items, a deletion waits as well: a search that does not know of it takes nodes at
-        their places, while a lookup of the same response would see the flip.
+        their places, while a lookup of the same response would see the commit.
         """
         if self.move.cursor is None and (self.move.target is not None or self._indexed is not None):
             await self.lease.wait(self._timing.grace_seconds)
@@ -239,7 +239,7 @@ class MoveJob:
         above = [level for record in records[1:] for level in (*record.above, record.level)]
         return records[0], SubtreeRewrite.of(records[0], target, above)
 
-    async def _flip(self) -> None:
+    async def _commit_move(self) -> None:
         source, target = self.move.source, self.move.target
         rewrite = None if target is None else (await self._rewrite())[1]
         keys = [source, *ancestor_keys(source), *([] if target is None else ancestor_keys(target))]
@@ -260,7 +260,7 @@ class MoveJob:
 
         await self._commit(changes, state=MoveState.SWEEPING, cursor=None, written=0)
 
-    # -- after the flip ------------------------------------------------------------------------------------------------
+    # -- after the commit ----------------------------------------------------------------------------------------------
 
     async def _sweep(self) -> None:
         """Remove the remaining items at the old place, and point the id records to the new one."""

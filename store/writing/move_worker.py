@@ -160,7 +160,7 @@ class MoveWorker:
             await _release(job)
             raise
         finally:
-            job.has_flipped.set()
+            job.has_committed.set()
 
 
 async def _is_registered(store: Store, move: Move) -> bool:

@@ -65,7 +65,7 @@ class DryRun:
 class EditResult:
     """The node as it was written, or with a `dry_run` as it would be.
 
-    With a `move` the edit takes more than one transaction: the node is as it will be when the move has flipped.
+    With a `move` the edit takes more than one transaction: the node is as it will be when the move has committed.
     """
 
     record: Record
@@ -147,7 +147,7 @@ def _write_units(change: Change, hierarchy: str) -> int:
 
 
 def _of_move(move: Move, max_changes: int, *, has_redirects: bool) -> DryRun:
-    """Each transaction also writes the record of the move; there are three more for its begin, flip and end."""
+    """Each transaction also writes the record of the move; there are three more for its begin, commit and end."""
     changes: tuple[int, ...] = MOVED_CHANGES
     if move.target is None:
         changes = CASCADE_CHANGES + REDIRECT_CHANGES * has_redirects

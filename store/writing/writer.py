@@ -234,7 +234,7 @@ class Writer:
             return result
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._timing.wait_seconds):
-                await job.has_flipped.wait()
+                await job.has_committed.wait()
         if job.refusal is not None:
             raise job.refusal
         return replace(result, move=job.move)

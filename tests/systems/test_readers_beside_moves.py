@@ -53,14 +53,14 @@ async def check(store: Store, moving: MoveInProgress, fields: list[Field], plans
     """Ask with the move's commit before each of the reads that a response takes, and with none."""
     for reads in range(NEVER):
         await flip_back(store, moving)
-        flipping: Any = FlippingStore(store, moving, reads)
-        body = await ask(flipping, fields, plans)
-        if not flipping.has_flipped:
+        committing: Any = FlippingStore(store, moving, reads)
+        body = await ask(committing, fields, plans)
+        if not committing.has_committed:
             assert is_of(moving.before, body, fields), GraphText(fields)
             break
         assert is_of(moving.before, body, fields) or is_of(moving.after, body, fields), (reads, GraphText(fields))
-    flipping = FlippingStore(store, moving, 0)
-    assert is_of(moving.after, await ask(flipping, fields, plans), fields), GraphText(fields)
+    committing = FlippingStore(store, moving, 0)
+    assert is_of(moving.after, await ask(committing, fields, plans), fields), GraphText(fields)
 
 
 PATHS = "A A/w A/x A/x/1 A/x/2 A/x/2/3 A/y A/y/4 A/z B B/q B/q/5 C".split()
@@ -173,13 +173,13 @@ async def test_what_is_told_of_moves_and_counts_is_of_the_same_side_as_what_is_b
         seen = set()
         for reads in range(NEVER):
             await flip_back(store, moving)
-            flipping: Any = kind(store, moving, reads)
-            flipping.before = await store.nodes(siblings("ground"), ReadUsage())
-            execution = Execution(SCHEMA, partial(asked_of, flipping), limits=WIDE)
+            committing: Any = kind(store, moving, reads)
+            committing.before = await store.nodes(siblings("ground"), ReadUsage())
+            execution = Execution(SCHEMA, partial(asked_of, committing), limits=WIDE)
             query = f"{{ {' '.join([field, NODE] if is_first else [NODE, field])} }}"
             data = (await execution.answer(GraphQLRequest(query, {}), allow_mutations=False)).body["data"]
             seen.add((shown(data[alias]), data["node"]["path"]))
-            if not flipping.has_flipped:
+            if not committing.has_committed:
                 break
         assert seen == {*sides}
 

@@ -16,11 +16,11 @@ from tests.outside.processes import EXTREMES, Answer, Place, Server, command
 
 ONE_MOMENT = (
     "writing.md",
-    "see the state before or after the flip in the whole response: lists, pages, counts, ids and former paths alike",
+    "see the state before or after the commit in the whole response: lists, pages, counts, ids and former paths alike",
 )
 PROMISES = (
     ONE_MOMENT,
-    ("writing.md", "At one moment, the *flip*, the whole subtree changes from its old place to its new one."),
+    ("writing.md", "At one moment, the *commit*, the whole subtree changes from its old place to its new one."),
     ("writing.md", "another server, the next start, or `clade repair` continues it"),
     ("writing.md", "All other nodes are written as usual"),
     ("consistency.md", "A move of a large subtree is seen as a whole, before or after"),
@@ -119,7 +119,7 @@ class Watch:
                 self._over.wait(0.2)
 
     def compare(self, server: Server, asked: Sequence[Question], after_since: float | None) -> None:
-        """Ask, and raise Wrong if the response is of neither state, or of the one before after the flip was seen."""
+        """Ask, and raise Wrong if the response is of neither state, or of the one before after the commit was seen."""
         sent = time.monotonic()
         answer = server.ask(document(list(asked)))
         if answer.errors:
@@ -136,8 +136,8 @@ class Watch:
         if states == [1] and self.after_since is None:
             self.after_since = time.monotonic()
         if states == [0] and after_since is not None and after_since < sent:
-            raise self._wrong(asked, "the state after the flip, which another response had already", got)
-        self.counts[("before", "after", "either")[states[0] if len(states) == 1 else 2] + " the flip"] += 1
+            raise self._wrong(asked, "the state after the commit, which another response had already", got)
+        self.counts[("before", "after", "either")[states[0] if len(states) == 1 else 2] + " the commit"] += 1
 
     def _wrong(self, asked: Sequence[Question], expected: object, got: object) -> Wrong:
         size = len(self.change.before.below(self.change.old)) + 1

@@ -10,7 +10,7 @@ from tests.outside.processes import EXTREMES, Place, Server, command
 
 PROMISE = (
     "writing.md",
-    "Requests during a move see the state before or after the flip in the whole response: lists, pages, counts, ids "
+    "Requests during a move see the state before or after the commit in the whole response: lists, pages, counts, ids "
     "and former paths alike.",
 )
 # "In SQLite a transaction moves or deletes up to 10,000 nodes of at most 20 MB" (writing.md).
