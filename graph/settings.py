@@ -200,7 +200,7 @@ class Settings(BaseSettings):
 
     @property
     def move_timing(self) -> MoveTiming:
-        """The waits of background moves; commands need the same settings as the servers that read meanwhile."""
+        """The waits of large moves; commands need the same settings as the servers that read meanwhile."""
         return MoveTiming.of(self.request_seconds, self.settle_seconds, stale_seconds=self.max_stale_seconds)
 
     @field_validator(*_CHECKS)

@@ -31,7 +31,7 @@ from store.model.records import Item, key_of
 
 PAGE_ITEMS = 1000
 LOG_PAGE_ITEMS = 50  # a log item may have 300 KB
-MOVE_SECONDS = 120.0  # how long to wait for the background moves of a tree
+MOVE_SECONDS = 120.0  # how long to wait for the large moves of a tree
 MOVE_POLLS = RetryPolicy(1.0, 2.0, deadline_seconds=MOVE_SECONDS)
 LAST_NUMBER = 10**12 - 1
 MAX_CACHED_LOGS = 100

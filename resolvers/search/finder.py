@@ -56,7 +56,7 @@ ATTEMPTS = 3  # to read candidates, since some do not match any more
 
 class SearchIndex(NamedTuple):
     """What is known of the search items of a hierarchy: `moves` are the nodes that were moved, None where they are too
-    many; `is_moving` is whether a background move is running.
+    many; `is_moving` is whether a large move is running.
     """
 
     moves: Moves | None
@@ -68,7 +68,7 @@ async def read_index(
 ) -> SearchIndex:
     """What a search has to know of a hierarchy; `current` as of now, else as of a second ago at most.
 
-    One Query, at most once a second on DynamoDB. That is often enough: a background move waits between its steps until
+    One Query, at most once a second on DynamoDB. That is often enough: a large move waits between its steps until
     all requests have ended that may not know of it (`store/metadata/moves.py`). A search below a node, or for a caller
     who sees a part, reads it anew, since there it decides which nodes are found.
 
@@ -439,7 +439,7 @@ class Finder(ABC, Generic[A]):
 
     async def _nodes(self, some: Sequence[Pointer], *, is_strong: bool) -> list[Record | None]:
         """The nodes of these candidates, None for those that are gone or hidden: eventually consistent, as the items,
-        unless a background move is running.
+        unless a large move is running.
         """
         request, state, below = self._request, self._request.state, self._selected.below
         keys = [self._present_key(one.key) for one in some]

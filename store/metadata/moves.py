@@ -132,7 +132,7 @@ def move_key(move_id: str) -> Key:
 
 @dataclass(frozen=True)
 class MoveTiming:
-    """The waits of background moves.
+    """The waits of large moves.
 
     `grace_seconds`: until all readers have seen the last tree version. `settle_seconds`: until the indexes have caught
     up with the table. `wait_seconds`: how long the request that asked for a move waits for its commit. `lease_seconds`:

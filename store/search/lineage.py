@@ -8,7 +8,7 @@ those of all such nodes, the lineage in a search item leads to where its node is
 | item | pk | sk |
 | --- | --- | --- |
 | node that was moved with others below it | `search/location` | its id |
-| background move that is running | `search/location` | `~` and its id |
+| large move that is running | `search/location` | `~` and its id |
 """
 
 from base64 import urlsafe_b64encode
@@ -85,7 +85,7 @@ def moved_nodes(hierarchy: str) -> KeyRange:
 
 
 def running_key(hierarchy: str, move_id: str) -> Key:
-    """The key of the item that shows to searches that a background move is running."""
+    """The key of the item that shows to searches that a large move is running."""
     return Key(f"search/{hierarchy}", f"{RUNNING}{move_id}")
 
 

@@ -83,7 +83,7 @@ class SearchChanges:
     def move(self, old: Record, new: Record) -> None:
         """Write the items of a moved node, and if there are nodes below it, what shows where these are.
 
-        Where the subtree gets other partitions, `relocate` or the background move has written all items.
+        Where the subtree gets other partitions, `relocate` or the large move has written all items.
         """
         if takes_items(self._hierarchy, old.key, new.key):
             return
@@ -100,7 +100,7 @@ class SearchChanges:
             self.changes[key_of(former)] = Delete(key_of(former))
 
     def begin(self, move_id: str) -> None:
-        """Show that a background move is running."""
+        """Show that a large move is running."""
         key = running_key(self._hierarchy.name, move_id)
         self._put({"pk": key.pk, "sk": key.sk})
 

@@ -29,7 +29,7 @@ MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move
 class Move:
     """Move of a node with its subtree to another path, whose last segment is its new key.
 
-    A subtree that does not fit into one transaction is only registered, and moved by a background move. Whether all
+    A subtree that does not fit into one transaction is only registered, and moved by a large move. Whether all
     its keys fit at the new place is checked before; of a very large subtree while it is copied, which is then undone.
     """
 
@@ -118,7 +118,7 @@ class Policy(Enum):
 class Delete:
     """Deletion of a node. Its last state and its history stay with its id.
 
-    A cascade that does not fit into one transaction is only registered, and done by a background move.
+    A cascade that does not fit into one transaction is only registered, and done by a large move.
     """
 
     hierarchy: Hierarchy

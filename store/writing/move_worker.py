@@ -1,4 +1,4 @@
-"""Move worker: runs the background moves of this process, each in a task that continues after its request has ended."""
+"""Move worker: runs the large moves of this process, each in a task that continues after its request has ended."""
 
 import asyncio
 import contextlib

@@ -73,7 +73,7 @@ class TransactionBuilder:
     """The changes of one transaction so far, on nodes of a `hierarchy`, None where its class is not loaded.
 
     `record` is the node that it is about, as it will be; `nodes` counts the nodes that it writes; `collisions` are
-    paths that other nodes have, so that it cannot be committed; `move` is the background move that it begins. All
+    paths that other nodes have, so that it cannot be committed; `move` is the large move that it begins. All
     methods raise Conflict for a change of a node that a running move holds.
     """
 
@@ -167,10 +167,10 @@ class TransactionBuilder:
         self.nodes += len(records)
         self.count_moved(records[0], top, shape_of(records))
 
-    # -- background moves ----------------------------------------------------------------------------------------------
+    # -- large moves ----------------------------------------------------------------------------------------------
 
     def begin(self, move: Move) -> None:
-        """Register a background move, to whose subtrees nobody else writes until it ends.
+        """Register a large move, to whose subtrees nobody else writes until it ends.
 
         Raises Conflict where it overlaps another one, or where as many are running as readers can bear.
         """

@@ -40,7 +40,7 @@ class _Built(NamedTuple):
 
 
 class GroupCommit:
-    """`begin` is called with each background move whose registration is committed; `recent` is shared by all groups.
+    """`begin` is called with each large move whose registration is committed; `recent` is shared by all groups.
 
     Keys that several requests need are read once, and counted among the reads of the first.
     """

@@ -10,8 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from commands import common as progress
-from commands import main
+from commands import common, main
 from store.errors import BadInput
 from tests.conftest import CLADE
 
@@ -136,13 +135,13 @@ def test_an_unknown_variable_is_a_warning():
 def seconds(monkeypatch) -> list[float]:
     """The present time, which the test sets."""
     now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: False, raising=False)
+    monkeypatch.setattr(common.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(common.sys.stderr, "isatty", lambda: False, raising=False)
     return now
 
 
 def test_the_first_estimate_leaves_out_what_comes_before_the_first_step(seconds, capsys):
-    with progress.progress("Writing", "nodes", 100_000) as meter:
+    with common.progress("Writing", "nodes", 100_000) as meter:
         seconds[0] += 60  # such as comparing a large tree
         meter(1_000)
         for _ in range(5):
@@ -155,7 +154,7 @@ def test_the_first_estimate_leaves_out_what_comes_before_the_first_step(seconds,
 
 
 def test_a_short_command_prints_nothing(seconds, capsys):
-    with progress.progress("Reading", "rows") as meter:
-        seconds[0] += progress.LINE_SECONDS - 1
+    with common.progress("Reading", "rows") as meter:
+        seconds[0] += common.LINE_SECONDS - 1
         meter(1_000)
     assert capsys.readouterr().err == ""

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from store import concurrency as retry
+from store import concurrency
 from store.concurrency import RetryPolicy
 from store.errors import quantity
 
@@ -19,7 +19,7 @@ def test_delays_are_random_below_a_bound_that_doubles_up_to_the_longest() -> Non
 
 def test_no_attempt_begins_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(retry.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(concurrency.time, "monotonic", lambda: now[0])
     begun = 0
     for _ in RetryPolicy(1, 1, deadline_seconds=5).delays():
         begun += 1

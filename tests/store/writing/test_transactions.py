@@ -11,9 +11,8 @@ from store.connect import open_store
 from store.engine import ReadUsage, Store
 from store.errors import TooLarge
 from store.metadata.moves import MoveTiming
-from store.model import records as items
 from store.model.keys import Key, Path
-from store.model.records import MAX_BATCH_BYTES, Change, Put
+from store.model.records import MAX_BATCH_BYTES, Change, Put, canonical_item, size_of
 from store.model.records import Delete as Removal
 from store.writing.create_update import Create, Edit
 from store.writing.derived import Step, in_transactions
@@ -41,8 +40,8 @@ class Weighed:
         removed = await self._store.get(
             [one.key for one in changes if isinstance(one, Removal)], ReadUsage(), strong=True
         )
-        size = sum(items.size_of(items.canonical_item(one.item)) for one in changes if isinstance(one, Put))
-        assert size + sum(items.size_of(item) for item in removed if item) <= LIMIT
+        size = sum(size_of(canonical_item(one.item)) for one in changes if isinstance(one, Put))
+        assert size + sum(size_of(item) for item in removed if item) <= LIMIT
         await self._store.commit(changes)
         self.commits += 1
 
