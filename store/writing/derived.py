@@ -1,5 +1,5 @@
-"""Derived changes: the search items that follow from the changes of nodes in one transaction, and transactions cut from
-many small changes by count and bytes.
+"""Derived changes: the search items that follow from the changes of nodes in one transaction, for the builder of
+`transaction.py`, which derives all others; and transactions cut from many small changes by count and bytes.
 
 Descendants of a moved node keep their search items: only the items of the moved node are written, and one with its new
 lineage. With `search="tree"`, a move to another tree writes the items of all nodes of the subtree.

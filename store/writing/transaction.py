@@ -1,7 +1,8 @@
 """Transaction builder: what was read goes in, the changes of one commit come out.
 
-Nothing is read or written here, so a dry run is a transaction that is not committed. The counts of all ancestors of a
-change, the versions of all trees that it touches and their change logs follow from the changes themselves.
+Nothing is read or written here, so a dry run is a transaction that is not committed. All that follows from a change of
+nodes is derived here, whatever the edit: id records, revisions, tombstones and redirects, the counts of all ancestors,
+the versions of all trees that it touches and their change logs; search items in `derived.py`.
 """
 
 from collections import Counter, defaultdict
@@ -167,7 +168,7 @@ class TransactionBuilder:
         self.nodes += len(records)
         self.count_moved(records[0], top, shape_of(records))
 
-    # -- large moves ----------------------------------------------------------------------------------------------
+    # -- large moves ---------------------------------------------------------------------------------------------------
 
     def begin(self, move: Move) -> None:
         """Register a large move, to whose subtrees nobody else writes until it ends.
