@@ -14,7 +14,8 @@ all siblings, with one more for each further level of children. If the siblings 
 is compared with one Query for each parent, and the cheaper way is taken. Levels below are prefetched where all of them
 are requested (`lists/prefetch.py`).
 
-Batched by the dataloader `Loaders.page`, for a whole response level.
+Batched by the dataloader `Loaders.page`, for a whole response level. With `first` the limit of a Query is one more,
+which tells whether another page follows (`ConnectionArguments.limit`).
 """
 
 from collections import defaultdict

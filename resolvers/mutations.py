@@ -19,9 +19,9 @@ from store.model.names import checked_name
 from store.model.paths import checked_path
 from store.model.records import checked_id
 from store.writing.create_update import Create, Edit, Update
+from store.writing.edit_request import EditOptions, EditResult
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.reorder import Reorder, Side
-from store.writing.request import EditOptions, EditResult
 
 Values = Mapping[str, Value]
 

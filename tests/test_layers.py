@@ -13,7 +13,7 @@ MAY_IMPORT = {
     | {
         f"store.{name}"
         for name in "cache concurrency connect engine errors metadata.moves metadata.tree_version model "
-        "search.words writing.request writing.writer".split()
+        "search.words writing.edit_request writing.writer".split()
     },
     "commands": {"graph", "resolvers", "store", "clade"},
     "clade": {"graph"},

@@ -9,7 +9,7 @@ from itertools import islice
 
 import typer
 
-from commands.importing.formats import FileFormat, Source
+from commands.importing.files import FileFormat, Source
 from commands.importing.tables import TableSource
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy

@@ -126,7 +126,7 @@ def import_file(
     Example: clade import location stores.csv --level country=Country --level city=City --fold-case city
     """
     # With the formats and the transfer, which the help does without.
-    from commands.importing.formats import FileOptions
+    from commands.importing.files import FileOptions
     from commands.importing.job import ImportJob, cell_format, run_import
     from commands.importing.tables import TableOptions
     from store.transfer.formats.columns import ColumnOptions

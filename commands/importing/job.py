@@ -16,7 +16,7 @@ import typer
 from commands import interrupt
 from commands.common import HierarchyName, StoreUrl, hierarchy_named, progress, store_url, with_store
 from commands.importing.checks import check_file, check_keys, check_table, describe_file
-from commands.importing.formats import FileOptions, Source, format_of, source_at
+from commands.importing.files import FileOptions, Source, format_of, source_at
 from commands.importing.tables import (
     NO_TEMPLATE,
     SCHEME,

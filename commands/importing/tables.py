@@ -12,7 +12,7 @@ import typer
 
 from commands import interrupt
 from commands.common import progress
-from commands.importing.formats import Source, columns
+from commands.importing.files import Source, columns
 from commands.interrupt import interruptible
 from store.connect import DynamoDBUrl
 from store.errors import BadInput, quantity

@@ -15,7 +15,7 @@ from strawberry.execution import optimized_is_awaitable
 
 from graph.auth.authentication import MissingCredential, needs_credential
 from graph.errors import UnsupportedByPlan, log_fault, without_frames
-from graph.execution.fields import Executor
+from graph.execution.interpreter import Executor
 from graph.execution.plan_cache import PlanCache
 from graph.execution.response import (
     Entry,

@@ -31,7 +31,7 @@ from store.model import keys
 from store.model.attributes import Value
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
-from store.writing.request import EditOptions, EditResult
+from store.writing.edit_request import EditOptions, EditResult
 
 Given = Mapping[str, Any]
 Values = dict[str, Value]

@@ -1,5 +1,5 @@
-"""Grants: the subtrees that a caller may read and write, each named by the path of its root, and what they and running
-moves leave of keys, key ranges and nodes.
+"""Grants: the subtrees that a caller may read and write, each named by the path of its root; and what is visible of
+keys, key ranges and nodes, under grants and while large moves are running.
 
 Grants and moves show or hide whole subtrees, and a subtree is one range of the table and of each level. So a range
 that is partly hidden is split into smaller ranges. Among the children of a visible node, only the root of a subtree can

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from store.checking.constraints import OrphanCheck, TreeReader, TreeReport, number_of
 from store.checking.findings import Finding, Fix, counts_text, mismatch, path_text, value_text
 from store.checking.search_items import SearchCheck
+from store.checking.trees_and_ids import OrphanCheck, TreeReader, TreeReport, number_of
 from store.engine import ReadUsage, Store
 from store.metadata.moves import Move, MoveState
 from store.metadata.tree_version import decode_moves, encode_moves, level_at_depth

@@ -18,9 +18,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import cast
 
 from store.checking.check import Check as TableCheck
-from store.checking.constraints import TreeReport, number_of
 from store.checking.findings import Finding, Fix, RepairResult, path_text
 from store.checking.search_items import NodesPage, SearchCheck, Strays
+from store.checking.trees_and_ids import TreeReport, number_of
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage
 from store.errors import Conflict, rfc3339
@@ -30,8 +30,8 @@ from store.model.attributes import Value
 from store.model.keys import Index, Key, KeyRange, hierarchy_of, tree_version_key
 from store.model.records import ABSENT, Change, Check, Delete, Item, Put, canonical_item, size_of
 from store.search.items import Located
-from store.writing.derived import Step, in_transactions
 from store.writing.move_worker import MoveWorker
+from store.writing.transaction import Step, in_transactions
 
 VERSION_CHANGES = 2  # of each transaction on a tree besides its fixes: version and log
 ROUNDS = 20  # to repair one tree or page while others write to it, and of passes until one writes nothing

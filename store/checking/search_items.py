@@ -11,8 +11,8 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import NamedTuple, cast
 
-from store.checking.constraints import number_of
 from store.checking.findings import Finding, Fix, path_text
+from store.checking.trees_and_ids import number_of
 from store.engine import ReadUsage, Store
 from store.errors import Damaged, quantity, shorten
 from store.metadata.history import current_key

@@ -16,7 +16,7 @@ partition (`location#US`). The others make the sort key, each closed by `#`: `#N
 | marker: the search items of all nodes are written | `search/location` | `-` | search/items.py |
 | node that was moved with others below it, for search | `search/location` | `location:5074472` | search/lineage.py |
 | large move | `moves` | the move's id | metadata/moves.py |
-| result of a write, by idempotency key | `once#location:KEY` | `v0` | writing/request.py |
+| result of a write, by idempotency key | `once#location:KEY` | `v0` | writing/edit_request.py |
 | API key | `keys` | the key's id | api_keys.py |
 | version of the table's schema | `!` | `layout` | metadata/tree_version.py |
 

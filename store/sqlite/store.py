@@ -37,7 +37,7 @@ from store.sqlite.connection import (
     count_page,
     where,
 )
-from store.sqlite.table import decode, decode_at, decode_record, row_of, total_size
+from store.sqlite.rows import decode, decode_at, decode_record, row_of, total_size
 
 MAX_CHANGES = 2000  # in a commit of an import, whose cost is the flush to the disk; there is no limit
 LARGE_CHANGES = MAX_CHANGES  # above which a commit yields to other coroutines

@@ -40,9 +40,9 @@ from store.model.records import Change, Delete, Item, Put, Record, SubtreeRewrit
 from store.reading import Pages
 from store.search.items import Located, is_indexed, item_keys, removals, search_items, takes_items
 from store.search.lineage import STEP, Lineage, id_hash, lineage, running_key
-from store.writing.derived import Step, in_transactions, moved_keys
 from store.writing.reads import Reader, ReadSet, WriteContext
-from store.writing.transaction import TransactionBuilder, shape_of
+from store.writing.search_changes import moved_keys
+from store.writing.transaction import Step, TransactionBuilder, in_transactions, shape_of
 
 RETRIES = RetryPolicy(0.25, 0.25)
 ChangesOf = Callable[[Record], Sequence[Change]]
@@ -253,9 +253,9 @@ class MoveJob:
             context = WriteContext(rfc3339(now), now, self.move.changed_by)
             transaction = TransactionBuilder(self._indexed, read_set, context, top)
             if rewrite is None:
-                transaction.count_removed(top, self.move.shape)
+                transaction.record_removal(top, self.move.shape)
             else:
-                transaction.count_moved(top, rewrite.moved(top), self.move.shape)
+                transaction.record_move(top, rewrite.moved(top), self.move.shape)
             return transaction.changes()
 
         await self._commit(changes, state=MoveState.SWEEPING, cursor=None, written=0)

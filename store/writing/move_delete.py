@@ -18,8 +18,8 @@ from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import format_path
 from store.model.records import Record, SubtreeRewrite
 from store.writing.create_update import existing, levels_above, touched
-from store.writing.derived import changes_of_move, changes_of_removal, moved_keys
 from store.writing.reads import Reader, ReadSet, WriteContext
+from store.writing.search_changes import changes_of_move, changes_of_removal, moved_keys
 from store.writing.transaction import TransactionBuilder
 
 MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move of any size has to begin within it

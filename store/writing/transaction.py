@@ -2,12 +2,15 @@
 
 Nothing is read or written here, so a dry run is a transaction that is not committed. All that follows from a change of
 nodes is derived here, whatever the edit: id records, revisions, tombstones and redirects, the counts of all ancestors,
-the versions of all trees that it touches and their change logs; search items in `derived.py`.
+the versions of all trees that it touches and their change logs; search items by `search_changes.py`.
+
+Many small changes are cut into transactions by count and bytes (`in_transactions`).
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -30,6 +33,7 @@ from store.model.keys import Key, Path, ancestor_keys, parent_sort_key
 from store.model.paths import format_path
 from store.model.records import (
     ABSENT,
+    MAX_BATCH_BYTES,
     MAX_ITEM_BYTES,
     UNCONDITIONAL,
     Change,
@@ -43,8 +47,10 @@ from store.model.records import (
     size_of,
 )
 from store.search.items import is_indexed
-from store.writing.derived import SearchChanges
 from store.writing.reads import ReadSet, WriteContext
+from store.writing.search_changes import SearchChanges
+
+T = TypeVar("T")
 
 MAX_MOVES = 20  # running in one tree: each reader of the tree reads their records
 MAX_SMALL_ENTRIES = 50  # of a log, which fit into an item whatever their paths
@@ -147,7 +153,7 @@ class TransactionBuilder:
         if self._search is not None:
             await self._search.remove(records)
         self.nodes += len(records)
-        self.count_removed(top, shape_of(records), alone=alone)
+        self.record_removal(top, shape_of(records), alone=alone)
 
     async def relocate(self, records: Sequence[Record], rewrite: SubtreeRewrite) -> None:
         """Move a node and all below it, its own record first. Raises BadPath where a key would be too long or deep."""
@@ -166,7 +172,7 @@ class TransactionBuilder:
         if self._search is not None:
             await self._search.relocate(records, rewrite)
         self.nodes += len(records)
-        self.count_moved(records[0], top, shape_of(records))
+        self.record_move(records[0], top, shape_of(records))
 
     # -- large moves ---------------------------------------------------------------------------------------------------
 
@@ -187,13 +193,13 @@ class TransactionBuilder:
         for partition in move.running.partitions:
             self._tree(partition).moves = (*self.read_set.version(partition).moves, move.running)
 
-    def count_removed(self, top: Record, shape: Counts, *, alone: bool = False) -> None:
+    def record_removal(self, top: Record, shape: Counts, *, alone: bool = False) -> None:
         """Change counts and logs for the removal of a subtree with the counts `shape` (`{"CITY@2": 50}`)."""
         self._count(top, shape, -1)
         self._tree(top.pk).shape.subtract(shape)
         self._log(Event.DELETED, top, alone=alone)
 
-    def count_moved(self, old: Record, new: Record, shape: Counts) -> None:
+    def record_move(self, old: Record, new: Record, shape: Counts) -> None:
         """Change counts and logs for the move of a subtree with the counts `shape` at its old place."""
         self._count(old, shape, -1)
         self._count(new, shape, 1)
@@ -310,3 +316,27 @@ def _deeper(shape: Counts, depths: int) -> Counts:
     """The same counts, each so many depths further down."""
     split = [(*tier.rpartition("@")[::2], number) for tier, number in shape.items()]
     return {level_at_depth(level, int(depth) + depths): number for level, depth, number in split}
+
+
+class Step(NamedTuple, Generic[T]):
+    """Changes that have to be in one transaction, the bytes that they count, and what they are about."""
+
+    subject: T
+    changes: Sequence[Change]
+    size: int
+
+
+def in_transactions(steps: Iterable[Step[T]], max_changes: int) -> Iterator[tuple[list[Change], list[T]]]:
+    """The changes of each transaction, with the subjects of its steps; a larger step has one of its own."""
+    changes: list[Change] = []
+    subjects: list[T] = []
+    size = 0
+    for step in steps:
+        if changes and (len(changes) + len(step.changes) > max_changes or size + step.size > MAX_BATCH_BYTES):
+            yield changes, subjects
+            changes, subjects, size = [], [], 0
+        changes += step.changes
+        subjects.append(step.subject)
+        size += step.size
+    if subjects:
+        yield changes, subjects

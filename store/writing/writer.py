@@ -21,9 +21,9 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import tree_version_key
 from store.reading import RecentChanges
 from store.writing.create_update import Edit
+from store.writing.edit_request import EditOptions, EditRequest, EditResult, dry_run, stored_result
 from store.writing.move_worker import MoveWorker
 from store.writing.reads import NotCombinable, Reader, WriteContext, WriteOverlay
-from store.writing.request import EditOptions, EditRequest, EditResult, dry_run, stored_result
 
 RETRIES = RetryPolicy(0.01, 0.1, attempts=20)  # of one transaction while others write to the same tree
 MAX_COMBINED = 30  # requests; a transaction of DynamoDB holds some 30 creations

@@ -11,8 +11,8 @@ from store.connect import open_store, opened
 from store.engine import ReadUsage, Store
 from store.transfer.copy import Copy, new_store
 from store.writing.create_update import Create, Update
+from store.writing.edit_request import EditOptions
 from store.writing.move_delete import Delete, Move, Policy
-from store.writing.request import EditOptions
 from store.writing.writer import Writer
 from tests import invariants
 from tests.engines import Engine

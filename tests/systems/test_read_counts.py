@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from commands.importing.formats import columns
+from commands.importing.files import columns
 from examples.drive import DriveNode
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location

@@ -17,9 +17,9 @@ from store.errors import CladeError, Unavailable, Uncertain
 from store.model.paths import format_path
 from store.model.records import Record
 from store.writing.create_update import Create, Edit, Update
+from store.writing.edit_request import EditOptions
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.reorder import Reorder, Side
-from store.writing.request import EditOptions
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY

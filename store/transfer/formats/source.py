@@ -1,4 +1,6 @@
-"""Files of imports: their bytes, how they write numbers, and the files of their rejected rows."""
+"""Files of imports: the `Format` that reads one, its bytes, how it writes numbers, and the file of its rejected rows. A
+format is chosen in `commands/importing/files.py`.
+"""
 
 import csv
 import io

@@ -19,7 +19,7 @@ from click.testing import Result
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from commands.importing.formats import Source
+from commands.importing.files import Source
 from commands.main import app_of
 from store.errors import BadInput
 from store.transfer.formats.lines import MAX_LINE_BYTES

@@ -17,9 +17,9 @@ from store.reading import recent_moves
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writing.create_update import Create
+from store.writing.edit_request import EditResult
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.move_worker import MoveWorker
-from store.writing.request import EditResult
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY

@@ -11,9 +11,9 @@ from store.metadata.moves import MoveState, MoveTiming
 from store.model.paths import parse_path
 from store.transfer.load import LoadResult, load
 from store.writing.create_update import Update
+from store.writing.edit_request import EditOptions
 from store.writing.move_delete import Delete, Policy
 from store.writing.reorder import Reorder, Side
-from store.writing.request import EditOptions
 from store.writing.transaction import MAX_MOVES
 from store.writing.writer import Writer
 from tests import invariants

@@ -14,8 +14,8 @@ from store.model.keys import children, first_rank, siblings
 from store.model.ranks import is_manual, is_valid, rank_between, ranks_between
 from store.model.records import Put
 from store.transfer.export import count
+from store.writing.edit_request import EditOptions
 from store.writing.reorder import Reorder, Side
-from store.writing.request import EditOptions
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY

@@ -16,9 +16,9 @@ from store.model.paths import parse_path
 from store.model.records import Record
 from store.transfer.load import LoadResult, load
 from store.writing.create_update import Create, Edit, Update
+from store.writing.edit_request import EditOptions, EditResult
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.reorder import Reorder, Side
-from store.writing.request import EditOptions, EditResult
 from store.writing.writer import Writer
 from tests import invariants
 from tests.counting_store import CountingStore

@@ -10,7 +10,7 @@ from store.connect import open_store
 from store.engine import ReadUsage, Store
 from store.model.keys import tree_key
 from store.writing.create_update import Create, Edit
-from store.writing.request import EditResult
+from store.writing.edit_request import EditResult
 from store.writing.writer import Writer
 from tests.hierarchies import CATEGORY
 from tests.model_writes import Model, RandomEdits, Refused, compare

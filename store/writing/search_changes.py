@@ -1,22 +1,19 @@
-"""Derived changes: the search items that follow from the changes of nodes in one transaction, for the builder of
-`transaction.py`, which derives all others; and transactions cut from many small changes by count and bytes.
+"""Search changes: the search items that follow from the changes of nodes in one transaction, for the builder of
+`transaction.py`, which derives all else.
 
 Descendants of a moved node keep their search items: only the items of the moved node are written, and one with its new
 lineage. With `search="tree"`, a move to another tree writes the items of all nodes of the subtree.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Sequence
 
 from store.concurrency import in_chunks
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, ancestor_keys
-from store.model.records import MAX_BATCH_BYTES, Change, Delete, Item, Put, Record, SubtreeRewrite, key_of
+from store.model.records import Change, Delete, Item, Put, Record, SubtreeRewrite, key_of
 from store.search.items import Located, is_indexed, located, marker, removals, search_changes, takes_items
 from store.search.lineage import MovedNode, moved_key, running_key
 from store.writing.reads import ReadSet, WriteContext
-
-T = TypeVar("T")
 
 
 def changes_of_move(hierarchy: Hierarchy, source: Key, target: Key, records: Sequence[Record]) -> int:
@@ -117,27 +114,3 @@ class SearchChanges:
 
     def _put(self, item: Item) -> None:
         self.changes[key_of(item)] = Put(item)
-
-
-class Step(NamedTuple, Generic[T]):
-    """Changes that have to be in one transaction, the bytes that they count, and what they are about."""
-
-    subject: T
-    changes: Sequence[Change]
-    size: int
-
-
-def in_transactions(steps: Iterable[Step[T]], max_changes: int) -> Iterator[tuple[list[Change], list[T]]]:
-    """The changes of each transaction, with the subjects of its steps; a larger step has one of its own."""
-    changes: list[Change] = []
-    subjects: list[T] = []
-    size = 0
-    for step in steps:
-        if changes and (len(changes) + len(step.changes) > max_changes or size + step.size > MAX_BATCH_BYTES):
-            yield changes, subjects
-            changes, subjects, size = [], [], 0
-        changes += step.changes
-        subjects.append(step.subject)
-        size += step.size
-    if subjects:
-        yield changes, subjects

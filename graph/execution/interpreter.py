@@ -1,4 +1,4 @@
-"""Executor: graphql-core's interpreter as Strawberry sets it up, with budgets, and yielding to the event loop.
+"""Interpreter: graphql-core's executor as Strawberry sets it up, with budgets, and yielding to the event loop.
 
 It executes what is not compiled: mutations, histories, introspection, and queries in which a plan met an error. Leaves
 are written by the functions that plans use, which take a fifth of the time of a resolver call. The arguments of a field
