@@ -1,9 +1,9 @@
 """Errors in responses: a code, a message and a location; an unexpected error becomes one general message.
 
-Error codes of `extensions.code`, as documented: HTTP status, outcome of a mutation and meaning of each.
-
-The source of the reference page; a test compares it with the codes that the code raises. The status of a response is
-decided in `graph/server/endpoint.py`.
+`code_of` gives every error its code: errors of the store and the resolvers have one of their own (`store/errors.py`),
+those of graphql-core in their extensions. `ERROR_CODES` is the documented list of codes, with HTTP status, meaning and
+outcome of a mutation: the source of the reference page, compared by a test with the codes that the code raises. The
+status of a response is decided in `graph/server/endpoint.py`.
 """
 
 import logging
@@ -74,45 +74,9 @@ class UnsupportedByPlan(Exception):
     """A field or value that a plan does not cover; the operation is interpreted instead, which is no failure."""
 
 
-def failure_of(error: Exception) -> str | None:
-    """The code of an error that the client did not cause; None for other errors."""
-    code = code_of(cause_of(error))
-    return code if code in SERVER_ERRORS and not isinstance(error, UnsupportedByPlan) else None
-
-
-def error_body(message: str, code: str, extensions: Mapping[str, Any] = MappingProxyType({})) -> bytes:
-    """The JSON body of a response with one error and no data."""
-    return orjson.dumps({"errors": [{"message": message, "extensions": {"code": code, **extensions}}]})
-
-
-def format_error(error: GraphQLError) -> dict[str, Any]:
-    """The entry of an error in the `errors` of a response."""
+def code_of(error: Exception) -> str:
+    """The code of an error, which is that of its cause."""
     cause = cause_of(error)
-    message = error.message  # graphql-core's repeat names of any length from the document
-    if len(message) > MAX_MESSAGE_CHARACTERS:
-        message = f"{message[:MAX_MESSAGE_CHARACTERS]}…"
-    entry: dict[str, Any] = {"message": message}
-    if error.locations:
-        entry["locations"] = [{"line": location.line, "column": location.column} for location in error.locations]
-    if error.path is not None:
-        entry["path"] = error.path
-    entry["extensions"] = {"code": code_of(cause)}
-    if isinstance(cause, Uncertain):
-        entry["message"] = UNCERTAIN_HINT
-        entry["extensions"] |= UNCERTAIN
-    elif isinstance(cause, Unavailable):
-        entry["message"] = STORE_MESSAGE
-    elif isinstance(cause, RecursionError):
-        entry["message"] = NESTED_MESSAGE
-    elif isinstance(cause, GraphQLError):
-        entry["extensions"] |= error.extensions or {}
-    elif not isinstance(cause, CladeError):
-        entry["message"] = INTERNAL_MESSAGE
-    return entry
-
-
-def code_of(cause: Exception) -> str:
-    """The code of an error without wrappers, as `cause_of` returns it."""
     if isinstance(cause, CladeError):
         return cause.code
     if isinstance(cause, GraphQLSyntaxError):
@@ -120,6 +84,20 @@ def code_of(cause: Exception) -> str:
     if isinstance(cause, GraphQLError):
         return str((cause.extensions or {}).get("code", BAD_USER_INPUT))
     return BAD_USER_INPUT if isinstance(cause, RecursionError) else INTERNAL
+
+
+def cause_of(error: Exception) -> Exception:
+    """The exception that was raised first; GraphQL may wrap it more than once."""
+    cause = error
+    while isinstance(cause, GraphQLError) and cause.original_error is not None:
+        cause = cause.original_error
+    return cause
+
+
+def failure_of(error: Exception) -> str | None:
+    """The code of an error that the client did not cause; None for other errors."""
+    code = code_of(error)
+    return code if code in SERVER_ERRORS and not isinstance(error, UnsupportedByPlan) else None
 
 
 def format_errors(errors: Iterable[GraphQLError], left_out: Mapping[str, int] = MappingProxyType({})) -> list[Any]:
@@ -156,6 +134,54 @@ def _without_repeats(entries: Iterable[dict[str, Any]], left_out: Mapping[str, i
     return first
 
 
+def format_error(error: GraphQLError) -> dict[str, Any]:
+    """The entry of an error in the `errors` of a response."""
+    cause = cause_of(error)
+    message = error.message  # graphql-core's repeat names of any length from the document
+    if len(message) > MAX_MESSAGE_CHARACTERS:
+        message = f"{message[:MAX_MESSAGE_CHARACTERS]}…"
+    entry: dict[str, Any] = {"message": message}
+    if error.locations:
+        entry["locations"] = [{"line": location.line, "column": location.column} for location in error.locations]
+    if error.path is not None:
+        entry["path"] = error.path
+    entry["extensions"] = {"code": code_of(cause)}
+    if isinstance(cause, Uncertain):
+        entry["message"] = UNCERTAIN_HINT
+        entry["extensions"] |= UNCERTAIN
+    elif isinstance(cause, Unavailable):
+        entry["message"] = STORE_MESSAGE
+    elif isinstance(cause, RecursionError):
+        entry["message"] = NESTED_MESSAGE
+    elif isinstance(cause, GraphQLError):
+        entry["extensions"] |= error.extensions or {}
+    elif not isinstance(cause, CladeError):
+        entry["message"] = INTERNAL_MESSAGE
+    return entry
+
+
+def request_error(error: GraphQLError, code: str) -> GraphQLError:
+    """The error with this code and without Python's representations of values; for errors before execution.
+
+    A scalar may also fail with an exception of Python, for example on an integer of 5,000 digits.
+    """
+    cause = cause_of(error)
+    if not isinstance(cause, CladeError | GraphQLError):
+        return GraphQLError(UNREADABLE_MESSAGE, error.nodes, extensions={"code": code})
+    if isinstance(cause, CladeError):  # graphql-core puts the value and the scalar's message behind its own words
+        error.message = f"{error.message.partition(_EXPECTED)[0]}{cause}"
+    else:  # graphql-core ends its messages with the value in Python's notation
+        error.message = _CANNOT.sub(r"\1.", _FOUND.sub(".", error.message))
+    error.message = error.message.replace(_NOT_NONE, " not to be null.")
+    error.extensions = {**(error.extensions or {}), "code": code}
+    return error
+
+
+def error_body(message: str, code: str, extensions: Mapping[str, Any] = MappingProxyType({})) -> bytes:
+    """The JSON body of a response with one error and no data."""
+    return orjson.dumps({"errors": [{"message": message, "extensions": {"code": code, **extensions}}]})
+
+
 def without_frames(error: BaseException, *, unexpected: bool = False) -> None:
     """Remove the tracebacks of an error and of its causes, whose frames hold all that the request has read.
 
@@ -181,31 +207,6 @@ def log_unexpected(error: Exception) -> None:
 
 def log_fault(error: Exception) -> None:
     logger.error("Unexpected error in a compiled query; it is interpreted instead.", exc_info=error)
-
-
-def request_error(error: GraphQLError, code: str) -> GraphQLError:
-    """The error with this code and without Python's representations of values; for errors before execution.
-
-    A scalar may also fail with an exception of Python, for example on an integer of 5,000 digits.
-    """
-    cause = cause_of(error)
-    if not isinstance(cause, CladeError | GraphQLError):
-        return GraphQLError(UNREADABLE_MESSAGE, error.nodes, extensions={"code": code})
-    if isinstance(cause, CladeError):  # graphql-core puts the value and the scalar's message behind its own words
-        error.message = f"{error.message.partition(_EXPECTED)[0]}{cause}"
-    else:  # graphql-core ends its messages with the value in Python's notation
-        error.message = _CANNOT.sub(r"\1.", _FOUND.sub(".", error.message))
-    error.message = error.message.replace(_NOT_NONE, " not to be null.")
-    error.extensions = {**(error.extensions or {}), "code": code}
-    return error
-
-
-def cause_of(error: Exception) -> Exception:
-    """The exception that was raised first; GraphQL may wrap it more than once."""
-    cause = error
-    while isinstance(cause, GraphQLError) and cause.original_error is not None:
-        cause = cause.original_error
-    return cause
 
 
 class Outcome(StrEnum):

@@ -1,4 +1,4 @@
-"""Executor: graphql-core's interpreter as Strawberry sets it up, with budgets, and yielding to the event loop.
+"""Interpreted fields: graphql-core's executor as Strawberry sets it up, with budgets, and yielding to the event loop.
 
 It executes what is not compiled: mutations, histories, introspection, and queries in which a plan met an error. Leaves
 are written by the functions that plans use, which take a fifth of the time of a resolver call. The arguments of a field
@@ -17,11 +17,11 @@ from graphql.pyutils import Path
 from graphql.pyutils.gather_with_cancel import gather_with_cancel
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
-from graph.errors import MAX_ERRORS_PER_CODE, cause_of, code_of, without_frames
+from graph.errors import MAX_ERRORS_PER_CODE, code_of, without_frames
 from graph.execution.json_writers import LeafField
 from graph.operation.selection import Grouped, resolver_arguments
 from graph.types.fields import Resolver, resolver_of
-from graph.types.search import FoundField
+from graph.types.search import SearchField
 from resolvers.lists.arguments import RelationKind
 from resolvers.session.budget import RELATION_FIELDS, Budget
 from store.concurrency import is_slice_over, yield_to_loop
@@ -52,13 +52,13 @@ class ObjectFields:
 
 
 class Executor(StrawberryGraphQLCoreExecutionContext):
-    """One execution. `context_value` has the request's `budget`, the counter `errors_left_out` by codes, and the set
-    `unfinished`: dataloaders gather more keys as long as it is not empty.
+    """One execution. Of the `Context` it uses the budget of the request, and the counter `errors_left_out` and the set
+    `unfinished`, which it fills.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._budget: Budget = self.context_value.budget
+        self._budget: Budget = self.context_value.request.budget
         self._roots = {self.schema.query_type, self.schema.mutation_type, self.schema.subscription_type}
         self._writing = {self.schema.mutation_type, self.schema.subscription_type}
         self._fields: dict[tuple[GraphQLObjectType, int], tuple[Grouped, ObjectFields]] = {}
@@ -100,22 +100,19 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
 
     def _fields_of(self, parent_type: GraphQLObjectType, grouped: Grouped) -> ObjectFields:
         key = parent_type, id(grouped)
-        found = self._fields.get(key)
-        if found is None:  # the entry keeps `grouped` alive, so that its id stays unique
-            found = self._fields[key] = grouped, self._new_fields(parent_type, grouped)
-        return found[1]
-
-    def _new_fields(self, parent_type: GraphQLObjectType, grouped: Grouped) -> ObjectFields:
-        leaves: dict[str, Leaf] = {}
-        count = 0
-        for name, details in grouped.items():
-            field = details[0].node.name.value
-            definition = self.schema.get_field(parent_type, field)
-            count += weight_of(field, definition)
-            leaf = None if parent_type in self._roots else self._leaf(name, definition, details[0])
-            if leaf is not None:
-                leaves[name] = leaf
-        return ObjectFields(count, leaves)
+        if key not in self._fields:
+            leaves: dict[str, Leaf] = {}
+            count = 0
+            for name, details in grouped.items():
+                field = details[0].node.name.value
+                definition = self.schema.get_field(parent_type, field)
+                count += _weight(field, definition)
+                leaf = None if parent_type in self._roots else self._leaf(name, definition, details[0])
+                if leaf is not None:
+                    leaves[name] = leaf
+            # The entry keeps `grouped` alive, so that its id stays unique.
+            self._fields[key] = grouped, ObjectFields(count, leaves)
+        return self._fields[key][1]
 
     def _leaf(self, name: str, definition: Any, details: FieldDetails) -> Leaf | None:
         """The function of a leaf's value; None for other fields, and for those that graphql-core has to resolve."""
@@ -228,7 +225,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         if self.is_refused:  # whatever is null: there will be no response
             return
         if not is_non_null_type(return_type):
-            code = code_of(cause_of(raw_error))
+            code = code_of(raw_error)
             self._errors[code] += 1
             if self._errors[code] > MAX_ERRORS_PER_CODE:
                 self.context_value.errors_left_out[code] += 1
@@ -296,11 +293,11 @@ class _ListCompletion:
         return self.values
 
 
-def weight_of(name: str, definition: Any) -> int:
+def _weight(name: str, definition: Any) -> int:
     """The count of a field in the budget: RELATION_FIELDS for one that leads to nodes or lists them, else 1."""
     kind = None if definition is None else get_named_type(definition.type)
     is_list = is_object_type(kind) and kind.name.endswith("Connection")
-    leads_on = name in ABOVE or is_list or (definition is not None and isinstance(resolver_of(definition), FoundField))
+    leads_on = name in ABOVE or is_list or (definition is not None and isinstance(resolver_of(definition), SearchField))
     return RELATION_FIELDS if leads_on else 1
 
 

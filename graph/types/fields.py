@@ -1,14 +1,11 @@
-"""Fields, arguments and object types for Strawberry, made of values: they differ from hierarchy to hierarchy.
+"""Fields of GraphQL types: what makes fields, arguments, types and scalars for Strawberry, and the fields of nodes and
+revisions that follow from a record alone.
 
-A field's resolver is registered with it, so that plans and the executor can call it without Strawberry.
+Types are made of values, since they differ from hierarchy to hierarchy. A field's resolver is registered with it, so
+that plans and the executor can call it without Strawberry; plans write the simple ones into their generated code.
+Scalars are serialized as they are stored, so responses need no conversion.
 
-Custom scalars. All are serialized as they are stored, so responses need no conversion.
-
-Node fields: those with values of a record alone. Plans write the simple ones into their generated code.
-
-Name fields of nodes and revisions: the default name, and names in other languages, by argument.
-
-Languages are an argument instead of a header, since responses are cached by their arguments.
+Names are in the languages of an argument instead of a header, since responses are cached by their arguments.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -69,8 +66,8 @@ def field(
     def answer(root: Any, info: Any, **given: Any) -> Any:
         return resolve(root, core_info(info), **given)
 
-    plain = Parameter.POSITIONAL_OR_KEYWORD
-    taken = [Parameter("root", plain), Parameter("info", plain, annotation=strawberry.Info)]
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    taken = [Parameter("root", kind), Parameter("info", kind, annotation=strawberry.Info)]
     answer.__signature__ = Signature([*taken, *arguments], return_annotation=returns)  # type: ignore[attr-defined]
     metadata = {RESOLVER: resolve} if compiled else {}
     made: StrawberryField = strawberry.field(
@@ -109,6 +106,13 @@ def object_type(name: str, description: str, fields: Fields) -> Any:
     return strawberry.type(class_of(name, fields), name=name, description=description)
 
 
+def enum_class(name: str, members: Mapping[str, tuple[str, str | None]], description: str | None = None) -> Any:
+    """An enum with these members by their names, each a value and its description."""
+    make: Any = Enum  # mypy follows only enums that are written out
+    values = {member: strawberry.enum_value(value, description=text) for member, (value, text) in members.items()}
+    return strawberry.enum(make(name, values), description=description)
+
+
 def input_class(
     name: str, description: str, fields: Mapping[str, tuple[Any, Any]], cls: type | None = None, *, one_of: bool = False
 ) -> Any:
@@ -116,7 +120,7 @@ def input_class(
 
     `cls` is its class, where types refer to it already. With `one_of` it takes exactly one of its fields.
     """
-    made = cls or type(name, (), {})
+    made = cls or class_of(name, {})
     made.__annotations__ = {part: kind for part, (kind, _) in fields.items()}
     for part, (_, declared) in fields.items():
         setattr(made, part, declared)
@@ -131,6 +135,7 @@ PAGING = [
     argument("before", str | None, "Before this cursor, such as a `startCursor`."),
 ]
 
+# -- scalars -----------------------------------------------------------------------------------------------------------
 
 _XML_SCHEMA = "https://www.w3.org/TR/xmlschema11-2/"
 _RFC_3339 = "https://www.rfc-editor.org/rfc/rfc3339#section-5.6"
@@ -170,6 +175,9 @@ SCALARS: dict[object, ScalarDefinition] = {
     DateTime: _scalar(Kind.DATETIME, "Date and time in UTC in RFC 3339, such as 2026-10-05T12:30:00Z.", _RFC_3339),
     Url: _scalar(Kind.URL, "Absolute URL of http or https, such as https://example.com/a.", _RFC_3986),
 }
+
+
+# -- fields of nodes and revisions -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

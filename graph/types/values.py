@@ -12,7 +12,16 @@ import strawberry
 
 from graph.hierarchies.attribute import Decimal, Declared, Localized, Money, value_attributes
 from graph.hierarchies.node import description
-from graph.types.fields import LocalizedName, attribute_of, by_language, field, input_class, object_type, required
+from graph.types.fields import (
+    LocalizedName,
+    attribute_of,
+    by_language,
+    enum_class,
+    field,
+    input_class,
+    object_type,
+    required,
+)
 from store.model.attributes import Attribute, Value
 from store.model.names import lookup
 
@@ -34,14 +43,6 @@ class Part:
 def _text(texts: Mapping[str, str], info: Any, languages_: Sequence[str]) -> str | None:
     language = lookup(texts, languages_)
     return None if language is None else texts[language]
-
-
-def _language(texts: Mapping[str, str], info: Any, languages_: Sequence[str]) -> str | None:
-    return lookup(texts, languages_)
-
-
-def _texts(texts: Mapping[str, str], info: Any) -> list[LocalizedName]:
-    return [LocalizedName(*one) for one in sorted(texts.items())]
 
 
 _MONEY: Any = object_type(
@@ -67,8 +68,17 @@ _LOCALIZED: Any = object_type(
         "text": field(
             _text, str | None, "Text in the first of these languages that there is; null if there is none.", _LANGUAGES
         ),
-        "language": field(_language, str | None, "Language of `text` for the same languages.", _LANGUAGES),
-        "texts": field(_texts, list[_LOCALIZED_TEXT], "All texts, ordered by language tag."),
+        "language": field(
+            lambda texts, info, languages_: lookup(texts, languages_),
+            str | None,
+            "Language of `text` for the same languages.",
+            _LANGUAGES,
+        ),
+        "texts": field(
+            lambda texts, info: [LocalizedName(*one) for one in sorted(texts.items())],
+            list[_LOCALIZED_TEXT],
+            "All texts, ordered by language tag.",
+        ),
     },
 )
 
@@ -95,12 +105,8 @@ def enum_type(cls: type[Enum]) -> Any:
     """The GraphQL enum of an attribute's enum. Its values are the names of the members, as they are stored: with those
     of the class Strawberry could neither write a stored value nor tell apart two members with the same one.
     """
-    make: Any = Enum  # mypy follows only enums that are written out
-    members = {
-        name: strawberry.enum_value(name, description=getattr(member.value, "description", None))
-        for name, member in cls.__members__.items()
-    }
-    return strawberry.enum(make(cls.__name__, members))
+    members = cls.__members__.items()
+    return enum_class(cls.__name__, {name: (name, getattr(one.value, "description", None)) for name, one in members})
 
 
 def input_description(attribute: Attribute) -> str:
@@ -138,7 +144,7 @@ def _output(kind: Any) -> Any:
         return enum_type(kind)
     if isinstance(kind, type) and is_dataclass(kind):
         return _nested_output(kind)
-    return _MONEY if kind is Money else _LOCALIZED if kind is Localized else kind
+    return {Money: _MONEY, Localized: _LOCALIZED}.get(kind, kind)
 
 
 def _input(kind: Any) -> Any:
@@ -146,7 +152,7 @@ def _input(kind: Any) -> Any:
         return enum_type(kind)
     if isinstance(kind, type) and is_dataclass(kind):
         return _nested_input(kind)
-    return MoneyInput if kind is Money else list[LocalizedTextInput] if kind is Localized else kind
+    return {Money: MoneyInput, Localized: list[LocalizedTextInput]}.get(kind, kind)
 
 
 @cache
