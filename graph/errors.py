@@ -101,9 +101,10 @@ def failure_of(error: Exception) -> str | None:
 
 
 def format_errors(errors: Iterable[GraphQLError], left_out: Mapping[str, int] = MappingProxyType({})) -> list[Any]:
-    """The `errors` of a response. `left_out` counts, by code, errors that were dropped before.
+    """The `errors` of a response: the first of each code, and one entry with the number of all others of that code.
 
-    Unexpected errors are logged once for each cause: a failed batch fails many fields.
+    `left_out` counts, by code, errors that were dropped before. Unexpected errors are logged once for each cause: a
+    failed batch fails many fields.
     """
     errors = list(errors)
     causes = {id(cause): cause for cause in map(cause_of, errors)}
@@ -112,16 +113,11 @@ def format_errors(errors: Iterable[GraphQLError], left_out: Mapping[str, int] = 
             log_unavailable(cause)
         elif not isinstance(cause, CladeError | GraphQLError | RecursionError):
             log_unexpected(cause)
-    for error in errors:
-        without_frames(error, unexpected=True)
-    return _without_repeats(map(format_error, errors), left_out)
-
-
-def _without_repeats(entries: Iterable[dict[str, Any]], left_out: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The first errors of each code, and one entry with the number of all others of that code."""
     counts: Counter[str] = Counter()
     first = []
-    for entry in entries:
+    for error in errors:
+        without_frames(error, unexpected=True)
+        entry = _format_error(error)
         code = entry["extensions"]["code"]
         counts[code] += 1
         if counts[code] <= MAX_ERRORS_PER_CODE:
@@ -134,7 +130,7 @@ def _without_repeats(entries: Iterable[dict[str, Any]], left_out: Mapping[str, i
     return first
 
 
-def format_error(error: GraphQLError) -> dict[str, Any]:
+def _format_error(error: GraphQLError) -> dict[str, Any]:
     """The entry of an error in the `errors` of a response."""
     cause = cause_of(error)
     message = error.message  # graphql-core's repeat names of any length from the document

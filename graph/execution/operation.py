@@ -14,7 +14,7 @@ from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
 from graph.auth.authentication import MissingCredential, needs_credential
-from graph.errors import UnsupportedByPlan, log_fault, without_frames
+from graph.errors import UNAVAILABLE, UnsupportedByPlan, log_fault, without_frames
 from graph.execution.fields import Executor
 from graph.execution.plan_cache import PlanCache
 from graph.execution.response import (
@@ -22,8 +22,8 @@ from graph.execution.response import (
     OperationResponse,
     ResponseCache,
     apollo_cache_tags,
+    failed,
     interpreted,
-    moved_meanwhile,
     no_operation,
     rejected,
     timed_out,
@@ -183,7 +183,7 @@ class Execution:
                 return await self._attempt(call, context)
             except MoveCommitted:
                 await context.forget()
-        return moved_meanwhile()
+        return failed("Concurrent moves prevented a consistent read; retry.", UNAVAILABLE)
 
     async def _attempt(self, call: Call, context: Any) -> OperationResponse:
         """The cached, compiled or interpreted response."""

@@ -174,8 +174,11 @@ def _has_field(
     ahead: list[tuple[bool, SelectionNode]] = [(True, one) for one in operation.selection_set.selections]
     while ahead:
         is_root, node = ahead.pop()
-        if not _is_included(node, variables):
-            continue
+        if node.directives:
+            skip = get_directive_values(GraphQLSkipDirective, node, variables)
+            include = get_directive_values(GraphQLIncludeDirective, node, variables)
+            if (skip and skip["if"]) or (include and not include["if"]):
+                continue
         if isinstance(node, FieldNode):
             if not is_root and node.name.value in names:
                 return True
@@ -184,9 +187,3 @@ def _has_field(
         if below is not None and below.selection_set:
             ahead += [(is_root, one) for one in below.selection_set.selections]
     return False
-
-
-def _is_included(node: SelectionNode, variables: VariableValues) -> bool:
-    skip = node.directives and get_directive_values(GraphQLSkipDirective, node, variables)
-    include = node.directives and get_directive_values(GraphQLIncludeDirective, node, variables)
-    return not (skip and skip["if"]) and (not include or bool(include["if"]))

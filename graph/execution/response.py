@@ -28,7 +28,6 @@ from graph.errors import (
     BAD_USER_INPUT,
     NO_OPERATION,
     TIMEOUT,
-    UNAVAILABLE,
     UNCERTAIN,
     UNCERTAIN_HINT,
     Header,
@@ -119,10 +118,6 @@ def too_large(
     """The response if the budget of fields, bytes or read units is exceeded."""
     is_mutation = operation.operation is OperationType.MUTATION
     return failed(str(error), error.code, may_be_made=is_mutation, **extensions)
-
-
-def moved_meanwhile() -> OperationResponse:
-    return failed("Concurrent moves prevented a consistent read; retry.", UNAVAILABLE)
 
 
 def no_operation(name: str | None) -> OperationResponse:

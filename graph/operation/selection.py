@@ -186,17 +186,16 @@ class LookAhead:
     def __init__(self, fields: SelectedFields, variables: VariableValues) -> None:
         self.variables = variables
         self._fields = fields
-        self._relations: dict[RelationField, Relation] = {}
-        self._rejected: dict[RelationField, CladeError | GraphQLError] = {}
+        self._relations: dict[RelationField, Relation | CladeError | GraphQLError] = {}
         self._selections: dict[NodePosition, NodeSelection] = {}
         self._arguments: dict[tuple[int, str], ConnectionArguments | CladeError | GraphQLError] = {}
 
     def relation(self, field: RelationField) -> Relation:
         """The relation that a field selects. Raises BadInput or GraphQLError where its arguments are invalid."""
         found = self._relations.get(field) or self._new_relation(field)
-        if found is None:
-            raise self._rejected[field]
-        return found
+        if isinstance(found, Relation):
+            return found
+        raise found
 
     def relations(self, position: NodePosition, hierarchy: str, level: str) -> tuple[Relation, ...]:
         """The relations of a node of this level at a position; none where the hierarchy has no such level.
@@ -209,7 +208,7 @@ class LookAhead:
         selected = self._fields.below(kind, position.details).values()
         fields = [self._fields.relation(kind, one) for one in selected if name_of(one) in RELATION_KINDS]
         found = [self._relations.get(field) or self._new_relation(field) for field in fields]
-        return tuple([relation for relation in found if relation is not None])
+        return tuple([relation for relation in found if isinstance(relation, Relation)])
 
     def selection(self, position: NodePosition) -> "NodeSelection":
         """What is selected of the nodes at a position."""
@@ -232,21 +231,19 @@ class LookAhead:
         position = self._fields.listed(listing, _details(info))
         return self.selection(position), self._fields.counts(listing, position)
 
-    def _new_relation(self, field: RelationField) -> Relation | None:
-        """None for rejected arguments, whose error is kept without its frames: it is raised for every node."""
-        if field in self._rejected:
-            return None
+    def _new_relation(self, field: RelationField) -> Relation | CladeError | GraphQLError:
+        """The relation of a field, or the error of its arguments, without its frames: it is raised for every node."""
         arguments = self._arguments_of(field) if field.kind in LISTS else ConnectionArguments()
-        if isinstance(arguments, Exception):
-            self._rejected[field] = arguments
-            return None
-        selection = self.selection(field.position)
-        found = Relation(field.kind, arguments, selection, field.nodes, field.total, field.counts)
-        self._relations[field] = found
-        return found
+        if isinstance(arguments, ConnectionArguments):
+            selection = self.selection(field.position)
+            found = Relation(field.kind, arguments, selection, field.nodes, field.total, field.counts)
+            self._relations[field] = found
+            return found
+        self._relations[field] = arguments
+        return arguments
 
     def _arguments_of(self, field: RelationField) -> ConnectionArguments | CladeError | GraphQLError:
-        """The arguments of a list, coerced once for all levels, or their error without its frames."""
+        """The arguments of a list, coerced once for all levels, or their error."""
         key = id(field.node), str(field.definition.type)  # lists of one hierarchy have the same arguments at all levels
         if key not in self._arguments:
             try:

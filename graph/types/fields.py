@@ -266,11 +266,16 @@ class DisplayName:
         return record.name if language is None else names[language]
 
 
-class LocalizedName(NamedTuple):
-    """A name in one language, by its canonical tag."""
+class LocalizedText(NamedTuple):
+    """A name or another text in one language, by its canonical tag."""
 
     language: str
     text: str
+
+
+def localized_texts(texts: Mapping[str, str]) -> list[LocalizedText]:
+    """Texts by language, ordered by language tag."""
+    return [LocalizedText(*one) for one in sorted(texts.items())]
 
 
 _LOCALIZED_NAME: Any = object_type(
@@ -296,9 +301,15 @@ def name_fields() -> Fields:
     languages = argument("languages", list[str] | None, f"{_LANGUAGES} By default the default name.")
     return {
         "name": field(DisplayName(), str, _NAME, languages),
-        "name_language": field(_language, str | None, _NAME_LANGUAGE, required("languages", list[str], _LANGUAGES)),
-        "names": field(_names, list[_LOCALIZED_NAME], "Names in other languages, ordered by language tag."),
-    }
+        "name_language": field(
+            lambda record, info, languages_: lookup(record.names, languages_), str | None, _NAME_LANGUAGE,
+            required("languages", list[str], _LANGUAGES),
+        ),
+        "names": field(
+            lambda record, info: localized_texts(record.names), list[_LOCALIZED_NAME],
+            "Names in other languages, ordered by language tag.",
+        ),
+    }  # fmt: skip
 
 
 def given_names(given: Mapping[str, Any]) -> dict[str, Value]:
@@ -319,11 +330,3 @@ def by_language(what: str, texts: Iterable[Any]) -> dict[str, str | None]:
             raise BadInput(f"{what} has the language {language} twice; omit one.")
         found[language] = one.text
     return found
-
-
-def _language(record: Record, info: Any, languages_: Sequence[str]) -> str | None:
-    return lookup(record.names, languages_)
-
-
-def _names(record: Record, info: Any) -> list[LocalizedName]:
-    return [LocalizedName(*one) for one in sorted(record.names.items())]

@@ -40,13 +40,13 @@ from store.model.paths import format_path, parse_path
 from store.model.records import Record
 
 
-def _revision_id(record: Record, info: Any) -> str:
-    return f"{record.id}#{record.revision}"  # no node's id holds a #
-
-
 @strawberry.interface(name="NodeRevision", description="A revision of a node of any hierarchy.")
 class NodeRevision:
-    id = field(_revision_id, strawberry.ID, "ID of the revision; not a node's ID.")
+    id = field(
+        lambda record, info: f"{record.id}#{record.revision}",  # no node's id holds a #
+        strawberry.ID,
+        "ID of the revision; not a node's ID.",
+    )
     revision = field(RecordField("revision"), int, "Number of the revision; 1 is the node's first.")
     changed_at = field(RecordField("updated_at"), DateTime, "Time at which it was written, in UTC.")
     changed_by = field(RecordField("changed_by"), str | None, "Caller that wrote it; null if unknown.")
@@ -208,11 +208,8 @@ _STATES = {
     MoveState.DONE: "The move is done.",
     MoveState.UNDONE: "The move failed and was undone.",
 }
-_MOVE_STATE = enum_class(
-    "SubtreeMoveState",
-    {state.name: (state.value, text) for state, text in _STATES.items()},
-    "The progress of a move.",
-)
+_STATE_MEMBERS = {state.name: (state.value, text) for state, text in _STATES.items()}
+_MOVE_STATE = enum_class("SubtreeMoveState", _STATE_MEMBERS, "The progress of a move.")
 
 
 def _path(end: Key | None) -> str | None:
@@ -247,8 +244,8 @@ def move_fields(enums: HierarchyEnums, move: Any) -> Fields:
         return found if found is not None and found.hierarchy in served else None
 
     async def latest(root: Any, info: Any, hierarchy_: Enum, first_: Any = None) -> list[Move]:
-        window = ConnectionArguments(first=first_)
-        return await history.list_moves(info.context.request, str(hierarchy_.value), window)
+        arguments = ConnectionArguments(first=first_)
+        return await history.list_moves(info.context.request, str(hierarchy_.value), arguments)
 
     one = "The move with this ID; null if there is none, or it ended more than a day ago."
     many = "Moves of a hierarchy that are running or ended within a day, newest first."

@@ -13,16 +13,16 @@ import strawberry
 from graph.hierarchies.attribute import Decimal, Declared, Localized, Money, value_attributes
 from graph.hierarchies.node import description
 from graph.types.fields import (
-    LocalizedName,
     attribute_of,
     by_language,
     enum_class,
     field,
     input_class,
+    localized_texts,
     object_type,
     required,
 )
-from store.model.attributes import Attribute, Value
+from store.model.attributes import Value
 from store.model.names import lookup
 
 _LANGUAGES = required(
@@ -75,7 +75,7 @@ _LOCALIZED: Any = object_type(
             _LANGUAGES,
         ),
         "texts": field(
-            lambda texts, info: [LocalizedName(*one) for one in sorted(texts.items())],
+            lambda texts, info: localized_texts(texts),
             list[_LOCALIZED_TEXT],
             "All texts, ordered by language tag.",
         ),
@@ -97,7 +97,7 @@ class LocalizedTextInput:
 
 def output_type(hint: Any) -> Any:
     """The type of a field for the type of an attribute, which is optional."""
-    return _mapped(hint, _output) | None
+    return _graphql_type(hint, _nested_output, {Money: _MONEY, Localized: _LOCALIZED}) | None
 
 
 @cache
@@ -107,12 +107,6 @@ def enum_type(cls: type[Enum]) -> Any:
     """
     members = cls.__members__.items()
     return enum_class(cls.__name__, {name: (name, getattr(one.value, "description", None)) for name, one in members})
-
-
-def input_description(attribute: Attribute) -> str:
-    """The description of an attribute in an input: with its rules and its default."""
-    default = "" if attribute.default is None else f" Default for a new node: {attribute.default}."
-    return f"{attribute.description}{attribute.rules.words()}{default}"
 
 
 def plain_input(value: Any) -> Any:
@@ -131,28 +125,20 @@ def plain_input(value: Any) -> Any:
     return value
 
 
-def _mapped(hint: Any, mapped: Callable[[Any], Any]) -> Any:
-    """A type without null, with its innermost type replaced."""
+def _graphql_type(hint: Any, nested: Callable[[type], Any], objects: Mapping[Any, Any]) -> Any:
+    """The type for the type of an attribute, without null: `nested` makes that of a nested value."""
     (kind,) = [one for one in get_args(hint) if one is not type(None)]
-    if get_origin(kind) is list:
-        return list[mapped(get_args(kind)[0])]  # type: ignore[misc]
-    return mapped(kind)
-
-
-def _output(kind: Any) -> Any:
+    is_list = get_origin(kind) is list
+    if is_list:
+        (kind,) = get_args(kind)
+    made: Any
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return enum_type(kind)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return _nested_output(kind)
-    return {Money: _MONEY, Localized: _LOCALIZED}.get(kind, kind)
-
-
-def _input(kind: Any) -> Any:
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return enum_type(kind)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return _nested_input(kind)
-    return {Money: MoneyInput, Localized: list[LocalizedTextInput]}.get(kind, kind)
+        made = enum_type(kind)
+    elif isinstance(kind, type) and is_dataclass(kind):
+        made = nested(kind)
+    else:
+        made = objects.get(kind, kind)
+    return list[made] if is_list else made
 
 
 @cache
@@ -170,11 +156,13 @@ def _nested_input(cls: type) -> Any:
 
 
 def input_object(name: str, text: str, attributes: Declared) -> Any:
-    """An input with a field of each attribute, which may be left out."""
+    """An input with a field of each attribute, which may be left out; described with its rules and its default."""
+    objects = {Money: MoneyInput, Localized: list[LocalizedTextInput]}
     fields = {}
     for part, (hint, attribute) in attributes.items():
-        fields[part] = _mapped(hint, _input) | None, strawberry.field(
-            default=strawberry.UNSET, description=input_description(attribute),
+        default = "" if attribute.default is None else f" Default for a new node: {attribute.default}."
+        fields[part] = _graphql_type(hint, _nested_input, objects) | None, strawberry.field(
+            default=strawberry.UNSET, description=f"{attribute.description}{attribute.rules.words()}{default}",
             deprecation_reason=attribute.deprecated or None,
         )  # fmt: skip
     return input_class(name, text, fields)
