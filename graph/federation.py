@@ -232,8 +232,9 @@ def _decorated(definition: Any, directives: Directives) -> Any:
     for one in getattr(definition, part):
         words = [directives.get((title, one.name.value), ""), _list_size(one) if is_output else ""]
         if is_object:
-            arguments = [_with(argument, _argument_cost(argument)) for argument in one.arguments or ()]
-            one = replace(one, arguments=tuple(arguments))
+            costs = [(each, ARGUMENTS.get(each.name.value)) for each in one.arguments or ()]
+            arguments = tuple(each if cost is None else _with(each, _cost(cost)) for each, cost in costs)
+            one = replace(one, arguments=arguments)
         parts.append(_with(one, *words))
     words = [directives.get((title, ""), ""), _type_cost(definition)] if is_object else []
     return _with(replace(definition, **{part: tuple(parts)}), *words)
@@ -335,12 +336,6 @@ def _type_cost(definition: Any) -> str:
     """The `@cost` of an object type in an SDL document that its name says: an edge costs what its node costs."""
     is_edge = definition.name.value.endswith("Edge") and not definition.interfaces
     return _cost(0) if is_edge and any(field.name.value == "node" for field in definition.fields) else ""
-
-
-def _argument_cost(argument: Any) -> str:
-    """The `@cost` of an argument in an SDL document; empty for one that costs nothing."""
-    name = argument.name.value
-    return _cost(ARGUMENTS[name]) if name in ARGUMENTS else ""
 
 
 def _list_size(field: Any) -> str:

@@ -273,11 +273,6 @@ class LocalizedText(NamedTuple):
     text: str
 
 
-def localized_texts(texts: Mapping[str, str]) -> list[LocalizedText]:
-    """Texts by language, ordered by language tag."""
-    return [LocalizedText(*one) for one in sorted(texts.items())]
-
-
 _LOCALIZED_NAME: Any = object_type(
     "LocalizedName",
     "A name of a node in another language than that of its default name.",
@@ -306,7 +301,7 @@ def name_fields() -> Fields:
             required("languages", list[str], _LANGUAGES),
         ),
         "names": field(
-            lambda record, info: localized_texts(record.names), list[_LOCALIZED_NAME],
+            lambda record, info: [LocalizedText(*one) for one in sorted(record.names.items())], list[_LOCALIZED_NAME],
             "Names in other languages, ordered by language tag.",
         ),
     }  # fmt: skip

@@ -13,12 +13,12 @@ import strawberry
 from graph.hierarchies.attribute import Decimal, Declared, Localized, Money, value_attributes
 from graph.hierarchies.node import description
 from graph.types.fields import (
+    LocalizedText,
     attribute_of,
     by_language,
     enum_class,
     field,
     input_class,
-    localized_texts,
     object_type,
     required,
 )
@@ -75,7 +75,7 @@ _LOCALIZED: Any = object_type(
             _LANGUAGES,
         ),
         "texts": field(
-            lambda texts, info: localized_texts(texts),
+            lambda texts, info: [LocalizedText(*one) for one in sorted(texts.items())],
             list[_LOCALIZED_TEXT],
             "All texts, ordered by language tag.",
         ),
