@@ -1,8 +1,9 @@
-"""Errors in responses: a code, a message and a location each; an unexpected error becomes one general message. And the
-list of all codes of `extensions.code`: HTTP status, outcome of a mutation and meaning of each.
+"""Errors in responses: a code, a message and a location; an unexpected error becomes one general message.
 
-`code_of` is where an error gets its code. `ERROR_CODES` is the source of the reference page; a test compares it with
-the codes that the code raises. The status of a response is decided in `graph/server/endpoint.py`.
+`code_of` gives every error its code: errors of the store and the resolvers have one of their own (`store/errors.py`),
+those of graphql-core in their extensions. `ERROR_CODES` is the documented list of codes, with HTTP status, meaning and
+outcome of a mutation: the source of the reference page, compared by a test with the codes that the code raises. The
+status of a response is decided in `graph/server/endpoint.py`.
 """
 
 import logging
@@ -32,8 +33,10 @@ NO_SUCH_DOCUMENT = "PERSISTED_QUERY_NOT_FOUND"
 NO_DOCUMENTS = "PERSISTED_QUERY_NOT_SUPPORTED"
 INTERNAL = "INTERNAL_SERVER_ERROR"
 UNAVAILABLE = Unavailable.code
+
 SERVER_ERRORS = frozenset({INTERNAL, OVERLOADED, TIMEOUT, UNAVAILABLE})
 """The codes of errors that the client did not cause."""
+
 UNREADABLE_MESSAGE = "Invalid value in the request; see the type of its argument or variable."
 NESTED_MESSAGE = "The query is nested too deeply; request the lower part in a second request."
 INTERNAL_MESSAGE = "Internal server error."
@@ -41,13 +44,17 @@ UNCERTAIN = {"uncertain": True}
 """Extensions of a mutation's error if the mutation may have been made."""
 UNCERTAIN_HINT = "It is unknown whether the change was made; read the node, or retry with the same idempotencyKey."
 STORE_MESSAGE = "The store is unavailable; retry later. The server's log has the reason."
+
 MAX_MESSAGE_CHARACTERS = 1_000
 MAX_ERRORS_PER_CODE = 100  # in one response: a list of failed lists would have one error for each
+
 _FOUND = re.compile(r", found: .*", re.DOTALL)
 _CANNOT = re.compile(r"(cannot represent [\w -]*value): .*", re.DOTALL)
 _EXPECTED, _NOT_NONE = "Expected value of type", " not to be None."  # from graphql-core's messages
+
 Header = tuple[bytes, bytes]
 """A header of HTTP: name and value."""
+
 logger = logging.getLogger("clade")
 
 
@@ -67,18 +74,63 @@ class UnsupportedByPlan(Exception):
     """A field or value that a plan does not cover; the operation is interpreted instead, which is no failure."""
 
 
+def code_of(error: Exception) -> str:
+    """The code of an error, which is that of its cause."""
+    cause = cause_of(error)
+    if isinstance(cause, CladeError):
+        return cause.code
+    if isinstance(cause, GraphQLSyntaxError):
+        return PARSE_FAILED
+    if isinstance(cause, GraphQLError):
+        return str((cause.extensions or {}).get("code", BAD_USER_INPUT))
+    return BAD_USER_INPUT if isinstance(cause, RecursionError) else INTERNAL
+
+
+def cause_of(error: Exception) -> Exception:
+    """The exception that was raised first; GraphQL may wrap it more than once."""
+    cause = error
+    while isinstance(cause, GraphQLError) and cause.original_error is not None:
+        cause = cause.original_error
+    return cause
+
+
 def failure_of(error: Exception) -> str | None:
     """The code of an error that the client did not cause; None for other errors."""
-    code = code_of(cause_of(error))
+    code = code_of(error)
     return code if code in SERVER_ERRORS and not isinstance(error, UnsupportedByPlan) else None
 
 
-def error_body(message: str, code: str, extensions: Mapping[str, Any] = MappingProxyType({})) -> bytes:
-    """The JSON body of a response with one error and no data."""
-    return orjson.dumps({"errors": [{"message": message, "extensions": {"code": code, **extensions}}]})
+def format_errors(errors: Iterable[GraphQLError], left_out: Mapping[str, int] = MappingProxyType({})) -> list[Any]:
+    """The `errors` of a response: the first of each code, and one entry with the number of all others of that code.
+
+    `left_out` counts, by code, errors that were dropped before. Unexpected errors are logged once for each cause: a
+    failed batch fails many fields.
+    """
+    errors = list(errors)
+    causes = {id(cause): cause for cause in map(cause_of, errors)}
+    for cause in causes.values():
+        if isinstance(cause, Unavailable):
+            log_unavailable(cause)
+        elif not isinstance(cause, CladeError | GraphQLError | RecursionError):
+            log_unexpected(cause)
+    counts: Counter[str] = Counter()
+    first = []
+    for error in errors:
+        without_frames(error, unexpected=True)
+        entry = _format_error(error)
+        code = entry["extensions"]["code"]
+        counts[code] += 1
+        if counts[code] <= MAX_ERRORS_PER_CODE:
+            first.append(entry)
+    counts.update(left_out)
+    for code, count in counts.items():
+        if more := max(0, count - MAX_ERRORS_PER_CODE):
+            message = f"{more:,} more fields failed with {code}; only the first {MAX_ERRORS_PER_CODE} are listed."
+            first.append({"message": message, "extensions": {"code": code, "more": more}})
+    return first
 
 
-def format_error(error: GraphQLError) -> dict[str, Any]:
+def _format_error(error: GraphQLError) -> dict[str, Any]:
     """The entry of an error in the `errors` of a response."""
     cause = cause_of(error)
     message = error.message  # graphql-core's repeat names of any length from the document
@@ -104,49 +156,26 @@ def format_error(error: GraphQLError) -> dict[str, Any]:
     return entry
 
 
-def code_of(cause: Exception) -> str:
-    """The code of an error without wrappers, as `cause_of` returns it."""
-    if isinstance(cause, CladeError):
-        return cause.code
-    if isinstance(cause, GraphQLSyntaxError):
-        return PARSE_FAILED
-    if isinstance(cause, GraphQLError):
-        return str((cause.extensions or {}).get("code", BAD_USER_INPUT))
-    return BAD_USER_INPUT if isinstance(cause, RecursionError) else INTERNAL
+def request_error(error: GraphQLError, code: str) -> GraphQLError:
+    """The error with this code and without Python's representations of values; for errors before execution.
 
-
-def format_errors(errors: Iterable[GraphQLError], left_out: Mapping[str, int] = MappingProxyType({})) -> list[Any]:
-    """The `errors` of a response. `left_out` counts, by code, errors that were dropped before.
-
-    Unexpected errors are logged once for each cause: a failed batch fails many fields.
+    A scalar may also fail with an exception of Python, for example on an integer of 5,000 digits.
     """
-    errors = list(errors)
-    causes = {id(cause): cause for cause in map(cause_of, errors)}
-    for cause in causes.values():
-        if isinstance(cause, Unavailable):
-            log_unavailable(cause)
-        elif not isinstance(cause, CladeError | GraphQLError | RecursionError):
-            log_unexpected(cause)
-    for error in errors:
-        without_frames(error, unexpected=True)
-    return _without_repeats(map(format_error, errors), left_out)
+    cause = cause_of(error)
+    if not isinstance(cause, CladeError | GraphQLError):
+        return GraphQLError(UNREADABLE_MESSAGE, error.nodes, extensions={"code": code})
+    if isinstance(cause, CladeError):  # graphql-core puts the value and the scalar's message behind its own words
+        error.message = f"{error.message.partition(_EXPECTED)[0]}{cause}"
+    else:  # graphql-core ends its messages with the value in Python's notation
+        error.message = _CANNOT.sub(r"\1.", _FOUND.sub(".", error.message))
+    error.message = error.message.replace(_NOT_NONE, " not to be null.")
+    error.extensions = {**(error.extensions or {}), "code": code}
+    return error
 
 
-def _without_repeats(entries: Iterable[dict[str, Any]], left_out: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The first errors of each code, and one entry with the number of all others of that code."""
-    counts: Counter[str] = Counter()
-    first = []
-    for entry in entries:
-        code = entry["extensions"]["code"]
-        counts[code] += 1
-        if counts[code] <= MAX_ERRORS_PER_CODE:
-            first.append(entry)
-    counts.update(left_out)
-    for code, count in counts.items():
-        if more := max(0, count - MAX_ERRORS_PER_CODE):
-            message = f"{more:,} more fields failed with {code}; only the first {MAX_ERRORS_PER_CODE} are listed."
-            first.append({"message": message, "extensions": {"code": code, "more": more}})
-    return first
+def error_body(message: str, code: str, extensions: Mapping[str, Any] = MappingProxyType({})) -> bytes:
+    """The JSON body of a response with one error and no data."""
+    return orjson.dumps({"errors": [{"message": message, "extensions": {"code": code, **extensions}}]})
 
 
 def without_frames(error: BaseException, *, unexpected: bool = False) -> None:
@@ -176,31 +205,6 @@ def log_fault(error: Exception) -> None:
     logger.error("Unexpected error in a compiled query; it is interpreted instead.", exc_info=error)
 
 
-def request_error(error: GraphQLError, code: str) -> GraphQLError:
-    """The error with this code and without Python's representations of values; for errors before execution.
-
-    A scalar may also fail with an exception of Python, for example on an integer of 5,000 digits.
-    """
-    cause = cause_of(error)
-    if not isinstance(cause, CladeError | GraphQLError):
-        return GraphQLError(UNREADABLE_MESSAGE, error.nodes, extensions={"code": code})
-    if isinstance(cause, CladeError):  # graphql-core puts the value and the scalar's message behind its own words
-        error.message = f"{error.message.partition(_EXPECTED)[0]}{cause}"
-    else:  # graphql-core ends its messages with the value in Python's notation
-        error.message = _CANNOT.sub(r"\1.", _FOUND.sub(".", error.message))
-    error.message = error.message.replace(_NOT_NONE, " not to be null.")
-    error.extensions = {**(error.extensions or {}), "code": code}
-    return error
-
-
-def cause_of(error: Exception) -> Exception:
-    """The exception that was raised first; GraphQL may wrap it more than once."""
-    cause = error
-    while isinstance(cause, GraphQLError) and cause.original_error is not None:
-        cause = cause.original_error
-    return cause
-
-
 class Outcome(StrEnum):
     """The state of a mutation after an error at its own field, or before any field."""
 
@@ -218,6 +222,7 @@ class ErrorCode(NamedTuple):
 
 REQUEST_ERROR = "400, or 200 as `application/json`"  # GraphQL over HTTP: such a response has no `data`
 FIELD_ERROR = "200"
+
 ERROR_CODES = (
     ErrorCode("GRAPHQL_PARSE_FAILED", REQUEST_ERROR, "The document is not valid GraphQL syntax."),
     ErrorCode("GRAPHQL_VALIDATION_FAILED", REQUEST_ERROR, "The document does not match the schema."),

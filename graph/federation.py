@@ -1,11 +1,11 @@
-"""Federation: the subgraph's SDL and `_service`; `_entities`, which resolves representations from a gateway, each a
-type with an ID or a path; and the directives of fields.
+"""Subgraph: the part of the schema that Federation 2 composes with other subgraphs, as SDL with Federation's
+directives, and its fields `_service` and `_entities`, which gateways call.
 
-Values of `orderBy` and fields of `where` have the directives of their attribute as well, so that they do not disclose
-hidden fields.
+Attributes declare directives of their fields. Values of `orderBy` and fields of `where` have the directives of their
+attribute as well, so that they do not disclose hidden fields.
 
-`@cost` and `@listSize` are what gateways estimate a query by before they send it. A cost of 1 is one node of the
-response, or one further read unit of the store. Fields that are read with their node cost nothing. Weights were
+By `@cost` and `@listSize` (demand control) gateways estimate a query before they send it. A cost of 1 is one node of
+the response, or one further read unit of the store. Fields that are read with their node cost nothing. Weights were
 measured on the demo data (`tests/federation/test_demand_control.py`). Composers reject costs on fields of interfaces
 and on their arguments.
 """
@@ -37,124 +37,49 @@ from graph.hierarchies.attribute import value_attributes
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import camel, list_values, near_field_of, paths_field_of, search_field_of, types_of
 from graph.types.fields import field, object_type, required
-from graph.types.lookups import Find, Target, TargetField
+from graph.types.lookups import Find, LookupField, Target
 from graph.types.nodes import HierarchyTypes
 from store.errors import BadInput, shorten
 from store.model.attributes import Attribute
 
+# Pinned: later versions add nothing that is needed here, and not every composer takes them.
+LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: [{}])'
+_IMPORTED = ("@key", "@shareable", "@cost", "@listSize", "@tag", "@inaccessible")
+ONE_OF = "directive @oneOf on INPUT_OBJECT"  # not every composer knows it
+
+# Fields, each with the word that exposes it; without that, or with an empty one, they are left out.
+_OF_QUERY = {
+    # Two subgraphs with a Query.node never compose correctly: each would be asked for the other's nodes. The other
+    # fields are for Clade's own clients.
+    "node": "node", "nodes": "nodes", "changes": "changes", "moves": "moves", "move": "moves", "deletedNode": "history",
+    "_service": "", "_entities": "",  # only a gateway calls them, so they are never composed
+    "hierarchies": "",  # each subgraph would answer with its own hierarchies alone
+}  # fmt: skip
+_OF_NODES = {"history": "history", "atRevision": "history"}
+# Types of values that several subgraphs have.
+_SHARED = ("PageInfo", "LocalizedName", "Money", "Localized", "LocalizedText")
+# It is left out: Cosmo's composer takes no interface whose fields are of interfaces that implement it.
+_TREE_NODE = "TreeNode"
+
 ASSUMED_PAGE = 100  # items of a list without first or last
 ASSUMED_ANCESTORS = 8
 ASSUMED_LOOKUPS = 10  # of paths or ids: composers take no list for the size
+
 SEARCH, NEAR, CHANGES = 10, 5, 10
 ARGUMENTS = {"orderBy": 50, "where": 50, "kilometers": 30}
 """Costs of arguments, where a query gives them: sorted and filtered lists are read whole, larger circles read more."""
-_FREE = ("PageInfo", "LocalizedName", "Money", "Localized", "LocalizedText")
+
 _NODES = 'sizedFields: ["nodes", "edges"], '
-
-
-def demand_control(classes: Sequence[type[Node]]) -> dict[tuple[str, str], str]:
-    """The costs and sizes of what is named by these hierarchies: searches, lookups of many, and nested values."""
-    found = {(name, ""): _cost(0) for name in _FREE} | {
-        ("Query", "changes"): _cost(CHANGES),
-        ("Query", "moves"): _size(ASSUMED_PAGE, "first"),
-        ("Query", "nodes"): _size(ASSUMED_LOOKUPS),
-        ("TreeChangeFeed", "changes"): _size(ASSUMED_PAGE),
-    }
-    for cls in classes:
-        if cls.search is not None:
-            hits = _size(None, "first", fields='sizedFields: ["nodes"], ')
-            found["Query", search_field_of(cls)] = f"{_cost(SEARCH)} {hits}"
-        if cls.location is not None:
-            found["Query", near_field_of(cls)] = f"{_cost(NEAR)} {_size(None, 'first', fields=_NODES)}"
-        found["Query", paths_field_of(cls)] = _size(ASSUMED_LOOKUPS)
-        for level in (cls, *cls.levels.values()):
-            found |= {(one.__name__, ""): _cost(0) for one in types_of(level) if is_dataclass(one)}
-    return found
-
-
-def type_cost(definition: Any) -> str:
-    """The `@cost` of an object type in an SDL document that its name says: an edge costs what its node costs."""
-    is_edge = definition.name.value.endswith("Edge") and not definition.interfaces
-    return _cost(0) if is_edge and any(field.name.value == "node" for field in definition.fields) else ""
-
-
-def argument_cost(argument: Any) -> str:
-    """The `@cost` of an argument in an SDL document; empty for one that costs nothing."""
-    name = argument.name.value
-    return _cost(ARGUMENTS[name]) if name in ARGUMENTS else ""
-
-
-def list_size(field: Any) -> str:
-    """The `@listSize` of a field in an SDL document that its type says; empty for one that is no list of nodes."""
-    kind = field.type
-    while not hasattr(kind, "name"):
-        kind = kind.type
-    slicing = [argument.name.value for argument in field.arguments or () if argument.name.value in ("first", "last")]
-    if kind.name.value.endswith("Connection") and slicing:
-        return _size(ASSUMED_PAGE, *slicing, fields=_NODES)
-    return _size(ASSUMED_ANCESTORS) if field.name.value == "ancestors" else ""
-
-
-def _cost(weight: int) -> str:
-    return f"@cost(weight: {weight})"
-
-
-def _size(assumed: int | None, *slicing: str, fields: str = "") -> str:
-    """`assumed` is None where a slicing argument has a default: not every composer takes both."""
-    size = "" if assumed is None else f"assumedSize: {assumed}, "
-    names = ", ".join(f'"{name}"' for name in slicing)
-    arguments = f"slicingArguments: [{names}], " if slicing else ""
-    return f"@listSize({size}{arguments}{fields}requireOneSlicingArgument: false)"
-
 
 Directives = Mapping[tuple[str, str], str]
 """The directives of fields, of the values of enums, and of types, by the names of the type and of the field or value;
 the second is empty for the type itself.
 """
 
-
-def field_directives(classes: Sequence[type[Node]]) -> dict[tuple[str, str], str]:
-    """`@tag`, `@inaccessible` and `@shareable` of the fields of attributes, in all types that have them.
-
-    Federation forbids `@shareable` on the fields of interfaces and inputs, so these have the others alone.
-    """
-    found: dict[tuple[str, str], str] = {}
-    for cls in classes:
-        listed = list_values(cls)
-        for one in (cls, *cls.levels.values()):
-            title = cls.prefix + one.title
-            own = [attribute for _, attribute in one.attributes.values()]
-            own += [computed.attribute for computed in one.computed.values()]
-            for ending in ("", "Revision"):
-                found.update(_directives(title + ending, own, shareable=one is not cls))
-            found.update(_directives(f"{title}Attributes", own, shareable=False))
-            found.update(_list_directives(cls.prefix + cls.title, [each for each in own if each.name in listed]))
-            for value in filter(is_dataclass, types_of(one)):
-                parts = [attribute for _, attribute in value_attributes(value).values()]
-                found.update(_directives(value.__name__, parts, shareable=True))
-                found.update(_directives(f"{value.__name__}Input", parts, shareable=False))
-    return found
-
-
-def _list_directives(title: str, attributes: Sequence[Attribute]) -> Iterator[tuple[tuple[str, str], str]]:
-    """The directives of a hierarchy's conditions and values to sort by."""
-    yield from _directives(f"{title}Condition", attributes, shareable=False)
-    yield from _directives(f"{title}OrderField", attributes, shareable=False, named=str.upper)
-
-
-def _directives(
-    title: str, attributes: Sequence[Attribute], *, shareable: bool, named: Callable[[str], str] = camel
-) -> Iterator[tuple[tuple[str, str], str]]:
-    for attribute in attributes:
-        words = [f'@tag(name: "{tag}")' for tag in attribute.tags]
-        words += ["@inaccessible"] if attribute.inaccessible else []
-        words += ["@shareable"] if attribute.shareable and shareable else []
-        if words:
-            yield (title, named(attribute.name)), " ".join(words)
-
-
 _EXAMPLE = 'Representations, such as [{__typename: "City", id: "location:US-NE"}].'
+
 Representation = NewType("Representation", object)
+
 REPRESENTATION = strawberry.scalar(
     name="_Any",
     description="Representation of an entity in another subgraph: its __typename, and its id or its path. With both "
@@ -163,8 +88,11 @@ REPRESENTATION = strawberry.scalar(
 )
 
 
+# -- fields of gateways ------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class Entities(TargetField):
+class Entities(LookupField):
     """Nodes of any hierarchy by their representations, in this order.
 
     An invalid representation, or a failed read, is an error of this entity alone.
@@ -233,21 +161,6 @@ def _key(name: str, representation: Mapping[str, Any]) -> dict[str, str]:
     return {"path_": path}
 
 
-# Pinned: later versions add nothing that is needed here, and not every composer takes them.
-LINK = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: [{}])'
-_IMPORTED = ("@key", "@shareable", "@cost", "@listSize", "@tag", "@inaccessible")
-ONE_OF = "directive @oneOf on INPUT_OBJECT"  # not every composer knows it
-# Fields, each with the word that exposes it; without that they are left out. Two subgraphs with a Query.node never
-# compose correctly: each would be asked for the other's nodes. The other fields are for Clade's own clients.
-_OF_QUERY = {name: name for name in ("node", "nodes", "changes", "moves")} | {"deletedNode": "history", "move": "moves"}
-_GATEWAY_FIELDS = {"_service": "", "_entities": ""}  # only a gateway calls them, so they are never composed
-_OWN_FIELDS = {"hierarchies": ""}  # each subgraph would answer with its own hierarchies alone
-_SHARED = frozenset({"PageInfo", "LocalizedName", "Money", "Localized", "LocalizedText"})  # several subgraphs have them
-_OF_NODES = {"history": "history", "atRevision": "history"}
-# It is left out: Cosmo's composer takes no interface whose fields are of interfaces that implement it.
-_TREE_NODE = "TreeNode"
-
-
 def service_field(sdl: Callable[[], str]) -> StrawberryField:
     """`_service`, where gateways read the subgraph's schema. It is printed at the first request, in a thread: it takes
     a third of a second.
@@ -262,21 +175,25 @@ def service_field(sdl: Callable[[], str]) -> StrawberryField:
     return field(lambda root, info: (), service, "Schema of this subgraph, for gateways.", name="_service")
 
 
+# -- SDL ---------------------------------------------------------------------------------------------------------------
+
+
 def subgraph_sdl(schema: strawberry.Schema, classes: Sequence[type[Node]], expose: frozenset[str] = frozenset()) -> str:
     """The SDL of the subgraph: the exposed parts of the schema, with nodes as entities by ID and by path.
 
     All types of nodes are entities. The interfaces of hierarchies are, too, so that a subgraph can add fields to nodes
     of any level with `@interfaceObject`. `classes` are those that the schema was made of.
     """
-    directives = _joined(field_directives(classes), demand_control(classes))
+    declared, costs = _field_directives(classes), _demand_control(classes)
+    directives = {key: f"{declared.get(key, '')} {costs.get(key, '')}" for key in declared | costs}
     definitions: dict[str, Any] = {one.name.value: one for one in _definitions(schema.as_str())}
     entities = [name for name, one in definitions.items() if _TREE_NODE in _interfaces_of(one)]
     del definitions[_TREE_NODE]
     for name in entities:
         definitions[name] = _shaped(definitions[name], _OF_NODES, expose, '@key(fields: "id") @key(fields: "path")')
-    definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY | _GATEWAY_FIELDS | _OWN_FIELDS, expose)
-    for name in _SHARED & definitions.keys():
-        definitions[name] = _shaped(definitions[name], {}, expose, "@shareable")
+    definitions["Query"] = _shaped(definitions["Query"], _OF_QUERY, expose)
+    for name in definitions.keys() & set(_SHARED):
+        definitions[name] = _with(definitions[name], "@shareable")
     mutation = {"Mutation"} & definitions.keys() if "mutations" in expose else set()
     reached = _reached(definitions, {"Query", *entities, *mutation})
     kept = tuple(_decorated(one, directives) for name, one in definitions.items() if name in reached)
@@ -285,10 +202,6 @@ def subgraph_sdl(schema: strawberry.Schema, classes: Sequence[type[Node]], expos
         sdl += f"\n\n{ONE_OF}"
     imported = ", ".join(f'"{name}"' for name in _IMPORTED if re.search(rf"{name}\b", sdl))
     return f"{LINK.format(imported)}\n\n{sdl}\n"
-
-
-def _joined(*several: Directives) -> Directives:
-    return {key: " ".join([one[key] for one in several if key in one]) for one in several for key in one}
 
 
 def _definitions(sdl: str) -> tuple[Any, ...]:
@@ -305,8 +218,7 @@ def _shaped(definition: Any, words: dict[str, str], expose: frozenset[str], dire
     hidden = {name for name, word in words.items() if word not in expose}
     fields = tuple(one for one in definition.fields if one.name.value not in hidden)
     interfaces = tuple(one for name, one in _interfaces_of(definition).items() if name != _TREE_NODE)
-    (carrier,) = _definitions(f"type Any {directives}")
-    return replace(definition, fields=fields, interfaces=interfaces, directives=carrier.directives)
+    return _with(replace(definition, fields=fields, interfaces=interfaces), directives)
 
 
 def _decorated(definition: Any, directives: Directives) -> Any:
@@ -318,12 +230,13 @@ def _decorated(definition: Any, directives: Directives) -> Any:
     is_output = part == "fields" and not isinstance(definition, InputObjectTypeDefinitionNode)
     parts = []
     for one in getattr(definition, part):
-        words = [directives.get((title, one.name.value), ""), list_size(one) if is_output else ""]
+        words = [directives.get((title, one.name.value), ""), _list_size(one) if is_output else ""]
         if is_object:
-            arguments = [_with(argument, argument_cost(argument)) for argument in one.arguments or ()]
-            one = replace(one, arguments=tuple(arguments))
+            costs = [(each, ARGUMENTS.get(each.name.value)) for each in one.arguments or ()]
+            arguments = tuple(each if cost is None else _with(each, _cost(cost)) for each, cost in costs)
+            one = replace(one, arguments=arguments)
         parts.append(_with(one, *words))
-    words = [directives.get((title, ""), ""), type_cost(definition)] if is_object else []
+    words = [directives.get((title, ""), ""), _type_cost(definition)] if is_object else []
     return _with(replace(definition, **{part: tuple(parts)}), *words)
 
 
@@ -355,3 +268,94 @@ def _names_in(definition: Any) -> set[str]:
     found: set[str] = set()
     visit(definition, Names())
     return found
+
+
+# -- declared directives -----------------------------------------------------------------------------------------------
+
+
+def _field_directives(classes: Sequence[type[Node]]) -> dict[tuple[str, str], str]:
+    """`@tag`, `@inaccessible` and `@shareable` of the fields of attributes, in all types that have them.
+
+    Federation forbids `@shareable` on the fields of interfaces and inputs, so these have the others alone.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for cls in classes:
+        listed = list_values(cls)
+        for one in (cls, *cls.levels.values()):
+            title = cls.prefix + one.title
+            own = [attribute for _, attribute in one.attributes.values()]
+            own += [computed.attribute for computed in one.computed.values()]
+            for ending in ("", "Revision"):
+                found.update(_directives(title + ending, own, shareable=one is not cls))
+            found.update(_directives(f"{title}Attributes", own, shareable=False))
+            sorted_by = [attribute for attribute in own if attribute.name in listed]
+            found.update(_directives(f"{cls.prefix}{cls.title}Condition", sorted_by, shareable=False))
+            found.update(_directives(f"{cls.prefix}{cls.title}OrderField", sorted_by, shareable=False, named=str.upper))
+            for value in filter(is_dataclass, types_of(one)):
+                parts = [attribute for _, attribute in value_attributes(value).values()]
+                found.update(_directives(value.__name__, parts, shareable=True))
+                found.update(_directives(f"{value.__name__}Input", parts, shareable=False))
+    return found
+
+
+def _directives(
+    title: str, attributes: Sequence[Attribute], *, shareable: bool, named: Callable[[str], str] = camel
+) -> Iterator[tuple[tuple[str, str], str]]:
+    for attribute in attributes:
+        words = [f'@tag(name: "{tag}")' for tag in attribute.tags]
+        words += ["@inaccessible"] if attribute.inaccessible else []
+        words += ["@shareable"] if attribute.shareable and shareable else []
+        if words:
+            yield (title, named(attribute.name)), " ".join(words)
+
+
+# -- demand control ----------------------------------------------------------------------------------------------------
+
+
+def _demand_control(classes: Sequence[type[Node]]) -> dict[tuple[str, str], str]:
+    """The costs and sizes of what is named by these hierarchies: searches, lookups of many, and nested values."""
+    found = {(name, ""): _cost(0) for name in _SHARED} | {
+        ("Query", "changes"): _cost(CHANGES),
+        ("Query", "moves"): _size(ASSUMED_PAGE, "first"),
+        ("Query", "nodes"): _size(ASSUMED_LOOKUPS),
+        ("TreeChangeFeed", "changes"): _size(ASSUMED_PAGE),
+    }
+    for cls in classes:
+        if cls.search is not None:
+            hits = _size(None, "first", fields='sizedFields: ["nodes"], ')
+            found["Query", search_field_of(cls)] = f"{_cost(SEARCH)} {hits}"
+        if cls.location is not None:
+            found["Query", near_field_of(cls)] = f"{_cost(NEAR)} {_size(None, 'first', fields=_NODES)}"
+        found["Query", paths_field_of(cls)] = _size(ASSUMED_LOOKUPS)
+        for level in (cls, *cls.levels.values()):
+            found |= {(one.__name__, ""): _cost(0) for one in types_of(level) if is_dataclass(one)}
+    return found
+
+
+def _type_cost(definition: Any) -> str:
+    """The `@cost` of an object type in an SDL document that its name says: an edge costs what its node costs."""
+    is_edge = definition.name.value.endswith("Edge") and not definition.interfaces
+    return _cost(0) if is_edge and any(field.name.value == "node" for field in definition.fields) else ""
+
+
+def _list_size(field: Any) -> str:
+    """The `@listSize` of a field in an SDL document that its type says; empty for one that is no list of nodes."""
+    kind = field.type
+    while not hasattr(kind, "name"):
+        kind = kind.type
+    slicing = [argument.name.value for argument in field.arguments or () if argument.name.value in ("first", "last")]
+    if kind.name.value.endswith("Connection") and slicing:
+        return _size(ASSUMED_PAGE, *slicing, fields=_NODES)
+    return _size(ASSUMED_ANCESTORS) if field.name.value == "ancestors" else ""
+
+
+def _cost(weight: int) -> str:
+    return f"@cost(weight: {weight})"
+
+
+def _size(assumed: int | None, *slicing: str, fields: str = "") -> str:
+    """`assumed` is None where a slicing argument has a default: not every composer takes both."""
+    size = "" if assumed is None else f"assumedSize: {assumed}, "
+    names = ", ".join(f'"{name}"' for name in slicing)
+    arguments = f"slicingArguments: [{names}], " if slicing else ""
+    return f"@listSize({size}{arguments}{fields}requireOneSlicingArgument: false)"

@@ -2,8 +2,7 @@
 differs between an older schema and the present one, by what it does to clients.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import strawberry
@@ -16,7 +15,6 @@ from graph.federation import REPRESENTATION, Representation, entities_field, ser
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import field_of, list_field_of, paths_field_of
 from graph.operation.selection import Types, core_schema
-from graph.types.connections import LevelTypes
 from graph.types.fields import SCALARS, Fields, Path, argument, field, object_type, register_resolvers, required
 from graph.types.hierarchies import HierarchyEnums, hierarchies_field
 from graph.types.history import move_fields, move_type, past_fields
@@ -25,7 +23,6 @@ from graph.types.mutations import mutation_type
 from graph.types.nodes import HierarchyTypes, NodeInterface
 from graph.types.search import near_fields, search_fields
 from store.errors import BadInput
-from store.model.records import Record
 
 
 def build_schema(
@@ -67,15 +64,11 @@ def build_schema(
 
 def _resolve_types(schema: GraphQLSchema, published: Sequence[HierarchyTypes]) -> None:
     """Resolve types by hierarchy and level. Strawberry goes by level alone, which two hierarchies may share."""
-    nodes = {types.name: types.nodes for types in published}
-    revisions = {types.name: types.revisions for types in published}
+    nodes = {types.name: types.nodes.type_name for types in published}
+    revisions = {types.name: types.revisions.type_name for types in published}
     kinds: dict[str, Any] = schema.type_map
-    for kind, types in (("Node", nodes), ("_Entity", nodes), ("NodeRevision", revisions)):
-        kinds[kind].resolve_type = partial(_type_name, types)
-
-
-def _type_name(types: Mapping[str, LevelTypes], record: Record, *_: Any) -> str:
-    return types[record.hierarchy].type_name(record)
+    kinds["Node"].resolve_type = kinds["_Entity"].resolve_type = lambda record, *_: nodes[record.hierarchy](record)
+    kinds["NodeRevision"].resolve_type = lambda record, *_: revisions[record.hierarchy](record)
 
 
 def _node_fields(hierarchies: Sequence[str]) -> Fields:

@@ -7,7 +7,7 @@ of nodes are coerced once for all of its parents, since each may have long lists
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import Any, cast
 
@@ -17,11 +17,11 @@ from graphql.pyutils import Path
 from graphql.pyutils.gather_with_cancel import gather_with_cancel
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
-from graph.errors import MAX_ERRORS_PER_CODE, cause_of, code_of, without_frames
+from graph.errors import MAX_ERRORS_PER_CODE, code_of, without_frames
 from graph.execution.json_writers import LeafField
 from graph.operation.selection import Grouped, resolver_arguments
 from graph.types.fields import Resolver, resolver_of
-from graph.types.search import FoundField
+from graph.types.search import SearchField
 from resolvers.lists.arguments import RelationKind
 from resolvers.session.budget import RELATION_FIELDS, Budget
 from store.concurrency import is_slice_over, yield_to_loop
@@ -41,27 +41,17 @@ class Resolution:
     arguments: Mapping[str, Any] | GraphQLError
 
 
-@dataclass(frozen=True)
-class ObjectFields:
-    """The selected fields of the objects of one type at one position: their count in the budget, and the functions of
-    those that are leaves.
-    """
-
-    count: int
-    leaves: Mapping[str, Leaf]
-
-
 class Executor(StrawberryGraphQLCoreExecutionContext):
-    """One execution. `context_value` has the request's `budget`, the counter `errors_left_out` by codes, and the set
-    `unfinished`: dataloaders gather more keys as long as it is not empty.
+    """One execution. Of the `Context` it uses the budget of the request, and the counter `errors_left_out` and the set
+    `unfinished`, which it fills.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._budget: Budget = self.context_value.budget
+        self._budget: Budget = self.context_value.request.budget
         self._roots = {self.schema.query_type, self.schema.mutation_type, self.schema.subscription_type}
         self._writing = {self.schema.mutation_type, self.schema.subscription_type}
-        self._fields: dict[tuple[GraphQLObjectType, int], tuple[Grouped, ObjectFields]] = {}
+        self._fields: dict[tuple[GraphQLObjectType, int], tuple[Grouped, int, dict[str, Leaf]]] = {}
         self._resolutions: dict[tuple[GraphQLObjectType, int], Resolution | None] = {}
         self._errors: Counter[str] = Counter()
         self._objects = 0
@@ -73,16 +63,16 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         self, parent_type: GraphQLObjectType, source_value: Any, path: Path | None, grouped_field_set: Any, context: Any
     ) -> Any:
         """The values of an object's fields: leaves at once, the others by graphql-core."""
-        fields = self._fields_of(parent_type, grouped_field_set)
-        self._budget.spend_fields(fields.count)
+        _, count, leaves = self._fields_of(parent_type, grouped_field_set)
+        self._budget.spend_fields(count)
         self._objects += 1
-        if not fields.leaves:
+        if not leaves:
             return super().execute_fields(parent_type, source_value, path, grouped_field_set, context)
         values: dict[str, Any] = {}
         others: dict[str, Any] = {}
         for name, details in grouped_field_set.items():
             values[name] = None
-            if (leaf := fields.leaves.get(name)) is not None:
+            if (leaf := leaves.get(name)) is not None:
                 try:
                     values[name] = leaf(source_value)
                     continue
@@ -98,24 +88,22 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         values.update(cast(dict[str, Any], found))
         return values
 
-    def _fields_of(self, parent_type: GraphQLObjectType, grouped: Grouped) -> ObjectFields:
+    def _fields_of(self, parent_type: GraphQLObjectType, grouped: Grouped) -> tuple[Grouped, int, dict[str, Leaf]]:
+        """The selected fields of an object, what they count as in the budget, and the functions of the leaves."""
         key = parent_type, id(grouped)
         found = self._fields.get(key)
-        if found is None:  # the entry keeps `grouped` alive, so that its id stays unique
-            found = self._fields[key] = grouped, self._new_fields(parent_type, grouped)
-        return found[1]
-
-    def _new_fields(self, parent_type: GraphQLObjectType, grouped: Grouped) -> ObjectFields:
-        leaves: dict[str, Leaf] = {}
-        count = 0
-        for name, details in grouped.items():
-            field = details[0].node.name.value
-            definition = self.schema.get_field(parent_type, field)
-            count += weight_of(field, definition)
-            leaf = None if parent_type in self._roots else self._leaf(name, definition, details[0])
-            if leaf is not None:
-                leaves[name] = leaf
-        return ObjectFields(count, leaves)
+        if found is None:
+            leaves: dict[str, Leaf] = {}
+            count = 0
+            for name, details in grouped.items():
+                field_name = details[0].node.name.value
+                definition = self.schema.get_field(parent_type, field_name)
+                count += _weight(field_name, definition)
+                leaf = None if parent_type in self._roots else self._leaf(name, definition, details[0])
+                if leaf is not None:
+                    leaves[name] = leaf
+            found = self._fields[key] = grouped, count, leaves  # it keeps `grouped` alive, so that its id stays unique
+        return found
 
     def _leaf(self, name: str, definition: Any, details: FieldDetails) -> Leaf | None:
         """The function of a leaf's value; None for other fields, and for those that graphql-core has to resolve."""
@@ -183,9 +171,8 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         self, item_type: Any, field_details_list: Any, info: Any, path: Path, items: Any, position_context: Any
     ) -> Any:
         """The values of a list's items, or a coroutine for them where the time slice is used up."""
-        listing = _ListCompletion(
-            self, item_type, field_details_list, info, path, iter(enumerate(items)), position_context
-        )
+        position = item_type, field_details_list, info
+        listing = _ListCompletion(self, position, path, enumerate(items), position_context)
         if self.is_over or not listing.advance():
             self.context_value.unfinished.add(listing)
             return listing.rest()
@@ -228,7 +215,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         if self.is_refused:  # whatever is null: there will be no response
             return
         if not is_non_null_type(return_type):
-            code = code_of(cause_of(raw_error))
+            code = code_of(raw_error)
             self._errors[code] += 1
             if self._errors[code] > MAX_ERRORS_PER_CODE:
                 self.context_value.errors_left_out[code] += 1
@@ -240,36 +227,28 @@ class _WaitingValue:
     """A value that waits for the event loop; it is unfinished as long as this object lives."""
 
 
+@dataclass(eq=False)
 class _ListCompletion:
     """A list whose items are being completed: `values` so far, and `waiting`, the indices of awaitable ones."""
 
-    def __init__(
-        self,
-        executor: Executor,
-        item_type: Any,
-        details: Any,
-        info: Any,
-        path: Path,
-        items: Iterator[Any],
-        context: Any,
-    ) -> None:
-        self.values: list[Any] = []
-        self.waiting: list[int] = []
-        self._executor = executor
-        self._position = item_type, details, info
-        self._path = path
-        self._items = items
-        self._context = context
+    executor: Executor
+    position: tuple[Any, Any, Any]
+    """The type of the items, the merged fields and the resolve info."""
+    path: Path
+    items: Iterator[Any]
+    context: Any
+    values: list[Any] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)
 
     def advance(self) -> bool:
         """Complete items until the time slice is used up; returns whether all are complete."""
-        executor, path, context = self._executor, self._path, self._context
+        executor, path, context = self.executor, self.path, self.context
         try:
-            for index, item in self._items:
+            for index, item in self.items:
                 if executor.is_refused:
                     break
                 item_path = path.add_key(index, None)
-                if executor.complete_list_item_value(item, self.values, *self._position, item_path, context):
+                if executor.complete_list_item_value(item, self.values, *self.position, item_path, context):
                     self.waiting.append(index)
                 if executor.is_due():
                     return False
@@ -279,15 +258,13 @@ class _ListCompletion:
         return True
 
     async def rest(self) -> list[Any]:
-        await self._turn()
-        while not self.advance():
-            await self._turn()
-        self._executor.context_value.unfinished.discard(self)
+        is_done = False
+        while not is_done:
+            await yield_to_loop()
+            self.executor.is_over = False
+            is_done = self.advance()
+        self.executor.context_value.unfinished.discard(self)
         return await self.gathered()
-
-    async def _turn(self) -> None:
-        await yield_to_loop()
-        self._executor.is_over = False
 
     async def gathered(self) -> list[Any]:
         found = await gather_with_cancel(*[self.values[index] for index in self.waiting])
@@ -296,11 +273,11 @@ class _ListCompletion:
         return self.values
 
 
-def weight_of(name: str, definition: Any) -> int:
+def _weight(name: str, definition: Any) -> int:
     """The count of a field in the budget: RELATION_FIELDS for one that leads to nodes or lists them, else 1."""
     kind = None if definition is None else get_named_type(definition.type)
     is_list = is_object_type(kind) and kind.name.endswith("Connection")
-    leads_on = name in ABOVE or is_list or (definition is not None and isinstance(resolver_of(definition), FoundField))
+    leads_on = name in ABOVE or is_list or (definition is not None and isinstance(resolver_of(definition), SearchField))
     return RELATION_FIELDS if leads_on else 1
 
 

@@ -17,7 +17,7 @@ from graphql.execution.values import VariableValues
 
 from graph.errors import UnsupportedByPlan
 from graph.types.connections import PAGE_INFO
-from graph.types.fields import AttributeField, DisplayName, RecordField, resolver_of
+from graph.types.fields import AttributeField, DisplayName, RecordField
 from resolvers.lists.arguments import Page
 from resolvers.search.finder import FoundPage
 from store.model.attributes import Attribute, Kind
@@ -28,8 +28,6 @@ MAX_FRAGMENT_BYTES = 500  # of one node's JSON, to be cached; ordinary clients s
 MAX_CACHED_FIELDS = 4  # of one page; ordinary clients select fewer
 
 _numbers = count()
-
-EMPTY = FoundPage([], total=0)  # which has the fields of any page
 
 # Conditions for values that are valid without a look at the resolver, by GraphQL type; `{v}` is the value. Numbers are
 # bounded well inside their types.
@@ -209,14 +207,6 @@ def _complete(kind: GraphQLOutputType, value: Any) -> Any:
     if is_list_type(kind):
         return [_complete(kind.of_type, one) for one in value]
     return kind.serialize(value)  # type: ignore[union-attr]
-
-
-def compiled_resolver(definition: Any) -> Any:
-    """The resolver of a field. Raises UnsupportedByPlan for a field that plans do not compile."""
-    resolve = None if definition is None else resolver_of(definition)
-    if resolve is None:
-        raise UnsupportedByPlan
-    return resolve
 
 
 class ConnectionField:

@@ -1,6 +1,6 @@
 """Execution of one operation: parsed, then answered by the cache, a compiled query or the interpreter.
 
-It runs at once until it first waits (`EagerCoroutine`); most responses need no wait, because their data is cached. A
+It runs at once until it first waits (`EagerCoroutine`): most responses need no wait, because their data is cached. A
 time limit and a check for disconnects, which only a waiting coroutine needs, cost more than a small response does.
 """
 
@@ -14,7 +14,7 @@ from strawberry import Schema
 from strawberry.execution import optimized_is_awaitable
 
 from graph.auth.authentication import MissingCredential, needs_credential
-from graph.errors import UnsupportedByPlan, log_fault, without_frames
+from graph.errors import UNAVAILABLE, UnsupportedByPlan, log_fault, without_frames
 from graph.execution.interpreter import Executor
 from graph.execution.plan_cache import PlanCache
 from graph.execution.response import (
@@ -22,8 +22,8 @@ from graph.execution.response import (
     OperationResponse,
     ResponseCache,
     apollo_cache_tags,
+    failed,
     interpreted,
-    moved_meanwhile,
     no_operation,
     rejected,
     timed_out,
@@ -42,55 +42,8 @@ from store.errors import CladeError
 
 T = TypeVar("T")
 
-
-class EagerCoroutine(Generic[T]):
-    """A coroutine that has run until it first waits; awaiting this object continues it.
-
-    It runs in the current task, which has to await it. Raises the errors of the coroutine.
-    """
-
-    __slots__ = ("_waits_for", "_work", "is_done", "result")
-
-    result: T
-
-    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
-        self._work = work
-        self.is_done = False
-        try:
-            self._waits_for: Any = work.send(None)
-        except StopIteration as ended:
-            self._finish(ended)
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        # As `yield from` does it: futures go up to the task, results and errors go down to the coroutine.
-        while not self.is_done:
-            try:
-                try:
-                    sent = yield self._waits_for
-                except BaseException as error:
-                    self._waits_for = self._work.throw(error)
-                else:
-                    self._waits_for = self._work.send(sent)
-            except StopIteration as ended:
-                self._finish(ended)
-        return self.result
-
-    def _finish(self, ended: StopIteration) -> None:
-        self.is_done = True
-        self.result = ended.value
-
-
-async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine. Raises TimeoutError if it waits for longer than `seconds`."""
-    started = EagerCoroutine(work)
-    if not started.is_done:
-        async with asyncio.timeout(seconds):
-            await started
-    return started.result
-
-
 TRACED = 2  # of `report_reads`: with the calls of the store
-ATTEMPTS = 3  # at a consistent read beside moves, each of which commits once
+ATTEMPTS = 3  # at a consistent read concurrently with moves, each of which commits once
 
 
 class MutationNotAllowed(Exception):
@@ -107,22 +60,18 @@ class MoveCommitted(Exception):
 
 @dataclass(slots=True)
 class Call:
-    """One operation to execute, as a client requested it."""
+    """One operation to execute, as a client requested it.
+
+    `key` is that of its response in the cache; None where nothing is cached, as for callers who see a part.
+    """
 
     request: GraphQLRequest
     document: ParsedDocument
     operation: OperationDefinitionNode
+    is_query: bool
+    key: Hashable | None
     report_reads: int
     cache_tags: bool
-    listener: ChangeListener | None = None
-
-    @property
-    def is_query(self) -> bool:
-        return self.operation.operation is OperationType.QUERY
-
-    @property
-    def name(self) -> str | None:
-        return self.operation.name.value if self.operation.name else None
 
 
 class Execution:
@@ -184,17 +133,32 @@ class Execution:
         operation = document.operation(request.operation_name)
         if operation is None:
             return no_operation(request.operation_name)
-        _check(operation, caller, allow_mutations=allow_mutations, allow_subscriptions=listener is not None)
-        inputs = document.inputs[operation.name.value if operation.name else ""]
+        is_query, reads_all = operation.operation is OperationType.QUERY, caller.reads is None
+        if operation.operation is OperationType.MUTATION and not allow_mutations:
+            raise MutationNotAllowed
+        if operation.operation is OperationType.SUBSCRIPTION and listener is None:
+            raise SubscriptionNotAllowed
+        if not reads_all and needs_credential(caller, operation):
+            raise MissingCredential
+        name = operation.name.value if operation.name else None
         try:  # they are counted before any is coerced
-            self._limits.check_inputs(self._schema, operation, inputs, request.variables or {})
+            self._limits.check_inputs(self._schema, operation, document.inputs[name or ""], request.variables or {})
         except GraphQLError as error:
             return rejected([error])
+        context = self._make_context()
+        context.listener = listener
+        if caller is not ANYONE:
+            context.request.act_for(caller)
         # To callers with grants the reads would reveal hidden nodes.
-        reads_all = caller.reads is None
-        call = Call(request, document, operation, report_reads * reads_all, cache_tags and reads_all, listener)
-        context = self._context(call, caller, observed)
-        if (entry := self._valid(call, context)) is not None:
+        report_reads, cache_tags = report_reads * reads_all, cache_tags and reads_all
+        if report_reads == TRACED:
+            context.request.trace_reads()
+        if observed is not None:
+            observed.kind, observed.operation = operation.operation.value, name
+            observed.document, observed.context = request.query, context
+        key = request.digest if is_query and self._cache and context.request.grants is None else None
+        call = Call(request, document, operation, is_query, key, report_reads, cache_tags)
+        if key is not None and (entry := self._cache.current(key, context.request.state)) is not None:
             return _cached(entry, call, context)
         try:
             return await within(self._limits.request_seconds, self._answer_consistently(call, context))
@@ -203,40 +167,23 @@ class Execution:
         finally:  # also if the client has disconnected
             context.request.stop()
 
-    def _context(self, call: Call, caller: Caller, observed: RequestInfo | None) -> Any:
-        context = self._make_context()
-        context.listener = call.listener
-        if caller is not ANYONE:
-            context.request.act_for(caller)
-        if call.report_reads == TRACED:
-            context.request.trace_reads()
-        if observed is not None:
-            observed.kind, observed.operation = call.operation.operation.value, call.name
-            observed.document, observed.context = call.request.query, context
-        return context
-
-    def _valid(self, call: Call, context: Any) -> Entry | None:
-        """The cached response that the version of the store validates."""
-        key = self._key(call, context) if call.is_query else None
-        return None if key is None else self._cache.current(key, context.request.state)
-
     async def _answer_consistently(self, call: Call, context: Any) -> OperationResponse:
         """The response, made again from a snapshot if the store changed between the reads."""
-        response = await self._answer_beside_moves(call, context)
+        response = await self._answer_despite_moves(call, context)
         if call.is_query and (snapshot := context.snapshot_if_torn()):
             async with snapshot:
                 context.begin_in(snapshot)
-                return await self._answer_beside_moves(call, context)
+                return await self._answer_despite_moves(call, context)
         return response
 
-    async def _answer_beside_moves(self, call: Call, context: Any) -> OperationResponse:
+    async def _answer_despite_moves(self, call: Call, context: Any) -> OperationResponse:
         """The response, made again if a move committed between the reads."""
         for _ in range(ATTEMPTS):
             try:
                 return await self._attempt(call, context)
             except MoveCommitted:
                 await context.forget()
-        return moved_meanwhile()
+        return failed("Concurrent moves prevented a consistent read; retry.", UNAVAILABLE)
 
     async def _attempt(self, call: Call, context: Any) -> OperationResponse:
         """The cached, compiled or interpreted response."""
@@ -251,7 +198,7 @@ class Execution:
             call.document.document,
             context_value=context,
             variable_values=call.request.variables,
-            operation_name=call.name,
+            operation_name=call.request.operation_name,
             executor_class=Executor,
             is_awaitable=optimized_is_awaitable,  # type: ignore[arg-type]  # annotated as bool, not as TypeGuard
             hide_suggestions=not self._limits.introspection,
@@ -259,22 +206,27 @@ class Execution:
         )
         if not isinstance(result, ExecutionResult):
             result = await result
-        if context.budget.refusal is not None:
-            return too_large(context.budget.refusal, call.operation, _extensions(call, context))
+        if context.request.budget.refusal is not None:
+            return too_large(context.request.budget.refusal, call.operation, _extensions(call, context))
         if call.is_query and not await context.request.state.are_moves_unchanged():
             raise MoveCommitted
         response = interpreted(result, context, _extensions(call, context))
         try:
-            response.measure(context.budget)
+            response.measure(context.request.budget)
         except ResponseTooLarge as error:
             return too_large(error, call.operation, _extensions(call, context))
         return response
 
     async def _cached_or_compiled(self, call: Call, context: Any) -> OperationResponse | None:
         """The cached or compiled response; None if there is neither, or if the interpreter has to report errors."""
-        key = self._key(call, context)
-        if key is not None and (entry := await self._current_entry(key, context)):
-            return _cached(entry, call, context)
+        if call.key is not None:
+            try:
+                entry = await self._cache.get(call.key, context.request.state)
+            except CladeError:  # its versions cannot be read
+                context.request.discard_reads()
+                entry = None
+            if entry is not None:
+                return _cached(entry, call, context)
         try:
             bound = self._plans.get(call.document, call.operation, call.request) if self._plans else None
             if bound is None:
@@ -285,53 +237,25 @@ class Execution:
             context.fields = bound.plan.fields
             json = await run(bound, context)
         except Exception as error:  # the interpreter meets it again, and reports it with its path
-            if context.budget.refusal is not None:
-                return too_large(context.budget.refusal, call.operation, _extensions(call, context))
-            self._fall_back(error, context)
+            if context.request.budget.refusal is not None:
+                return too_large(context.request.budget.refusal, call.operation, _extensions(call, context))
+            context.how = "fallback"
+            if isinstance(error, CladeError | GraphQLError | RecursionError | UnsupportedByPlan):
+                self.fallbacks += 1
+            else:  # neither clients nor stores cause it
+                log_fault(error)
+                self.compiler_errors += 1
+            context.begin_again()
             without_frames(error, unexpected=True)  # the plan may be cached with it
             return None
         if not await context.request.state.are_moves_unchanged():
             raise MoveCommitted
         self.compiled += 1
         context.how = "compiled"
-        if key is not None:
-            self._cache.put(key, json, context.request.state)
+        if call.key is not None:
+            self._cache.put(call.key, json, context.request.state)
         partitions = context.request.state.partitions_read if context.request.state.is_cacheable else ()
         return OperationResponse(_extensions(call, context, partitions), True, json, partitions=partitions)
-
-    def _fall_back(self, error: Exception, context: Any) -> None:
-        """Reset the context for the interpreter; an error that neither clients nor stores cause is logged."""
-        context.how = "fallback"
-        if isinstance(error, CladeError | GraphQLError | RecursionError | UnsupportedByPlan):
-            self.fallbacks += 1
-        else:
-            log_fault(error)
-            self.compiler_errors += 1
-        context.begin_again()
-
-    def _key(self, call: Call, context: Any) -> Hashable | None:
-        """The key of a query's response in the cache; None where nothing is cached, as for callers who see a part."""
-        return call.request.digest if self._cache and context.request.grants is None else None
-
-    async def _current_entry(self, key: Hashable, context: Any) -> Entry | None:
-        """The cached response if it is current; None also if that cannot be read."""
-        try:
-            return await self._cache.get(key, context.request.state)
-        except CladeError:
-            context.request.discard_reads()
-            return None
-
-
-def _check(
-    operation: OperationDefinitionNode, caller: Caller, *, allow_mutations: bool, allow_subscriptions: bool
-) -> None:
-    """Raise MutationNotAllowed, SubscriptionNotAllowed or MissingCredential for an operation that is not executed."""
-    if operation.operation is OperationType.MUTATION and not allow_mutations:
-        raise MutationNotAllowed
-    if operation.operation is OperationType.SUBSCRIPTION and not allow_subscriptions:
-        raise SubscriptionNotAllowed
-    if caller.reads is not None and needs_credential(caller, operation):
-        raise MissingCredential
 
 
 def _extensions(call: Call, context: Any, partitions: Collection[str] = ()) -> dict[str, Any]:
@@ -350,3 +274,49 @@ def _cached(entry: Entry, call: Call, context: Any) -> OperationResponse:
     context.how = "cached"
     extensions = _extensions(call, context, entry.partitions)
     return OperationResponse(extensions, True, entry.body, entry.etag, entry.partitions)
+
+
+class EagerCoroutine(Generic[T]):
+    """A coroutine that has run until it first waits; awaiting this object continues it.
+
+    It runs in the current task, which has to await it. Raises the errors of the coroutine.
+    """
+
+    __slots__ = ("_waits_for", "_work", "is_done", "result")
+
+    result: T
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self.is_done = False
+        try:
+            self._waits_for: Any = work.send(None)
+        except StopIteration as ended:
+            self._finish(ended)
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        # As `yield from` does it: futures go up to the task, results and errors go down to the coroutine.
+        while not self.is_done:
+            try:
+                try:
+                    sent = yield self._waits_for
+                except BaseException as error:
+                    self._waits_for = self._work.throw(error)
+                else:
+                    self._waits_for = self._work.send(sent)
+            except StopIteration as ended:
+                self._finish(ended)
+        return self.result
+
+    def _finish(self, ended: StopIteration) -> None:
+        self.is_done = True
+        self.result = ended.value
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine. Raises TimeoutError if it waits for longer than `seconds`."""
+    started = EagerCoroutine(work)
+    if not started.is_done:
+        async with asyncio.timeout(seconds):
+            await started
+    return started.result

@@ -1,8 +1,8 @@
 """Operation plan: one compiled query, as the positions of its response that hold nodes and, by type, what is written of
 a node there.
 
-A plan runs level by level. All lists of the nodes of one level are read by one call of the batch functions, all that
-lies above them by another; when nothing is left to read, objects are written from the bottom up.
+`graph/execution/run.py` runs it level by level. All lists of the nodes of one level are read by one call of the batch
+functions, all that lies above them by another; when nothing is left to read, objects are written from the bottom up.
 
 What was compiled is shared by (concrete type, merged field nodes), so a fragment is compiled once, however often and
 deep it is used.
@@ -20,16 +20,7 @@ from graphql.execution.values import VariableValues
 from orjson import dumps
 
 from graph.errors import UnsupportedByPlan
-from graph.execution.json_writers import (
-    EMPTY,
-    ConnectionField,
-    Constant,
-    LeafField,
-    LeafWriter,
-    ValueField,
-    compiled_resolver,
-    objects,
-)
+from graph.execution.json_writers import ConnectionField, Constant, LeafField, LeafWriter, ValueField, objects
 from graph.operation.selection import (
     LISTS,
     RELATION_KINDS,
@@ -44,11 +35,15 @@ from graph.operation.selection import (
     node_ids,
     resolver_arguments,
 )
-from graph.types.lookups import RootsField, TargetField
-from graph.types.search import FoundField
+from graph.types.fields import resolver_of
+from graph.types.lookups import LookupField, RootsField
+from graph.types.search import SearchField
 from resolvers.lists.arguments import RelationKind
+from resolvers.search.finder import FoundPage
 from resolvers.session.budget import RELATION_FIELDS
 from store.model.records import Record
+
+EMPTY = FoundPage([], total=0)  # which has the fields of any page
 
 
 class OperationPlan:
@@ -61,14 +56,13 @@ class OperationPlan:
         self._connections: dict[tuple[object, ...], Connection] = {}
         query = fields.query_type
         self.roots = [self._root(query, key, details) for key, details in fields.at_root().items()]
-        lists = [root for root in self.roots if isinstance(root, ListedRoots | SearchedRoot)]
-        self.count = len(self.roots) + (RELATION_FIELDS - 1) * len(lists)
-        self.found = [root for root in self.roots if isinstance(root, FoundRoot)]
-        self.listed = [root for root in self.roots if isinstance(root, ListedRoots)]
-        self.searched = [root for root in self.roots if isinstance(root, SearchedRoot)]
-        looked_up = {id(root.node) for root in self.found} | {id(root.node) for root in self.searched}
-        self.look_ahead = None if varying - looked_up else LookAhead(fields, variables)
-        """That of all requests, where no variable is among the arguments below the looked-up nodes."""
+        self.looked_up = [root for root in self.roots if isinstance(root, LookupRoot)]
+        self.listed = [root for root in self.roots if isinstance(root, ListRoot)]
+        self.searched = [root for root in self.roots if isinstance(root, SearchRoot)]
+        self.count = len(self.roots) + (RELATION_FIELDS - 1) * (len(self.listed) + len(self.searched))
+        bound = {id(root.node) for root in self.roots if isinstance(root, LookupRoot | SearchRoot)}
+        self.look_ahead = None if varying - bound else LookAhead(fields, variables)
+        """That of all requests, where only lookups and searches have variables, which a `BoundPlan` binds."""
 
     def position(self, position: NodePosition) -> "ResponsePosition":
         if position not in self._positions:
@@ -92,32 +86,32 @@ class OperationPlan:
         if name_of(details) == "__typename":
             return Constant(key, dumps(query.name))
         node, definition = details[0].node, query.fields.get(name_of(details))
-        resolve = compiled_resolver(definition)
+        resolve = _compiled_resolver(definition)
         if isinstance(resolve, RootsField):
-            return ListedRoots(key, resolve, self.list_field(key, query, details, RelationKind.ROOTS))
-        if isinstance(resolve, TargetField):
-            return FoundRoot(key, resolve, definition, node, self.position(self.fields.position(details)))
-        if isinstance(resolve, FoundField):
+            return ListRoot(key, resolve, self.list_field(key, query, details, RelationKind.ROOTS))
+        if isinstance(resolve, LookupField):
+            return LookupRoot(key, resolve, definition, node, self.position(self.fields.position(details)))
+        if isinstance(resolve, SearchField):
             kind: Any = get_named_type(definition.type)
             position = self.fields.listed(kind, details)
-            counts = self.fields.counts(get_named_type(kind.fields["nodes"].type), position)
-            return SearchedRoot(key, resolve, definition, node, self.connection(kind, details), position, counts)
+            counts = self.fields.counts(kind, position)
+            return SearchRoot(key, resolve, definition, node, self.connection(kind, details), position, counts)
         raise UnsupportedByPlan
 
 
 @dataclass(frozen=True, eq=False)
-class FoundRoot:
+class LookupRoot:
     """A field of Query that looks nodes up, and the position of these."""
 
     key: str
-    resolve: TargetField
+    resolve: LookupField
     definition: Any
     node: Any
     position: "ResponsePosition"
 
 
 @dataclass(frozen=True, eq=False)
-class ListedRoots:
+class ListRoot:
     """A field of Query that lists a hierarchy's roots."""
 
     key: str
@@ -126,13 +120,13 @@ class ListedRoots:
 
 
 @dataclass(frozen=True, eq=False)
-class SearchedRoot:
+class SearchRoot:
     """A field of Query that finds nodes by what they are like, and what is selected of them: `counts` is whether
     `descendantCount` is.
     """
 
     key: str
-    resolve: FoundField
+    resolve: SearchField
     definition: Any
     node: Any
     connection: "Connection"
@@ -140,7 +134,7 @@ class SearchedRoot:
     counts: bool
 
 
-RootField = Constant | FoundRoot | ListedRoots | SearchedRoot
+RootField = Constant | LookupRoot | ListRoot | SearchRoot
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +154,6 @@ class AboveField:
     relation: RelationField
     position: "ResponsePosition"
 
-    @property
-    def many(self) -> bool:
-        return self.relation.kind is RelationKind.ANCESTORS
-
 
 class ResponsePosition:
     """A position of the response that holds nodes, as an interface or one level's type."""
@@ -181,7 +171,9 @@ class ResponsePosition:
             kind = self._plan.fields.level_type(hierarchy, level)
             if kind is None:
                 raise UnsupportedByPlan
-            found = self._types[key] = CompiledType(self._plan, kind, self.selected.of_type(kind))
+            found = self._types[key] = CompiledType(
+                self._plan, kind, self._plan.fields.below(kind, self.selected.details)
+            )
         return found
 
 
@@ -253,7 +245,7 @@ def _leaf_field(
     if name_of(details) == "__typename":
         return Constant(key, dumps(kind.name))
     node, definition = details[0].node, kind.fields[name_of(details)]
-    resolve, bind = compiled_resolver(definition), partial(resolver_arguments, definition, node)
+    resolve, bind = _compiled_resolver(definition), partial(resolver_arguments, definition, node)
     inner = get_named_type(definition.type)
     if isinstance(inner, GraphQLObjectType):
         below = plan.fields.below(inner, details).items()
@@ -274,6 +266,14 @@ def _value_field(key: str, definition: Any, resolve: Any, fields: Sequence[LeafF
     return ValueField(key, definition.type, resolve, arguments, bind if binds else None, fields)
 
 
+def _compiled_resolver(definition: Any) -> Any:
+    """The resolver of a field. Raises UnsupportedByPlan for a field that plans do not compile."""
+    resolve = None if definition is None else resolver_of(definition)
+    if resolve is None:
+        raise UnsupportedByPlan
+    return resolve
+
+
 class Connection:
     """A connection's fields in the order of the query, and the positions of the nodes in those that have any.
 
@@ -285,34 +285,17 @@ class Connection:
         self.positions: dict[ConnectionField, ResponsePosition] = {}
         below = plan.fields.below
         for key, fields in below(kind, details).items():
-            name = name_of(fields)
-            inner: Any = kind if name == "__typename" else get_named_type(kind.fields[name].type)
-            nodes: list[FieldDetails] = []
-            match name:
-                case "nodes":
-                    part, nodes = ConnectionField(key, name, kind.name), fields
-                case "edges":
-                    edge = below(inner, fields)
-                    part, nodes = ConnectionField(key, name, inner.name, _names(edge)), _nodes_of(edge)
-                case "pageInfo":
-                    part = ConnectionField(key, name, inner.name, _names(below(inner, fields)))
-                case _:
-                    part = ConnectionField(key, name, kind.name)
+            name, typename, grouped = name_of(fields), kind.name, Grouped()
+            nodes = [fields] if name == "nodes" else []
+            if name in ("edges", "pageInfo"):
+                inner: Any = get_named_type(kind.fields[name].type)
+                typename, grouped = inner.name, below(inner, fields)
+                nodes = named(grouped, "node")
+            if len(nodes) > 1:  # the node of an edge under two keys
+                raise UnsupportedByPlan
+            part = ConnectionField(key, name, typename, [(each, name_of(one)) for each, one in grouped.items()])
             self.parts.append(part)
-            if nodes:
-                self.positions[part] = plan.position(plan.fields.position(nodes))
+            for one in nodes:
+                self.positions[part] = plan.position(plan.fields.position(one))
         self.empty_count = sum([part.count(1, 0) for part in self.parts])
         (self.empty,) = objects([(b"", [part.write(EMPTY, iter(()))]) for part in self.parts], 1)
-
-
-def _names(grouped: Grouped) -> list[tuple[str, str]]:
-    """Response keys, each with the name of its field."""
-    return [(key, name_of(fields)) for key, fields in grouped.items()]
-
-
-def _nodes_of(edge: Grouped) -> list[FieldDetails]:
-    """The field with an edge's node. Raises UnsupportedByPlan where it is selected under two keys."""
-    found = named(edge, "node")
-    if len(found) > 1:
-        raise UnsupportedByPlan
-    return found[0] if found else []

@@ -1,4 +1,6 @@
-"""Plan cache: compiled plans by operation and deciding variables, kept with the parsed document."""
+"""Plan cache: compiled plans by operation and by the values of the variables in directives, which decide whether a
+field is there. Plans are kept with the parsed document, and bound to the variables of requests.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,7 +22,7 @@ from graphql import (
 from graphql.execution.values import VariableValues, get_directive_values, get_variable_values
 
 from graph.errors import UnsupportedByPlan
-from graph.execution.plan import FoundRoot, OperationPlan
+from graph.execution.plan import LookupRoot, OperationPlan
 from graph.operation.document import GraphQLRequest, ParsedDocument
 from graph.operation.selection import LookAhead, SelectedFields, Types, has_variables, resolver_arguments
 from graph.types.fields import resolver_of
@@ -51,14 +53,14 @@ class BoundPlan:
         """Raises GraphQLError where the variables do not fit, BadInput for invalid arguments."""
         self.plan = plan
         self.look_ahead = plan.look_ahead or LookAhead(plan.fields, variables)
-        self.roots: list[tuple[FoundRoot, Sequence[Target]]] = []
+        self.looked_up: list[tuple[LookupRoot, Sequence[Target]]] = []
         """The fields of Query that look nodes up, with the targets that their arguments name."""
         self.lookups: list[tuple[Lookup, Selection]] = []
         self.searched = [(root, resolver_arguments(root.definition, root.node, variables)) for root in plan.searched]
         """The fields of Query that find nodes, with their arguments."""
-        for root in plan.found:
+        for root in plan.looked_up:
             targets = root.resolve.targets(resolver_arguments(root.definition, root.node, variables))
-            self.roots.append((root, targets))
+            self.looked_up.append((root, targets))
             selection = self.look_ahead.selection(root.position.selected)
             self.lookups += [
                 (target, selection.expecting(field.level)) for field, target in targets if target is not None
@@ -66,14 +68,16 @@ class BoundPlan:
 
 
 class PlanCache:
-    """Plans by operation and by the values of the variables in directives, kept with the document."""
+    """The plans of all documents, at most `keep` of each."""
 
     def __init__(self, schema: GraphQLSchema, types: Types, *, keep: int = 16) -> None:
-        """At most `keep` plans of one document."""
         self._schema = schema
         self._types = types
         self._keep = keep
-        self._interpreted = interpreted_fields(schema, types)
+        kinds = [kind for kind in map(schema.get_type, types.values()) if isinstance(kind, GraphQLObjectType)]
+        fields = [(name, field) for kind in kinds for name, field in kind.fields.items()]
+        self._interpreted = frozenset(name for name, field in fields if resolver_of(field) is None)
+        """The names of the fields of nodes that no plan compiles."""
         self._several: WeakSet[ParsedDocument] = WeakSet()
         self._characters = 0
 
@@ -96,14 +100,13 @@ class PlanCache:
     ) -> BoundPlan | None:
         variables = _NO_VARIABLES
         if operation.variable_definitions:
-            coerced = get_variable_values(
-                self._schema, operation.variable_definitions, request.variables or {}, max_errors=1
-            )
-            if isinstance(coerced, list):
+            given = request.variables or {}
+            coerced = get_variable_values(self._schema, operation.variable_definitions, given, max_errors=1)
+            if isinstance(coerced, list):  # of errors
                 return None
             variables = coerced
         if document.deciding is None:
-            document.deciding = deciding_variables(document.document)
+            document.deciding = _deciding_variables(document.document)
         values = [repr(variables.coerced.get(name)) for name in document.deciding]
         key = (operation.name.value if operation.name else "", *values)
         plans = document.plans
@@ -121,11 +124,13 @@ class PlanCache:
     def _compile(
         self, document: ParsedDocument, operation: OperationDefinitionNode, variables: VariableValues
     ) -> OperationPlan | None:
-        if has_field(document.document, operation, variables, self._interpreted):
+        parsed = document.document
+        if _has_field(parsed, operation, variables, self._interpreted):
             return None
-        fields = SelectedFields(self._schema, self._types, document.document.definitions, operation, variables)
+        fields = SelectedFields(self._schema, self._types, parsed.definitions, operation, variables)
+        nodes = [node for node in _nodes_in(parsed) if isinstance(node, FieldNode)]
         try:
-            return OperationPlan(fields, variables, varying_fields(document.document))
+            return OperationPlan(fields, variables, {id(node) for node in nodes if has_variables(node)})
         except UnsupportedByPlan:
             return None
 
@@ -142,16 +147,11 @@ class PlanCache:
             self._characters = 0
 
 
-def deciding_variables(document: DocumentNode) -> list[str]:
-    """The variables in directives, which decide whether a field is there: a plan depends on their values."""
+def _deciding_variables(document: DocumentNode) -> list[str]:
+    """The variables in directives, on whose values a plan depends."""
     directives = [directive for node in _nodes_in(document) for directive in node.directives or ()]
     values = [argument.value for directive in directives for argument in directive.arguments or ()]
     return sorted({value.name.value for value in values if isinstance(value, VariableNode)})
-
-
-def varying_fields(document: DocumentNode) -> frozenset[int]:
-    """The ids of the field nodes that have a variable among their arguments."""
-    return frozenset(id(node) for node in _nodes_in(document) if isinstance(node, FieldNode) and has_variables(node))
 
 
 def _nodes_in(document: DocumentNode) -> Iterator[Any]:
@@ -165,13 +165,7 @@ def _nodes_in(document: DocumentNode) -> Iterator[Any]:
         ahead += selections.selections if selections else ()
 
 
-def interpreted_fields(schema: GraphQLSchema, types: Types) -> frozenset[str]:
-    """The names of the fields of nodes that no plan compiles."""
-    kinds = [kind for kind in map(schema.get_type, types.values()) if isinstance(kind, GraphQLObjectType)]
-    return frozenset(name for kind in kinds for name, field in kind.fields.items() if resolver_of(field) is None)
-
-
-def has_field(
+def _has_field(
     document: DocumentNode, operation: OperationDefinitionNode, variables: VariableValues, names: frozenset[str]
 ) -> bool:
     """Whether an operation selects, below its root fields, a field of one of these names."""
@@ -180,8 +174,11 @@ def has_field(
     ahead: list[tuple[bool, SelectionNode]] = [(True, one) for one in operation.selection_set.selections]
     while ahead:
         is_root, node = ahead.pop()
-        if not _is_included(node, variables):
-            continue
+        if node.directives:
+            skip = get_directive_values(GraphQLSkipDirective, node, variables)
+            include = get_directive_values(GraphQLIncludeDirective, node, variables)
+            if (skip and skip["if"]) or (include and not include["if"]):
+                continue
         if isinstance(node, FieldNode):
             if not is_root and node.name.value in names:
                 return True
@@ -190,9 +187,3 @@ def has_field(
         if below is not None and below.selection_set:
             ahead += [(is_root, one) for one in below.selection_set.selections]
     return False
-
-
-def _is_included(node: SelectionNode, variables: VariableValues) -> bool:
-    skip = node.directives and get_directive_values(GraphQLSkipDirective, node, variables)
-    include = node.directives and get_directive_values(GraphQLIncludeDirective, node, variables)
-    return not (skip and skip["if"]) and (not include or bool(include["if"]))

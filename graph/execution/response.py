@@ -1,14 +1,13 @@
-"""Response of one operation: its data, errors and extensions, and the JSON that clients receive; the cache of
-responses; and what HTTP caches may do with one.
+"""Response of one operation: the JSON that clients receive, the cache of it, and what HTTP caches may do with it.
 
 A cached response is served again while the versions that validate it are current. They are those of the page cache
 (`resolvers/session/cache.py`): the version of the whole store on SQLite, on DynamoDB the versions of all trees and
 hierarchies that the response was read from, in one strong read.
 
-HTTP caches and Apollo's router purge a response by its tags. A tag names a tree (`location/US`), or a hierarchy
-(`location`) where a response depends on the list of its roots. They are the trees and hierarchies whose versions
-validate the response: as long as nothing is written to them, it is current. A response without such versions is in
-no shared cache.
+HTTP caches and Apollo's router purge a response by tags. A tag names a tree (`location/US`), or a hierarchy
+(`location`) where a response depends on the list of its roots. They are the trees and hierarchies whose versions validate
+the response: as long as nothing is written to them, it is current. A response without such versions is in no shared
+cache.
 
 Sources: RFC 9111 and RFC 5861 for Cache-Control; `Cache-Tag` is Cloudflare's header, with tags between commas,
 `Surrogate-Key` Fastly's, with tags between spaces. The router reads `extensions.apolloCacheTags`, or for `_entities`
@@ -29,7 +28,6 @@ from graph.errors import (
     BAD_USER_INPUT,
     NO_OPERATION,
     TIMEOUT,
-    UNAVAILABLE,
     UNCERTAIN,
     UNCERTAIN_HINT,
     Header,
@@ -44,6 +42,16 @@ from resolvers.session.reads import ReadState
 from store.cache import BoundedCache
 from store.errors import BudgetExceeded
 from store.model.keys import path_of
+
+ENTRY_BYTES = 1_000  # of memory for an entry besides its body
+PARTITION_BYTES = 200  # of memory for each partition, with its proof
+
+MAX_TAGS = 500
+MAX_TAG_BYTES = 4_000  # of all tags of a response, in each of the two headers; Cloudflare and Fastly take 16 KB
+
+FIELD_TAGS, ENTITY_TAGS = "apolloCacheTags", "apolloEntityCacheTags"
+TAGS = {FIELD_TAGS, ENTITY_TAGS}
+UNQUOTED = "!'()*"  # by encodeURIComponent, beside letters, digits and `_.-~`
 
 
 @dataclass(slots=True)
@@ -112,10 +120,6 @@ def too_large(
     return failed(str(error), error.code, may_be_made=is_mutation, **extensions)
 
 
-def moved_meanwhile() -> OperationResponse:
-    return failed("Concurrent moves prevented a consistent read; retry.", UNAVAILABLE)
-
-
 def no_operation(name: str | None) -> OperationResponse:
     message = (
         "The document must have exactly one operation; otherwise select one with operationName."
@@ -123,10 +127,6 @@ def no_operation(name: str | None) -> OperationResponse:
         else f'The document has no operation "{name}".'
     )
     return rejected([GraphQLError(message, extensions={"code": NO_OPERATION})])
-
-
-ENTRY_BYTES = 1_000  # of memory for an entry besides its body
-PARTITION_BYTES = 200  # of memory for each partition, with its validator
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class ResponseCache:
     """The most recently used responses, up to `max_bytes`; 0 disables the cache."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._entries: BoundedCache[Hashable, Entry] = BoundedCache("responses", max_bytes, weigh=_size)
+        self._entries: BoundedCache[Hashable, Entry] = BoundedCache("responses", max_bytes, weigh=_weight)
 
     def __bool__(self) -> bool:
         return self._entries.max_weight > 0
@@ -165,23 +165,16 @@ class ResponseCache:
     def put(self, key: Hashable, body: bytes, state: ReadState) -> None:
         """Cache a response without errors, which was made of what `state` has read, if that has validators."""
         if state.is_cacheable and (validators := state.validators()) is not None:
-            self._entries.put(key, Entry(body, validators, etag_of(body), frozenset(state.partitions_read)))
+            self._entries.put(key, Entry(body, validators, _etag(body), frozenset(state.partitions_read)))
 
 
-def _size(key: Hashable, entry: Entry) -> int:
+def _weight(key: Hashable, entry: Entry) -> int:
     return len(entry.body) + ENTRY_BYTES + PARTITION_BYTES * len(entry.partitions)
 
 
-def etag_of(body: bytes, grants: Grants | None = None) -> str:
+def _etag(body: bytes, grants: Grants | None = None) -> str:
     """The entity tag of a response; it differs for callers who may see other nodes."""
     return '"' + blake2b(body, digest_size=16, key=b"" if grants is None else grants.digest).hexdigest() + '"'
-
-
-MAX_TAGS = 500
-MAX_TAG_BYTES = 4_000  # of all tags of a response, in each of the two headers; Cloudflare and Fastly take 16 KB
-FIELD_TAGS, ENTITY_TAGS = "apolloCacheTags", "apolloEntityCacheTags"
-TAGS = {FIELD_TAGS, ENTITY_TAGS}
-UNQUOTED = "!'()*"  # by encodeURIComponent, beside letters, digits and `_.-~`
 
 
 @dataclass(frozen=True)
@@ -203,7 +196,7 @@ class CachePolicy:
         """
         if response.json is None or response.body:
             return []
-        etag = (b"etag", (response.etag or etag_of(response.json, caller.reads)).encode())
+        etag = (b"etag", (response.etag or _etag(response.json, caller.reads)).encode())
         if not (self.is_public and anonymous and caller.reads is None and (tags := tags_of(response.partitions))):
             return [etag, (b"cache-control", b"private, no-cache")]
         cache_tag, surrogate_key = ",".join(tags).encode(), " ".join(tags).encode()
@@ -245,14 +238,10 @@ def apollo_cache_tags(
     if not tags:
         return {}
     fields = operation.selection_set.selections
-    if not any(not isinstance(field, FieldNode) or field.name.value == "_entities" for field in fields):
+    if all(isinstance(field, FieldNode) and field.name.value != "_entities" for field in fields):
         return {FIELD_TAGS: tags}
-    count = _representations(fields[0], variables or {}) if len(fields) == 1 else 0
-    return {ENTITY_TAGS: [tags] * count} if count else {}
-
-
-def _representations(field: object, variables: Mapping[str, Any]) -> int:
-    """The number of representations in the variable of a field `_entities`; 0 where it has none."""
-    arguments = (isinstance(field, FieldNode) and field.arguments) or ()
-    given = [variables.get(one.value.name.value) for one in arguments if isinstance(one.value, VariableNode)]
-    return len(given[0]) if len(given) == 1 and isinstance(given[0], list) else 0
+    only = fields[0] if len(fields) == 1 else None
+    arguments = (isinstance(only, FieldNode) and only.arguments) or ()
+    names = [argument.value.name.value for argument in arguments if isinstance(argument.value, VariableNode)]
+    entities = (variables or {}).get(names[0]) if len(names) == 1 else None
+    return {ENTITY_TAGS: [tags] * len(entities)} if isinstance(entities, list) and entities else {}

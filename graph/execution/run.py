@@ -1,10 +1,11 @@
-"""Plan runner: reads a bound plan's data level by level, then writes the response as bytes from the bottom up.
+"""Run of a plan: `run` reads a bound plan's data level by level, then writes the response as bytes from the bottom up.
 
 The nodes of a response are held by position and type: a `PageResults` or `NodeResults` for each field that returns
-nodes, a `PositionNodes` for each position in it, and a `TypeGroup` for each type there.
+nodes, a `PositionNodes` for each position in it, and a `TypeGroup` for each type there. Each spends the fields and
+bytes of its nodes from the budget of the request, `Request.budget`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, compress, islice
 from operator import attrgetter
@@ -16,7 +17,7 @@ from graph.execution.plan_cache import BoundPlan
 from graph.operation.context import Context
 from graph.operation.selection import LookAhead
 from resolvers.ancestors import read_ancestors
-from resolvers.lists.arguments import Page, Relation
+from resolvers.lists.arguments import Page, Relation, RelationKind
 from resolvers.lists.list_request import ListRequest
 from resolvers.lookup import find_nodes
 from resolvers.planner import list_requests
@@ -32,6 +33,91 @@ FEW = 8  # nodes that are written before their bytes are counted, since each may
 CHUNK = 256  # nodes between two yields to the event loop
 
 _PK, _LEVEL, _RECORDS = attrgetter("pk"), attrgetter("level"), attrgetter("records")
+
+
+async def run(bound: BoundPlan, context: Context) -> bytes:
+    """The response as JSON. Raises UnsupportedByPlan, ResponseTooLarge, and the errors of the batch functions."""
+    budget = context.request.budget
+    budget.spend_fields(bound.plan.count)
+    found = await _roots(bound, context)
+    await _fetch(context.request, bound.look_ahead, [position for one in found.values() for position in one.positions])
+    written: list[bytes] = []  # joined once, since it may be long
+    for root in bound.plan.roots:
+        if isinstance(root, Constant):
+            value = root.json
+        else:
+            (value,) = await found[root].write(bound.look_ahead)
+        written += (b"," if written else b"", key_of(root.key), value)
+    response = b"".join((b'{"data":{', *written, b"}}"))
+    budget.check_size(len(response))
+    return response
+
+
+async def _roots(bound: BoundPlan, context: Context) -> "dict[RootField, NodeResults | PageResults]":
+    """The nodes of the fields of Query: all lookups in one call, in parallel with the hierarchies' roots."""
+    request, listed = context.request, bound.plan.listed
+    relations = [bound.look_ahead.relation(field.listing.relation) for field in listed]  # raises for invalid arguments
+    selected = [Selected(bound.look_ahead.selection(one.position), one.counts) for one, _ in bound.searched]
+    calls: list[Any] = [
+        *[read_roots(request, field.resolve.hierarchy, one) for field, one in zip(listed, relations, strict=True)],
+        *[one.resolve.find(request, given, of) for (one, given), of in zip(bound.searched, selected, strict=True)],
+        find_nodes(request, bound.lookups),
+    ]
+    *pages, records = await gather_all(calls)
+    connections: list[tuple[RootField, Connection]] = [(field, field.listing.connection) for field in listed]
+    connections += [(searched, searched.connection) for searched, _ in bound.searched]
+    found: dict[RootField, NodeResults | PageResults] = {
+        field: PageResults(connection, [page], request.budget)
+        for (field, connection), page in zip(connections, pages, strict=True)
+    }
+    raise_first_error(records)
+    left = iter(records)
+    for root, targets in bound.looked_up:
+        some = [None if target is None else check.checked(next(left)) for check, target in targets]
+        found[root] = NodeResults(root.position, [some], request.budget, many=root.resolve.many)
+    return found
+
+
+async def _fetch(request: Request, look_ahead: LookAhead, positions: "list[PositionNodes]") -> None:
+    """Read all that the nodes at these positions select, then what the nodes found there select, to the bottom."""
+    while groups := [group for position in positions for group in position.groups if not group.compiled.is_leaf]:
+        jobs: list[ListRequest] = []
+        lookups: list[tuple[Record, Relation]] = []
+        for group in groups:
+            group.part(request, look_ahead)
+            for field in group.compiled.lists:
+                jobs += list_requests(group.owners, look_ahead.relation(field.relation))
+            for up in group.compiled.above:
+                relation = look_ahead.relation(up.relation)
+                lookups += [(record, relation) for record in group.owners]
+        pages, found = await _read(request, jobs, lookups)
+        for group in groups:
+            size = len(group.owners)
+            for field in group.compiled.lists:
+                group.found[field] = PageResults(field.connection, list(islice(pages, size)), request.budget)
+            for up in group.compiled.above:
+                some, many = list(islice(found, size)), up.relation.kind is RelationKind.ANCESTORS
+                group.found[up] = NodeResults(up.position, some, request.budget, many=many)
+        positions = [position for group in groups for one in group.found.values() for position in one.positions]
+        if len(jobs) + len(lookups) > CHUNK:
+            await yield_to_loop()
+
+
+async def _read(
+    request: Request, jobs: list[ListRequest], lookups: list[tuple[Record, Relation]]
+) -> tuple[Iterator[Page], Iterator[list[Record]]]:
+    """All lists, and all nodes above, each by one call of its batch function. Raises the first error among them."""
+    pages: Any = []
+    found: Any = []
+    if not lookups:
+        pages = await read_pages(request, jobs)
+    elif not jobs:
+        found = await read_ancestors(request, lookups)
+    else:
+        pages, found = await gather_all([read_pages(request, jobs), read_ancestors(request, lookups)])
+    raise_first_error(pages)
+    raise_first_error(found)
+    return iter(pages), iter(found)
 
 
 class TypeGroup:
@@ -63,41 +149,33 @@ class TypeGroup:
     async def write(self, look_ahead: LookAhead) -> list[bytes]:
         """Each node as a JSON object."""
         if self.compiled.is_leaf:
-            write = self.compiled.leaves[0].bound(look_ahead.variables)
-            few = len(self._records) <= FEW
-            return self._at_once(write, self._records) if few else await self._in_chunks(write, self._records)
+            return await self._write_leaves(self.compiled.leaves[0].bound(look_ahead.variables), self._records)
         if self._owns is None or self.compiled.childless is None:
             return await self._write_owners(look_ahead)
         owners = iter(await self._write_owners(look_ahead))
         childless = [record for record, owns in zip(self._records, self._owns, strict=True) if not owns]
-        others = iter(await self._in_chunks(self.compiled.childless.bound(look_ahead.variables), childless))
+        others = iter(await self._write_leaves(self.compiled.childless.bound(look_ahead.variables), childless))
         return [next(owners) if owns else next(others) for owns in self._owns]
 
     async def _write_owners(self, look_ahead: LookAhead) -> list[bytes]:
         owners = self.owners
         columns: list[tuple[bytes, list[bytes]]] = []
         for part in self.compiled.parts:
-            if not isinstance(part, LeafWriter):
-                columns.append((key_of(part.key), await self.found[part].write(look_ahead)))
-            elif len(owners) <= FEW:
-                columns.append((b"", self._at_once(part.bound(look_ahead.variables), owners)))
+            if isinstance(part, LeafWriter):
+                columns.append((b"", await self._write_leaves(part.bound(look_ahead.variables), owners)))
             else:
-                columns.append((b"", await self._in_chunks(part.bound(look_ahead.variables), owners)))
+                columns.append((key_of(part.key), await self.found[part].write(look_ahead)))
         if len(owners) > CHUNK:
             await yield_to_loop()
         return objects(columns, len(owners))
 
-    def _at_once(self, write: Any, records: Sequence[Record]) -> list[bytes]:
-        """The JSON of a few nodes."""
-        written = list(map(write, records))
-        self._budget.spend_bytes(sum(map(len, written)))
-        return written
-
-    async def _in_chunks(self, write: Any, records: Sequence[Record]) -> list[bytes]:
-        """The JSON of many nodes, of which a few at a time take memory before their bytes are counted."""
+    async def _write_leaves(self, write: Callable[[Record], bytes], records: Sequence[Record]) -> list[bytes]:
+        """The JSON of leaf fields of nodes, of which a few at a time take memory before their bytes are counted."""
         written: list[bytes] = []
         for start in range(0, len(records), FEW):
-            written += self._at_once(write, records[start : start + FEW])
+            few = list(map(write, records[start : start + FEW]))
+            self._budget.spend_bytes(sum(map(len, few)))
+            written += few
             if start and start % CHUNK == 0:
                 await yield_to_loop()
         return written
@@ -111,14 +189,13 @@ class PositionNodes:
         self._budget = budget
         self._indices: list[Sequence[int]] = []
         if len(records) <= 1:
-            self.groups = [
-                TypeGroup(position.compiled(record.hierarchy, record.level), records, budget) for record in records
-            ]
+            self.groups = [TypeGroup(position.compiled(one.hierarchy, one.level), records, budget) for one in records]
         else:
-            self.groups = self._grouped(position, records)
+            self.groups = self._grouped(records)
         self.is_leaf = all(group.compiled.is_leaf and not group.compiled.varies for group in self.groups)
 
-    def _grouped(self, position: ResponsePosition, records: Sequence[Record]) -> list[TypeGroup]:
+    def _grouped(self, records: Sequence[Record]) -> list[TypeGroup]:
+        position = self._position
         # Most positions hold nodes of one level, which needs no look at each node by itself.
         levels = set(map(_LEVEL, records))
         if len(levels) == 1 and len(hierarchies := {hierarchy_of(pk) for pk in set(map(_PK, records))}) == 1:
@@ -227,89 +304,3 @@ def _field(
     if position is not None and position.is_leaf:
         part.cache(page, field, position.count(page.records))
     return field
-
-
-async def run(bound: BoundPlan, context: Context) -> bytes:
-    """The response as JSON. Raises UnsupportedByPlan, ResponseTooLarge, and the errors of the batch functions."""
-    budget = context.budget
-    budget.spend_fields(bound.plan.count)
-    found = await _roots(bound, context)
-    await _fetch(context.request, bound.look_ahead, [position for one in found.values() for position in one.positions])
-    written: list[bytes] = []  # joined once, since it may be long
-    for root in bound.plan.roots:
-        if isinstance(root, Constant):
-            value = root.json
-        else:
-            (value,) = await found[root].write(bound.look_ahead)
-        written += (b"," if written else b"", key_of(root.key), value)
-    response = b"".join((b'{"data":{', *written, b"}}"))
-    budget.check_size(len(response))
-    return response
-
-
-async def _roots(bound: BoundPlan, context: Context) -> dict[RootField, NodeResults | PageResults]:
-    """The nodes of the fields of Query: all lookups in one call, in parallel with the hierarchies' roots."""
-    request, listed = context.request, bound.plan.listed
-    relations = [bound.look_ahead.relation(field.listing.relation) for field in listed]  # raises for invalid arguments
-    selected = [Selected(bound.look_ahead.selection(one.position), one.counts) for one, _ in bound.searched]
-    calls: list[Any] = [
-        *[read_roots(request, field.resolve.hierarchy, one) for field, one in zip(listed, relations, strict=True)],
-        *[one.resolve.find(request, given, of) for (one, given), of in zip(bound.searched, selected, strict=True)],
-        find_nodes(request, bound.lookups),
-    ]
-    *pages, records = await gather_all(calls)
-    connections: list[tuple[RootField, Connection]] = [(field, field.listing.connection) for field in listed]
-    connections += [(searched, searched.connection) for searched, _ in bound.searched]
-    found: dict[RootField, NodeResults | PageResults] = {
-        field: PageResults(connection, [page], request.budget)
-        for (field, connection), page in zip(connections, pages, strict=True)
-    }
-    raise_first_error(records)
-    left = iter(records)
-    for root, targets in bound.roots:
-        some = [None if target is None else check.checked(next(left)) for check, target in targets]
-        found[root] = NodeResults(root.position, [some], request.budget, many=root.resolve.many)
-    return found
-
-
-async def _fetch(request: Request, look_ahead: LookAhead, positions: list[PositionNodes]) -> None:
-    """Read all that the nodes at these positions select, then what the nodes found there select, to the bottom."""
-    while groups := [group for position in positions for group in position.groups if not group.compiled.is_leaf]:
-        jobs: list[ListRequest] = []
-        lookups: list[tuple[Record, Relation]] = []
-        for group in groups:
-            group.part(request, look_ahead)
-            for field in group.compiled.lists:
-                relation = look_ahead.relation(field.relation)
-                jobs += list_requests(group.owners, relation)
-            for up in group.compiled.above:
-                relation = look_ahead.relation(up.relation)
-                lookups += [(record, relation) for record in group.owners]
-        pages, found = await _read(request, jobs, lookups)
-        for group in groups:
-            size = len(group.owners)
-            for field in group.compiled.lists:
-                group.found[field] = PageResults(field.connection, list(islice(pages, size)), request.budget)
-            for up in group.compiled.above:
-                some = list(islice(found, size))
-                group.found[up] = NodeResults(up.position, some, request.budget, many=up.many)
-        positions = [position for group in groups for one in group.found.values() for position in one.positions]
-        if len(jobs) + len(lookups) > CHUNK:
-            await yield_to_loop()
-
-
-async def _read(
-    request: Request, jobs: list[ListRequest], lookups: list[tuple[Record, Relation]]
-) -> tuple[Iterator[Page], Iterator[list[Record]]]:
-    """All lists, and all nodes above, each by one call of its batch function. Raises the first error among them."""
-    pages: Any = []
-    found: Any = []
-    if not lookups:
-        pages = await read_pages(request, jobs)
-    elif not jobs:
-        found = await read_ancestors(request, lookups)
-    else:
-        pages, found = await gather_all([read_pages(request, jobs), read_ancestors(request, lookups)])
-    raise_first_error(pages)
-    raise_first_error(found)
-    return iter(pages), iter(found)

@@ -11,7 +11,6 @@ from graphql.execution.values import VariableValues
 from graph.operation.selection import LookAhead, SelectedFields, Types
 from resolvers.changes import ChangeListener
 from resolvers.dataloaders import Loaders
-from resolvers.session.budget import Budget
 from resolvers.session.request import Request
 from store.engine import Store
 
@@ -21,6 +20,7 @@ class Context:
 
     def __init__(self, request: Request, types: Types) -> None:
         self.request = request
+        """Store, caller and state of the reads; `request.budget` is what the response may still have."""
         self._types = types
         self._look_ahead: LookAhead | None = None
         self.fields: SelectedFields | None = None
@@ -37,18 +37,13 @@ class Context:
 
     @cached_property
     def unfinished(self) -> WeakSet[object]:
-        """Parts of the interpreter's work that wait for the event loop."""
+        """Parts of the interpreter's work that wait for the event loop; dataloaders gather more keys meanwhile."""
         return WeakSet()
 
     @cached_property
     def loaders(self) -> Loaders:
         """The dataloaders. Plans do without them."""
         return Loaders(self.request, lambda: len(self.unfinished) > 0)
-
-    @property
-    def budget(self) -> Budget:
-        """The budget that is left for the response."""
-        return self.request.budget
 
     def look_ahead(self, info: GraphQLResolveInfo[Any]) -> LookAhead:
         """That of the interpreted operation."""

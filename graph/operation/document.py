@@ -1,8 +1,9 @@
-"""Requests and documents: a document with its variables; the persisted (trusted) documents, each with an id that
-clients can send instead; and the cache of parsed and validated queries by their text.
+"""Documents: GraphQL requests, the persisted (trusted) documents that clients can send by their ids, and the cache of
+parsed and validated documents by their text.
 
-Where the schema has no field or argument of a name, nor one that looks alike, the error hints at what the client means:
-fields of a node are often asked of the connection or payload around it, and arguments have other names elsewhere.
+Where the schema has no field or argument of a name, nor one that looks alike, validation hints at the one that a client
+means: fields of a node are often asked of the connection or payload around it, and arguments have other names in other
+APIs.
 """
 
 from collections.abc import Mapping
@@ -29,10 +30,17 @@ from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRul
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
 from graph.errors import NESTED_MESSAGE, NO_DOCUMENTS, NO_SUCH_DOCUMENT, VALIDATION_FAILED, request_error
-from graph.operation.limits import DocumentLimits, Inputs, Measured
+from graph.operation.limits import DocumentLimits, Inputs
 from graph.operation.selection import core_schema
 from store.cache import BoundedCache
 from store.errors import BadInput
+
+PREFIX = "sha256:"
+
+MAX_ERRORS = 20  # of validation, each of which takes longer to find than a field takes to answer
+MAX_DOCUMENTS = 1_000  # cached
+KEPT_CHARACTERS = 300_000  # of all cached queries together: at most 90 MB
+CHARACTER_BYTES = 300  # of memory, at most, that a parsed query takes for each of its characters
 
 AROUND = ("nodes", "node")  # fields that lead from a connection, an edge or a payload to its nodes
 ELSEWHERE = {
@@ -46,39 +54,6 @@ ELSEWHERE = {
     "radius": "kilometers", "distance": "kilometers", "lat": "latitude", "lng": "longitude", "lon": "longitude",
 }  # fmt: skip
 """What arguments are called by other APIs, and by this one."""
-
-
-class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
-    """The rule of GraphQL's validation, with a hint at the nodes that have the field."""
-
-    def enter_field(self, node: Any, *others: Any) -> None:
-        parent: Any = self.context.get_parent_type()
-        name = node.name.value
-        if self.context.get_field_def() is None and not self.context.hide_suggestions:
-            for around in AROUND:
-                field = getattr(parent, "fields", {}).get(around)
-                if field is not None and not field.args and name in getattr(get_named_type(field.type), "fields", {}):
-                    fact = f"Cannot query field '{name}' on type '{parent}'."
-                    self.report_error(GraphQLError(f"{fact} Did you mean '{around} {{ {name} }}'?", node))
-                    return
-        super().enter_field(node, *others)
-
-
-class KnownArgumentNames(KnownArgumentNamesRule):
-    """The rule of GraphQL's validation, with a hint at the argument that other APIs call so."""
-
-    def enter_argument(self, arg_node: Any, *others: Any) -> None:
-        field, name = self.context.get_field_def(), arg_node.name.value
-        meant = ELSEWHERE.get(name)
-        if field is not None and name not in field.args and meant in field.args and not self.context.hide_suggestions:
-            asked = others[3][-1].name.value  # the field, the last of the nodes above
-            fact = f"Unknown argument '{name}' on field '{self.context.get_parent_type()}.{asked}'."
-            self.report_error(GraphQLError(f"{fact} Did you mean '{meant}'?", arg_node))
-            return
-        super().enter_argument(arg_node, *others)
-
-
-PREFIX = "sha256:"
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,14 +130,6 @@ def id_in(sent: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
-HINTING = {FieldsOnCorrectTypeRule: FieldsOnCorrectType, KnownArgumentNamesRule: KnownArgumentNames}
-RULES = (*[HINTING.get(rule, rule) for rule in specified_rules], MaybeNullValidationRule, OneOfInputValidationRule)
-MAX_ERRORS = 20  # of validation, each of which takes longer to find than a field takes to answer
-MAX_DOCUMENTS = 1_000  # cached
-KEPT_CHARACTERS = 300_000  # of all cached queries together: at most 90 MB
-CHARACTER_BYTES = 300  # of memory, at most, that a parsed query takes for each of its characters
-
-
 class InvalidDocument(Exception):
     """A syntax error or a validation error; `errors` has the locations."""
 
@@ -200,31 +167,68 @@ class DocumentCache:
         """Where the limits allow introspection, the error for an unknown name suggests similar names."""
         self._schema = core_schema(schema)
         self._limits = limits
-        options = {"max_entries": MAX_DOCUMENTS, "bytes_each": CHARACTER_BYTES}
         self._documents: BoundedCache[str, ParsedDocument] = BoundedCache(
-            "documents", KEPT_CHARACTERS, weigh=lambda query, _: len(query), **options
+            "documents",
+            KEPT_CHARACTERS,
+            max_entries=MAX_DOCUMENTS,
+            weigh=lambda query, _: len(query),
+            bytes_each=CHARACTER_BYTES,
         )
 
     def get(self, query: str) -> ParsedDocument:
         """The valid document of a query. Raises InvalidDocument."""
         parsed = self._documents.get(query)
         if parsed is None:
-            parsed = ParsedDocument(*self._parse(query))
+            parsed = self._parse(query)
             self._documents.put(query, parsed)
         return parsed
 
-    def _parse(self, query: str) -> Measured:
+    def _parse(self, query: str) -> ParsedDocument:
+        hide = not self._limits.introspection
         try:
-            parsed = self._limits.parse(query)
-            hide = not self._limits.introspection
-            errors = validate(self._schema, parsed.document, RULES, max_errors=MAX_ERRORS, hide_suggestions=hide)
+            document, inputs = self._limits.parse(query)
+            errors = validate(self._schema, document, RULES, max_errors=MAX_ERRORS, hide_suggestions=hide)
         except GraphQLError as error:
             raise InvalidDocument([error]) from None
         except RecursionError:
             errors = [GraphQLError(NESTED_MESSAGE)]
-        if not self._limits.introspection:  # one rule of graphql-core cannot hide its suggestions
+        if hide:  # one rule of graphql-core cannot hide its suggestions
             for found in errors:
                 found.message = found.message.partition(" Did you mean ")[0]
         if errors:
             raise InvalidDocument([request_error(error, VALIDATION_FAILED) for error in errors])
-        return parsed
+        return ParsedDocument(document, inputs)
+
+
+class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
+    """The rule of GraphQL's validation, with a hint at the nodes that have the field."""
+
+    def enter_field(self, node: Any, *others: Any) -> None:
+        parent: Any = self.context.get_parent_type()
+        name = node.name.value
+        if self.context.get_field_def() is None and not self.context.hide_suggestions:
+            for around in AROUND:
+                field = getattr(parent, "fields", {}).get(around)
+                if field is not None and not field.args and name in getattr(get_named_type(field.type), "fields", {}):
+                    fact = f"Cannot query field '{name}' on type '{parent}'."
+                    self.report_error(GraphQLError(f"{fact} Did you mean '{around} {{ {name} }}'?", node))
+                    return
+        super().enter_field(node, *others)
+
+
+class KnownArgumentNames(KnownArgumentNamesRule):
+    """The rule of GraphQL's validation, with a hint at the argument that other APIs call so."""
+
+    def enter_argument(self, arg_node: Any, *others: Any) -> None:
+        field, name = self.context.get_field_def(), arg_node.name.value
+        meant = ELSEWHERE.get(name)
+        if field is not None and name not in field.args and meant in field.args and not self.context.hide_suggestions:
+            asked = others[3][-1].name.value  # the field, the last of the nodes above
+            fact = f"Unknown argument '{name}' on field '{self.context.get_parent_type()}.{asked}'."
+            self.report_error(GraphQLError(f"{fact} Did you mean '{meant}'?", arg_node))
+            return
+        super().enter_argument(arg_node, *others)
+
+
+HINTING = {FieldsOnCorrectTypeRule: FieldsOnCorrectType, KnownArgumentNamesRule: KnownArgumentNames}
+RULES = (*[HINTING.get(rule, rule) for rule in specified_rules], MaybeNullValidationRule, OneOfInputValidationRule)

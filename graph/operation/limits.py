@@ -1,18 +1,18 @@
-"""Document limits: the maximum size of one GraphQL document, checked before it is validated, compiled or executed, and
-of what a request gives to the arguments of its operation, counted before any value is coerced.
+"""Document limits: the maximum size of one GraphQL document, and of the input values that a request gives to it.
 
-Validation compares fields pairwise and plans follow every fragment, so a document that is too large is rejected before
-both. A cached document has passed, and is not checked again.
+A document is measured before it is validated, compiled or executed: validation compares fields pairwise and plans
+follow every fragment, so one that is too large is rejected before both. A cached document has passed, and is not
+measured again.
 
-Of input values a scalar, a list and an object each count as one, with their elements and fields. Literals and variables
-count at each place where they are used, since each use is coerced by itself; those in a fragment count wherever it is
-spread.
+Input values are counted before any value is coerced. A scalar, a list and an object each count as one, with their
+elements and fields. Literals and variables count at each place where they are used, since each use is coerced by
+itself; those in a fragment count wherever it is spread.
 """
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from graphql import (
     DocumentNode,
@@ -26,7 +26,6 @@ from graphql import (
     ListValueNode,
     ObjectValueNode,
     OperationDefinitionNode,
-    SelectionNode,
     SelectionSetNode,
     ValueNode,
     VariableNode,
@@ -39,6 +38,58 @@ from graph.operation.limit_values import LimitValues
 from store.errors import Forbidden
 
 MAX_LEVELS = 32  # of lists and objects in each other: more than any input of a schema has
+
+# Wrappers of nodes: a list of nodes is one level of depth, also for a gateway.
+NOT_DEEPER = frozenset(("edges", "node", "nodes", "_entities"))
+# Their depth is bounded by the schema, and for GraphQL's own two by a rule of the validation.
+INTROSPECTION = frozenset(("__schema", "__type", "_service"))
+
+INPUT_VALUES = "input values in literals and variables"
+SPLIT = "Ask in several requests."
+
+
+class DocumentLimits(LimitValues):
+    """The limits of one document, and the parser that applies them."""
+
+    def parse(self, query: str) -> "tuple[DocumentNode, Inputs]":
+        """The parsed document, and the input values of its operations.
+
+        Raises GraphQLError for a syntax error, and for a document that exceeds a limit.
+        """
+        try:
+            document = parse(
+                query,
+                max_lexical_tokens=self.max_tokens,
+                max_comments=self.max_tokens,
+                allow_empty_selection_sets=False,  # by default graphql-core takes them, though the grammar has none
+            )
+        except GraphQLSyntaxError as error:
+            if "Document contains more than" not in error.message:
+                raise
+            raise _too_much(f"more than {self.max_tokens:,}", "tokens", self.max_tokens) from None
+        size = Size(document, self.max_fields)
+        for found, unit, limit, way_out in (
+            (size.depth, "levels of fields", self.max_depth, "Ask in several requests, or raise CLADE_MAX_DEPTH."),
+            (size.aliases, "aliases", self.max_aliases, SPLIT),
+            (size.repeats, "fields of one name in one selection set", self.max_repeats, SPLIT),
+            (size.literals, INPUT_VALUES, self.max_input_values, SPLIT),
+        ):
+            if found > limit:
+                raise _too_much(f"{found:,}", unit, limit, way_out)
+        if size.introspects and not self.introspection:
+            raise GraphQLError("Introspection is disabled.", extensions={"code": Forbidden.code})
+        return document, size.inputs
+
+    def check_inputs(
+        self,
+        schema: GraphQLSchema,
+        operation: OperationDefinitionNode,
+        inputs: "InputValues",
+        variables: Mapping[str, Any],
+    ) -> None:
+        """Raise GraphQLError where an operation of a parsed document has too many input values with these variables."""
+        if (found := inputs.count(schema, operation, variables)) > self.max_input_values:
+            raise _too_much(f"{found:,}", INPUT_VALUES, self.max_input_values)
 
 
 @dataclass
@@ -63,8 +114,10 @@ class InputValues:
             if name in variables:
                 value, size = variables[name], 1
                 if isinstance(value, list | dict):
-                    is_object = is_input_object_type(schema.get_type(_type_name(definition.type)))
-                    size = _size(name, value, is_object=is_object)
+                    kind: Any = definition.type
+                    while hasattr(kind, "type"):
+                        kind = kind.type
+                    size = _size(name, value, is_object=is_input_object_type(schema.get_type(kind.name.value)))
             elif definition.default_value is not None:
                 size, _ = _counted(definition.default_value)
             else:
@@ -73,112 +126,8 @@ class InputValues:
         return total
 
 
-def _counted(value: ValueNode) -> tuple[int, list[str]]:
-    """The number of values in a literal, and the names of the variables in it."""
-    literals, names = 0, []
-    ahead = [value]
-    while ahead:
-        node = ahead.pop()
-        if isinstance(node, VariableNode):
-            names.append(node.name.value)
-            continue
-        literals += 1
-        if isinstance(node, ListValueNode):
-            ahead += node.values
-        elif isinstance(node, ObjectValueNode):
-            ahead += [one.value for one in node.fields]
-    return literals, names
-
-
-def _size(name: str, value: Any, *, is_object: bool) -> int:
-    """The number of values in a variable; the content of a scalar is not counted, whatever it is."""
-    size, level = 0, 0
-    ahead = [value]
-    while ahead:
-        if level > MAX_LEVELS:
-            raise GraphQLError(
-                f"The variable ${name} has more than {MAX_LEVELS} levels of lists and objects; nest them less.",
-                extensions={"code": LIMIT_EXCEEDED, "limit": MAX_LEVELS},
-            )
-        size += len(ahead)
-        below: list[Any] = []
-        for one in ahead:
-            if isinstance(one, list):
-                below += one
-            elif is_object and isinstance(one, dict):
-                below += one.values()
-        ahead, level = below, level + 1
-    return size
-
-
-def _type_name(kind: Any) -> str:
-    while hasattr(kind, "type"):
-        kind = kind.type
-    return str(kind.name.value)
-
-
-# Wrappers of nodes: a list of nodes is one level of depth, also for a gateway.
-NOT_DEEPER = frozenset(("edges", "node", "nodes", "_entities"))
-# Their depth is bounded by the schema, and for GraphQL's own two by a rule of the validation.
-INTROSPECTION = frozenset(("__schema", "__type", "_service"))
-INPUT_VALUES = "input values in literals and variables"
-SPLIT = "Ask in several requests."
 Inputs = Mapping[str, InputValues]
 """The input values of each operation of a document, by its name, which is empty where it has none."""
-
-
-class Measured(NamedTuple):
-    """A document within the limits, and the input values of its operations."""
-
-    document: DocumentNode
-    inputs: Inputs
-
-
-class DocumentLimits(LimitValues):
-    """The limits of one document, and the parser that applies them."""
-
-    def parse(self, query: str) -> Measured:
-        """The parsed document. Raises GraphQLError for a syntax error, and for one that exceeds a limit."""
-        try:
-            document = parse(
-                query,
-                max_lexical_tokens=self.max_tokens,
-                max_comments=self.max_tokens,
-                allow_empty_selection_sets=False,  # by default graphql-core takes them, though the grammar has none
-            )
-        except GraphQLSyntaxError as error:
-            if "Document contains more than" not in error.message:
-                raise
-            raise too_much(f"more than {self.max_tokens:,}", "tokens", self.max_tokens) from None
-        size = Size(document, self.max_fields)
-        for found, unit, limit, way_out in (
-            (size.depth, "levels of fields", self.max_depth, "Ask in several requests, or raise CLADE_MAX_DEPTH."),
-            (size.aliases, "aliases", self.max_aliases, SPLIT),
-            (size.repeats, "fields of one name in one selection set", self.max_repeats, SPLIT),
-            (size.literals, INPUT_VALUES, self.max_input_values, SPLIT),
-        ):
-            if found > limit:
-                raise too_much(f"{found:,}", unit, limit, way_out)
-        if size.introspects and not self.introspection:
-            raise GraphQLError("Introspection is disabled.", extensions={"code": Forbidden.code})
-        return Measured(document, size.inputs)
-
-    def check_inputs(
-        self,
-        schema: GraphQLSchema,
-        operation: OperationDefinitionNode,
-        inputs: InputValues,
-        variables: Mapping[str, Any],
-    ) -> None:
-        """Raise GraphQLError where an operation of a parsed document has too many input values with these variables."""
-        if (found := inputs.count(schema, operation, variables)) > self.max_input_values:
-            raise too_much(f"{found:,}", INPUT_VALUES, self.max_input_values)
-
-
-def too_much(found: str, unit: str, limit: int, way_out: str = SPLIT) -> GraphQLError:
-    """The error for a document that exceeds a limit."""
-    message = f"The query has {found} {unit}; the limit is {limit:,}. {way_out}"
-    return GraphQLError(message, extensions={"code": LIMIT_EXCEEDED, "limit": limit})
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,27 +180,24 @@ class Size:
                 self._fields_left -= 1
                 if self._fields_left < 0:  # with fragments in fragments there may be billions
                     limit = self._max_fields
-                    raise too_much(f"more than {limit:,}", "fields, with fragments expanded", limit)
-                if (below := self._below(selection, ahead)) is not None:
-                    stack.append(below)
+                    raise _too_much(f"more than {limit:,}", "fields, with fragments expanded", limit)
+                if isinstance(selection, FieldNode):
+                    if (below := self._field(selection, ahead)) is not None:
+                        stack.append(below)
+                elif isinstance(selection, InlineFragmentNode):
+                    stack.append(replace(ahead, selections=selection.selection_set))
+                elif isinstance(selection, FragmentSpreadNode):
+                    name = selection.name.value
+                    self._unused.pop(name, None)
+                    if name in self._fragments and name not in ahead.within:  # cycles are left to the validation
+                        selections = self._fragments[name].selection_set
+                        stack.append(replace(ahead, selections=selections, within=ahead.within | {name}))
         self.aliases = max(self.aliases, self._aliases)
         self.repeats = max([self.repeats, *self._times.values()])
         self.literals = max(self.literals, self._inputs.literals)
 
-    def _below(self, selection: SelectionNode, ahead: Ahead) -> Ahead | None:
-        """The selection set below a selection, if any; cycles are left to the validation."""
-        if isinstance(selection, FieldNode):
-            return self._field(selection, ahead)
-        if isinstance(selection, InlineFragmentNode):
-            return replace(ahead, selections=selection.selection_set)
-        assert isinstance(selection, FragmentSpreadNode)  # noqa: S101  # there are no more kinds
-        name = selection.name.value
-        self._unused.pop(name, None)
-        if name in ahead.within or name not in self._fragments:
-            return None
-        return replace(ahead, selections=self._fragments[name].selection_set, within=ahead.within | {name})
-
     def _field(self, field: FieldNode, ahead: Ahead) -> Ahead | None:
+        """Count a field; returns the selection set below it, if any."""
         name = field.name.value
         self._inputs.add(field)
         self._aliases += field.alias is not None and name != "_entities"
@@ -268,3 +214,47 @@ class Size:
         # Fields of one name at one position are merged, and so are the fields below them.
         position = self._positions.setdefault(key, len(self._positions) + 1)
         return Ahead(field.selection_set, position, depth, ahead.within)
+
+
+def _counted(value: ValueNode) -> tuple[int, list[str]]:
+    """The number of values in a literal, and the names of the variables in it."""
+    literals, names = 0, []
+    ahead = [value]
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, VariableNode):
+            names.append(node.name.value)
+            continue
+        literals += 1
+        if isinstance(node, ListValueNode):
+            ahead += node.values
+        elif isinstance(node, ObjectValueNode):
+            ahead += [one.value for one in node.fields]
+    return literals, names
+
+
+def _size(name: str, value: Any, *, is_object: bool) -> int:
+    """The number of values in a variable; the content of a scalar is not counted, whatever it is."""
+    size, level = 0, 0
+    ahead = [value]
+    while ahead:
+        if level > MAX_LEVELS:
+            raise GraphQLError(
+                f"The variable ${name} has more than {MAX_LEVELS} levels of lists and objects; nest them less.",
+                extensions={"code": LIMIT_EXCEEDED, "limit": MAX_LEVELS},
+            )
+        size += len(ahead)
+        below: list[Any] = []
+        for one in ahead:
+            if isinstance(one, list):
+                below += one
+            elif is_object and isinstance(one, dict):
+                below += one.values()
+        ahead, level = below, level + 1
+    return size
+
+
+def _too_much(found: str, unit: str, limit: int, way_out: str = SPLIT) -> GraphQLError:
+    """The error for a document that exceeds a limit."""
+    message = f"The query has {found} {unit}; the limit is {limit:,}. {way_out}"
+    return GraphQLError(message, extensions={"code": LIMIT_EXCEEDED, "limit": limit})

@@ -1,10 +1,13 @@
-"""Look-ahead: the selected fields of an operation by type, and the relations among them with a request's arguments,
-`level`, `orderBy` and `where` of lists as graphql-core coerces them.
+"""Selection: the selected fields of an operation by type, and the relations among them with a request's arguments.
 
 Compiled plans and Strawberry's resolvers use it, so that one read of a level also returns the data of the next ones.
-graphql-core merges fields, fragments and aliases, and evaluates `@skip` and `@include`. Results are cached by
-concrete type and merged field nodes: collecting again for every type at every level would take exponential time.
-Only this module reads Strawberry's private attributes, for graphql-core's objects behind them.
+graphql-core merges fields, fragments and aliases, and evaluates `@skip` and `@include`. Results are cached by concrete
+type and merged field nodes: collecting again for every type at every level would take exponential time.
+
+`SelectedFields` has the fields, `LookAhead` what the variables of a request add to them.
+
+graphql-core's objects behind Strawberry's are found here as well: only this module reads Strawberry's private
+attributes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,68 +35,26 @@ from graphql.execution.values import VariableValues, get_argument_values
 
 from resolvers.lists.arguments import ConnectionArguments, KeyBounds, Relation, RelationKind
 from resolvers.sorting.conditions import ConditionParser
-from resolvers.sorting.ordering import OrderField, Ordering, PlaceOrder
+from resolvers.sorting.ordering import LIST_ORDER, OrderField, Ordering, PlaceOrder
 from store.errors import BadInput, CladeError
 
 ORDER_VALUES = "clade-order-values"
 """The key, in the extensions of an enum of values to sort by, of these values by their names."""
 CONDITION_VALUES = "clade-condition-values"
 """The same for an input of conditions."""
-Given = Mapping[str, Any]
 
-
-def arrangement(definition: GraphQLField, kind: RelationKind, given: Given) -> dict[str, Any]:
-    """`ordering`, `where` and `bounds` of `ConnectionArguments`, as far as they are given. Raises BadInput."""
-    found: dict[str, Any] = {}
-    if given.get("orderBy"):
-        found["ordering"] = _ordering(definition, kind, given["orderBy"])
-    if given.get("where") is not None:
-        values = get_named_type(definition.args["where"].type).extensions[CONDITION_VALUES]
-        where = ConditionParser(values).parse(given["where"])
-        has_ranges = kind in (RelationKind.CHILDREN, RelationKind.DESCENDANTS)
-        are_children = kind is RelationKind.CHILDREN or given.get("maxDepth") == 1
-        bounds = KeyBounds.of(where, are_children=are_children) if has_ranges else None
-        found |= {"bounds": bounds, "where": None if bounds is not None and bounds.is_exact else where}
-    return found
-
-
-def levels(given: Given) -> tuple[str, ...]:
-    """The levels of a list in their order, none for all. Raises BadInput for an empty list of them."""
-    wanted = given.get("level")
-    if wanted is None:
-        return ()
-    if not wanted:
-        raise BadInput("level is empty; give levels, or omit it for all.")
-    return tuple(sorted(set(map(plain, wanted))))
-
-
-def plain(member: Any) -> str:
-    """A member of an enum as it is stored: Strawberry passes the member, a plan its value."""
-    return str(member.value) if isinstance(member, Enum) else str(member)
-
-
-def _ordering(definition: GraphQLField, kind: RelationKind, given: Sequence[Given]) -> Ordering:
-    order: Any = get_named_type(definition.args["orderBy"].type)
-    values = get_named_type(order.fields["field"].type).extensions[ORDER_VALUES]
-    fields: list[OrderField] = []
-    for number, one in enumerate(given):
-        name, descending = plain(one["field"]), plain(one["direction"]) == "DESC"
-        if name != "NAME" and one.get("languages") is not None:
-            raise BadInput(f"orderBy has languages for {name}, but only names have languages; omit it.")
-        if name in _PLACES:
-            if number < len(given) - 1:
-                raise BadInput(
-                    f"{name} must be the last of orderBy, since it decides the whole order; omit what follows."
-                )
-            if name == "POSITION" and kind is RelationKind.DESCENDANTS:
-                raise BadInput("POSITION is among siblings, and descendants have many parents; use PATH or KEY.")
-            return Ordering(tuple(fields), _PLACES[name], descending)
-        value = values[name]
-        fields.append(OrderField(value if name != "NAME" else value.localized(one.get("languages")), descending))
-    return Ordering(tuple(fields))
-
-
+RELATION_KINDS = {kind.value: kind for kind in RelationKind if kind not in (RelationKind.ROOTS, RelationKind.REVISIONS)}
+"""The fields of nodes that lead to other nodes, by their names."""
+LISTS = frozenset(RelationKind) - {RelationKind.PARENT, RelationKind.ANCESTORS}
+COUNT = "descendantCount"  # the field of a root that takes the version of its tree
 _PLACES = {place.name: place for place in PlaceOrder}
+
+Types = Mapping[tuple[str, str], str]
+"""The name of the GraphQL type of each (hierarchy, level)."""
+Grouped = dict[str, list[FieldDetails]]
+"""Merged fields by response key, in the order of the query."""
+Given = Mapping[str, Any]
+"""Arguments or an input object, as graphql-core coerces them."""
 
 
 def core_schema(schema: strawberry.Schema) -> GraphQLSchema:
@@ -106,14 +67,31 @@ def core_info(info: strawberry.Info) -> GraphQLResolveInfo[Any]:
     return info._raw_info
 
 
-RELATION_KINDS = {kind.value: kind for kind in RelationKind if kind not in (RelationKind.ROOTS, RelationKind.REVISIONS)}
-"""The fields of nodes that lead to other nodes, by their names."""
-COUNT = "descendantCount"  # the field of a root that takes the version of its tree
-LISTS = frozenset(RelationKind) - {RelationKind.PARENT, RelationKind.ANCESTORS}
-Types = Mapping[tuple[str, str], str]
-"""The name of the GraphQL type of each (hierarchy, level)."""
-Grouped = dict[str, list[FieldDetails]]
-"""Merged fields by response key, in the order of the query."""
+@dataclass(frozen=True, eq=False)
+class NodePosition:
+    """A position of the response that holds nodes: the merged fields that return them.
+
+    What is selected of the nodes may differ from level to level.
+    """
+
+    details: list[FieldDetails]
+
+
+@dataclass(frozen=True, eq=False)
+class RelationField:
+    """A selected field that leads to nodes at a position of the response.
+
+    Of a connection, `nodes` is whether its nodes or `pageInfo` are selected, and `total` whether `totalCount` is.
+    `counts` is whether the nodes are roots whose `descendantCount` is selected.
+    """
+
+    kind: RelationKind
+    definition: Any
+    node: FieldNode
+    position: NodePosition
+    nodes: bool = True
+    total: bool = False
+    counts: bool = False
 
 
 class SelectedFields:
@@ -156,17 +134,17 @@ class SelectedFields:
         kind = self._schema.get_type(self._types.get((hierarchy, level), ""))
         return kind if isinstance(kind, GraphQLObjectType) else None
 
-    def position(self, details: list[FieldDetails]) -> "NodePosition":
+    def position(self, details: list[FieldDetails]) -> NodePosition:
         """The position in the response of the nodes that these merged fields return."""
         key = node_ids(details)
         if key not in self._positions:
-            self._positions[key] = NodePosition(self, details)
+            self._positions[key] = NodePosition(details)
         return self._positions[key]
 
     def relation(
         self, parent: GraphQLObjectType, details: list[FieldDetails], kind: RelationKind | None = None
-    ) -> "RelationField":
-        """A field that leads to nodes; `kind` is CHILDREN for a connection that is no relation, as that of roots."""
+    ) -> RelationField:
+        """A field that leads to nodes; `kind` is that of a connection that is no relation of nodes, such as ROOTS."""
         key = (parent.name, *node_ids(details))
         if key not in self._relations:
             self._relations[key] = self._new_relation(parent, details, kind)
@@ -174,20 +152,20 @@ class SelectedFields:
 
     def _new_relation(
         self, parent: GraphQLObjectType, details: list[FieldDetails], kind: RelationKind | None
-    ) -> "RelationField":
+    ) -> RelationField:
         node = details[0].node
         definition = parent.fields[node.name.value]
         kind = kind or RELATION_KINDS[node.name.value]
-        found: Any = get_named_type(definition.type)
         if kind not in LISTS:
             return RelationField(kind, definition, node, self.position(details))
-        below = self.below(found, details)  # every list is a connection
+        found: Any = get_named_type(definition.type)  # every list is a connection
+        below = self.below(found, details)
         has_nodes = any(name_of(fields) in ("nodes", "edges", "pageInfo") for fields in below.values())
         position = self.listed(found, details)
-        counts = kind is RelationKind.ROOTS and self.counts(get_named_type(found.fields["nodes"].type), position)
+        counts = kind is RelationKind.ROOTS and self.counts(found, position)
         return RelationField(kind, definition, node, position, has_nodes, bool(named(below, "totalCount")), counts)
 
-    def listed(self, connection: Any, details: list[FieldDetails]) -> "NodePosition":
+    def listed(self, connection: Any, details: list[FieldDetails]) -> NodePosition:
         """The position of the nodes of a list, whether they are selected as nodes, in edges, or both."""
         below = self.below(connection, details)
         nodes = named(below, "nodes")
@@ -195,62 +173,11 @@ class SelectedFields:
             nodes += named(self.below(get_named_type(connection.fields["edges"].type), edges), "node")
         return self.position([detail for fields in nodes for detail in fields])
 
-    def counts(self, kind: Any, position: "NodePosition") -> bool:
-        """Whether `descendantCount` is selected of the nodes at a position, which are of this type."""
+    def counts(self, connection: Any, position: NodePosition) -> bool:
+        """Whether `descendantCount` is selected of the nodes of a list, which are at this position."""
+        kind = get_named_type(connection.fields["nodes"].type)
         kinds = self._schema.get_possible_types(kind) if is_abstract_type(kind) else [kind]
-        return any(name_of(details) == COUNT for one in kinds for details in position.of_type(one).values())
-
-
-class NodePosition:
-    """Merged fields that return nodes, and what they select of these, which may differ from level to level."""
-
-    def __init__(self, fields: SelectedFields, details: list[FieldDetails]) -> None:
-        self._fields = fields
-        self._details = details
-
-    def of_type(self, kind: GraphQLObjectType) -> Grouped:
-        """The merged fields of a node of this type."""
-        return self._fields.below(kind, self._details)
-
-    def relations(self, hierarchy: str, level: str) -> list["RelationField"]:
-        """The relations of a node of this level; none where the hierarchy has no such level."""
-        kind = self._fields.level_type(hierarchy, level)
-        if kind is None:
-            return []
-        selected = self.of_type(kind).values()
-        return [self._fields.relation(kind, fields) for fields in selected if name_of(fields) in RELATION_KINDS]
-
-
-@dataclass(frozen=True, eq=False)
-class RelationField:
-    """A selected field that leads to nodes at a position of the response.
-
-    Of a connection, `nodes` is whether its nodes or `pageInfo` are selected, and `total` whether `totalCount` is.
-    `counts` is whether the nodes are roots whose `descendantCount` is selected.
-    """
-
-    kind: RelationKind
-    definition: Any
-    node: FieldNode
-    position: NodePosition
-    nodes: bool = True
-    total: bool = False
-    counts: bool = False
-
-
-def name_of(fields: Sequence[FieldDetails]) -> str:
-    """The name of merged fields."""
-    return fields[0].node.name.value
-
-
-def named(grouped: Grouped, name: str) -> list[list[FieldDetails]]:
-    """The merged fields of this name, one list for each response key."""
-    return [fields for fields in grouped.values() if name_of(fields) == name]
-
-
-def node_ids(details: Sequence[FieldDetails]) -> tuple[int, ...]:
-    """Field nodes as a key: the document outlives what is cached for it."""
-    return tuple([id(detail.node) for detail in details])
+        return any(name_of(details) == COUNT for one in kinds for details in self.below(one, position.details).values())
 
 
 class LookAhead:
@@ -259,17 +186,29 @@ class LookAhead:
     def __init__(self, fields: SelectedFields, variables: VariableValues) -> None:
         self.variables = variables
         self._fields = fields
-        self._relations: dict[RelationField, Relation] = {}
-        self._rejected: dict[RelationField, CladeError | GraphQLError] = {}
+        self._relations: dict[RelationField, Relation | CladeError | GraphQLError] = {}
         self._selections: dict[NodePosition, NodeSelection] = {}
-        self._windows: dict[tuple[int, str], ConnectionArguments | CladeError | GraphQLError] = {}
+        self._arguments: dict[tuple[int, str], ConnectionArguments | CladeError | GraphQLError] = {}
 
     def relation(self, field: RelationField) -> Relation:
         """The relation that a field selects. Raises BadInput or GraphQLError where its arguments are invalid."""
         found = self._relations.get(field) or self._new_relation(field)
-        if found is None:
-            raise self._rejected[field]
-        return found
+        if isinstance(found, Relation):
+            return found
+        raise found
+
+    def relations(self, position: NodePosition, hierarchy: str, level: str) -> tuple[Relation, ...]:
+        """The relations of a node of this level at a position; none where the hierarchy has no such level.
+
+        Those with invalid arguments are left out: they are errors of their own.
+        """
+        kind = self._fields.level_type(hierarchy, level)
+        if kind is None:
+            return ()
+        selected = self._fields.below(kind, position.details).values()
+        fields = [self._fields.relation(kind, one) for one in selected if name_of(one) in RELATION_KINDS]
+        found = [self._relations.get(field) or self._new_relation(field) for field in fields]
+        return tuple([relation for relation in found if isinstance(relation, Relation)])
 
     def selection(self, position: NodePosition) -> "NodeSelection":
         """What is selected of the nodes at a position."""
@@ -277,12 +216,6 @@ class LookAhead:
         if found is None:
             found = self._selections[position] = NodeSelection(self, position)
         return found
-
-    def relations(self, position: NodePosition, hierarchy: str, level: str) -> tuple[Relation, ...]:
-        """The relations of a node of this level at a position. Those with invalid arguments are errors of their own."""
-        fields = position.relations(hierarchy, level)
-        found = [self._relations.get(field) or self._new_relation(field) for field in fields]
-        return tuple([relation for relation in found if relation is not None])
 
     def relation_of(self, info: GraphQLResolveInfo[Any], kind: RelationKind | None = None) -> Relation:
         """The relation that a resolver is called for; `kind` as in `SelectedFields.relation`. Raises BadInput."""
@@ -292,36 +225,35 @@ class LookAhead:
         """What is selected of the nodes that a resolver returns."""
         return self.selection(self._fields.position(_details(info)))
 
-    def found_by(self, info: GraphQLResolveInfo[Any]) -> tuple["NodeSelection", bool]:
+    def searched_by(self, info: GraphQLResolveInfo[Any]) -> tuple["NodeSelection", bool]:
         """What is selected of the nodes of a list that is no connection, and whether their counts are."""
         listing: Any = get_named_type(info.return_type)
         position = self._fields.listed(listing, _details(info))
-        return self.selection(position), self._fields.counts(get_named_type(listing.fields["nodes"].type), position)
+        return self.selection(position), self._fields.counts(listing, position)
 
-    def _new_relation(self, field: RelationField) -> Relation | None:
-        """None for rejected arguments, whose error is kept without its frames: it is raised for every node."""
-        if field in self._rejected:
-            return None
-        window = self._window(field) if field.kind in LISTS else ConnectionArguments()
-        if isinstance(window, Exception):
-            self._rejected[field] = window
-            return None
-        selection = self.selection(field.position)
-        found = Relation(field.kind, window, selection, field.nodes, field.total, field.counts)
-        self._relations[field] = found
-        return found
+    def _new_relation(self, field: RelationField) -> Relation | CladeError | GraphQLError:
+        """The relation of a field, or the error of its arguments, without its frames: it is raised for every node."""
+        arguments = self._arguments_of(field) if field.kind in LISTS else ConnectionArguments()
+        if isinstance(arguments, ConnectionArguments):
+            selection = self.selection(field.position)
+            found = Relation(field.kind, arguments, selection, field.nodes, field.total, field.counts)
+            self._relations[field] = found
+            return found
+        self._relations[field] = arguments
+        return arguments
 
-    def _window(self, field: RelationField) -> ConnectionArguments | CladeError | GraphQLError:
-        """The arguments of a list, coerced once for all levels, or their error without its frames."""
+    def _arguments_of(self, field: RelationField) -> ConnectionArguments | CladeError | GraphQLError:
+        """The arguments of a list, coerced once for all levels, or their error."""
         key = id(field.node), str(field.definition.type)  # lists of one hierarchy have the same arguments at all levels
-        if key not in self._windows:
+        if key not in self._arguments:
             try:
-                self._windows[key] = connection_arguments(field.definition, field.kind, field.node, self.variables)
+                given = get_argument_values(field.definition, field.node, self.variables)
+                self._arguments[key] = _connection_arguments(field.definition, field.kind, given)
             except CladeError as error:
-                self._windows[key] = error.bare()
+                self._arguments[key] = error.bare()
             except GraphQLError as error:
-                self._windows[key] = error.with_traceback(None)
-        return self._windows[key]
+                self._arguments[key] = error.with_traceback(None)
+        return self._arguments[key]
 
 
 class NodeSelection:
@@ -349,13 +281,26 @@ class NodeSelection:
         return self._expecting[level]
 
 
+# -- merged fields and their arguments ---------------------------------------------------------------------------------
+
+
+def name_of(fields: Sequence[FieldDetails]) -> str:
+    """The name of merged fields."""
+    return fields[0].node.name.value
+
+
+def named(grouped: Grouped, name: str) -> list[list[FieldDetails]]:
+    """The merged fields of this name, one list for each response key."""
+    return [fields for fields in grouped.values() if name_of(fields) == name]
+
+
+def node_ids(details: Sequence[FieldDetails]) -> tuple[int, ...]:
+    """Field nodes as a key: the document outlives what is cached for it."""
+    return tuple([id(detail.node) for detail in details])
+
+
 def _details(info: GraphQLResolveInfo[Any]) -> list[FieldDetails]:
     return [FieldDetails(node, None) for node in info.field_nodes]
-
-
-def resolver_arguments(definition: Any, node: FieldNode, variables: VariableValues) -> dict[str, Any]:
-    """A field's arguments by the names of its resolver's parameters. Raises GraphQLError for unfit variables."""
-    return {f"{name}_": value for name, value in get_argument_values(definition, node, variables).items()}
 
 
 def has_variables(node: FieldNode) -> bool:
@@ -363,17 +308,59 @@ def has_variables(node: FieldNode) -> bool:
     return any(isinstance(argument.value, VariableNode) for argument in node.arguments or ())
 
 
-def connection_arguments(
-    definition: Any, kind: RelationKind, node: FieldNode, variables: VariableValues
-) -> ConnectionArguments:
-    """The arguments of a connection field. Raises BadInput where they contradict each other, and GraphQLError."""
-    given = get_argument_values(definition, node, variables)
+def resolver_arguments(definition: Any, node: FieldNode, variables: VariableValues) -> dict[str, Any]:
+    """A field's arguments by the names of its resolver's parameters. Raises GraphQLError for unfit variables."""
+    return {f"{name}_": value for name, value in get_argument_values(definition, node, variables).items()}
+
+
+def plain(member: Any) -> str:
+    """A member of an enum as it is stored: Strawberry passes the member, a plan its value."""
+    return str(member.value) if isinstance(member, Enum) else str(member)
+
+
+def _connection_arguments(definition: GraphQLField, kind: RelationKind, given: Given) -> ConnectionArguments:
+    """The arguments of a connection field. Raises BadInput where they are invalid or contradict each other."""
+    levels = given.get("level")
+    if levels is not None and not levels:
+        raise BadInput("level is empty; give levels, or omit it for all.")
+    ordering = _ordering(definition, kind, given["orderBy"]) if given.get("orderBy") else LIST_ORDER
+    where, bounds = None, None
+    if given.get("where") is not None:
+        values = get_named_type(definition.args["where"].type).extensions[CONDITION_VALUES]
+        where = ConditionParser(values).parse(given["where"])
+        if kind in (RelationKind.CHILDREN, RelationKind.DESCENDANTS):
+            are_children = kind is RelationKind.CHILDREN or given.get("maxDepth") == 1
+            bounds = KeyBounds.of(where, are_children=are_children)
+            where = None if bounds is not None and bounds.is_exact else where
     return ConnectionArguments(
         first=given.get("first"),
         after=given.get("after"),
         last=given.get("last"),
         before=given.get("before"),
-        levels=levels(given),
+        levels=tuple(sorted(set(map(plain, levels or ())))),
         max_depth=given.get("maxDepth"),
-        **arrangement(definition, kind, given),
+        ordering=ordering,
+        where=where,
+        bounds=bounds,
     )
+
+
+def _ordering(definition: GraphQLField, kind: RelationKind, given: Sequence[Given]) -> Ordering:
+    order: Any = get_named_type(definition.args["orderBy"].type)
+    values = get_named_type(order.fields["field"].type).extensions[ORDER_VALUES]
+    fields: list[OrderField] = []
+    for number, one in enumerate(given):
+        name, descending = plain(one["field"]), plain(one["direction"]) == "DESC"
+        if name != "NAME" and one.get("languages") is not None:
+            raise BadInput(f"orderBy has languages for {name}, but only names have languages; omit it.")
+        if name in _PLACES:
+            if number < len(given) - 1:
+                raise BadInput(
+                    f"{name} must be the last of orderBy, since it decides the whole order; omit what follows."
+                )
+            if name == "POSITION" and kind is RelationKind.DESCENDANTS:
+                raise BadInput("POSITION is among siblings, and descendants have many parents; use PATH or KEY.")
+            return Ordering(tuple(fields), _PLACES[name], descending)
+        value = values[name]
+        fields.append(OrderField(value if name != "NAME" else value.localized(one.get("languages")), descending))
+    return Ordering(tuple(fields))

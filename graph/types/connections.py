@@ -1,5 +1,8 @@
-"""Connections, after Relay's specification: pages of a list with their edges; and the types of levels, an interface and
-a type of each that implements it, of the nodes of a hierarchy or of their revisions.
+"""Connection types and level types.
+
+A connection is a page of a list with its edges, after Relay's specification of cursor connections. The level types of
+the nodes of a hierarchy, or of their revisions, are an interface, a type of each level that implements it, and their
+connection. Types refer to each other, so their classes are made before their fields.
 """
 
 from collections.abc import Callable
@@ -22,33 +25,32 @@ PAGE_INFO: dict[str, Callable[..., Any]] = {
     "endCursor": lambda page, info=None: page.cursor(page.records[-1]) if page.records else None,
 }
 """The resolvers of PageInfo, which plans call as well."""
-_CURSOR = str | None
-_END = "Cursor of the last item, for `after`; null for an empty page."
-_PREVIOUS = "Whether there are items before this page; with `first`, whether `after` was given."
+
+_PAGE_INFO: list[tuple[str, Any, str]] = [
+    ("hasNextPage", bool, "Whether there are items after this page."),
+    ("hasPreviousPage", bool, "Whether there are items before this page; with `first`, whether `after` was given."),
+    ("startCursor", str | None, "Cursor of the first item; null for an empty page."),
+    ("endCursor", str | None, "Cursor of the last item, for `after`; null for an empty page."),
+]
 PageInfo = object_type(
     "PageInfo",
     "The position of a page in its list, after Relay's specification of cursor connections.",
-    {
-        "has_next_page": field(PAGE_INFO["hasNextPage"], bool, "Whether there are items after this page."),
-        "has_previous_page": field(PAGE_INFO["hasPreviousPage"], bool, _PREVIOUS),
-        "start_cursor": field(PAGE_INFO["startCursor"], _CURSOR, "Cursor of the first item; null for an empty page."),
-        "end_cursor": field(PAGE_INFO["endCursor"], _CURSOR, _END),
-    },
+    {name: field(PAGE_INFO[name], kind, text) for name, kind, text in _PAGE_INFO},
 )
 
 
 class ConnectionTypes:
-    """The connection and the edge of one type of items. Types refer to each other, so their fields are set later."""
+    """The connection and the edge of one type of items."""
 
     def __init__(self, title: str, item: str) -> None:
         self._item = item
-        self.edge: Any = class_of(f"{title}Edge", {})
+        self._edge: Any = class_of(f"{title}Edge", {})
         self.connection: Any = class_of(f"{title}Connection", {})
 
     def publish(self, kind: Any, description: str) -> None:
         """Make both types of a list of items of this kind."""
         item = self._item
-        edge: Any = self.edge
+        edge: Any = self._edge
         cursor = f"Cursor of the {item}, for `after` and `before`."
         edge_fields = {
             "cursor": field(lambda edge, info: edge[0].cursor(edge[1]), str, cursor),
@@ -77,10 +79,7 @@ def _edges(page: Page, info: GraphQLResolveInfo[Any]) -> list[tuple[Page, Record
 
 
 class LevelTypes:
-    """`concrete` has the types of the levels by the level's name; their names end in `suffix`.
-
-    Types refer to each other, so the classes are made before their fields.
-    """
+    """`concrete` has the types of the levels by the level's name; their names end in `suffix`."""
 
     concrete: dict[str, type]
 

@@ -1,9 +1,11 @@
-"""Fields, arguments and object types for Strawberry, made of values, as they differ from hierarchy to hierarchy; custom
-scalars; and the fields with values of a record alone, names in several languages among them.
+"""Fields of GraphQL types: what makes fields, arguments, types and scalars for Strawberry, and the fields of nodes and
+revisions that follow from a record alone.
 
-A field's resolver is registered with it, so that plans and the executor can call it without Strawberry; plans write the
-simple ones into their generated code. Scalars are serialized as they are stored, so responses need no conversion.
-Languages are an argument instead of a header, since responses are cached by their arguments.
+Types are made of values, since they differ from hierarchy to hierarchy. A field's resolver is registered with it, so
+that plans and the executor can call it without Strawberry; plans write the simple ones into their generated code.
+Scalars are serialized as they are stored, so responses need no conversion.
+
+Names are in the languages of an argument instead of a header, since responses are cached by their arguments.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,6 +32,7 @@ from store.model.records import Record
 
 RESOLVER = "clade-resolver"
 """The key of a field's resolver in the metadata of Strawberry's field, and in the extensions of graphql-core's."""
+
 Resolver = Callable[..., Any]
 Fields = dict[str, StrawberryField]
 
@@ -63,8 +66,8 @@ def field(
     def answer(root: Any, info: Any, **given: Any) -> Any:
         return resolve(root, core_info(info), **given)
 
-    plain = Parameter.POSITIONAL_OR_KEYWORD
-    taken = [Parameter("root", plain), Parameter("info", plain, annotation=strawberry.Info)]
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    taken = [Parameter("root", kind), Parameter("info", kind, annotation=strawberry.Info)]
     answer.__signature__ = Signature([*taken, *arguments], return_annotation=returns)  # type: ignore[attr-defined]
     metadata = {RESOLVER: resolve} if compiled else {}
     made: StrawberryField = strawberry.field(
@@ -103,6 +106,13 @@ def object_type(name: str, description: str, fields: Fields) -> Any:
     return strawberry.type(class_of(name, fields), name=name, description=description)
 
 
+def enum_class(name: str, members: Mapping[str, tuple[str, str | None]], description: str | None = None) -> Any:
+    """An enum with these members by their names, each a value and its description."""
+    make: Any = Enum  # mypy follows only enums that are written out
+    values = {member: strawberry.enum_value(value, description=text) for member, (value, text) in members.items()}
+    return strawberry.enum(make(name, values), description=description)
+
+
 def input_class(
     name: str, description: str, fields: Mapping[str, tuple[Any, Any]], cls: type | None = None, *, one_of: bool = False
 ) -> Any:
@@ -110,7 +120,7 @@ def input_class(
 
     `cls` is its class, where types refer to it already. With `one_of` it takes exactly one of its fields.
     """
-    made = cls or type(name, (), {})
+    made = cls or class_of(name, {})
     made.__annotations__ = {part: kind for part, (kind, _) in fields.items()}
     for part, (_, declared) in fields.items():
         setattr(made, part, declared)
@@ -124,9 +134,13 @@ PAGING = [
     argument("last", int | None, "At most so many, from the end."),
     argument("before", str | None, "Before this cursor, such as a `startCursor`."),
 ]
+
+# -- scalars -----------------------------------------------------------------------------------------------------------
+
 _XML_SCHEMA = "https://www.w3.org/TR/xmlschema11-2/"
 _RFC_3339 = "https://www.rfc-editor.org/rfc/rfc3339#section-5.6"
 _RFC_3986 = "https://www.rfc-editor.org/rfc/rfc3986"
+
 Path = NewType("Path", str)
 
 
@@ -161,6 +175,9 @@ SCALARS: dict[object, ScalarDefinition] = {
     DateTime: _scalar(Kind.DATETIME, "Date and time in UTC in RFC 3339, such as 2026-10-05T12:30:00Z.", _RFC_3339),
     Url: _scalar(Kind.URL, "Absolute URL of http or https, such as https://example.com/a.", _RFC_3986),
 }
+
+
+# -- fields of nodes and revisions -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -249,8 +266,8 @@ class DisplayName:
         return record.name if language is None else names[language]
 
 
-class LocalizedName(NamedTuple):
-    """A name in one language, by its canonical tag."""
+class LocalizedText(NamedTuple):
+    """A name or another text in one language, by its canonical tag."""
 
     language: str
     text: str
@@ -279,9 +296,15 @@ def name_fields() -> Fields:
     languages = argument("languages", list[str] | None, f"{_LANGUAGES} By default the default name.")
     return {
         "name": field(DisplayName(), str, _NAME, languages),
-        "name_language": field(_language, str | None, _NAME_LANGUAGE, required("languages", list[str], _LANGUAGES)),
-        "names": field(_names, list[_LOCALIZED_NAME], "Names in other languages, ordered by language tag."),
-    }
+        "name_language": field(
+            lambda record, info, languages_: lookup(record.names, languages_), str | None, _NAME_LANGUAGE,
+            required("languages", list[str], _LANGUAGES),
+        ),
+        "names": field(
+            lambda record, info: [LocalizedText(*one) for one in sorted(record.names.items())], list[_LOCALIZED_NAME],
+            "Names in other languages, ordered by language tag.",
+        ),
+    }  # fmt: skip
 
 
 def given_names(given: Mapping[str, Any]) -> dict[str, Value]:
@@ -302,11 +325,3 @@ def by_language(what: str, texts: Iterable[Any]) -> dict[str, str | None]:
             raise BadInput(f"{what} has the language {language} twice; omit one.")
         found[language] = one.text
     return found
-
-
-def _language(record: Record, info: Any, languages_: Sequence[str]) -> str | None:
-    return lookup(record.names, languages_)
-
-
-def _names(record: Record, info: Any) -> list[LocalizedName]:
-    return [LocalizedName(*one) for one in sorted(record.names.items())]

@@ -4,10 +4,8 @@ hierarchies and of all their levels.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
-import strawberry
 from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.node import Node, description
@@ -21,13 +19,12 @@ from graph.hierarchies.registry import (
     near_field_of,
     search_field_of,
 )
-from graph.types.fields import attribute_of, field, object_type
+from graph.types.fields import attribute_of, enum_class, field, object_type
 from resolvers.session.request import Request
 from store.model.attributes import Attribute, Kind, Value
 from store.model.hierarchy import SearchScope
 from store.model.values import TEXTS
 
-_make: Any = Enum  # mypy follows only enums that are written out
 _SELECTIONS = {Kind.MONEY: "{ amount currency }", Kind.LOCALIZED: "{ texts { language text } }"}
 
 
@@ -35,11 +32,10 @@ class HierarchyEnums:
     """`hierarchy` has the names of the served hierarchies, in capitals, `level` those of all their levels."""
 
     def __init__(self, classes: Sequence[type[Node]]) -> None:
-        names = {cls.name.upper(): strawberry.enum_value(cls.name, description=description(cls)) for cls in classes}
-        self.hierarchy = strawberry.enum(_make("HierarchyName", names), description="The served hierarchies.")
-        labels = {level.label: level for cls in classes for level in cls.levels.values()}
-        values = {label: strawberry.enum_value(label, description=description(one)) for label, one in labels.items()}
-        self.level = strawberry.enum(_make("NodeLevel", values), description="The levels of all served hierarchies.")
+        names = {cls.name.upper(): (cls.name, description(cls)) for cls in classes}
+        self.hierarchy = enum_class("HierarchyName", names, "The served hierarchies.")
+        levels = {level.label: (level.label, description(level)) for cls in classes for level in cls.levels.values()}
+        self.level = enum_class("NodeLevel", levels, "The levels of all served hierarchies.")
         self._labels = {(cls.name, name): level.label for cls in classes for name, level in cls.levels.items()}
 
     def label(self, hierarchy: str, level: str | None) -> str | None:
@@ -83,7 +79,7 @@ def _hierarchy_type(enums: HierarchyEnums) -> Any:
         "latitude_field": field(_coordinate(0), str | None, "Field with the latitude of a node, if it has one."),
         "longitude_field": field(_coordinate(1), str | None, "Field with the longitude of a node, if it has one."),
         "may_write": field(
-            lambda cls, info: may_write(info.context.request, cls.name), bool,
+            _may_write, bool,
             "Whether the caller may change some of its nodes.",
         ),
         "levels": field(
@@ -93,10 +89,10 @@ def _hierarchy_type(enums: HierarchyEnums) -> Any:
     return object_type("HierarchyInfo", "A served hierarchy.", fields)
 
 
-def may_write(request: Request, hierarchy: str) -> bool:
-    """Whether the caller of a request may change some node of a hierarchy."""
+def _may_write(cls: type[Node], info: Any) -> bool:
+    request: Request = info.context.request
     writes = request.caller.writes
-    return request.writer is not None and (writes is None or bool(writes.write.get(hierarchy)))
+    return request.writer is not None and (writes is None or bool(writes.write.get(cls.name)))
 
 
 def _coordinate(place: int) -> Callable[[type[Node], Any], str | None]:
@@ -145,25 +141,25 @@ def _attributes(pair: tuple[type[Node], type[Node]], info: Any) -> list[ListedAt
     return [*stored, *[ListedAttribute(one.attribute, one.hint, computed=True) for one in level.computed.values()]]
 
 
-def _type_text(attribute: Attribute) -> str:
-    kind = attribute.enum or attribute.kind.value
-    return f"[{kind}!]" if attribute.many else kind
+def _type(one: ListedAttribute, info: Any) -> str:
+    kind = one.attribute.enum or one.attribute.kind.value
+    return f"[{kind}!]" if one.attribute.many else kind
 
 
 def _bound(value: Value) -> str | None:
     return None if value is None else str(value)
 
 
-def _max_length(one: ListedAttribute) -> int | None:
+def _max_length(one: ListedAttribute, info: Any) -> int | None:
     is_text = one.attribute.kind in TEXTS or one.attribute.kind is Kind.LOCALIZED
     return one.attribute.max_length if is_text and not one.computed else None
 
 
-def selection_of(attribute: Attribute) -> str | None:
+def _selection(attribute: Attribute) -> str | None:
     """The selection of all fields of an attribute's type; None for a type without fields."""
     if attribute.kind is not Kind.NESTED:
         return _SELECTIONS.get(attribute.kind)
-    parts = (" ".join(filter(None, (camel(part.name), selection_of(part)))) for part in attribute.parts)
+    parts = (" ".join(filter(None, (camel(part.name), _selection(part)))) for part in attribute.parts)
     return f"{{ {' '.join(parts)} }}"
 
 
@@ -172,9 +168,9 @@ _ATTRIBUTE: Any = object_type(
     "An attribute or a computed field of a level.",
     {
         "name": field(lambda one, info: camel(one.attribute.name), str, "Name of its field."),
-        "type": field(lambda one, info: _type_text(one.attribute), str, 'Type of its field, such as "[String!]".'),
+        "type": field(_type, str, 'Type of its field, such as "[String!]".'),
         "selection": field(
-            lambda one, info: selection_of(one.attribute), str | None,
+            lambda one, info: _selection(one.attribute), str | None,
             'Selection of all fields of its type, such as "{ amount currency }"; null for a type without fields.',
         ),
         "values": field(
@@ -197,7 +193,7 @@ _ATTRIBUTE: Any = object_type(
             "Greatest value that is written, of a list for each element, as text; null without a maximum.",
         ),
         "max_length": field(
-            lambda one, info: _max_length(one), int | None,
+            _max_length, int | None,
             "Maximum number of characters of a text that is written; null for types that are no text.",
         ),
         "pattern": field(

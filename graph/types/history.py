@@ -15,7 +15,6 @@ from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.attribute import DateTime
 from graph.hierarchies.node import Node
-from graph.types import fields as node_fields
 from graph.types.connections import ConnectionTypes, LevelTypes
 from graph.types.fields import (
     FIRST,
@@ -25,6 +24,7 @@ from graph.types.fields import (
     RecordField,
     argument,
     attribute_of,
+    enum_class,
     field,
     name_fields,
     object_type,
@@ -34,21 +34,19 @@ from graph.types.hierarchies import HierarchyEnums
 from graph.types.lookups import by_id
 from resolvers import changes, history
 from resolvers.lists.arguments import ConnectionArguments, RelationKind
-from store.metadata.moves import Move as StoredMove
-from store.metadata.moves import MoveState as StoredState
+from store.metadata.moves import Move, MoveState
 from store.model.keys import Key, path_of
-from store.model.keys import Path as KeyPath
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
 
 
-def _revision_id(record: Record, info: Any) -> str:
-    return f"{record.id}#{record.revision}"  # no node's id holds a #
-
-
 @strawberry.interface(name="NodeRevision", description="A revision of a node of any hierarchy.")
 class NodeRevision:
-    id = field(_revision_id, strawberry.ID, "ID of the revision; not a node's ID.")
+    id = field(
+        lambda record, info: f"{record.id}#{record.revision}",  # no node's id holds a #
+        strawberry.ID,
+        "ID of the revision; not a node's ID.",
+    )
     revision = field(RecordField("revision"), int, "Number of the revision; 1 is the node's first.")
     changed_at = field(RecordField("updated_at"), DateTime, "Time at which it was written, in UTC.")
     changed_by = field(RecordField("changed_by"), str | None, "Caller that wrote it; null if unknown.")
@@ -104,8 +102,40 @@ def _record(subject: Record | history.DeletedNode) -> Record:
 def past_fields(hierarchies: Collection[str], enums: HierarchyEnums) -> tuple[Fields, Fields]:
     """The fields of queries, `deletedNode` and `changes`, and those of subscriptions, over all hierarchies."""
     feed = _feed_type(enums)
-    queries = {"deleted_node": _deleted_field(hierarchies, enums), "changes": _changes_field(enums, feed)}
-    return queries, {"changes": _followed_changes_field(enums, feed)}
+    text = "Change feed of one tree, oldest first, of the last 90 days."
+    after = "Only changes after this cursor of the same feed; by default all changes in the log."
+    queries = {
+        "deleted_node": _deleted_field(hierarchies, enums),
+        "changes": _changes_field(enums, feed, text, after, follow=False),
+    }
+    text = "Changes of one tree as they are made, from now or from a cursor on. Each event is a page."
+    after = "Begin after this cursor, of an event or of the query `changes`; by default now."
+    return queries, {"changes": _changes_field(enums, feed, text, after, follow=True)}
+
+
+def _changes_field(enums: HierarchyEnums, feed: Any, text: str, after: str, *, follow: bool) -> StrawberryField:
+    """`changes` of queries, or with `follow` of subscriptions, for whose next page the context's listener waits."""
+
+    async def read(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> changes.ChangePage:
+        hierarchy, context, under = str(hierarchy_.value), info.context, given.get("under_")
+        place = parse_path(tree_)[:1], given.get("after_"), None if under is None else parse_path(under)
+        read_page = context.listener.read if follow else changes.read_changes
+        page: changes.ChangePage = await read_page(context.request, hierarchy, *place)
+        # The levels as the schema names them:
+        return replace(page, changes=[replace(one, level=enums.label(hierarchy, one.level)) for one in page.changes])
+
+    subtree = 'Only changes of this subtree, such as "US/NE", and moves and deletions of an ancestor with its subtree.'
+    arguments = [
+        _hierarchy_argument(enums),
+        required("tree", Path, 'Path of the tree\'s root, such as "US".'),
+        argument("after", str | None, after),
+        argument("under", Path | None, subtree),
+    ]
+    return field(read, feed | None, text, *arguments)
+
+
+def _hierarchy_argument(enums: HierarchyEnums) -> Parameter:
+    return required("hierarchy", enums.hierarchy, "Name of the hierarchy.")
 
 
 def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> StrawberryField:
@@ -114,7 +144,7 @@ def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> Straw
 
     fields = {
         "node_id": field(attribute_of("record.id"), strawberry.ID, "ID of the node."),
-        "path": field(lambda found, info: node_fields.path(found.record, info), Path, "Path at its deletion."),
+        "path": field(lambda found, info: format_path(found.record.path), Path, "Path at its deletion."),
         "level": field(level, enums.level | None, "Level of the node; null for a level that no class defines."),
         "deleted_at": field(attribute_of("at"), DateTime, "Time of its deletion, in UTC."),
         "deleted_by": field(attribute_of("by"), str | None, "Caller that deleted it; null if unknown."),
@@ -131,70 +161,21 @@ def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> Straw
     return field(find, deleted | None, "The deleted node with this ID; null for any other.", id_of_node)
 
 
-def _changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
-    async def read(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> changes.ChangePage:
-        hierarchy, request = str(hierarchy_.value), info.context.request
-        page = await changes.read_changes(request, hierarchy, *_place(tree_, given.get("after_"), given.get("under_")))
-        return _with_levels(page, hierarchy, enums)
-
-    after = argument(
-        "after", str | None, "Only changes after this cursor of the same feed; by default all changes in the log."
-    )
-    text = "Change feed of one tree, oldest first, of the last 90 days."
-    return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, after, _UNDER)
-
-
-def _followed_changes_field(enums: HierarchyEnums, feed: Any) -> StrawberryField:
-    """`changes` of subscriptions. Its resolver returns the next page; the listener of the context waits for it."""
-
-    async def read(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> changes.ChangePage:
-        hierarchy, context = str(hierarchy_.value), info.context
-        place = _place(tree_, given.get("after_"), given.get("under_"))
-        return _with_levels(await context.listener.read(context.request, hierarchy, *place), hierarchy, enums)
-
-    after = argument(
-        "after", str | None, "Begin after this cursor, of an event or of the query `changes`; by default now."
-    )
-    text = "Changes of one tree as they are made, from now or from a cursor on. Each event is a page."
-    return field(read, feed | None, text, _hierarchy_argument(enums), _TREE, after, _UNDER)
-
-
-_TREE = required("tree", Path, 'Path of the tree\'s root, such as "US".')
-_UNDER = argument(
-    "under",
-    Path | None,
-    'Only changes of this subtree, such as "US/NE", and moves and deletions of an ancestor with its subtree.',
+_CHANGE_EVENT = enum_class(
+    "TreeChangeEvent",
+    {
+        "CREATED": ("CREATED", "A node was created."),
+        "UPDATED": ("UPDATED", "The names or attributes of a node were changed."),
+        "MOVED": ("MOVED", "A node was moved or renamed, or its place among its siblings changed."),
+        "DELETED": ("DELETED", "A node was deleted."),
+    },
+    "The kinds of changes.",
 )
-
-
-def _place(tree: str, cursor: str | None, under: str | None) -> tuple[KeyPath, str | None, KeyPath | None]:
-    """The path of the tree's root, the cursor, and the path of the subtree."""
-    return parse_path(tree)[:1], cursor, None if under is None else parse_path(under)
-
-
-def _with_levels(page: changes.ChangePage, hierarchy: str, enums: HierarchyEnums) -> changes.ChangePage:
-    """The page with the levels as the schema names them."""
-    return replace(page, changes=[replace(one, level=enums.label(hierarchy, one.level)) for one in page.changes])
-
-
-_EVENTS = {
-    "CREATED": "A node was created.",
-    "UPDATED": "The names or attributes of a node were changed.",
-    "MOVED": "A node was moved or renamed, or its place among its siblings changed.",
-    "DELETED": "A node was deleted.",
-}
-_make: Any = Enum  # mypy follows only enums that are written out
-_EVENT_MEMBERS = {event: strawberry.enum_value(event, description=text) for event, text in _EVENTS.items()}
-ChangeEvent = strawberry.enum(_make("TreeChangeEvent", _EVENT_MEMBERS), description="The kinds of changes.")
-
-
-def _hierarchy_argument(enums: HierarchyEnums) -> Parameter:
-    return required("hierarchy", enums.hierarchy, "Name of the hierarchy.")
 
 
 def _feed_type(enums: HierarchyEnums) -> Any:
     parts: list[tuple[str, str, Any, str]] = [
-        ("event", "event", ChangeEvent,
+        ("event", "event", _CHANGE_EVENT,
          "What happened. For callers with grants a move out of their subtrees is DELETED, and one into them CREATED."),
         ("nodeId", "id", strawberry.ID | None, "ID of the node; null for a node above the caller's grants."),
         ("path", "path", Path, "Path of the node in this tree at the time of the change."),
@@ -222,13 +203,13 @@ def _feed_type(enums: HierarchyEnums) -> Any:
 
 
 _STATES = {
-    StoredState.COPYING: "The subtree is visible at its old path while it is copied to its new one.",
-    StoredState.SWEEPING: "The subtree is visible at its new path, or deleted; the items at its old path are removed.",
-    StoredState.DONE: "The move is done.",
-    StoredState.UNDONE: "The move failed and was undone.",
+    MoveState.COPYING: "The subtree is visible at its old path while it is copied to its new one.",
+    MoveState.SWEEPING: "The subtree is visible at its new path, or deleted; the items at its old path are removed.",
+    MoveState.DONE: "The move is done.",
+    MoveState.UNDONE: "The move failed and was undone.",
 }
-_MEMBERS = {state.name: strawberry.enum_value(state.value, description=text) for state, text in _STATES.items()}
-MoveState = strawberry.enum(_make("SubtreeMoveState", _MEMBERS), description="The progress of a move.")
+_STATE_MEMBERS = {state.name: (state.value, text) for state, text in _STATES.items()}
+_MOVE_STATE = enum_class("SubtreeMoveState", _STATE_MEMBERS, "The progress of a move.")
 
 
 def _path(end: Key | None) -> str | None:
@@ -242,7 +223,7 @@ def move_type(enums: HierarchyEnums) -> Any:
         ("hierarchy", attribute_of("hierarchy"), enums.hierarchy, "Name of the node's hierarchy."),
         ("from", lambda move, info: _path(move.source), Path, "Path of the node before."),
         ("to", lambda move, info: _path(move.target), Path | None, "Path of the node after; null for a deletion."),
-        ("state", lambda move, info: MoveState(move.state.value), MoveState, "Progress of the move."),
+        ("state", lambda move, info: _MOVE_STATE(move.state.value), _MOVE_STATE, "Progress of the move."),
         ("reason", attribute_of("reason"), str | None, "Reason of the failure; null unless UNDONE."),
         ("nodes", attribute_of("nodes"), int, "Number of nodes in the subtree."),
         ("written", attribute_of("written"), int, "Number of nodes copied while COPYING, or removed while SWEEPING."),
@@ -258,13 +239,13 @@ def move_fields(enums: HierarchyEnums, move: Any) -> Fields:
     """`move` and `moves` over all hierarchies; `move` is the type SubtreeMove."""
     served = {member.value for member in enums.hierarchy}
 
-    async def find(root: Any, info: Any, id_: str) -> StoredMove | None:
+    async def find(root: Any, info: Any, id_: str) -> Move | None:
         found = await history.find_move(info.context.request, id_)
         return found if found is not None and found.hierarchy in served else None
 
-    async def latest(root: Any, info: Any, hierarchy_: Enum, first_: Any = None) -> list[StoredMove]:
-        window = ConnectionArguments(first=first_)
-        return await history.list_moves(info.context.request, str(hierarchy_.value), window)
+    async def latest(root: Any, info: Any, hierarchy_: Enum, first_: Any = None) -> list[Move]:
+        arguments = ConnectionArguments(first=first_)
+        return await history.list_moves(info.context.request, str(hierarchy_.value), arguments)
 
     one = "The move with this ID; null if there is none, or it ended more than a day ago."
     many = "Moves of a hierarchy that are running or ended within a day, newest first."

@@ -12,7 +12,7 @@ from graph.hierarchies.attribute import Date, DateTime, Decimal, Long
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import camel, enum_of, list_values
 from graph.operation.selection import CONDITION_VALUES, ORDER_VALUES
-from graph.types.fields import Path, argument, input_class
+from graph.types.fields import Path, argument, enum_class, input_class
 from graph.types.values import enum_type
 from resolvers.sorting.ordering import PlaceOrder
 from resolvers.sorting.values import NodeValue
@@ -40,7 +40,6 @@ _OF_TEXT = {
     "startsWith": "Begins with this, ignoring case and accents.",
     "contains": "Contains this, ignoring case and accents.",
 }
-_IS_NULL = "Whether the node has no value."
 
 _OF_KEY = {
     "eq": "Equal to this.",
@@ -60,17 +59,16 @@ _ABOUT = {
     "updated_at": "Time of the last change of the content.",
 }
 _LANGUAGES = "Language tags of BCP 47 in order of preference; omitted for the default names."
-_PLACES = tuple(PlaceOrder)
+_OPTIONAL: Mapping[str, Any] = {"default": strawberry.UNSET}
+
+_conditions: dict[tuple[Any, bool], Any] = {}
+"""The inputs with the operators of each type that all hierarchies share, and of lists of it."""
 
 
 @strawberry.enum(description="Direction of an order; nodes without a value come last in both.")
 class OrderDirection(Enum):
     ASC = strawberry.enum_value("ASC", description="From the least to the greatest.")
     DESC = strawberry.enum_value("DESC", description="From the greatest to the least.")
-
-
-_conditions: dict[tuple[Any, bool], Any] = {}
-"""The inputs with the operators of each type that all hierarchies share, and of lists of it."""
 
 
 class ListInputs:
@@ -99,13 +97,12 @@ class ListInputs:
         values = {camel(name): value for name, value in self._compared.items()}
         kinds[f"{self._title}Condition"].extensions[CONDITION_VALUES] = values
 
-    def _order(self) -> type:
-        make: Any = Enum  # mypy follows only enums that are written out
+    def _order(self) -> Any:
         about = _ABOUT | {name: one.description for name, one in self._attributes.items()}
-        named = {name: value.name for name, value in self._sorted.items()} | {one.name: one.value for one in _PLACES}
-        members = {name: strawberry.enum_value(name, description=about[value]) for name, value in named.items()}
-        plain = make(f"{self._title}OrderField", members)
-        fields = strawberry.enum(plain, description=f"Values that lists of the hierarchy {self._cls.name} sort by.")
+        named = {name: value.name for name, value in self._sorted.items()} | {one.name: one.value for one in PlaceOrder}
+        members = {name: (name, about[value]) for name, value in named.items()}
+        text = f"Values that lists of the hierarchy {self._cls.name} sort by."
+        fields = enum_class(f"{self._title}OrderField", members, text)
         parts = {
             "field": (fields, "Value to sort by; texts are sorted ignoring case and accents.", {}),
             "direction": (OrderDirection, "Direction.", {"default": OrderDirection.ASC}),
@@ -113,16 +110,16 @@ class ListInputs:
         }
         return _input(f"{self._title}OrderBy", "A value to sort a list by.", parts)
 
-    def _condition(self) -> type:
+    def _condition(self) -> Any:
         name = f"{self._title}Condition"
         made = type(name, (), {})
         parts: dict[str, tuple[Any, str, Mapping[str, Any]]] = {
             "and": (list[made] | None, "All of these; met if there is none.", _OPTIONAL),  # type: ignore[valid-type]
             "or": (list[made] | None, "One of these; not met if there is none.", _OPTIONAL),  # type: ignore[valid-type]
             "not": (made | None, "Not this.", _OPTIONAL),
+            "key": (KeyCondition | None, "Condition on `key`; of children, only these are read.", _OPTIONAL),
+            "path": (PathCondition | None, "Condition on `path`; only these are read.", _OPTIONAL),
         }
-        parts["key"] = (KeyCondition | None, "Condition on `key`; of children, only these are read.", _OPTIONAL)
-        parts["path"] = (PathCondition | None, "Condition on `path`; only these are read.", _OPTIONAL)
         for value in self._compared.values():
             text = f"Condition on `{camel(value.name)}`."
             parts[camel(value.name)] = (self._comparison(value) | None, text, _OPTIONAL)
@@ -139,10 +136,7 @@ class ListInputs:
         return _conditions[kind, value.many]
 
 
-_OPTIONAL: Mapping[str, Any] = {"default": strawberry.UNSET}
-
-
-def _comparison(title: str, kind: Any, value: NodeValue, **more: Any) -> type:
+def _comparison(title: str, kind: Any, value: NodeValue, **more: Any) -> Any:
     if value.many:
         operators = {"contains": "Has this among its values."}
         title = f"{title}List"
@@ -150,34 +144,34 @@ def _comparison(title: str, kind: Any, value: NodeValue, **more: Any) -> type:
         operators = _EQUAL | ({} if value.kind is Kind.BOOLEAN else _ONE_OF)
         operators |= {} if value.kind in (Kind.BOOLEAN, Kind.ENUM) else _RANGE
         operators |= _OF_TEXT if value.kind is Kind.TEXT else {}
-    parts = {name: (list[kind] if name == "in" else kind, text) for name, text in operators.items()}
-    parts["isNull"] = (bool, _IS_NULL)
-    return _operators(title, parts | more, f"A condition on a value of the type {title}; all operators have to be met.")
+    parts = _typed(operators, kind) | {"isNull": (bool, "Whether the node has no value.")} | more
+    return _operators(title, parts, f"A condition on a value of the type {title}; all operators have to be met.")
 
 
-def _operators(title: str, parts: Mapping[str, tuple[Any, str]], description: str) -> type:
+def _typed(operators: Mapping[str, str], kind: Any) -> dict[str, tuple[Any, str]]:
+    return {name: (list[kind] if name == "in" else kind, text) for name, text in operators.items()}
+
+
+def _operators(title: str, parts: Mapping[str, tuple[Any, str]], description: str) -> Any:
     fields = {name: (each | None, about, _OPTIONAL) for name, (each, about) in parts.items()}
     return _input(f"{title}Condition", description, fields)
 
 
 def _input(
     name: str, description: str, parts: Mapping[str, tuple[Any, str, Mapping[str, Any]]], cls: type | None = None
-) -> type:
+) -> Any:
     """An input with these fields: type, description and default of each by its name in the schema."""
     fields = {  # numbered, since names such as `in` and `not` are keywords of Python
         f"part{number}": (kind, strawberry.field(name=part, description=text, **default))
         for number, (part, (kind, text, default)) in enumerate(parts.items())
     }
-    made: type = input_class(name, description, fields, cls)
-    return made
+    return input_class(name, description, fields, cls)
 
 
-def _of_key(title: str, kind: Any, starts_with: str) -> type:
+def _of_key(title: str, kind: Any, starts_with: str) -> Any:
     operators = _OF_KEY | {"startsWith": starts_with}
     text = f"A condition on a {title.lower()}, exact and in the order of the tree; all operators have to be met."
-    return _operators(
-        title, {name: (list[kind] if name == "in" else kind, about) for name, about in operators.items()}, text
-    )
+    return _operators(title, _typed(operators, kind), text)
 
 
 KeyCondition: Any = _of_key("Key", str, "Begins with this.")

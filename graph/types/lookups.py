@@ -13,7 +13,7 @@ from store.model.paths import format_path, parse_path
 from store.model.records import MAX_ID_CHARACTERS, Record
 
 
-class TargetField(ABC):
+class LookupField(ABC):
     """A root field that returns a node, or with `many` a list of nodes; null for each that does not exist."""
 
     many: bool = False
@@ -34,12 +34,12 @@ class TargetField(ABC):
         return found if self.many else found[0]
 
 
-Target = tuple[TargetField, Lookup | None]
+Target = tuple[LookupField, Lookup | None]
 """A lookup, None where no node can exist, with the field whose `level` and `checked` it has to meet."""
 
 
 @dataclass(frozen=True)
-class Find(TargetField):
+class Find(LookupField):
     """A node of one hierarchy by path or ID, of one level or of any."""
 
     hierarchy: str
@@ -61,7 +61,7 @@ class Find(TargetField):
 
 
 @dataclass(frozen=True)
-class ById(TargetField):
+class ById(LookupField):
     """A node of any hierarchy by its ID, or with `many` nodes by their IDs, in this order."""
 
     hierarchies: Collection[str]
@@ -73,7 +73,7 @@ class ById(TargetField):
 
 
 @dataclass(frozen=True)
-class ByPaths(TargetField):
+class ByPaths(LookupField):
     """Nodes of one hierarchy by their paths, in this order."""
 
     hierarchy: str

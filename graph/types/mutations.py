@@ -8,7 +8,6 @@ from typing import Any
 
 import strawberry
 
-from graph.hierarchies.node import Node
 from graph.hierarchies.registry import input_field_of
 from graph.types.fields import (
     Fields,
@@ -71,17 +70,20 @@ _NAMES = argument(
 _SIDES = ("first", "last", "before", "after")
 
 
-_PLAN = {
-    "nodes": field(attribute_of("nodes"), int, "Number of nodes to write."),
-    "transactions": field(attribute_of("transactions"), int, "Number of transactions."),
-    "write_units": field(attribute_of("write_units"), int, "Estimated write units of DynamoDB."),
-    "collisions": field(
-        lambda plan, info: list(map(format_path, plan.collisions)),
-        list[Path],
-        "Paths at which other nodes exist; if there are any, the mutation would be rejected.",
-    ),
-}
-WritePlan = object_type("WritePlan", "The changes that a mutation would make.", _PLAN)
+_WRITE_PLAN: Any = object_type(
+    "WritePlan",
+    "The changes that a mutation would make.",
+    {
+        "nodes": field(attribute_of("nodes"), int, "Number of nodes to write."),
+        "transactions": field(attribute_of("transactions"), int, "Number of transactions."),
+        "write_units": field(attribute_of("write_units"), int, "Estimated write units of DynamoDB."),
+        "collisions": field(
+            lambda plan, info: list(map(format_path, plan.collisions)),
+            list[Path],
+            "Paths at which other nodes exist; if there are any, the mutation would be rejected.",
+        ),
+    },
+)
 
 
 def mutation_type(published: Sequence[HierarchyTypes], move: Any) -> type:
@@ -109,11 +111,11 @@ class Mutations:
         self._types = types
         self._payload = _payload_type(types, move)
         self._hierarchy = types.cls.definition()
-        self._inputs = Inputs(types.cls)
+        self._levels = {input_field_of(level.__name__): level for level in types.cls.levels.values()}
 
     def fields(self) -> Fields:
         title, returns = self._types.title, self._payload | None
-        attributes: Any = self._inputs.attributes
+        attributes = self._attributes_input()
         created = (
             argument("parent", Path | None, 'Path of the parent, such as "US/NE"; omitted or null for a root.'),
             required("key", str, 'Last segment of the path, unique among siblings, such as "Omaha".'),
@@ -144,18 +146,48 @@ class Mutations:
             for verb, call, description, arguments in kinds
         }
 
+    def _attributes_input(self) -> Any:
+        """The input that holds the attributes of exactly one level; `true` for a level without any."""
+        prefix, parts = self._types.cls.prefix, {}
+        for member, level in self._levels.items():
+            text = f"Attributes of {level.label}; null clears an attribute, an omitted one is unchanged."
+            title = f"{prefix}{level.__name__}Attributes"
+            kind = input_object(title, text, level.attributes) if level.attributes else bool
+            text = f"Attributes of {level.label}."
+            parts[member] = kind | None, strawberry.field(default=strawberry.UNSET, description=text)
+        text = "Attributes of exactly one level, which is also the level of a new node."
+        return input_class(f"{prefix}{self._types.cls.__name__}Attributes", text, parts, one_of=True)
+
+    def _given_attributes(self, given: Any) -> tuple[str | None, Values]:
+        """The level of an input, and its values as they are stored, None where one is to be cleared.
+
+        Raises BadInput for an input without a level.
+        """
+        if given is None:
+            return None, {}
+        for member, level in self._levels.items():
+            inner = getattr(given, member, strawberry.UNSET)
+            if inner is not strawberry.UNSET and inner is not None:
+                values = {name: getattr(inner, name, strawberry.UNSET) for name in level.attributes}
+                return level.level, {
+                    name: level.attributes[name][1].change(plain_input(value))
+                    for name, value in values.items()
+                    if value is not strawberry.UNSET
+                }
+        raise BadInput("attributes has null for its level; give the attributes of one level.")
+
     # -- resolvers -----------------------------------------------------------------------------------------------------
 
     async def create(self, root: Any, info: Any, **given: Any) -> Payload:
         parent = given.get("parent_")
         path = (*(parse_path(parent) if parent is not None else ()), given["key_"])
-        level, values = self._inputs.read(given["attributes_"])
+        level, values = self._given_attributes(given["attributes_"])
         values |= given_names(given)
         new = path, level, given["name_"], values, given.get("id_")
         return Payload(await self._edit(info, given, mutations.create, *new), self._hierarchy.name, None)
 
     async def update(self, root: Any, info: Any, **given: Any) -> Payload:
-        level, values = self._inputs.read(given.get("attributes_"))
+        level, values = self._given_attributes(given.get("attributes_"))
         values |= given_names(given)
         name = given.get("name_", strawberry.UNSET)
         if name is None:
@@ -199,10 +231,6 @@ class Mutations:
         return result
 
 
-def _node(payload: Payload, info: Any) -> Record | None:
-    return None if payload.result.dry_run else payload.result.record
-
-
 async def _previous_parent(payload: Payload, info: Any) -> Record | None:
     if payload.before is None or len(payload.before) == 1 or payload.result.dry_run:
         return None
@@ -217,53 +245,9 @@ def _payload_type(types: HierarchyTypes, move: Any) -> Any:
     parent = "Current content of the node's former parent; null for a root, a new node and a dry run."
     moved = "The large move, if the mutation takes more than one transaction; else null."
     fields = {
-        "node": field(_node, node, written),
+        "node": field(lambda made, info: None if made.result.dry_run else made.result.record, node, written),
         "previous_parent": field(_previous_parent, node, parent),
         "move": field(attribute_of("result.move"), move | None, moved),
-        "plan": field(plan, WritePlan | None, "The changes that the mutation would make, for a dry run; else null."),
+        "plan": field(plan, _WRITE_PLAN | None, "The changes that the mutation would make, for a dry run; else null."),
     }
     return object_type(f"{types.title}Payload", f"The result of a mutation of the hierarchy {types.name}.", fields)
-
-
-class Inputs:
-    """`attributes` is the input that holds the attributes of exactly one level."""
-
-    def __init__(self, cls: type[Node]) -> None:
-        self._levels = {input_field_of(level.__name__): level for level in cls.levels.values()}
-        text = "Attributes of exactly one level, which is also the level of a new node."
-        parts = {
-            member: (
-                _level_input(cls, level) | None,
-                strawberry.field(default=strawberry.UNSET, description=f"Attributes of {level.label}."),
-            )
-            for member, level in self._levels.items()
-        }
-        self.attributes = input_class(f"{cls.prefix}{cls.__name__}Attributes", text, parts, one_of=True)
-
-    def read(self, given: Any) -> tuple[str | None, Values]:
-        """The level of an input, and its values as they are stored. Raises BadInput for an input without a level."""
-        if given is None:
-            return None, {}
-        for member, level in self._levels.items():
-            inner = getattr(given, member, strawberry.UNSET)
-            if inner is not strawberry.UNSET and inner is not None:
-                return level.level, _values(level, inner)
-        raise BadInput("attributes has null for its level; give the attributes of one level.")
-
-
-def _values(level: type[Node], given: Any) -> Values:
-    """The values that were given, None where one is to be cleared."""
-    return {
-        name: attribute.change(plain_input(value))
-        for name, (_, attribute) in level.attributes.items()
-        if (value := getattr(given, name, strawberry.UNSET)) is not strawberry.UNSET
-    }
-
-
-def _level_input(cls: type[Node], level: type[Node]) -> Any:
-    """The input of one level; `true` for a level without attributes."""
-    if not level.attributes:
-        return bool
-    title = f"{cls.prefix}{level.__name__}Attributes"
-    text = f"Attributes of {level.label}; null clears an attribute, an omitted one is unchanged."
-    return input_object(title, text, level.attributes)

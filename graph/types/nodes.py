@@ -4,7 +4,6 @@ and the types of their revisions.
 
 from asyncio import Future
 from collections.abc import Awaitable
-from enum import Enum
 from inspect import Parameter
 from typing import Any, cast
 
@@ -24,6 +23,7 @@ from graph.types.fields import (
     Resolver,
     argument,
     class_of,
+    enum_class,
     field,
     key,
     label,
@@ -71,7 +71,9 @@ class HierarchyTypes:
 
     def __init__(self, cls: type[Node]) -> None:
         self.cls, self.name = cls, cls.name
-        self.level = self._level_enum()
+        levels = {one.label: (level, description(one)) for level, one in cls.levels.items()}
+        text = f"The levels of the hierarchy {self.name}."
+        self.level = enum_class(f"{cls.prefix}{cls.title}Level", levels, text)
         self.inputs = ListInputs(cls)
         self.nodes, self.revisions = LevelTypes(cls, TreeNode), revision_types(cls, self.level)
         past = history_fields(self.revisions.interface, self.revisions.connection)
@@ -85,15 +87,6 @@ class HierarchyTypes:
         enum: Any = self.level
         level = argument("level", list[enum] | None, "Only nodes of these levels; by default all.")
         return [*PAGING, level, *more, *self.inputs.arguments]
-
-    # -- construction --------------------------------------------------------------------------------------------------
-
-    def _level_enum(self) -> Any:
-        levels = self.cls.levels.items()
-        members = {cls.label: strawberry.enum_value(name, description=description(cls)) for name, cls in levels}
-        make: Any = Enum  # mypy follows only enums that are written out
-        plain = make(f"{self.cls.prefix}{self.cls.title}Level", members)
-        return strawberry.enum(plain, description=f"The levels of the hierarchy {self.name}.")
 
     def _node_fields(self) -> Fields:
         """The fields of every node of the hierarchy; those that lead to other nodes are nullable, so that a failed read
@@ -120,7 +113,6 @@ class HierarchyTypes:
 
 
 # -- resolvers ---------------------------------------------------------------------------------------------------------
-
 
 # No coroutines: a load is registered as soon as its field is reached, so that one batch has all of a response level.
 

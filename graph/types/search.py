@@ -21,17 +21,17 @@ from store.model.paths import parse_path
 from store.model.records import Record
 from store.search.words import SearchText
 
-FIRST = argument("first", int, f"Maximum number of nodes, up to {MAX_HITS}.", default=10)
-UNDER = argument("under", Path | None, "Only nodes below the node with this path.")
+_FIRST = argument("first", int, f"Maximum number of nodes, up to {MAX_HITS}.", default=10)
+_UNDER = argument("under", Path | None, "Only nodes below the node with this path.")
 _LANGUAGES = argument(
     "languages",
     list[str] | None,
     "Search only names in these languages (tags of BCP 47) and default names; by default names in all languages.",
 )
-COMPLETE = "Whether it is proven that no other node belongs in this result."
+_COMPLETE = "Whether it is proven that no other node belongs in this result."
 
 
-class FoundField(ABC):
+class SearchField(ABC):
     """A root field that returns an object with `nodes`, the best first, and `complete`."""
 
     @abstractmethod
@@ -39,12 +39,12 @@ class FoundField(ABC):
         """The nodes for these arguments, with what is selected of them. Raises BadInput."""
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> FoundPage:
-        selected = Selected(*info.context.look_ahead(info).found_by(info))
+        selected = Selected(*info.context.look_ahead(info).searched_by(info))
         return await self.find(info.context.request, given, selected)
 
 
 @dataclass(frozen=True)
-class SearchField(FoundField):
+class WordSearch(SearchField):
     """The nodes of a hierarchy that match a text."""
 
     hierarchy: str
@@ -52,11 +52,11 @@ class SearchField(FoundField):
     async def find(self, request: Request, given: Mapping[str, Any], selected: Selected) -> FoundPage:
         languages = given.get("languages_")
         languages = None if languages is None else tuple(languages)
-        asked = SearchArguments(SearchText.of(given["text_"]), languages, **shared_arguments(given))
+        asked = SearchArguments(SearchText.of(given["text_"]), languages, **_shared_arguments(given))
         return await search(request, request.hierarchies[self.hierarchy], asked, selected)
 
 
-def shared_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+def _shared_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that all searches have. Raises BadInput."""
     under, levels = given.get("under_"), given.get("level_")
     return {
@@ -66,7 +66,7 @@ def shared_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def level_argument(types: HierarchyTypes) -> Parameter:
+def _level_argument(types: HierarchyTypes) -> Parameter:
     """The argument `level` of a field that finds nodes of a hierarchy."""
     return argument("level", list[types.level] | None, "Only nodes of these levels.")  # type: ignore[name-defined]
 
@@ -82,18 +82,18 @@ def search_fields(types: HierarchyTypes) -> Fields:
         f"Nodes of the hierarchy {cls.name} that match a search.",
         {
             "nodes": field(lambda page, info: page.records, list[node], "The nodes, the best match first."),
-            "complete": field(lambda page, info: page.complete, bool, COMPLETE),
+            "complete": field(lambda page, info: page.complete, bool, _COMPLETE),
         },
     )
-    level = level_argument(types)
+    level = _level_argument(types)
     text = required("text", str, "Beginnings of words of a node's names, key or searched attributes, in any order.")
     description = (
         f"Nodes of the hierarchy {cls.name} that match a text: each of its words begins a word of the node. Nodes "
         "whose name is the text come first, then those whose name begins with it; within these by weight, depth and "
         "name. Case and accents are ignored."
     )
-    arguments = [text, UNDER, level, FIRST, _LANGUAGES]
-    return {search_field_of(cls): field(SearchField(cls.name), found | None, description, *arguments)}
+    arguments = [text, _UNDER, level, _FIRST, _LANGUAGES]
+    return {search_field_of(cls): field(WordSearch(cls.name), found | None, description, *arguments)}
 
 
 # -- near a point ------------------------------------------------------------------------------------------------------
@@ -105,14 +105,14 @@ _DISTANCE = "Distance from the point in kilometers, on a sphere with the Earth's
 
 
 @dataclass(frozen=True)
-class NearField(FoundField):
+class NearSearch(SearchField):
     """The nodes of a hierarchy near a point."""
 
     hierarchy: str
 
     async def find(self, request: Request, given: Mapping[str, Any], selected: Selected) -> FoundPage:
         point = point_at(given["latitude_"], given["longitude_"])
-        asked = NearArguments(point, given["kilometers_"], **shared_arguments(given))
+        asked = NearArguments(point, given["kilometers_"], **_shared_arguments(given))
         return await near(request, request.hierarchies[self.hierarchy], asked, selected)
 
 
@@ -137,7 +137,7 @@ def near_fields(types: HierarchyTypes) -> Fields:
         {
             "nodes": field(lambda page, info: page.records, list[node], "The nodes, the nearest first."),  # type: ignore[valid-type]
             "edges": field(_edges, list[edge], "The nodes with their distances, the nearest first."),
-            "complete": field(lambda page, info: page.complete, bool, COMPLETE),
+            "complete": field(lambda page, info: page.complete, bool, _COMPLETE),
         },
     )
     latitude, longitude = cls.location
@@ -145,8 +145,8 @@ def near_fields(types: HierarchyTypes) -> Fields:
         f"Nodes of the hierarchy {cls.name} near a point, by their {latitude} and {longitude}: the nearest first, and "
         "those at the same distance by id."
     )
-    arguments = [_LATITUDE, _LONGITUDE, _KILOMETERS, level_argument(types), FIRST, UNDER]
-    return {name: field(NearField(cls.name), found | None, description, *arguments)}
+    arguments = [_LATITUDE, _LONGITUDE, _KILOMETERS, _level_argument(types), _FIRST, _UNDER]
+    return {name: field(NearSearch(cls.name), found | None, description, *arguments)}
 
 
 def _edges(page: FoundPage, info: Any) -> list[tuple[float, Record]]:

@@ -12,8 +12,17 @@ import strawberry
 
 from graph.hierarchies.attribute import Decimal, Declared, Localized, Money, value_attributes
 from graph.hierarchies.node import description
-from graph.types.fields import LocalizedName, attribute_of, by_language, field, input_class, object_type, required
-from store.model.attributes import Attribute, Value
+from graph.types.fields import (
+    LocalizedText,
+    attribute_of,
+    by_language,
+    enum_class,
+    field,
+    input_class,
+    object_type,
+    required,
+)
+from store.model.attributes import Value
 from store.model.names import lookup
 
 _LANGUAGES = required(
@@ -34,14 +43,6 @@ class Part:
 def _text(texts: Mapping[str, str], info: Any, languages_: Sequence[str]) -> str | None:
     language = lookup(texts, languages_)
     return None if language is None else texts[language]
-
-
-def _language(texts: Mapping[str, str], info: Any, languages_: Sequence[str]) -> str | None:
-    return lookup(texts, languages_)
-
-
-def _texts(texts: Mapping[str, str], info: Any) -> list[LocalizedName]:
-    return [LocalizedName(*one) for one in sorted(texts.items())]
 
 
 _MONEY: Any = object_type(
@@ -67,8 +68,17 @@ _LOCALIZED: Any = object_type(
         "text": field(
             _text, str | None, "Text in the first of these languages that there is; null if there is none.", _LANGUAGES
         ),
-        "language": field(_language, str | None, "Language of `text` for the same languages.", _LANGUAGES),
-        "texts": field(_texts, list[_LOCALIZED_TEXT], "All texts, ordered by language tag."),
+        "language": field(
+            lambda texts, info, languages_: lookup(texts, languages_),
+            str | None,
+            "Language of `text` for the same languages.",
+            _LANGUAGES,
+        ),
+        "texts": field(
+            lambda texts, info: [LocalizedText(*one) for one in sorted(texts.items())],
+            list[_LOCALIZED_TEXT],
+            "All texts, ordered by language tag.",
+        ),
     },
 )
 
@@ -87,7 +97,7 @@ class LocalizedTextInput:
 
 def output_type(hint: Any) -> Any:
     """The type of a field for the type of an attribute, which is optional."""
-    return _mapped(hint, _output) | None
+    return _graphql_type(hint, _nested_output, {Money: _MONEY, Localized: _LOCALIZED}) | None
 
 
 @cache
@@ -95,18 +105,8 @@ def enum_type(cls: type[Enum]) -> Any:
     """The GraphQL enum of an attribute's enum. Its values are the names of the members, as they are stored: with those
     of the class Strawberry could neither write a stored value nor tell apart two members with the same one.
     """
-    make: Any = Enum  # mypy follows only enums that are written out
-    members = {
-        name: strawberry.enum_value(name, description=getattr(member.value, "description", None))
-        for name, member in cls.__members__.items()
-    }
-    return strawberry.enum(make(cls.__name__, members))
-
-
-def input_description(attribute: Attribute) -> str:
-    """The description of an attribute in an input: with its rules and its default."""
-    default = "" if attribute.default is None else f" Default for a new node: {attribute.default}."
-    return f"{attribute.description}{attribute.rules.words()}{default}"
+    members = cls.__members__.items()
+    return enum_class(cls.__name__, {name: (name, getattr(one.value, "description", None)) for name, one in members})
 
 
 def plain_input(value: Any) -> Any:
@@ -125,28 +125,20 @@ def plain_input(value: Any) -> Any:
     return value
 
 
-def _mapped(hint: Any, mapped: Callable[[Any], Any]) -> Any:
-    """A type without null, with its innermost type replaced."""
+def _graphql_type(hint: Any, nested: Callable[[type], Any], objects: Mapping[Any, Any]) -> Any:
+    """The type for the type of an attribute, without null: `nested` makes that of a nested value."""
     (kind,) = [one for one in get_args(hint) if one is not type(None)]
-    if get_origin(kind) is list:
-        return list[mapped(get_args(kind)[0])]  # type: ignore[misc]
-    return mapped(kind)
-
-
-def _output(kind: Any) -> Any:
+    is_list = get_origin(kind) is list
+    if is_list:
+        (kind,) = get_args(kind)
+    made: Any
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return enum_type(kind)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return _nested_output(kind)
-    return _MONEY if kind is Money else _LOCALIZED if kind is Localized else kind
-
-
-def _input(kind: Any) -> Any:
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return enum_type(kind)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return _nested_input(kind)
-    return MoneyInput if kind is Money else list[LocalizedTextInput] if kind is Localized else kind
+        made = enum_type(kind)
+    elif isinstance(kind, type) and is_dataclass(kind):
+        made = nested(kind)
+    else:
+        made = objects.get(kind, kind)
+    return list[made] if is_list else made
 
 
 @cache
@@ -164,11 +156,13 @@ def _nested_input(cls: type) -> Any:
 
 
 def input_object(name: str, text: str, attributes: Declared) -> Any:
-    """An input with a field of each attribute, which may be left out."""
+    """An input with a field of each attribute, which may be left out; described with its rules and its default."""
+    objects = {Money: MoneyInput, Localized: list[LocalizedTextInput]}
     fields = {}
     for part, (hint, attribute) in attributes.items():
-        fields[part] = _mapped(hint, _input) | None, strawberry.field(
-            default=strawberry.UNSET, description=input_description(attribute),
+        default = "" if attribute.default is None else f" Default for a new node: {attribute.default}."
+        fields[part] = _graphql_type(hint, _nested_input, objects) | None, strawberry.field(
+            default=strawberry.UNSET, description=f"{attribute.description}{attribute.rules.words()}{default}",
             deprecation_reason=attribute.deprecated or None,
         )  # fmt: skip
     return input_class(name, text, fields)

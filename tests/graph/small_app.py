@@ -81,6 +81,9 @@ class Mutation:
 class Reads:
     """The part of a request that an execution calls: there is nothing that reads, or is hidden from anybody."""
 
+    def __init__(self) -> None:
+        self.budget = Budget()
+
     def act_for(self, caller: Caller) -> None: ...
 
     def stop(self) -> None: ...
@@ -98,7 +101,6 @@ class Reads:
 class Context:
     def __init__(self) -> None:
         self.request = Reads()
-        self.budget = Budget()
         self.errors_left_out: Counter[str] = Counter()
         self.unfinished: WeakSet[object] = WeakSet()
 
