@@ -1,4 +1,4 @@
-"""ASGI application: routes, middleware and lifespan."""
+"""The ASGI application: routes, middleware and lifespan."""
 
 import asyncio
 import logging
@@ -19,12 +19,12 @@ from graph.auth.authentication import Authenticator
 from graph.errors import BAD_REQUEST, UNAVAILABLE, error_body
 from graph.execution.operation import Execution
 from graph.hosts import cors_origins
-from graph.observability.logs import KEY, flush
+from graph.observability.logs import KEY, PROBES, flush
 from graph.server.endpoint import GraphQLEndpoint
 from graph.server.events import EventStreams
 from graph.server.lifecycle import NOT_STARTED, GracefulShutdown, alive, ready
 from graph.server.middleware import Observer, RequestObserver, SecurityHeaders
-from graph.server.pages import Examples, Explorer, graphiql_page, graphiql_routes
+from graph.server.pages import Examples, explorer_routes, graphiql_page, graphiql_routes
 from graph.server.sending import ConcurrencyLimiter, send_error
 from graph.settings import Settings
 from store.engine import Store
@@ -65,7 +65,7 @@ def build_app(
         *(graphiql_routes(examples) if shows_page else []),
         Route("/healthz", alive),
         Route("/readyz", partial(ready, store, drain)),
-        *(Explorer(graphiql=shows_page).routes() if settings.shows("explorer") else [Route("/", to_graphql)]),
+        *(explorer_routes(graphiql=shows_page) if settings.shows("explorer") else [Route("/", to_graphql)]),
     ]
     others = Starlette(
         routes=routes,
@@ -88,7 +88,7 @@ def lifespan_of(
 
     @asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[None]:
-        async with store, writer.watching() if writer else nullcontext(), beside(background):
+        async with store, writer.watching() if writer else nullcontext(), running(background):
             signals = (signal.SIGINT,) if delay else (signal.SIGINT, signal.SIGTERM)
             with drain.on_signals(*signals), drain.on_sigterm() if delay else nullcontext(), drain.started():
                 yield
@@ -111,7 +111,7 @@ def by_path(endpoint: ASGIApp, others: ASGIApp) -> ASGIApp:
 
 
 @asynccontextmanager
-async def beside(background: Background) -> AsyncIterator[None]:
+async def running(background: Background) -> AsyncIterator[None]:
     """Run these until the block ends."""
     tasks = [asyncio.create_task(run()) for run in background]
     try:
@@ -143,7 +143,7 @@ class NeedsLifespan:
         self._is_logged = False
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        if self._drain.has_started or scope["type"] != "http" or scope["path"].endswith(("/healthz", "/readyz")):
+        if self._drain.has_started or scope["type"] != "http" or scope["path"].endswith(PROBES):
             return self._app(scope, receive, send)
         if not self._is_logged:
             self._is_logged = True

@@ -1,8 +1,7 @@
-"""Graceful shutdown: after SIGTERM the server is not ready, serves for some seconds more, and then stops.
+"""Start and graceful shutdown, and the health checks of load balancers: liveness `/healthz`, readiness `/readyz`.
 
-A server waits for its running requests before it stops, so event streams have to be ended first.
-
-Health checks for load balancers: liveness at `/healthz` and readiness at `/readyz`.
+After SIGTERM the server is not ready, serves for some seconds more, and then stops. A server waits for its running
+requests before it stops, so event streams have to be ended first.
 """
 
 import asyncio
@@ -11,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from types import FrameType
 from typing import Any
 
 from starlette.requests import Request
@@ -20,6 +18,14 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from graph.errors import STORE_MESSAGE, log_unavailable
 from store.engine import Store
 from store.errors import Unavailable
+
+READY_SECONDS = 2.0
+"""Maximum time of a store's health check."""
+
+NOT_STARTED = (
+    "The application runs without its lifespan, so its store is not open; enter `lifespan` of the application "
+    "in the lifespan of its host, as docs/mounting.md shows."
+)
 
 
 class GracefulShutdown:
@@ -55,18 +61,17 @@ class GracefulShutdown:
             yield
             return
         loop = asyncio.get_running_loop()
+
+        def stop_and_call(handler: Callable[..., object], *received: Any) -> None:
+            loop.call_soon_threadsafe(self.stop)
+            handler(*received)
+
         with ExitStack() as handlers:
             for number in numbers:
                 if callable(handler := signal.getsignal(number)):
                     handlers.callback(signal.signal, number, handler)
-                    signal.signal(number, partial(self._before, loop, handler))
+                    signal.signal(number, partial(stop_and_call, handler))
             yield
-
-    def _before(
-        self, loop: asyncio.AbstractEventLoop, handler: Callable[[int, FrameType | None], object], *received: Any
-    ) -> None:
-        loop.call_soon_threadsafe(self.stop)
-        handler(*received)
 
     @contextmanager
     def on_sigterm(self) -> Iterator[None]:
@@ -97,15 +102,6 @@ class GracefulShutdown:
             signal.signal(signal.SIGTERM, stop)
 
 
-READY_SECONDS = 2.0
-"""Maximum time of a store's health check."""
-
-NOT_STARTED = (
-    "The application runs without its lifespan, so its store is not open; enter `lifespan` of the application "
-    "in the lifespan of its host, as docs/mounting.md shows."
-)
-
-
 async def alive(request: Request) -> Response:
     """200 as long as the process serves requests; without I/O, so an unavailable store restarts no server."""
     return PlainTextResponse("ok")
@@ -113,20 +109,18 @@ async def alive(request: Request) -> Response:
 
 async def ready(store: Store, drain: GracefulShutdown, request: Request) -> Response:
     """200 if the store can be read and the server is not stopping, else 503 with the reason."""
+    reason = None
     if not drain.has_started:
-        reason: str | None = NOT_STARTED
+        reason = NOT_STARTED
+    elif drain.draining:
+        reason = "The server is stopping."
     else:
-        reason = "The server is stopping." if drain.draining else await _store_failure(store)
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await store.health()
+        except Unavailable as error:
+            log_unavailable(error)
+            reason = STORE_MESSAGE
+        except TimeoutError:
+            reason = f"The store did not respond within {READY_SECONDS:g} seconds."
     return JSONResponse({"ready": False, "reason": reason}, 503) if reason else JSONResponse({"ready": True})
-
-
-async def _store_failure(store: Store) -> str | None:
-    try:
-        async with asyncio.timeout(READY_SECONDS):
-            await store.health()
-    except Unavailable as error:
-        log_unavailable(error)
-        return STORE_MESSAGE
-    except TimeoutError:
-        return f"The store did not respond within {READY_SECONDS:g} seconds."
-    return None

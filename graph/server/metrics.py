@@ -1,7 +1,7 @@
-"""Metrics for Prometheus: counts of requests, and gauges of a server's state, sampled once a second. Imported only if
-`CLADE_METRICS` is set.
+"""Metrics for Prometheus: counts of requests, and gauges of a server's state, sampled once a second.
 
-Metrics server: Prometheus metrics at a separate address, which clients of the API cannot reach.
+They have a separate address, which clients of the API cannot reach. The application imports them only if
+`CLADE_METRICS` is set.
 """
 
 import asyncio
@@ -13,7 +13,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import (
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Metric,
+    disable_created_metrics,
+    start_http_server,
+)
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from graph.execution.operation import Execution
 from graph.observability.logs import RequestInfo
@@ -150,17 +160,13 @@ def exported(address: str, workers: int) -> Iterator[None]:
         return
     host, port = host_and_port(address)
     if workers == 1:
-        from prometheus_client import REGISTRY, disable_created_metrics, start_http_server
-
         # These would double the number of time series.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         start_http_server(port, host, REGISTRY)
         yield
         return
     with tempfile.TemporaryDirectory(prefix="clade-metrics-") as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # prometheus_client reads it on import, here and in the workers
-        from prometheus_client import CollectorRegistry, Metric, start_http_server
-        from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # prometheus_client reads it on import, in the workers
 
         class Workers(MultiProcessCollector):
             """The metrics of all workers, without gauges of ended ones."""
