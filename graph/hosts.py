@@ -1,7 +1,4 @@
-"""Loopback addresses: hosts and sockets that only this machine can reach.
-
-CORS origins: the origins that CLADE_CORS_ORIGINS lists, in the form in which browsers send them.
-"""
+"""Hosts: loopback addresses, which only this machine can reach, and the origins that CLADE_CORS_ORIGINS lists."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +10,17 @@ from starlette.types import Scope
 from store.errors import BadInput, shown_address
 
 MAX_HOST_BYTES = 300  # more than a host and its port have
+ANY = "*"
+DEFAULT_PORTS = {"http": 80, "https": 443}
+WITHOUT_PAGES = frozenset({"file", "ftp", "ws", "wss"})  # no page has them in its origin; that of a file is "null"
+MAX_PORT = 65_535
+
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
+_LABEL = r"[a-z0-9_-]{1,63}"
+_ORIGIN = re.compile(
+    rf"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>\[[0-9a-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::(?P<port>[0-9]{{1,5}}))?/?"
+)
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # as the last label of a host: browsers read the host as an IPv4 address
 
 
 @lru_cache(64)
@@ -43,18 +50,6 @@ def listens_on_loopback(scope: Scope) -> bool:
     if (server := scope.get("server")) is None:
         return False
     return is_loopback(f"[{server[0]}]" if ":" in server[0] else server[0])
-
-
-ANY = "*"
-DEFAULT_PORTS = {"http": 80, "https": 443}
-WITHOUT_PAGES = frozenset({"file", "ftp", "ws", "wss"})  # no page has them in its origin; that of a file is "null"
-MAX_PORT = 65_535
-
-_LABEL = r"[a-z0-9_-]{1,63}"
-_ORIGIN = re.compile(
-    rf"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>\[[0-9a-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::(?P<port>[0-9]{{1,5}}))?/?"
-)
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # as the last label of a host: browsers read the host as an IPv4 address
 
 
 def cors_origins(words: str) -> list[str]:

@@ -7,7 +7,7 @@ data. In an empty store they return no nodes, without an error.
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -159,20 +159,20 @@ mutation CreateTITLE(
 def _create(cls: type[Node], sample: Sample, *, is_there: bool) -> Example:
     """A mutation that makes a sibling of the sample, or a first root."""
     level, title = cls.levels[sample.level], cls.prefix + cls.title
+    own = [attribute for _, attribute in level.attributes.values()]
     variables: dict[str, Any] = {
         "parent": sample.root if is_there and sample.root != sample.path else None,
         "key": NEW_KEY,
         "name": "An example",
         # A level without attributes is said by `true`.
-        "attributes": {camel(input_field_of(level.title)): _required(level) if level.attributes else True},
+        "attributes": {camel(input_field_of(level.title)): _required(own) if own else True},
         "dryRun": True,
     }
     return Example(f"Create{title}", _CREATE.replace("TITLE", title), variables)
 
 
-def _required(level: type[Node]) -> dict[str, Any]:
-    """Values of the attributes that a new node of a level must have."""
-    attributes = (attribute for _, attribute in level.attributes.values())
+def _required(attributes: Iterable[Attribute]) -> dict[str, Any]:
+    """Values of those of these attributes that a new node must have."""
     return {camel(one.name): _example_value(one) for one in attributes if one.rules.required}
 
 
@@ -182,7 +182,7 @@ def _example_value(attribute: Attribute) -> Any:
     if attribute.kind is Kind.ENUM:
         value = min(attribute.members)
     elif attribute.kind is Kind.NESTED:
-        value = {camel(part.name): _example_value(part) for part in attribute.parts if part.rules.required}
+        value = _required(attribute.parts)
     else:
         rules = attribute.rules
         least = rules.minimum if rules.minimum is not None else rules.maximum

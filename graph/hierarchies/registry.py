@@ -1,9 +1,7 @@
-"""Served hierarchies: those that the modules and files named by the settings declare. A mistake in one is a BadInput of
-one sentence.
+"""Served hierarchies: those that the modules and files named by the settings declare, and their names in the schema.
 
-List values: the values of a hierarchy's nodes that lists can be sorted and filtered by, by name.
-
-Names in the schema: each type and field of Query comes from only one class, else the hierarchies are rejected.
+A mistake in one is a BadInput of one sentence. Each type and field of Query comes from only one class, else the
+hierarchies are rejected.
 """
 
 import contextlib
@@ -29,54 +27,12 @@ from store.errors import BadInput, suggestion
 from store.model.attributes import COMPOUND, Attribute, Kind
 from store.model.hierarchy import RESERVED, Hierarchy
 
-
-def list_values(cls: type[Node]) -> dict[str, NodeValue]:
-    """The values that every node has, and the attributes of all levels.
-
-    Left out are attributes that two levels have with different types, since their values do not compare, and those
-    that one level has without being sorted by it.
-    """
-    found = {
-        "name": NodeValue("name", Kind.TEXT),
-        "level": NodeValue("level", Kind.ENUM, members=tuple(cls.levels)),
-        "child_count": NodeValue("child_count", Kind.INT),
-        "updated_at": NodeValue("updated_at", Kind.DATETIME),
-    }
-    types: dict[str, set[Any]] = {}
-    for level in (cls, *cls.levels.values()):
-        for name, (hint, described) in level.attributes.items():
-            types.setdefault(name, set()).add(hint)
-            if not is_listed(described):
-                types[name] |= {None, hint}
-                continue
-            kind = Kind.TEXT if described.kind is Kind.URL else described.kind
-            renamed = found[name].renamed if name in found else ()
-            renamed += ((level.level, described),) if described.was and level is not cls else ()
-            found[name] = NodeValue(name, kind, described.many, enum_members(hint), renamed=renamed)
-    return {name: value for name, value in found.items() if len(types.get(name, ())) <= 1}
-
-
-def is_listed(attribute: Attribute) -> bool:
-    """Whether lists are sorted and filtered by an attribute: not by one whose values are objects."""
-    return attribute.sortable and attribute.kind not in COMPOUND
-
-
-def enum_of(hint: Any) -> type[Enum] | None:
-    """The enum of an attribute's type, which may be optional and in a list; None where it is another type."""
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return hint
-    return next((found for one in get_args(hint) if (found := enum_of(one)) is not None), None)
-
-
-def enum_members(hint: Any) -> tuple[str, ...]:
-    """The names of the members of the enum of an attribute's type, in their order."""
-    enum = enum_of(hint)
-    return () if enum is None else tuple(enum.__members__)
-
+SETTING = "CLADE_HIERARCHIES"
+OWN_MODULES = ("graph.hierarchies.locations", "graph.hierarchies.categories")
+_OUR_FRAMES = frozenset(module.__file__ for module in (attribute, node)) | {__file__}
 
 OWN_TYPES = frozenset(
     "Query Mutation Subscription Node NodeRevision NodeRevisionConnection NodeRevisionEdge PageInfo DeletedNode "
-    "LocalizedName LocalizedNameInput "
     "StringCondition IntCondition LongCondition FloatCondition DecimalCondition BooleanCondition DateCondition "
     "DateTimeCondition StringListCondition IntListCondition LongListCondition FloatListCondition "
     "DecimalListCondition BooleanListCondition DateListCondition DateTimeListCondition OrderDirection "
@@ -103,190 +59,6 @@ _OF_TITLE = ("", *_OF_LISTS, *"Payload Attributes Revision RevisionConnection Re
 _OF_LEVEL = ("", "Attributes", "Revision")
 _LATER_OF_TITLE = "By Edit Position Destination Facets FacetField".split()
 _LATER_VERBS = "Create Update Move Delete Edit Copy Merge Release".split()
-
-
-@dataclass(frozen=True)
-class Use:
-    """A name that a class makes in the schema, of a type or of a field of Query.
-
-    `made_by`, `way_out` and `takes` are parts of the sentence that refuses it, or another use of its name.
-    """
-
-    kind: str
-    name: str
-    source: object
-    made_by: str
-    way_out: str
-    takes: str = "makes already"
-
-
-def field_of(title: str) -> str:
-    """The field of Query that finds a node of the type of this title."""
-    return title[:1].lower() + title[1:]
-
-
-def input_field_of(title: str) -> str:
-    """The attribute of a mutation's input that holds the attributes of a level: postal_code for PostalCode."""
-    return "".join(f"_{c.lower()}" if c.isupper() and place else c.lower() for place, c in enumerate(title))
-
-
-def list_field_of(cls: type[Node]) -> str:
-    """The field of Query that lists the roots of a hierarchy."""
-    return field_of(cls.prefix + cls.many[:1].upper() + cls.many[1:] if cls.prefix else cls.many)
-
-
-def search_field_of(cls: type[Node]) -> str:
-    """The field of Query that searches a hierarchy."""
-    listing = list_field_of(cls)
-    return f"search{listing[:1].upper()}{listing[1:]}"
-
-
-def paths_field_of(cls: type[Node]) -> str:
-    """The field of Query that finds nodes of a hierarchy by their paths."""
-    return f"{list_field_of(cls)}ByPath"
-
-
-def near_field_of(cls: type[Node]) -> str:
-    """The field of Query that finds the nodes of a hierarchy near a point."""
-    return f"{list_field_of(cls)}Near"
-
-
-def check_names(classes: Sequence[type[Node]]) -> None:
-    """Raise BadInput for a name that GraphQL cannot have, or that two of the classes or Clade itself make."""
-    own = [Use(TYPE, name, None, "Clade itself", "") for name in OWN_TYPES]
-    own += [Use(TYPE, name, None, "Clade itself", "", LATER) for name in LATER_TYPES]
-    own += [Use(FIELD, name, None, "Clade itself", "") for name in OWN_FIELDS]
-    taken = {(use.kind, use.name): use for use in own}
-    for cls in classes:
-        for use in names_of(cls):
-            _take(cls, taken, use)
-        for level in (cls, *cls.levels.values()):
-            _check_attributes(cls, level)
-
-
-def names_of(cls: type[Node]) -> Iterator[Use]:
-    """The types of a hierarchy, and its fields of Query."""
-    classes = (cls, *cls.levels.values())
-    rename = f'rename the class, or give {cls.title} {"another" if cls.prefix else "a"} prefix=, as in prefix="My"'
-    title = cls.prefix + cls.title
-    later = [f"{title}{ending}" for ending in _LATER_OF_TITLE]
-    later += [f"{verb}{title}{ending}" for verb in _LATER_VERBS for ending in ("Input", "Payload")]
-    for name in later:
-        yield Use(TYPE, name, cls, _described(cls, cls), rename, LATER)
-    for one in classes:
-        for ending in _OF_TITLE if one is cls else _OF_LEVEL:
-            yield Use(TYPE, f"{cls.prefix}{one.title}{ending}", one, _described(cls, one), rename)
-    for one in classes:
-        for enum in _enums_of(one):
-            made_by = f"the enum {enum.__name__} of {_described(cls, one)}"
-            for name in (enum.__name__, *_conditions_of(one, enum)):
-                yield Use(TYPE, name, enum, made_by, "rename the enum")
-        for value in _nested_in(one):
-            made_by = f"the class {value.__name__} of {_described(cls, one)}"
-            for ending in ("", "Input"):
-                yield Use(TYPE, value.__name__ + ending, value, made_by, "rename the class")
-    for one in classes:
-        yield Use(FIELD, field_of(cls.prefix + one.title), one, _described(cls, one), rename)
-    way_out = f'give {cls.title} another many=, as in many="all{cls.title}"'
-    for name in (list_field_of(cls), paths_field_of(cls)):
-        yield Use(FIELD, name, None, f'many="{cls.many}" of {_described(cls, cls)}', way_out)
-    if cls.search is not None:
-        yield Use(FIELD, search_field_of(cls), None, f"search= of {_described(cls, cls)}", way_out)
-        yield Use(TYPE, f"{cls.prefix}{cls.title}Search", None, f"search= of {_described(cls, cls)}", rename)
-    if cls.location is not None:
-        near, made_by = near_field_of(cls), f"location= of {_described(cls, cls)}"
-        yield Use(FIELD, near, None, made_by, way_out)
-        for ending in ("", "Edge"):
-            yield Use(TYPE, f"{near[:1].upper()}{near[1:]}{ending}", None, made_by, way_out)
-
-
-def shown(file: str | Path) -> str:
-    """A file as messages name it: relative to the working directory where it lies below that."""
-    path, here = Path(file), Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-def location(cls: type[Node]) -> str:
-    """File and line of a class as messages name them."""
-    file, line = cls.declared_at
-    return f"{shown(file)}:{line}"
-
-
-def _take(cls: type[Node], taken: dict[tuple[str, str], Use], use: Use) -> None:
-    source = use.source if isinstance(use.source, type) and issubclass(use.source, Node) else cls
-    where = f"{location(source)}: {use.made_by} makes the {use.kind}"
-    if not _NAME.fullmatch(use.name):
-        raise BadInput(f'{where} "{use.name}", which is not a valid GraphQL name; {use.way_out}.')
-    other = taken.setdefault((use.kind, use.name), use)
-    if other is not use and (use.source is None or other.source is not use.source):
-        raise BadInput(f"{where} {use.name}, which {other.made_by} {other.takes}; {use.way_out}.")
-
-
-def _check_attributes(cls: type[Node], level: type[Node]) -> None:
-    """Refuse an attribute whose field would take the place of another one, and an enum that GraphQL cannot have."""
-    taken = {camel(name): "every node" for name in RESERVED}
-    for name in (*level.attributes, *level.computed):
-        field = camel(name)
-        where = f"{location(level)}: the attribute {name} of {_described(cls, level)} makes the field"
-        if not _NAME.fullmatch(field):
-            raise BadInput(f'{where} "{field}", which is not a valid GraphQL name; rename the attribute.')
-        if field.endswith("InheritedFrom"):
-            raise BadInput(f"{where} {field}; names with this ending are kept for later; rename the attribute.")
-        if field in taken:
-            raise BadInput(f"{where} {field}, which {taken[field]} has already; rename the attribute.")
-        taken[field] = f"the attribute {name}"
-    if len({name.upper() for name in level.attributes}) < len(level.attributes):
-        fact = f"{_described(cls, level)} has attributes that differ in capitals alone"
-        raise BadInput(f"{location(level)}: {fact}, and orderBy has one name for them; rename one.")
-    for enum in _enums_of(level):
-        for member in enum.__members__ or [""]:
-            if not _NAME.fullmatch(member) or member in ("true", "false", "null"):
-                where = f'{location(level)}: the enum {enum.__name__} has the member "{member}"'
-                raise BadInput(f"{where}, which is not a valid GraphQL enum value; rename the member.")
-
-
-def _described(cls: type[Node], level: type[Node]) -> str:
-    """A class as messages name it."""
-    return f"the {'class' if level is cls else 'level'} {level.title} of the hierarchy {cls.name}"
-
-
-def _enums_of(cls: type[Node]) -> Iterator[type[Enum]]:
-    """The enums among the types of a class's attributes."""
-    return (kind for kind in types_of(cls) if issubclass(kind, Enum))
-
-
-def _conditions_of(cls: type[Node], enum: type[Enum]) -> set[str]:
-    """The names of the inputs of conditions on attributes of an enum, or of lists of it."""
-    listed = [(hint, attribute) for hint, attribute in cls.attributes.values() if is_listed(attribute)]
-    many = {attribute.many for hint, attribute in listed if enum_of(hint) is enum}
-    return {f"{enum.__name__}{'List' if one else ''}Condition" for one in many}
-
-
-def _nested_in(cls: type[Node]) -> Iterator[type]:
-    """The dataclasses among the types of a class's attributes."""
-    return (kind for kind in types_of(cls) if is_dataclass(kind))
-
-
-def types_of(cls: type[Node]) -> Iterator[type]:
-    """The types of a class's attributes, which may be optional, in lists and in nested values."""
-    ahead: list[Any] = [hint for hint, _ in cls.attributes.values()] + [one.hint for one in cls.computed.values()]
-    while ahead:
-        hint = ahead.pop()
-        ahead += get_args(hint)
-        if isinstance(hint, type) and get_origin(hint) is None:
-            yield hint
-            ahead += [inner for inner, _ in value_attributes(hint).values()] if is_dataclass(hint) else []
-
-
-def camel(name: str) -> str:
-    """A Python name in camel case, as Strawberry writes it in the schema."""
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() or "_" for word in rest)
-
-
-SETTING = "CLADE_HIERARCHIES"
-OWN_MODULES = ("graph.hierarchies.locations", "graph.hierarchies.categories")
-_OUR_FRAMES = frozenset(module.__file__ for module in (attribute, node)) | {__file__}
 
 
 def served(names: str | None = None) -> list[type[Node]]:
@@ -425,3 +197,221 @@ def _line_of(error: Exception) -> str:
     folder = Path(frames[0].filename).parent
     last = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)][-1]
     return f"{shown(last.filename)}:{last.lineno}"
+
+
+def shown(file: str | Path) -> str:
+    """A file as messages name it: relative to the working directory where it lies below that."""
+    path, here = Path(file), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def location(cls: type[Node]) -> str:
+    """File and line of a class as messages name them."""
+    file, line = cls.declared_at
+    return f"{shown(file)}:{line}"
+
+
+@dataclass(frozen=True)
+class Use:
+    """A name that a class makes in the schema, of a type or of a field of Query.
+
+    `made_by`, `way_out` and `takes` are parts of the sentence that refuses it, or another use of its name.
+    """
+
+    kind: str
+    name: str
+    source: object
+    made_by: str
+    way_out: str
+    takes: str = "makes already"
+
+
+def check_names(classes: Sequence[type[Node]]) -> None:
+    """Raise BadInput for a name that GraphQL cannot have, or that two of the classes or Clade itself make."""
+    own = [Use(TYPE, name, None, "Clade itself", "") for name in OWN_TYPES]
+    own += [Use(TYPE, name, None, "Clade itself", "", LATER) for name in LATER_TYPES]
+    own += [Use(FIELD, name, None, "Clade itself", "") for name in OWN_FIELDS]
+    taken = {(use.kind, use.name): use for use in own}
+    for cls in classes:
+        for use in names_of(cls):
+            _take(cls, taken, use)
+        for level in (cls, *cls.levels.values()):
+            _check_attributes(cls, level)
+
+
+def names_of(cls: type[Node]) -> Iterator[Use]:
+    """The types of a hierarchy, and its fields of Query."""
+    classes = (cls, *cls.levels.values())
+    rename = f'rename the class, or give {cls.title} {"another" if cls.prefix else "a"} prefix=, as in prefix="My"'
+    title = cls.prefix + cls.title
+    later = [f"{title}{ending}" for ending in _LATER_OF_TITLE]
+    later += [f"{verb}{title}{ending}" for verb in _LATER_VERBS for ending in ("Input", "Payload")]
+    for name in later:
+        yield Use(TYPE, name, cls, _described(cls, cls), rename, LATER)
+    for one in classes:
+        for ending in _OF_TITLE if one is cls else _OF_LEVEL:
+            yield Use(TYPE, f"{cls.prefix}{one.title}{ending}", one, _described(cls, one), rename)
+    for one in classes:
+        for enum in _enums_of(one):
+            made_by = f"the enum {enum.__name__} of {_described(cls, one)}"
+            for name in (enum.__name__, *_conditions_of(one, enum)):
+                yield Use(TYPE, name, enum, made_by, "rename the enum")
+        for value in filter(is_dataclass, types_of(one)):
+            made_by = f"the class {value.__name__} of {_described(cls, one)}"
+            for ending in ("", "Input"):
+                yield Use(TYPE, value.__name__ + ending, value, made_by, "rename the class")
+    for one in classes:
+        yield Use(FIELD, field_of(cls.prefix + one.title), one, _described(cls, one), rename)
+    way_out = f'give {cls.title} another many=, as in many="all{cls.title}"'
+    for name in (list_field_of(cls), paths_field_of(cls)):
+        yield Use(FIELD, name, None, f'many="{cls.many}" of {_described(cls, cls)}', way_out)
+    if cls.search is not None:
+        yield Use(FIELD, search_field_of(cls), None, f"search= of {_described(cls, cls)}", way_out)
+        yield Use(TYPE, f"{cls.prefix}{cls.title}Search", None, f"search= of {_described(cls, cls)}", rename)
+    if cls.location is not None:
+        near, made_by = near_field_of(cls), f"location= of {_described(cls, cls)}"
+        yield Use(FIELD, near, None, made_by, way_out)
+        for ending in ("", "Edge"):
+            yield Use(TYPE, f"{near[:1].upper()}{near[1:]}{ending}", None, made_by, way_out)
+
+
+def _take(cls: type[Node], taken: dict[tuple[str, str], Use], use: Use) -> None:
+    source = use.source if isinstance(use.source, type) and issubclass(use.source, Node) else cls
+    where = f"{location(source)}: {use.made_by} makes the {use.kind}"
+    if not _NAME.fullmatch(use.name):
+        raise BadInput(f'{where} "{use.name}", which is not a valid GraphQL name; {use.way_out}.')
+    other = taken.setdefault((use.kind, use.name), use)
+    if other is not use and (use.source is None or other.source is not use.source):
+        raise BadInput(f"{where} {use.name}, which {other.made_by} {other.takes}; {use.way_out}.")
+
+
+def _check_attributes(cls: type[Node], level: type[Node]) -> None:
+    """Refuse an attribute whose field would take the place of another one, and an enum that GraphQL cannot have."""
+    taken = {camel(name): "every node" for name in RESERVED}
+    for name in (*level.attributes, *level.computed):
+        field = camel(name)
+        where = f"{location(level)}: the attribute {name} of {_described(cls, level)} makes the field"
+        if not _NAME.fullmatch(field):
+            raise BadInput(f'{where} "{field}", which is not a valid GraphQL name; rename the attribute.')
+        if field.endswith("InheritedFrom"):
+            raise BadInput(f"{where} {field}; names with this ending are kept for later; rename the attribute.")
+        if field in taken:
+            raise BadInput(f"{where} {field}, which {taken[field]} has already; rename the attribute.")
+        taken[field] = f"the attribute {name}"
+    if len({name.upper() for name in level.attributes}) < len(level.attributes):
+        fact = f"{_described(cls, level)} has attributes that differ in capitals alone"
+        raise BadInput(f"{location(level)}: {fact}, and orderBy has one name for them; rename one.")
+    for enum in _enums_of(level):
+        for member in enum.__members__ or [""]:
+            if not _NAME.fullmatch(member) or member in ("true", "false", "null"):
+                where = f'{location(level)}: the enum {enum.__name__} has the member "{member}"'
+                raise BadInput(f"{where}, which is not a valid GraphQL enum value; rename the member.")
+
+
+def _described(cls: type[Node], level: type[Node]) -> str:
+    """A class as messages name it."""
+    return f"the {'class' if level is cls else 'level'} {level.title} of the hierarchy {cls.name}"
+
+
+def _enums_of(cls: type[Node]) -> Iterator[type[Enum]]:
+    """The enums among the types of a class's attributes."""
+    return (kind for kind in types_of(cls) if issubclass(kind, Enum))
+
+
+def _conditions_of(cls: type[Node], enum: type[Enum]) -> set[str]:
+    """The names of the inputs of conditions on attributes of an enum, or of lists of it."""
+    listed = [(hint, attribute) for hint, attribute in cls.attributes.values() if is_listed(attribute)]
+    many = {attribute.many for hint, attribute in listed if enum_of(hint) is enum}
+    return {f"{enum.__name__}{'List' if one else ''}Condition" for one in many}
+
+
+def types_of(cls: type[Node]) -> Iterator[type]:
+    """The types of a class's attributes, which may be optional, in lists and in nested values."""
+    ahead: list[Any] = [hint for hint, _ in cls.attributes.values()] + [one.hint for one in cls.computed.values()]
+    while ahead:
+        hint = ahead.pop()
+        ahead += get_args(hint)
+        if isinstance(hint, type) and get_origin(hint) is None:
+            yield hint
+            ahead += [inner for inner, _ in value_attributes(hint).values()] if is_dataclass(hint) else []
+
+
+def field_of(title: str) -> str:
+    """The field of Query that finds a node of the type of this title."""
+    return title[:1].lower() + title[1:]
+
+
+def input_field_of(title: str) -> str:
+    """The attribute of a mutation's input that holds the attributes of a level: postal_code for PostalCode."""
+    return "".join(f"_{c.lower()}" if c.isupper() and place else c.lower() for place, c in enumerate(title))
+
+
+def list_field_of(cls: type[Node]) -> str:
+    """The field of Query that lists the roots of a hierarchy."""
+    return field_of(cls.prefix + cls.many[:1].upper() + cls.many[1:] if cls.prefix else cls.many)
+
+
+def search_field_of(cls: type[Node]) -> str:
+    """The field of Query that searches a hierarchy."""
+    listing = list_field_of(cls)
+    return f"search{listing[:1].upper()}{listing[1:]}"
+
+
+def paths_field_of(cls: type[Node]) -> str:
+    """The field of Query that finds nodes of a hierarchy by their paths."""
+    return f"{list_field_of(cls)}ByPath"
+
+
+def near_field_of(cls: type[Node]) -> str:
+    """The field of Query that finds the nodes of a hierarchy near a point."""
+    return f"{list_field_of(cls)}Near"
+
+
+def camel(name: str) -> str:
+    """A Python name in camel case, as Strawberry writes it in the schema."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() or "_" for word in rest)
+
+
+def list_values(cls: type[Node]) -> dict[str, NodeValue]:
+    """The values that every node has, and the attributes of all levels.
+
+    Left out are attributes that two levels have with different types, since their values do not compare, and those
+    that one level has without being sorted by it.
+    """
+    found = {
+        "name": NodeValue("name", Kind.TEXT),
+        "level": NodeValue("level", Kind.ENUM, members=tuple(cls.levels)),
+        "child_count": NodeValue("child_count", Kind.INT),
+        "updated_at": NodeValue("updated_at", Kind.DATETIME),
+    }
+    types: dict[str, set[Any]] = {}
+    for level in (cls, *cls.levels.values()):
+        for name, (hint, described) in level.attributes.items():
+            types.setdefault(name, set()).add(hint)
+            if not is_listed(described):
+                types[name] |= {None, hint}
+                continue
+            kind = Kind.TEXT if described.kind is Kind.URL else described.kind
+            renamed = found[name].renamed if name in found else ()
+            renamed += ((level.level, described),) if described.was and level is not cls else ()
+            found[name] = NodeValue(name, kind, described.many, enum_members(hint), renamed=renamed)
+    return {name: value for name, value in found.items() if len(types.get(name, ())) <= 1}
+
+
+def is_listed(attribute: Attribute) -> bool:
+    """Whether lists are sorted and filtered by an attribute: not by one whose values are objects."""
+    return attribute.sortable and attribute.kind not in COMPOUND
+
+
+def enum_of(hint: Any) -> type[Enum] | None:
+    """The enum of an attribute's type, which may be optional and in a list; None where it is another type."""
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint
+    return next((found for one in get_args(hint) if (found := enum_of(one)) is not None), None)
+
+
+def enum_members(hint: Any) -> tuple[str, ...]:
+    """The names of the members of the enum of an attribute's type, in their order."""
+    enum = enum_of(hint)
+    return () if enum is None else tuple(enum.__members__)

@@ -58,7 +58,10 @@ _CONSTANT = vars(logging.LogRecord(logger.name, logging.INFO, "", 0, "request", 
 
 @dataclass(slots=True)
 class RequestInfo:
-    """One request. Its fields are set while it is processed. `started` is a time of a monotonic clock, in seconds."""
+    """What logs, metrics and traces report of one request: HTTP, operation, reads, errors and duration.
+
+    Its fields are set while it is processed. `started` is a time of a monotonic clock, in seconds.
+    """
 
     id: str
     method: str

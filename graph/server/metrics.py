@@ -7,22 +7,14 @@ They have a separate address, which clients of the API cannot reach. The applica
 import asyncio
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from prometheus_client import (
-    REGISTRY,
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    Metric,
-    disable_created_metrics,
-    start_http_server,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, start_http_server
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from graph.execution.operation import Execution
@@ -162,7 +154,7 @@ def exported(address: str, workers: int) -> Iterator[None]:
     if workers == 1:
         # These would double the number of time series.
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        start_http_server(port, host, REGISTRY)
+        start_http_server(port, host)
         yield
         return
     with tempfile.TemporaryDirectory(prefix="clade-metrics-") as folder:
@@ -171,15 +163,14 @@ def exported(address: str, workers: int) -> Iterator[None]:
         class Workers(MultiProcessCollector):
             """The metrics of all workers, without gauges of ended ones."""
 
-            def collect(self) -> Iterable[Metric]:
+            def collect(self) -> Any:
                 for file in Path(folder).glob("gauge_live*.db"):
                     pid = int(file.stem.rpartition("_")[2])
                     try:
                         os.kill(pid, 0)
                     except ProcessLookupError:
                         mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
-                found: Iterable[Metric] = super().collect()  # type: ignore[no-untyped-call]
-                return found
+                return super().collect()  # type: ignore[no-untyped-call]
 
         registry = CollectorRegistry()
         Workers(registry, folder)  # type: ignore[no-untyped-call]  # registers itself

@@ -397,4 +397,4 @@ async def test_an_address_that_redirects_or_fails_has_no_keys(status):
             self.wfile.write(json.dumps(JWKS).encode())
 
     with handling(Elsewhere) as url, pytest.raises((OSError, ValueError)):
-        await jwks.keys_at(f"{url}/jwks")()
+        await jwks.download(f"{url}/jwks")

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from functools import partial
 
 import httpx
 import orjson
@@ -9,7 +10,7 @@ import pytest
 
 from graph.auth import tokens as jwks
 from graph.auth.authentication import Authenticator
-from graph.auth.tokens import PublishedKeys, Tokens, keys_at, keys_in, tokens_of
+from graph.auth.tokens import PublishedKeys, Tokens, download, read_file, tokens_of
 from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.callers import ApiKeyAuthenticator
@@ -30,7 +31,7 @@ async def test_a_file_without_keys_is_an_error_at_start_and_accepts_no_token(tmp
     with pytest.raises(BadInput, match="not a readable JWKS"):
         tokens_of(Settings(jwt_keys=str(file), jwt_issuer="https://issuer.example", jwt_audience="clade"))
     with pytest.raises(Unavailable):
-        await PublishedKeys(keys_in(file)).find("any", "RS256")
+        await PublishedKeys(partial(asyncio.to_thread, read_file, file)).find("any", "RS256")
 
 
 # -- an issuer that hangs, drips or floods -----------------------------------------------------------------------------
@@ -108,7 +109,7 @@ def at_once(work):
 @pytest.mark.parametrize("manner", ["hangs", "drips", "floods"])
 async def test_a_bad_issuer_times_out_and_delays_no_token_with_a_known_key(issuer, monkeypatch, manner):
     clock = Clock()
-    keys = PublishedKeys(keys_at(issuer.url), clock=clock)
+    keys = PublishedKeys(partial(download, issuer.url), clock=clock)
     assert await keys.find("r", "RS256") is not None
     monkeypatch.setattr(jwks, "FETCH_SECONDS", 0.5)
     issuer.manner, issuer.sent_bytes = manner, 0
@@ -127,7 +128,7 @@ async def test_a_bad_issuer_times_out_and_delays_no_token_with_a_known_key(issue
 
 async def test_the_number_of_tokens_that_wait_for_keys_is_bounded(issuer):
     issuer.manner = "hangs"
-    keys = PublishedKeys(keys_at(issuer.url))
+    keys = PublishedKeys(partial(download, issuer.url))
     waiting = [asyncio.create_task(keys.find(f"made up {n}", "RS256")) for n in range(jwks.MAX_WAITING + 20)]
     await asyncio.sleep(0)  # each of them has begun, and those who may not wait have ended
     assert [one.done() for one in waiting] == [False] * jwks.MAX_WAITING + [True] * 20
@@ -137,7 +138,7 @@ async def test_the_number_of_tokens_that_wait_for_keys_is_bounded(issuer):
 
 
 async def test_keys_are_read_in_the_background_from_the_start(issuer):
-    keys = PublishedKeys(keys_at(issuer.url))
+    keys = PublishedKeys(partial(download, issuer.url))
     watch = asyncio.create_task(keys.watch())
     async with asyncio.timeout(SECONDS):
         while not issuer.asked:  # noqa: ASYNC110
@@ -149,7 +150,7 @@ async def test_keys_are_read_in_the_background_from_the_start(issuer):
 
 async def test_a_token_that_waits_for_an_issuer_does_not_count_for_the_limiter(issuer):
     issuer.manner = "hangs"
-    tokens = Tokens(PublishedKeys(keys_at(issuer.url)), ISSUER, AUDIENCE)
+    tokens = Tokens(PublishedKeys(partial(download, issuer.url)), ISSUER, AUDIENCE)
     async with open_store("sqlite://:memory:") as store:
         app = small_app(
             SmallStore(), limiter=ConcurrencyLimiter(2), authenticator=Authenticator(ApiKeyAuthenticator(store), tokens)
