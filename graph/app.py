@@ -1,7 +1,7 @@
 """Application factory: builds the ASGI application from the settings."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -66,16 +66,22 @@ def create_app(settings: Settings | None = None) -> Application:
     if settings.traces == "on":
         from graph.observability.tracing import Tracing
 
-        tracing = Tracing()
-        tracing.watch(store, settings.store)
+        tracing = Tracing(store, settings.store)
     limiter, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
     execution = execution_of(settings, classes, store, writer)
     # The span comes first, since the log has the id of its trace.
     observers: list[Observer] = [*([tracing.observe] if tracing else []), RequestLog()]
-    authenticator = authenticator_of(settings, store, definitions)
+    tokens, is_open = tokens_of(settings), settings.reads == "open"
+    authenticator = Authenticator(
+        ApiKeyAuthenticator(store),
+        tokens,
+        open_reads=is_open,
+        local_writes=settings.writes == "on" and is_open and not settings.production,
+        hierarchies=definitions,
+    )
     follower = ChangeFollower(store)
     streams = EventStreams(execution, follower, limiter, drain)
-    background = [authenticator.watch, follower.watch]
+    background = [*([tokens.watch] if tokens else []), follower.watch]
     if settings.metrics:
         from graph.server import metrics
 
@@ -127,16 +133,4 @@ def execution_of(settings: Settings, classes: Sequence[type[Node]], store: Store
             request_seconds=settings.request_seconds,
             introspection=settings.shows("introspection"),
         ),
-    )
-
-
-def authenticator_of(settings: Settings, store: Store, hierarchies: Iterable[str]) -> Authenticator:
-    """The authenticator of API keys and tokens, with the rights of anonymous callers."""
-    is_open = settings.reads == "open"
-    return Authenticator(
-        ApiKeyAuthenticator(store),
-        tokens_of(settings),
-        open_reads=is_open,
-        local_writes=settings.writes == "on" and is_open and not settings.production,
-        hierarchies=hierarchies,
     )

@@ -108,7 +108,7 @@ def _breadcrumb(cls: type[Node], sample: Sample) -> Example:
     leaves = [name for name, (_, attribute) in level.attributes.items() if attribute.kind not in COMPOUND]
     own = " ".join(camel(name) for name in leaves[:MAX_ATTRIBUTES])
     attributes = f"... on {cls.prefix}{level.title} {{ {own} }}" if own else ""
-    fields = f"{_node_field(cls)}(path: $path) {{ name level {attributes} ancestors {{ path name }} }}"
+    fields = f"{field_of(cls.prefix + cls.title)}(path: $path) {{ name level {attributes} ancestors {{ path name }} }}"
     comment = "# A node by its path, and all nodes above it."
     return _example(comment, "Breadcrumb", "($path: Path!)", fields, {"path": sample.path})
 
@@ -119,7 +119,9 @@ def _one_level(cls: type[Node], sample: Sample) -> Example:
     listing = f"descendants(level: {cls.levels[sample.below].label}, first: $first, after: $after) {{ {page} }}"
     variables = {"path": sample.root, "first": 10, "after": None}
     given = "($path: Path!, $first: Int!, $after: String)"
-    return _example(comment, "OneLevel", given, f"{_node_field(cls)}(path: $path) {{ {listing} }}", variables)
+    return _example(
+        comment, "OneLevel", given, f"{field_of(cls.prefix + cls.title)}(path: $path) {{ {listing} }}", variables
+    )
 
 
 def _example(comment: str, name: str, given: str, fields: str, variables: Mapping[str, Any] | None = None) -> Example:
@@ -191,10 +193,6 @@ def _example_value(attribute: Attribute) -> Any:
             words = [word for word in (*words, *_WORDS) if rules.matches(word)] or words
         value = words[0][: attribute.max_length] if isinstance(words[0], str) else words[0]
     return [value] if attribute.many else value
-
-
-def _node_field(cls: type[Node]) -> str:
-    return field_of(cls.prefix + cls.title)
 
 
 async def read_samples(store: Store, classes: Sequence[type[Node]]) -> dict[str, Sample]:

@@ -64,12 +64,14 @@ _LATER_VERBS = "Create Update Move Delete Edit Copy Merge Release".split()
 def served(names: str | None = None) -> list[type[Node]]:
     """The hierarchy classes of these modules and files (divided by commas), else of those that the settings name.
 
-    A module is looked for in the working directory too. Raises BadInput where one is missing, cannot be loaded,
-    declares no hierarchy or one that another declares, has levels that do not fit together, and where names clash.
+    A name that ends in `.py` or holds a `/` is the path of a file. A module is looked for in the working directory too.
+    Each is loaded once in a process. Raises BadInput where one is missing, cannot be loaded, declares no hierarchy or
+    one that another declares, has levels that do not fit together, and where names clash.
     """
     found: dict[str, type[Node]] = {}
     for name in dict.fromkeys((names or Settings().hierarchies).split(",")):
-        module = load(name.strip())
+        name = name.strip()
+        module = _from_file(name) if name.endswith(".py") or "/" in name else _from_module(name)
         for cls in _declared_by(module):
             other = found.setdefault(cls.name, cls)
             if other is not cls:
@@ -108,14 +110,6 @@ def _check_levels(cls: type[Node]) -> None:
         words = set(re.findall(r"\w+", str(error)))
         level = next((level for level in cls.levels.values() if level.title in words), cls)
         raise BadInput(f"{location(level)}: {error}") from None
-
-
-def load(name: str) -> ModuleType:
-    """The module of this name, or of the file of this path: a name that ends in `.py` or holds a `/` is a path.
-
-    Each is loaded once in a process. Raises BadInput where it is missing or cannot be loaded.
-    """
-    return _from_file(name) if name.endswith(".py") or "/" in name else _from_module(name)
 
 
 def _from_file(name: str) -> ModuleType:
@@ -320,9 +314,8 @@ def _enums_of(cls: type[Node]) -> Iterator[type[Enum]]:
 
 def _conditions_of(cls: type[Node], enum: type[Enum]) -> set[str]:
     """The names of the inputs of conditions on attributes of an enum, or of lists of it."""
-    listed = [(hint, attribute) for hint, attribute in cls.attributes.values() if is_listed(attribute)]
-    many = {attribute.many for hint, attribute in listed if enum_of(hint) is enum}
-    return {f"{enum.__name__}{'List' if one else ''}Condition" for one in many}
+    own = [attribute for hint, attribute in cls.attributes.values() if enum_of(hint) is enum]
+    return {f"{enum.__name__}{'List' if one.many else ''}Condition" for one in own if is_listed(one)}
 
 
 def types_of(cls: type[Node]) -> Iterator[type]:

@@ -50,12 +50,25 @@ OPERATIONS = {
 class Tracing:
     """The spans of one application, which a thread exports in batches, as the environment configures it."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store, address: str) -> None:
+        """The store is at this URL; its calls are traced here, because fast reads bypass the libraries that
+        OpenTelemetry instruments.
+        """
         os.environ.setdefault("OTEL_SERVICE_NAME", "clade")
         limits = SpanLimits(max_attribute_length=MAX_ATTRIBUTE_CHARACTERS, max_events=MAX_EVENTS)
         provider = TracerProvider(span_limits=limits)
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = provider.get_tracer("clade")
+        parsed = parse_store_url(address)
+        system, table = ("aws.dynamodb", parsed.table) if isinstance(parsed, DynamoDBUrl) else ("sqlite", SQLITE_TABLE)
+        for method, operation in OPERATIONS[system].items():
+            attributes = {
+                db.DB_SYSTEM_NAME: system,
+                db.DB_OPERATION_NAME: operation,
+                db.DB_COLLECTION_NAME: table,
+                "clade.store.method": method,
+            }
+            setattr(store, method, self._traced(f"{operation} {table}", attributes, getattr(store, method)))
 
     def around(self, app: ASGIApp) -> ASGIApp:
         """The application with a span for each request but probes, below the span in its `traceparent` header."""
@@ -90,22 +103,6 @@ class Tracing:
         if info.codes:
             span.set_attribute("clade.error.codes", list(info.codes))
         finish(span, info.failure)
-
-    def watch(self, store: Store, address: str) -> None:
-        """Trace the methods of a store, which is at this URL.
-
-        Its calls are traced here, because fast reads bypass the libraries that OpenTelemetry instruments.
-        """
-        parsed = parse_store_url(address)
-        system, table = ("aws.dynamodb", parsed.table) if isinstance(parsed, DynamoDBUrl) else ("sqlite", SQLITE_TABLE)
-        for method, operation in OPERATIONS[system].items():
-            attributes = {
-                db.DB_SYSTEM_NAME: system,
-                db.DB_OPERATION_NAME: operation,
-                db.DB_COLLECTION_NAME: table,
-                "clade.store.method": method,
-            }
-            setattr(store, method, self._traced(f"{operation} {table}", attributes, getattr(store, method)))
 
     def _traced(
         self, name: str, attributes: Mapping[str, str], method: Callable[..., Awaitable[Any]]

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
@@ -73,7 +72,7 @@ def build_app(
         exception_handlers={404: not_found},
     )
     others.router.redirect_slashes = False  # its redirects lead to whatever the Host header names
-    app: ASGIApp = NeedsLifespan(by_path(endpoint, others), drain)
+    app = by_path(endpoint, others, drain)
     if origins := cors_origins(settings.cors_origins):
         app = CORSMiddleware(app, origins, METHODS, allow_headers=["*"], expose_headers=["etag"])
     # Outside of Starlette's error handling, because its responses need the headers, too.
@@ -89,23 +88,33 @@ def lifespan_of(
     @asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[None]:
         async with store, writer.watching() if writer else nullcontext(), running(background):
-            signals = (signal.SIGINT,) if delay else (signal.SIGINT, signal.SIGTERM)
-            with drain.on_signals(*signals), drain.on_sigterm() if delay else nullcontext(), drain.started():
+            with drain.on_signals(delay=delay), drain.started():
                 yield
         flush()
 
     return lifespan
 
 
-def by_path(endpoint: ASGIApp, others: ASGIApp) -> ASGIApp:
-    """The endpoint at its path, and `others` elsewhere.
+def by_path(endpoint: ASGIApp, others: ASGIApp, drain: GracefulShutdown) -> ASGIApp:
+    """The endpoint at its path, and `others` elsewhere; 503 with the way out while the lifespan does not run.
 
-    The endpoint handles its own errors, and Starlette's routing to it costs as much as a cached response.
+    The endpoint handles its own errors, and Starlette's routing to it costs as much as a cached response. Hosts start
+    no lifespan of an application that they mount: that is logged once, and health checks are answered nevertheless.
     """
+    is_logged = False
 
     def choose(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        is_graphql = scope["type"] == "http" and scope["path"] == GRAPHQL_PATH
-        return (endpoint if is_graphql else others)(scope, receive, send)
+        nonlocal is_logged
+        if scope["type"] != "http":
+            return others(scope, receive, send)
+        path = scope["path"]
+        if drain.has_started or path.endswith(PROBES):
+            return (endpoint if path == GRAPHQL_PATH else others)(scope, receive, send)
+        if not is_logged:
+            is_logged = True
+            logger.error("%s", NOT_STARTED)
+        scope[KEY].codes = (UNAVAILABLE,)
+        return send_error(send, 503, NOT_STARTED, UNAVAILABLE)
 
     return choose
 
@@ -129,24 +138,3 @@ async def to_graphql(request: Request) -> Response:
 async def not_found(request: Request, error: Exception) -> Response:
     message = f"There is nothing at this path; GraphQL is at {request.scope.get('root_path', '')}{GRAPHQL_PATH}."
     return Response(error_body(message, BAD_REQUEST), 404, media_type="application/json")
-
-
-class NeedsLifespan:
-    """ASGI middleware that answers 503 with the way out while the lifespan does not run, and logs that once.
-
-    Hosts start no lifespan of an application that they mount. The health checks are answered nevertheless.
-    """
-
-    def __init__(self, app: ASGIApp, drain: GracefulShutdown) -> None:
-        self._app = app
-        self._drain = drain
-        self._is_logged = False
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        if self._drain.has_started or scope["type"] != "http" or scope["path"].endswith(PROBES):
-            return self._app(scope, receive, send)
-        if not self._is_logged:
-            self._is_logged = True
-            logger.error("%s", NOT_STARTED)
-        scope[KEY].codes = (UNAVAILABLE,)
-        return send_error(send, 503, NOT_STARTED, UNAVAILABLE)

@@ -197,8 +197,6 @@ class _Stream:
         except TimeoutError:
             return  # the client does not read
 
-    # -- pages ---------------------------------------------------------------------------------------------------------
-
     async def _page(self, caller: Caller) -> OperationResponse:
         """The response with the next page. Raises RequestRejected."""
         response = await self._streams.execution.answer(
@@ -248,8 +246,6 @@ class _Stream:
                     if error.status != 503:
                         raise
                 await self._send(HEARTBEAT)
-
-    # -- events --------------------------------------------------------------------------------------------------------
 
     async def _send_page(self, response: OperationResponse, page: ChangePage) -> None:
         """Send a page, unless it is empty for the caller; an empty page only once, if there are no more."""

@@ -55,8 +55,12 @@ class GracefulShutdown:
             end()
 
     @contextmanager
-    def on_signals(self, *numbers: signal.Signals) -> Iterator[None]:
-        """Call `stop` at these signals, before the handlers that the server has set for them."""
+    def on_signals(self, *, delay: bool) -> Iterator[None]:
+        """Call `stop` at SIGINT and SIGTERM, before the handlers that the server has set for them.
+
+        With `delay`, SIGTERM is handled only after `seconds`, a second one at once. SIGINT is not delayed: on a
+        terminal there is no load balancer.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -66,40 +70,25 @@ class GracefulShutdown:
             loop.call_soon_threadsafe(self.stop)
             handler(*received)
 
+        def end(handler: Callable[..., object]) -> None:
+            self.stop()
+            handler(signal.SIGTERM, None)
+
+        def begin(handler: Callable[..., object]) -> None:
+            seconds = 0.0 if self.draining else self.seconds
+            self.draining = True
+            loop.call_later(seconds, end, handler)
+
         with ExitStack() as handlers:
-            for number in numbers:
+            for number in (signal.SIGINT, signal.SIGTERM):
                 if callable(handler := signal.getsignal(number)):
                     handlers.callback(signal.signal, number, handler)
-                    signal.signal(number, partial(stop_and_call, handler))
+                    if delay and number == signal.SIGTERM:
+                        loop.add_signal_handler(number, begin, handler)
+                        handlers.callback(loop.remove_signal_handler, number)
+                    else:
+                        signal.signal(number, partial(stop_and_call, handler))
             yield
-
-    @contextmanager
-    def on_sigterm(self) -> Iterator[None]:
-        """Delay the server's handler of SIGTERM, which must be set; a second SIGTERM is handled at once.
-
-        SIGINT is not delayed: on a terminal there is no load balancer.
-        """
-        stop = signal.getsignal(signal.SIGTERM)
-        if threading.current_thread() is not threading.main_thread() or not callable(stop):
-            yield
-            return
-        loop = asyncio.get_running_loop()
-
-        def end() -> None:
-            self.stop()
-            stop(signal.SIGTERM, None)
-
-        def begin() -> None:
-            delay = 0.0 if self.draining else self.seconds
-            self.draining = True
-            loop.call_later(delay, end)
-
-        loop.add_signal_handler(signal.SIGTERM, begin)
-        try:
-            yield
-        finally:
-            loop.remove_signal_handler(signal.SIGTERM)
-            signal.signal(signal.SIGTERM, stop)
 
 
 async def alive(request: Request) -> Response:

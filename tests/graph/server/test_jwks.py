@@ -8,9 +8,17 @@ import httpx
 import orjson
 import pytest
 
-from graph.auth import tokens as jwks
 from graph.auth.authentication import Authenticator
-from graph.auth.tokens import PublishedKeys, Tokens, download, read_file, tokens_of
+from graph.auth.tokens import (
+    MAX_AGE_SECONDS,
+    MAX_BYTES,
+    MAX_WAITING,
+    PublishedKeys,
+    Tokens,
+    download,
+    read_file,
+    tokens_of,
+)
 from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.callers import ApiKeyAuthenticator
@@ -21,7 +29,7 @@ from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 
 SECONDS = 60.0  # at most, on a busy machine
-NONE = ["", "[]", "null", '"no"', "{}", '{"keys": {}}', '{"keys": []}', "{", '{"keys": [' + " " * jwks.MAX_BYTES]
+NONE = ["", "[]", "null", '"no"', "{}", '{"keys": {}}', '{"keys": []}', "{", '{"keys": [' + " " * MAX_BYTES]
 
 
 @pytest.mark.parametrize("text", NONE, ids=range(len(NONE)))
@@ -95,7 +103,7 @@ async def issuer():
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch):
     """An issuer on a busy machine has time to answer, and a proxy of this machine is not asked for it."""
-    monkeypatch.setattr(jwks, "FETCH_SECONDS", SECONDS)
+    monkeypatch.setattr("graph.auth.tokens.FETCH_SECONDS", SECONDS)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
@@ -111,9 +119,9 @@ async def test_a_bad_issuer_times_out_and_delays_no_token_with_a_known_key(issue
     clock = Clock()
     keys = PublishedKeys(partial(download, issuer.url), clock=clock)
     assert await keys.find("r", "RS256") is not None
-    monkeypatch.setattr(jwks, "FETCH_SECONDS", 0.5)
+    monkeypatch.setattr("graph.auth.tokens.FETCH_SECONDS", 0.5)
     issuer.manner, issuer.sent_bytes = manner, 0
-    clock.now += jwks.MAX_AGE_SECONDS + 1
+    clock.now += MAX_AGE_SECONDS + 1
     waiting = [asyncio.create_task(keys.find(f"made up {n}", "RS256")) for n in range(20)]
     await asyncio.sleep(0)
     assert all(at_once(keys.find("r", "RS256")) for _ in range(20))
@@ -129,9 +137,9 @@ async def test_a_bad_issuer_times_out_and_delays_no_token_with_a_known_key(issue
 async def test_the_number_of_tokens_that_wait_for_keys_is_bounded(issuer):
     issuer.manner = "hangs"
     keys = PublishedKeys(partial(download, issuer.url))
-    waiting = [asyncio.create_task(keys.find(f"made up {n}", "RS256")) for n in range(jwks.MAX_WAITING + 20)]
+    waiting = [asyncio.create_task(keys.find(f"made up {n}", "RS256")) for n in range(MAX_WAITING + 20)]
     await asyncio.sleep(0)  # each of them has begun, and those who may not wait have ended
-    assert [one.done() for one in waiting] == [False] * jwks.MAX_WAITING + [True] * 20
+    assert [one.done() for one in waiting] == [False] * MAX_WAITING + [True] * 20
     assert {type(one.exception()) for one in waiting if one.done()} == {Unavailable}
     for one in waiting:
         one.cancel()
