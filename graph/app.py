@@ -1,9 +1,8 @@
 """Application factory: builds the ASGI application from the settings."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -35,9 +34,6 @@ from store.connect import open_store
 from store.engine import REQUEST_PATIENCE, Store
 from store.writing.writer import Writer
 
-if TYPE_CHECKING:
-    from graph.observability.tracing import Tracing
-
 
 class Application:
     """An ASGI application over a store, by itself or mounted in another.
@@ -66,15 +62,26 @@ def create_app(settings: Settings | None = None) -> Application:
     store = open_store(settings.store, keep_bytes=settings.keep_bytes, patience=REQUEST_PATIENCE)
     definitions = {cls.name: cls.definition() for cls in classes}
     writer = Writer(store, settings.move_timing, definitions) if settings.writes != "off" else None
-    tracing = tracing_of(settings, store)
+    tracing = None
+    if settings.traces == "on":
+        from graph.observability.tracing import Tracing
+
+        tracing = Tracing(store, settings.store)
     limiter, drain = ConcurrencyLimiter(settings.max_inflight), GracefulShutdown(settings.drain_seconds)
     execution = execution_of(settings, classes, store, writer)
     # The span comes first, since the log has the id of its trace.
     observers: list[Observer] = [*([tracing.observe] if tracing else []), RequestLog()]
-    authenticator = authenticator_of(settings, store, definitions)
+    tokens, is_open = tokens_of(settings), settings.reads == "open"
+    authenticator = Authenticator(
+        ApiKeyAuthenticator(store),
+        tokens,
+        open_reads=is_open,
+        local_writes=settings.writes == "on" and is_open and not settings.production,
+        hierarchies=definitions,
+    )
     follower = ChangeFollower(store)
     streams = EventStreams(execution, follower, limiter, drain)
-    background = [authenticator.watch, follower.watch]
+    background = [*([tokens.watch] if tokens else []), follower.watch]
     if settings.metrics:
         from graph.server import metrics
 
@@ -126,25 +133,4 @@ def execution_of(settings: Settings, classes: Sequence[type[Node]], store: Store
             request_seconds=settings.request_seconds,
             introspection=settings.shows("introspection"),
         ),
-    )
-
-
-def tracing_of(settings: Settings, store: Store) -> "Tracing | None":
-    """OpenTelemetry spans of requests and of the store; None if the settings disable them."""
-    if settings.traces == "off":
-        return None
-    from graph.observability.tracing import Tracing, exporting
-
-    tracing = Tracing(exporting())
-    tracing.watch(store, settings.store)
-    return tracing
-
-
-def authenticator_of(settings: Settings, store: Store, hierarchies: Iterable[str]) -> Authenticator:
-    """The authenticator of API keys and tokens, with the rights of anonymous callers."""
-    is_open = settings.reads == "open"
-    local_writes = settings.writes == "on" and is_open and not settings.production
-    tokens = tokens_of(settings)
-    return Authenticator(
-        ApiKeyAuthenticator(store), tokens, open_reads=is_open, local_writes=local_writes, hierarchies=hierarchies
     )

@@ -1,6 +1,4 @@
-"""Hosts: loopback addresses, which only this machine can reach, and the origins that CLADE_CORS_ORIGINS lists, in the
-form in which browsers send them.
-"""
+"""Hosts: loopback addresses, which only this machine can reach, and the origins that CLADE_CORS_ORIGINS lists."""
 
 import re
 from collections.abc import Mapping
@@ -12,16 +10,17 @@ from starlette.types import Scope
 from store.errors import BadInput, shown_address
 
 MAX_HOST_BYTES = 300  # more than a host and its port have
-_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
+ANY = "*"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 WITHOUT_PAGES = frozenset({"file", "ftp", "ws", "wss"})  # no page has them in its origin; that of a file is "null"
 MAX_PORT = 65_535
+
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 _LABEL = r"[a-z0-9_-]{1,63}"
 _ORIGIN = re.compile(
     rf"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>\[[0-9a-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::(?P<port>[0-9]{{1,5}}))?/?"
 )
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # as the last label of a host: browsers read the host as an IPv4 address
-ANY = "*"
 
 
 @lru_cache(64)

@@ -85,7 +85,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, allow_inf_nan=False, frozen=True)
 
     def __init__(self, **values: Any) -> None:
-        _reject_misspelt()
+        for variable in _unknown_variables():
+            for similar in _similar(variable):
+                raise BadInput(f"{shorten(variable)} is not a setting; use {PREFIX}{similar}, or unset the variable.")
         for name in values.keys() - type(self).model_fields.keys():
             near = get_close_matches(name, type(self).model_fields, n=1)
             way_out = f"use {near[0]}=" if near else "all settings are in docs/reference/settings.md"
@@ -244,13 +246,6 @@ def allowed_values(field: FieldInfo) -> str:
         if hasattr(bound, name)
     ]
     return f"{kind}, {' and '.join(bounds)}"
-
-
-def _reject_misspelt() -> None:
-    """Raise BadInput for a variable that has nearly the name of a setting."""
-    for variable in _unknown_variables():
-        for near in _similar(variable):
-            raise BadInput(f"{shorten(variable)} is not a setting; use {PREFIX}{near}, or unset the variable.")
 
 
 def _unknown_variables() -> list[str]:

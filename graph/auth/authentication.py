@@ -73,11 +73,6 @@ class Authenticator:
         self._warned: set[str] = set()
         self._anonymous = Caller(reads=None if open_reads else NO_GRANTS, writes=NO_GRANTS)
 
-    async def watch(self) -> None:
-        """Keep the signing keys up to date, until cancelled."""
-        if self._tokens is not None:
-            await self._tokens.watch()
-
     def without_credential(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller | None:
         """The caller of a request without a credential; None if it has one."""
         if headers.get(b"authorization"):

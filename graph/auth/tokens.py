@@ -1,9 +1,7 @@
-"""JSON Web Tokens: signature, issuer, audience and expiry are verified; the result is a caller with grants. The public
-keys of an issuer (JWKS), each for the algorithms that fit its type, are read from a file, or by one GET with a
-deadline and a maximum size, which follows no redirect.
+"""JSON Web Tokens: signature, issuer, audience and expiry are verified; the result is a caller with grants.
 
-PyJWT's PyJWKClient is not used: its responses may have any size and take any time, and keys that have expired are not
-used while the issuer is down.
+A shared secret verifies them, or the public keys of their issuer (JWKS), in a file or by HTTP, each for the algorithms
+that fit its type.
 """
 
 import asyncio
@@ -14,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,57 +28,166 @@ from resolvers.access.grants import Grants
 from store.cache import ExpiringCache
 from store.errors import BadInput, Unavailable, shown_address
 
-PART_BYTES = 65_536
-HEADERS = {"user-agent": "clade", "accept-encoding": "identity"}
+SYMMETRIC = "HS256"
+MIN_SECRET_BYTES = 32  # the size of its signature
+MAX_SUBJECT_CHARACTERS = 256
+LEEWAY_SECONDS = 10.0  # for clocks that differ
+KEPT_SECONDS = 10.0  # how long a token that was verified is not verified again
+MOST_KEPT = 10_000
+KEPT_BYTES = 2_000  # what one takes in memory
 
-
-async def download(url: str, *, seconds: float, max_bytes: int) -> bytes:
-    """The body of a response with the status 200, received whole within `seconds`.
-
-    Raises OSError for any other status, for a body of more than `max_bytes`, and where there is no response in time.
-    """
-    body, timeout = bytearray(), aiohttp.ClientTimeout(total=seconds)
-    session = aiohttp.ClientSession(timeout=timeout, trust_env=True, auto_decompress=False, raise_for_status=True)
-    try:
-        async with session, session.get(url, allow_redirects=False, headers=HEADERS) as response:
-            if response.status != 200:
-                location = response.headers.get("location")
-                hint = f"; its location is {shown_address(location)}" if location else ""
-                raise OSError(f"the status is {response.status}, expected 200{hint}")
-            async for part in response.content.iter_chunked(PART_BYTES):
-                body += part
-                if len(body) > max_bytes:
-                    raise OSError(f"the response is larger than {max_bytes:,} bytes")
-    except aiohttp.ClientResponseError as error:
-        raise OSError(f"the status is {error.status}, expected 200") from error  # without the address and its secrets
-    except (aiohttp.InvalidURL, ValueError) as error:
-        raise OSError("the address is invalid") from error  # as above
-    except aiohttp.ClientError as error:
-        raise OSError(str(error) or type(error).__name__) from error
-    return bytes(body)
-
-
+ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA".split()
+"""Those of published keys. None is symmetric: a shared secret in a JWKS would be public."""
 MAX_AGE_SECONDS = 300.0  # then published keys are read again
 COOLDOWN_SECONDS = 20.0  # between two attempts, whatever key ids tokens have
 FETCH_SECONDS = 3.0  # for a whole JWKS
 MAX_BYTES = 1_000_000  # of a JWKS; usual are some thousand
-ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA".split()
-"""None is symmetric: a shared secret in a JWKS would be public."""
+PART_BYTES = 65_536
 MAX_WAITING = 100  # tokens with unknown key ids that wait while the keys are read
+HEADERS = {"user-agent": "clade", "accept-encoding": "identity"}
+
 logger = logging.getLogger("clade")
-Read = Callable[[], Awaitable[bytes]]
-"""Reads the JSON of a JWKS in bounded time. Raises OSError or ValueError."""
+
 Keys = Mapping[tuple[str | None, str | None], PyJWK]
 """Keys by their ids (`kid`) and algorithms, of which each key has exactly one: PyJWT verifies by no other."""
+
+# Errors that decoding an arbitrary text can raise.
+_INVALID = (PyJWTError, BadInput, ValueError, TypeError, ArithmeticError, RecursionError)
+
+_EXPIRED = "The token has expired."
+_REASONS: dict[type[Exception], str] = {
+    jwt.ExpiredSignatureError: _EXPIRED,
+    jwt.ImmatureSignatureError: "The token is not valid yet.",
+    jwt.InvalidIssuerError: "The token is from another issuer than CLADE_JWT_ISSUER.",
+    jwt.InvalidAudienceError: "The token is for another audience than CLADE_JWT_AUDIENCE.",
+    jwt.InvalidSignatureError: "The signature of the token does not match its content and key.",
+    jwt.InvalidAlgorithmError: "The token is signed by an algorithm that is not accepted.",
+}
+
+
+def tokens_of(settings: Settings) -> "Tokens":
+    """The token verifier of the settings, which have a secret or public keys. Raises BadInput."""
+    secret, published = _secret(settings), settings.jwt_keys
+    issuer, audience = settings.jwt_issuer or None, settings.jwt_audience or None
+    if not published:
+        if len(secret.encode()) < MIN_SECRET_BYTES:
+            raise BadInput(f"CLADE_JWT_SECRET is shorter than {MIN_SECRET_BYTES} bytes; use a longer secret.")
+        return Tokens(secret, issuer, audience, settings.jwt_grants_claim)
+    if secret:
+        raise BadInput("CLADE_JWT_SECRET and CLADE_JWT_KEYS are both set; unset one of them.")
+    if issuer is None or audience is None:
+        # An issuer signs tokens for many servers; without these, tokens for others would be valid here.
+        raise BadInput("CLADE_JWT_KEYS needs CLADE_JWT_ISSUER and CLADE_JWT_AUDIENCE; set both.")
+    return Tokens(_published(published), issuer, audience, settings.jwt_grants_claim)
+
+
+def _secret(settings: Settings) -> str:
+    if not settings.jwt_secret_file:
+        return settings.jwt_secret
+    if settings.jwt_secret:
+        raise BadInput("CLADE_JWT_SECRET and CLADE_JWT_SECRET_FILE are both set; unset one of them.")
+    try:
+        return Path(settings.jwt_secret_file).read_text("utf-8").strip()
+    except (OSError, ValueError):
+        raise BadInput(f"CLADE_JWT_SECRET_FILE is {settings.jwt_secret_file}, which cannot be read.") from None
+
+
+def _published(place: str) -> "PublishedKeys":
+    if "://" in place:
+        parts = urlsplit(place)
+        if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.netloc)):
+            raise BadInput("CLADE_JWT_KEYS must be a file, an https URL, or an http URL of this machine.")
+        return PublishedKeys(partial(download, place))
+    try:
+        keys = parse_jwks(read_file(place))
+    except (OSError, ValueError):
+        raise BadInput(f"CLADE_JWT_KEYS is {place}, which is not a readable JWKS; name a JSON Web Key Set.") from None
+    if not keys:
+        raise BadInput(f"CLADE_JWT_KEYS is {place}, which has no public key for signatures; add one.")
+    return PublishedKeys(partial(asyncio.to_thread, read_file, place))
+
+
+class Tokens:
+    """Verifies tokens. A verified token is cached for a short time, but not beyond its expiry."""
+
+    def __init__(
+        self, keys: "PublishedKeys | str", issuer: str | None, audience: str | None, claim: str = "grants"
+    ) -> None:
+        """`keys` are public keys or a shared secret; any issuer and audience are accepted where None is required."""
+        self._keys = keys
+        self._claim = claim
+        self._required: dict[str, Any] = {
+            "issuer": issuer,
+            "audience": audience,
+            "leeway": LEEWAY_SECONDS,
+            "options": {"require": ["exp", "sub"], "verify_aud": audience is not None},
+        }
+        self._verified: ExpiringCache[bytes, tuple[Caller, float]] = ExpiringCache(
+            "tokens", MOST_KEPT, KEPT_SECONDS, entry_bytes=KEPT_BYTES
+        )
+
+    async def watch(self) -> None:
+        """Keep public keys up to date, until cancelled."""
+        if isinstance(self._keys, PublishedKeys):
+            await self._keys.watch()
+
+    async def caller(self, token: str) -> Caller:
+        """The caller of a token, with its grants. Raises InvalidCredential and Unavailable."""
+        digest = hashlib.sha256(token.encode(errors="replace")).digest()
+        verified = self._verified.get(digest)
+        if verified is None:
+            try:
+                verified = self._verify(token, await self._key_of(token))
+                self._verified.put(digest, verified)
+            except _INVALID as error:
+                raise InvalidCredential(_reason(error)) from None
+        caller, expires = verified
+        if time.time() >= expires + LEEWAY_SECONDS:
+            raise InvalidCredential(_EXPIRED)
+        return caller
+
+    async def _key_of(self, token: str) -> PyJWK | str:
+        """The secret, or the published key that the token names. Raises InvalidCredential and Unavailable."""
+        if isinstance(self._keys, str):
+            return self._keys
+        header = jwt.get_unverified_header(token)
+        key = await self._keys.find(header.get("kid"), header.get("alg"))
+        if key is None:
+            raise InvalidCredential("No published key has the key id of the token and fits its algorithm.")
+        return key
+
+    def _verify(self, token: str, key: PyJWK | str) -> tuple[Caller, float]:
+        # The algorithm is that of the key, whatever the token says.
+        algorithm = SYMMETRIC if isinstance(key, str) else key.algorithm_name
+        claims = jwt.decode(token, key, algorithms=[algorithm], **self._required)
+        subject, texts = claims["sub"], claims.get(self._claim, [])
+        if not 0 < len(subject) <= MAX_SUBJECT_CHARACTERS or not subject.isprintable():
+            raise BadInput("The subject of the token is too long or not printable.")
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise BadInput("The grants of the token are not a list of strings.")
+        grants = Grants.parse(texts)
+        return Caller(f"sub:{subject}", subject, grants, grants), float(claims["exp"])
+
+
+def _reason(error: Exception) -> str:
+    """Why a token is invalid, in words that repeat nothing of a token whose signature does not match."""
+    if isinstance(error, BadInput):
+        return str(error)
+    if isinstance(error, jwt.MissingRequiredClaimError):
+        return f"The token has no claim {error.claim}."
+    return next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), "The token is malformed.")
 
 
 class PublishedKeys:
     """The public keys of a JWKS, read in the background every five minutes, and for an unknown key id.
 
-    Only tokens with an unknown key id wait for that. If the keys cannot be read, the last ones are used.
+    Only tokens with an unknown key id wait for that. If the keys cannot be read, the last ones are used. PyJWT's
+    PyJWKClient is not used: its responses may have any size and take any time, and keys that have expired are not used
+    while the issuer is down.
     """
 
-    def __init__(self, read: Read, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, read: Callable[[], Awaitable[bytes]], *, clock: Callable[[], float] = time.monotonic) -> None:
+        """`read` returns the JSON of a JWKS in bounded time, and raises OSError or ValueError."""
         self._read = read
         self._clock = clock
         self._keys: Keys = {}
@@ -126,14 +234,14 @@ class PublishedKeys:
         try:
             async with asyncio.timeout(FETCH_SECONDS):
                 content = await self._read()
-            self._keys = await asyncio.get_running_loop().run_in_executor(self._thread, parse, content)
+            self._keys = await asyncio.get_running_loop().run_in_executor(self._thread, parse_jwks, content)
         except Exception as error:  # whatever an issuer sends, the last keys stay
             logger.warning("The signing keys of tokens cannot be read (%s: %s).", type(error).__name__, error)
             return
         self._read_at = self._clock()
 
 
-def parse(content: bytes) -> Keys:
+def parse_jwks(content: bytes) -> Keys:
     """The keys of a JWKS that verify signatures; others are ignored. Raises ValueError for anything else."""
     found = json.loads(content)
     listed = found.get("keys") if isinstance(found, dict) else None
@@ -162,157 +270,36 @@ def _keys_of(jwk: Any) -> Keys:
     return keys
 
 
-def read_file(file: Path) -> bytes:
-    """The content of a file. Raises OSError, and ValueError for a file that is too large."""
-    with file.open("rb") as opened:
+def read_file(file: str) -> bytes:
+    """The JWKS in a file. Raises OSError, and ValueError for a file that is too large."""
+    with open(file, "rb") as opened:
         content = opened.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise ValueError(f"The file is larger than {MAX_BYTES:,} bytes.")
     return content
 
 
-def keys_in(file: Path) -> Read:
-    """The reader of a JWKS file."""
-    return lambda: asyncio.to_thread(read_file, file)
+async def download(url: str) -> bytes:
+    """The JWKS at a URL, received whole with the status 200 within FETCH_SECONDS; redirects are not followed.
 
-
-def keys_at(url: str) -> Read:
-    """The reader of a JWKS at a URL; redirects are not followed."""
-    return lambda: download(url, seconds=FETCH_SECONDS, max_bytes=MAX_BYTES)
-
-
-SYMMETRIC = "HS256"
-MIN_SECRET_BYTES = 32  # the size of its signature
-MAX_SUBJECT_CHARACTERS = 256
-LEEWAY_SECONDS = 10.0  # for clocks that differ
-KEPT_SECONDS = 10.0  # how long a token that was verified is not verified again
-MOST_KEPT = 10_000
-KEPT_BYTES = 2_000  # what one takes in memory
-# Errors that decoding an arbitrary text can raise.
-_INVALID = (jwt.PyJWTError, BadInput, ValueError, TypeError, ArithmeticError, RecursionError)
-_EXPIRED = "The token has expired."
-_REASONS: dict[type[Exception], str] = {
-    jwt.ExpiredSignatureError: _EXPIRED,
-    jwt.ImmatureSignatureError: "The token is not valid yet.",
-    jwt.InvalidIssuerError: "The token is from another issuer than CLADE_JWT_ISSUER.",
-    jwt.InvalidAudienceError: "The token is for another audience than CLADE_JWT_AUDIENCE.",
-    jwt.InvalidSignatureError: "The signature of the token does not match its content and key.",
-    jwt.InvalidAlgorithmError: "The token is signed by an algorithm that is not accepted.",
-}
-
-
-class Tokens:
-    """Verifies tokens. A verified token is cached for a short time, but not beyond its expiry."""
-
-    def __init__(
-        self,
-        keys: PublishedKeys | str,
-        issuer: str | None,
-        audience: str | None,
-        claim: str = "grants",
-    ) -> None:
-        """`keys` are public keys or a shared secret; any issuer and audience are accepted where None is required."""
-        self._keys = keys
-        self._claim = claim
-        self._required: dict[str, Any] = {
-            "issuer": issuer,
-            "audience": audience,
-            "leeway": LEEWAY_SECONDS,
-            "options": {"require": ["exp", "sub"], "verify_aud": audience is not None},
-        }
-        self._verified: ExpiringCache[bytes, tuple[Caller, float]] = ExpiringCache(
-            "tokens", MOST_KEPT, KEPT_SECONDS, entry_bytes=KEPT_BYTES
-        )
-
-    async def watch(self) -> None:
-        """Keep public keys up to date, until cancelled."""
-        if isinstance(self._keys, PublishedKeys):
-            await self._keys.watch()
-
-    async def caller(self, token: str) -> Caller:
-        """The caller of a token, with its grants. Raises InvalidCredential and Unavailable."""
-        digest = hashlib.sha256(token.encode(errors="replace")).digest()
-        verified = self._verified.get(digest)
-        if verified is None:
-            try:
-                verified = self._verify(token, await self._key_of(token))
-                self._verified.put(digest, verified)
-            except _INVALID as error:
-                raise InvalidCredential(_reason(error)) from None
-        caller, expires = verified
-        if time.time() >= expires + LEEWAY_SECONDS:
-            raise InvalidCredential(_EXPIRED)
-        return caller
-
-    async def _key_of(self, token: str) -> jwt.PyJWK | str:
-        """The secret, or the published key that the token names. Raises InvalidCredential and Unavailable."""
-        if isinstance(self._keys, str):
-            return self._keys
-        header = jwt.get_unverified_header(token)
-        key = await self._keys.find(header.get("kid"), header.get("alg"))
-        if key is None:
-            raise InvalidCredential("No published key has the key id of the token and fits its algorithm.")
-        return key
-
-    def _verify(self, token: str, key: jwt.PyJWK | str) -> tuple[Caller, float]:
-        # The algorithm is that of the key, whatever the token says.
-        algorithm = SYMMETRIC if isinstance(key, str) else key.algorithm_name
-        claims = jwt.decode(token, key, algorithms=[algorithm], **self._required)
-        subject, texts = claims["sub"], claims.get(self._claim, [])
-        if not 0 < len(subject) <= MAX_SUBJECT_CHARACTERS or not subject.isprintable():
-            raise BadInput("The subject of the token is too long or not printable.")
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise BadInput("The grants of the token are not a list of strings.")
-        grants = Grants.parse(texts)
-        return Caller(f"sub:{subject}", subject, grants, grants), float(claims["exp"])
-
-
-def _reason(error: Exception) -> str:
-    """Why a token is invalid, in words that repeat nothing of a token whose signature does not match."""
-    if isinstance(error, BadInput):
-        return str(error)
-    if isinstance(error, jwt.MissingRequiredClaimError):
-        return f"The token has no claim {error.claim}."
-    return next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), "The token is malformed.")
-
-
-def tokens_of(settings: Settings) -> Tokens:
-    """The token verifier of the settings, which have a secret or public keys. Raises BadInput."""
-    secret, published = _secret(settings), settings.jwt_keys
-    issuer, audience = settings.jwt_issuer or None, settings.jwt_audience or None
-    if not published:
-        if len(secret.encode()) < MIN_SECRET_BYTES:
-            raise BadInput(f"CLADE_JWT_SECRET is shorter than {MIN_SECRET_BYTES} bytes; use a longer secret.")
-        return Tokens(secret, issuer, audience, settings.jwt_grants_claim)
-    if secret:
-        raise BadInput("CLADE_JWT_SECRET and CLADE_JWT_KEYS are both set; unset one of them.")
-    if issuer is None or audience is None:
-        # An issuer signs tokens for many servers; without these, tokens for others would be valid here.
-        raise BadInput("CLADE_JWT_KEYS needs CLADE_JWT_ISSUER and CLADE_JWT_AUDIENCE; set both.")
-    return Tokens(_published(published), issuer, audience, settings.jwt_grants_claim)
-
-
-def _secret(settings: Settings) -> str:
-    if not settings.jwt_secret_file:
-        return settings.jwt_secret
-    if settings.jwt_secret:
-        raise BadInput("CLADE_JWT_SECRET and CLADE_JWT_SECRET_FILE are both set; unset one of them.")
+    Raises OSError for any other status, for a body of more than MAX_BYTES, and where there is no response in time.
+    """
+    body, timeout = bytearray(), aiohttp.ClientTimeout(total=FETCH_SECONDS)
+    session = aiohttp.ClientSession(timeout=timeout, trust_env=True, auto_decompress=False, raise_for_status=True)
     try:
-        return Path(settings.jwt_secret_file).read_text("utf-8").strip()
-    except (OSError, ValueError):
-        raise BadInput(f"CLADE_JWT_SECRET_FILE is {settings.jwt_secret_file}, which cannot be read.") from None
-
-
-def _published(place: str) -> PublishedKeys:
-    if "://" in place:
-        parts = urlsplit(place)
-        if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.netloc)):
-            raise BadInput("CLADE_JWT_KEYS must be a file, an https URL, or an http URL of this machine.")
-        return PublishedKeys(keys_at(place))
-    try:
-        keys = parse(read_file(Path(place)))
-    except (OSError, ValueError):
-        raise BadInput(f"CLADE_JWT_KEYS is {place}, which is not a readable JWKS; name a JSON Web Key Set.") from None
-    if not keys:
-        raise BadInput(f"CLADE_JWT_KEYS is {place}, which has no public key for signatures; add one.")
-    return PublishedKeys(keys_in(Path(place)))
+        async with session, session.get(url, allow_redirects=False, headers=HEADERS) as response:
+            if response.status != 200:
+                location = response.headers.get("location")
+                hint = f"; its location is {shown_address(location)}" if location else ""
+                raise OSError(f"the status is {response.status}, expected 200{hint}")
+            async for part in response.content.iter_chunked(PART_BYTES):
+                body += part
+                if len(body) > MAX_BYTES:
+                    raise OSError(f"the response is larger than {MAX_BYTES:,} bytes")
+    except aiohttp.ClientResponseError as error:
+        raise OSError(f"the status is {error.status}, expected 200") from error  # without the address and its secrets
+    except (aiohttp.InvalidURL, ValueError) as error:
+        raise OSError("the address is invalid") from error  # as above
+    except aiohttp.ClientError as error:
+        raise OSError(str(error) or type(error).__name__) from error
+    return bytes(body)

@@ -5,9 +5,9 @@ A cached response is served again while the versions that validate it are curren
 hierarchies that the response was read from, in one strong read.
 
 HTTP caches and Apollo's router purge a response by tags. A tag names a tree (`location/US`), or a hierarchy
-(`location`) where a response depends on the list of its roots. They are the trees and hierarchies whose versions validate
-the response: as long as nothing is written to them, it is current. A response without such versions is in no shared
-cache.
+(`location`) where a response depends on the list of its roots. They are the trees and hierarchies whose versions
+validate the response: as long as nothing is written to them, it is current. A response without such versions is in no
+shared cache.
 
 Sources: RFC 9111 and RFC 5861 for Cache-Control; `Cache-Tag` is Cloudflare's header, with tags between commas,
 `Surrogate-Key` Fastly's, with tags between spaces. The router reads `extensions.apolloCacheTags`, or for `_entities`

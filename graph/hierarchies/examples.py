@@ -7,7 +7,7 @@ data. In an empty store they return no nodes, without an error.
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -108,7 +108,7 @@ def _breadcrumb(cls: type[Node], sample: Sample) -> Example:
     leaves = [name for name, (_, attribute) in level.attributes.items() if attribute.kind not in COMPOUND]
     own = " ".join(camel(name) for name in leaves[:MAX_ATTRIBUTES])
     attributes = f"... on {cls.prefix}{level.title} {{ {own} }}" if own else ""
-    fields = f"{_node_field(cls)}(path: $path) {{ name level {attributes} ancestors {{ path name }} }}"
+    fields = f"{field_of(cls.prefix + cls.title)}(path: $path) {{ name level {attributes} ancestors {{ path name }} }}"
     comment = "# A node by its path, and all nodes above it."
     return _example(comment, "Breadcrumb", "($path: Path!)", fields, {"path": sample.path})
 
@@ -119,7 +119,9 @@ def _one_level(cls: type[Node], sample: Sample) -> Example:
     listing = f"descendants(level: {cls.levels[sample.below].label}, first: $first, after: $after) {{ {page} }}"
     variables = {"path": sample.root, "first": 10, "after": None}
     given = "($path: Path!, $first: Int!, $after: String)"
-    return _example(comment, "OneLevel", given, f"{_node_field(cls)}(path: $path) {{ {listing} }}", variables)
+    return _example(
+        comment, "OneLevel", given, f"{field_of(cls.prefix + cls.title)}(path: $path) {{ {listing} }}", variables
+    )
 
 
 def _example(comment: str, name: str, given: str, fields: str, variables: Mapping[str, Any] | None = None) -> Example:
@@ -159,20 +161,20 @@ mutation CreateTITLE(
 def _create(cls: type[Node], sample: Sample, *, is_there: bool) -> Example:
     """A mutation that makes a sibling of the sample, or a first root."""
     level, title = cls.levels[sample.level], cls.prefix + cls.title
+    own = [attribute for _, attribute in level.attributes.values()]
     variables: dict[str, Any] = {
         "parent": sample.root if is_there and sample.root != sample.path else None,
         "key": NEW_KEY,
         "name": "An example",
         # A level without attributes is said by `true`.
-        "attributes": {camel(input_field_of(level.title)): _required(level) if level.attributes else True},
+        "attributes": {camel(input_field_of(level.title)): _required(own) if own else True},
         "dryRun": True,
     }
     return Example(f"Create{title}", _CREATE.replace("TITLE", title), variables)
 
 
-def _required(level: type[Node]) -> dict[str, Any]:
-    """Values of the attributes that a new node of a level must have."""
-    attributes = (attribute for _, attribute in level.attributes.values())
+def _required(attributes: Iterable[Attribute]) -> dict[str, Any]:
+    """Values of those of these attributes that a new node must have."""
     return {camel(one.name): _example_value(one) for one in attributes if one.rules.required}
 
 
@@ -182,7 +184,7 @@ def _example_value(attribute: Attribute) -> Any:
     if attribute.kind is Kind.ENUM:
         value = min(attribute.members)
     elif attribute.kind is Kind.NESTED:
-        value = {camel(part.name): _example_value(part) for part in attribute.parts if part.rules.required}
+        value = _required(attribute.parts)
     else:
         rules = attribute.rules
         least = rules.minimum if rules.minimum is not None else rules.maximum
@@ -191,10 +193,6 @@ def _example_value(attribute: Attribute) -> Any:
             words = [word for word in (*words, *_WORDS) if rules.matches(word)] or words
         value = words[0][: attribute.max_length] if isinstance(words[0], str) else words[0]
     return [value] if attribute.many else value
-
-
-def _node_field(cls: type[Node]) -> str:
-    return field_of(cls.prefix + cls.title)
 
 
 async def read_samples(store: Store, classes: Sequence[type[Node]]) -> dict[str, Sample]:

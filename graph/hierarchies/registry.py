@@ -1,6 +1,7 @@
-"""Served hierarchies: those that the modules and files named by the settings declare. A mistake in one is a BadInput of
-one sentence. Each type and field of Query comes from only one class, else the hierarchies are rejected. Lists can be
-sorted and filtered by the values that `list_values` finds.
+"""Served hierarchies: those that the modules and files named by the settings declare, and their names in the schema.
+
+A mistake in one is a BadInput of one sentence. Each type and field of Query comes from only one class, else the
+hierarchies are rejected.
 """
 
 import contextlib
@@ -30,16 +31,47 @@ SETTING = "CLADE_HIERARCHIES"
 OWN_MODULES = ("graph.hierarchies.locations", "graph.hierarchies.categories")
 _OUR_FRAMES = frozenset(module.__file__ for module in (attribute, node)) | {__file__}
 
+OWN_TYPES = frozenset(
+    "Query Mutation Subscription Node NodeRevision NodeRevisionConnection NodeRevisionEdge PageInfo DeletedNode "
+    "StringCondition IntCondition LongCondition FloatCondition DecimalCondition BooleanCondition DateCondition "
+    "DateTimeCondition StringListCondition IntListCondition LongListCondition FloatListCondition "
+    "DecimalListCondition BooleanListCondition DateListCondition DateTimeListCondition OrderDirection "
+    "KeyCondition PathCondition NameCondition "
+    "LocalizedName LocalizedNameInput Localized LocalizedText LocalizedTextInput Money MoneyInput Url "
+    "HierarchyInfo HierarchyName HierarchyLevel HierarchyAttribute NodeLevel TreeNode TreeChangeEvent "
+    "TreeChange TreeChangeFeed SubtreeMove SubtreeMoveState WritePlan DeletePolicy "
+    "Path Long Decimal Date DateTime ID Int Float String Boolean _Any _Entity _Service".split()
+)
+"""The types that a schema has, or may have, whatever hierarchies are served."""
+
+LATER_TYPES = frozenset("UserError UserErrorCode ListFacet ListFacetValue TreeRelease TreeDifference".split())
+"""The types that schemas will have: a class that has such a name today would have to be renamed then."""
+
+OWN_FIELDS = frozenset("node nodes move moves deletedNode changes hierarchies _entities _service".split())
+"""The fields of Query that every schema has."""
+
+TYPE, FIELD = "type", "field of Query"
+LATER = "keeps for later"
+
+_NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
+_OF_LISTS = "Level Connection Edge OrderBy OrderField Condition".split()
+_OF_TITLE = ("", *_OF_LISTS, *"Payload Attributes Revision RevisionConnection RevisionEdge".split())
+_OF_LEVEL = ("", "Attributes", "Revision")
+_LATER_OF_TITLE = "By Edit Position Destination Facets FacetField".split()
+_LATER_VERBS = "Create Update Move Delete Edit Copy Merge Release".split()
+
 
 def served(names: str | None = None) -> list[type[Node]]:
     """The hierarchy classes of these modules and files (divided by commas), else of those that the settings name.
 
-    A module is looked for in the working directory too. Raises BadInput where one is missing, cannot be loaded,
-    declares no hierarchy or one that another declares, has levels that do not fit together, and where names clash.
+    A name that ends in `.py` or holds a `/` is the path of a file. A module is looked for in the working directory too.
+    Each is loaded once in a process. Raises BadInput where one is missing, cannot be loaded, declares no hierarchy or
+    one that another declares, has levels that do not fit together, and where names clash.
     """
     found: dict[str, type[Node]] = {}
     for name in dict.fromkeys((names or Settings().hierarchies).split(",")):
-        module = load(name.strip())
+        name = name.strip()
+        module = _from_file(name) if name.endswith(".py") or "/" in name else _from_module(name)
         for cls in _declared_by(module):
             other = found.setdefault(cls.name, cls)
             if other is not cls:
@@ -78,14 +110,6 @@ def _check_levels(cls: type[Node]) -> None:
         words = set(re.findall(r"\w+", str(error)))
         level = next((level for level in cls.levels.values() if level.title in words), cls)
         raise BadInput(f"{location(level)}: {error}") from None
-
-
-def load(name: str) -> ModuleType:
-    """The module of this name, or of the file of this path: a name that ends in `.py` or holds a `/` is a path.
-
-    Each is loaded once in a process. Raises BadInput where it is missing or cannot be loaded.
-    """
-    return _from_file(name) if name.endswith(".py") or "/" in name else _from_module(name)
 
 
 def _from_file(name: str) -> ModuleType:
@@ -169,75 +193,16 @@ def _line_of(error: Exception) -> str:
     return f"{shown(last.filename)}:{last.lineno}"
 
 
-def list_values(cls: type[Node]) -> dict[str, NodeValue]:
-    """The values that every node has, and the attributes of all levels.
-
-    Left out are attributes that two levels have with different types, since their values do not compare, and those
-    that one level has without being sorted by it.
-    """
-    found = {
-        "name": NodeValue("name", Kind.TEXT),
-        "level": NodeValue("level", Kind.ENUM, members=tuple(cls.levels)),
-        "child_count": NodeValue("child_count", Kind.INT),
-        "updated_at": NodeValue("updated_at", Kind.DATETIME),
-    }
-    types: dict[str, set[Any]] = {}
-    for level in (cls, *cls.levels.values()):
-        for name, (hint, described) in level.attributes.items():
-            types.setdefault(name, set()).add(hint)
-            if not is_listed(described):
-                types[name] |= {None, hint}
-                continue
-            kind = Kind.TEXT if described.kind is Kind.URL else described.kind
-            renamed = found[name].renamed if name in found else ()
-            renamed += ((level.level, described),) if described.was and level is not cls else ()
-            found[name] = NodeValue(name, kind, described.many, enum_members(hint), renamed=renamed)
-    return {name: value for name, value in found.items() if len(types.get(name, ())) <= 1}
+def shown(file: str | Path) -> str:
+    """A file as messages name it: relative to the working directory where it lies below that."""
+    path, here = Path(file), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def is_listed(attribute: Attribute) -> bool:
-    """Whether lists are sorted and filtered by an attribute: not by one whose values are objects."""
-    return attribute.sortable and attribute.kind not in COMPOUND
-
-
-def enum_of(hint: Any) -> type[Enum] | None:
-    """The enum of an attribute's type, which may be optional and in a list; None where it is another type."""
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return hint
-    return next((found for one in get_args(hint) if (found := enum_of(one)) is not None), None)
-
-
-def enum_members(hint: Any) -> tuple[str, ...]:
-    """The names of the members of the enum of an attribute's type, in their order."""
-    enum = enum_of(hint)
-    return () if enum is None else tuple(enum.__members__)
-
-
-OWN_TYPES = frozenset(
-    "Query Mutation Subscription Node NodeRevision NodeRevisionConnection NodeRevisionEdge PageInfo DeletedNode "
-    "LocalizedName LocalizedNameInput "
-    "StringCondition IntCondition LongCondition FloatCondition DecimalCondition BooleanCondition DateCondition "
-    "DateTimeCondition StringListCondition IntListCondition LongListCondition FloatListCondition "
-    "DecimalListCondition BooleanListCondition DateListCondition DateTimeListCondition OrderDirection "
-    "KeyCondition PathCondition NameCondition "
-    "LocalizedName LocalizedNameInput Localized LocalizedText LocalizedTextInput Money MoneyInput Url "
-    "HierarchyInfo HierarchyName HierarchyLevel HierarchyAttribute NodeLevel TreeNode TreeChangeEvent "
-    "TreeChange TreeChangeFeed SubtreeMove SubtreeMoveState WritePlan DeletePolicy "
-    "Path Long Decimal Date DateTime ID Int Float String Boolean _Any _Entity _Service".split()
-)
-"""The types that a schema has, or may have, whatever hierarchies are served."""
-LATER_TYPES = frozenset("UserError UserErrorCode ListFacet ListFacetValue TreeRelease TreeDifference".split())
-"""The types that schemas will have: a class that has such a name today would have to be renamed then."""
-OWN_FIELDS = frozenset("node nodes move moves deletedNode changes hierarchies _entities _service".split())
-"""The fields of Query that every schema has."""
-TYPE, FIELD = "type", "field of Query"
-LATER = "keeps for later"
-_NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
-_OF_LISTS = "Level Connection Edge OrderBy OrderField Condition".split()
-_OF_TITLE = ("", *_OF_LISTS, *"Payload Attributes Revision RevisionConnection RevisionEdge".split())
-_OF_LEVEL = ("", "Attributes", "Revision")
-_LATER_OF_TITLE = "By Edit Position Destination Facets FacetField".split()
-_LATER_VERBS = "Create Update Move Delete Edit Copy Merge Release".split()
+def location(cls: type[Node]) -> str:
+    """File and line of a class as messages name them."""
+    file, line = cls.declared_at
+    return f"{shown(file)}:{line}"
 
 
 @dataclass(frozen=True)
@@ -253,37 +218,6 @@ class Use:
     made_by: str
     way_out: str
     takes: str = "makes already"
-
-
-def field_of(title: str) -> str:
-    """The field of Query that finds a node of the type of this title."""
-    return title[:1].lower() + title[1:]
-
-
-def input_field_of(title: str) -> str:
-    """The attribute of a mutation's input that holds the attributes of a level: postal_code for PostalCode."""
-    return "".join(f"_{c.lower()}" if c.isupper() and place else c.lower() for place, c in enumerate(title))
-
-
-def list_field_of(cls: type[Node]) -> str:
-    """The field of Query that lists the roots of a hierarchy."""
-    return field_of(cls.prefix + cls.many[:1].upper() + cls.many[1:] if cls.prefix else cls.many)
-
-
-def search_field_of(cls: type[Node]) -> str:
-    """The field of Query that searches a hierarchy."""
-    listing = list_field_of(cls)
-    return f"search{listing[:1].upper()}{listing[1:]}"
-
-
-def paths_field_of(cls: type[Node]) -> str:
-    """The field of Query that finds nodes of a hierarchy by their paths."""
-    return f"{list_field_of(cls)}ByPath"
-
-
-def near_field_of(cls: type[Node]) -> str:
-    """The field of Query that finds the nodes of a hierarchy near a point."""
-    return f"{list_field_of(cls)}Near"
 
 
 def check_names(classes: Sequence[type[Node]]) -> None:
@@ -316,7 +250,7 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
             made_by = f"the enum {enum.__name__} of {_described(cls, one)}"
             for name in (enum.__name__, *_conditions_of(one, enum)):
                 yield Use(TYPE, name, enum, made_by, "rename the enum")
-        for value in _nested_in(one):
+        for value in filter(is_dataclass, types_of(one)):
             made_by = f"the class {value.__name__} of {_described(cls, one)}"
             for ending in ("", "Input"):
                 yield Use(TYPE, value.__name__ + ending, value, made_by, "rename the class")
@@ -333,18 +267,6 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
         yield Use(FIELD, near, None, made_by, way_out)
         for ending in ("", "Edge"):
             yield Use(TYPE, f"{near[:1].upper()}{near[1:]}{ending}", None, made_by, way_out)
-
-
-def shown(file: str | Path) -> str:
-    """A file as messages name it: relative to the working directory where it lies below that."""
-    path, here = Path(file), Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-def location(cls: type[Node]) -> str:
-    """File and line of a class as messages name them."""
-    file, line = cls.declared_at
-    return f"{shown(file)}:{line}"
 
 
 def _take(cls: type[Node], taken: dict[tuple[str, str], Use], use: Use) -> None:
@@ -392,14 +314,8 @@ def _enums_of(cls: type[Node]) -> Iterator[type[Enum]]:
 
 def _conditions_of(cls: type[Node], enum: type[Enum]) -> set[str]:
     """The names of the inputs of conditions on attributes of an enum, or of lists of it."""
-    listed = [(hint, attribute) for hint, attribute in cls.attributes.values() if is_listed(attribute)]
-    many = {attribute.many for hint, attribute in listed if enum_of(hint) is enum}
-    return {f"{enum.__name__}{'List' if one else ''}Condition" for one in many}
-
-
-def _nested_in(cls: type[Node]) -> Iterator[type]:
-    """The dataclasses among the types of a class's attributes."""
-    return (kind for kind in types_of(cls) if is_dataclass(kind))
+    own = [attribute for hint, attribute in cls.attributes.values() if enum_of(hint) is enum]
+    return {f"{enum.__name__}{'List' if one.many else ''}Condition" for one in own if is_listed(one)}
 
 
 def types_of(cls: type[Node]) -> Iterator[type]:
@@ -413,7 +329,82 @@ def types_of(cls: type[Node]) -> Iterator[type]:
             ahead += [inner for inner, _ in value_attributes(hint).values()] if is_dataclass(hint) else []
 
 
+def field_of(title: str) -> str:
+    """The field of Query that finds a node of the type of this title."""
+    return title[:1].lower() + title[1:]
+
+
+def input_field_of(title: str) -> str:
+    """The attribute of a mutation's input that holds the attributes of a level: postal_code for PostalCode."""
+    return "".join(f"_{c.lower()}" if c.isupper() and place else c.lower() for place, c in enumerate(title))
+
+
+def list_field_of(cls: type[Node]) -> str:
+    """The field of Query that lists the roots of a hierarchy."""
+    return field_of(cls.prefix + cls.many[:1].upper() + cls.many[1:] if cls.prefix else cls.many)
+
+
+def search_field_of(cls: type[Node]) -> str:
+    """The field of Query that searches a hierarchy."""
+    listing = list_field_of(cls)
+    return f"search{listing[:1].upper()}{listing[1:]}"
+
+
+def paths_field_of(cls: type[Node]) -> str:
+    """The field of Query that finds nodes of a hierarchy by their paths."""
+    return f"{list_field_of(cls)}ByPath"
+
+
+def near_field_of(cls: type[Node]) -> str:
+    """The field of Query that finds the nodes of a hierarchy near a point."""
+    return f"{list_field_of(cls)}Near"
+
+
 def camel(name: str) -> str:
     """A Python name in camel case, as Strawberry writes it in the schema."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() or "_" for word in rest)
+
+
+def list_values(cls: type[Node]) -> dict[str, NodeValue]:
+    """The values that every node has, and the attributes of all levels.
+
+    Left out are attributes that two levels have with different types, since their values do not compare, and those
+    that one level has without being sorted by it.
+    """
+    found = {
+        "name": NodeValue("name", Kind.TEXT),
+        "level": NodeValue("level", Kind.ENUM, members=tuple(cls.levels)),
+        "child_count": NodeValue("child_count", Kind.INT),
+        "updated_at": NodeValue("updated_at", Kind.DATETIME),
+    }
+    types: dict[str, set[Any]] = {}
+    for level in (cls, *cls.levels.values()):
+        for name, (hint, described) in level.attributes.items():
+            types.setdefault(name, set()).add(hint)
+            if not is_listed(described):
+                types[name] |= {None, hint}
+                continue
+            kind = Kind.TEXT if described.kind is Kind.URL else described.kind
+            renamed = found[name].renamed if name in found else ()
+            renamed += ((level.level, described),) if described.was and level is not cls else ()
+            found[name] = NodeValue(name, kind, described.many, enum_members(hint), renamed=renamed)
+    return {name: value for name, value in found.items() if len(types.get(name, ())) <= 1}
+
+
+def is_listed(attribute: Attribute) -> bool:
+    """Whether lists are sorted and filtered by an attribute: not by one whose values are objects."""
+    return attribute.sortable and attribute.kind not in COMPOUND
+
+
+def enum_of(hint: Any) -> type[Enum] | None:
+    """The enum of an attribute's type, which may be optional and in a list; None where it is another type."""
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint
+    return next((found for one in get_args(hint) if (found := enum_of(one)) is not None), None)
+
+
+def enum_members(hint: Any) -> tuple[str, ...]:
+    """The names of the members of the enum of an attribute's type, in their order."""
+    enum = enum_of(hint)
+    return () if enum is None else tuple(enum.__members__)

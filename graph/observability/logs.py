@@ -1,7 +1,7 @@
-"""Logs: what is reported of a request (HTTP, operation, reads, errors and duration; metrics and traces use it as well),
-one line for each in the access log, and the lines themselves, to standard error, as JSON or as text for a terminal.
+"""Logs: what is reported of a request, the access log with one line for each, and the handler of all lines.
 
-A thread writes them, so that a reader that is slow, or does not read, never delays a request.
+Lines go to standard error, as JSON or as text for a terminal. A thread writes them, so that a reader that is slow, or
+does not read, never delays a request.
 """
 
 import logging
@@ -26,12 +26,189 @@ from graph.errors import SERVER_ERRORS
 from resolvers.access.callers import ANYONE, Caller
 
 LogFormat = Literal["auto", "json", "text"]
+
+KEY = "clade.request_info"
+"""The key of a RequestInfo in the ASGI scope."""
+
+PROBES = ("/healthz", "/readyz")
+"""Paths that load balancers request every few seconds; these requests are not reported."""
+
+REQUEST_ID = b"x-request-id"
+STATUS_CLIENT_CLOSED = 499
+"""The status of a request whose client disconnected before the response, as in nginx."""
+
+SLOW_SECONDS = 1.0  # what people notice; nearly all requests take a fraction of it
+MAX_NAME_CHARACTERS = 200
+MAX_PATH_CHARACTERS = 200
+MAX_DOCUMENT_CHARACTERS = 2_000
+MAX_MESSAGE_CHARACTERS = 2_000
+MAX_TRACEBACK_CHARACTERS = 20_000
+
 WRITE_AFTER_SECONDS = 0.1
 FLUSH_SECONDS = 2.0
 MAX_WAITING_BYTES = 16_000_000  # of lines to be written; more are dropped
 LINE_BYTES = 100  # of memory for a line besides its text
-MAX_MESSAGE_CHARACTERS = 2_000
-MAX_TRACEBACK_CHARACTERS = 20_000
+
+logger = logging.getLogger("clade.request")
+
+_VALID_ID = re.compile(rb"[A-Za-z0-9._:+/=@-]{1,128}")
+_LEVEL_NAMES = {logging.INFO: "INFO", logging.WARNING: "WARNING"}
+_CONSTANT = vars(logging.LogRecord(logger.name, logging.INFO, "", 0, "request", None, None))
+
+
+@dataclass(slots=True)
+class RequestInfo:
+    """What logs, metrics and traces report of one request: HTTP, operation, reads, errors and duration.
+
+    Its fields are set while it is processed. `started` is a time of a monotonic clock, in seconds.
+    """
+
+    id: str
+    method: str
+    path: str
+    started: float
+    seconds: float = 0.0
+    status: int = STATUS_CLIENT_CLOSED
+    operation: str | None = None
+    """The name of the operation."""
+    caller: Caller = ANYONE
+    """The caller; anonymous until the request is authenticated."""
+    kind: str | None = None
+    """`query`, `mutation` or `subscription`; None if no operation was executed."""
+    document: str | None = None
+    codes: Sequence[str] = ()
+    reason: str | None = None
+    """Why the credential was rejected, which the response does not say; or the message of another rejection."""
+    events: int | None = None
+    """The number of events that were sent for a subscription; None for every other request."""
+    context: Any = None
+    """The operation's Context, which has `how` and the reads."""
+    trace_id: str | None = None
+    headers: Mapping[bytes, bytes] = field(default_factory=dict)
+    """The request headers, each name once."""
+    client: str | None = None
+    """The client's IP address, of the connection, or from a proxy on this machine."""
+
+    @classmethod
+    def of(cls, scope: Scope) -> "RequestInfo":
+        """A request that starts now. Its id is the client's X-Request-Id if it is valid, else a random one."""
+        headers = dict(scope["headers"])
+        sent = headers.get(REQUEST_ID)
+        # Ids are not secret, so the fast generator is sufficient.
+        given = sent.decode() if sent and _VALID_ID.fullmatch(sent) else f"{random.getrandbits(128):032x}"
+        client = scope.get("client")
+        address = client[0][:MAX_NAME_CHARACTERS] if client else None
+        return cls(given, scope["method"], scope["path"], time.perf_counter(), client=address, headers=headers)
+
+    @property
+    def failure(self) -> str | None:
+        """The kind of a failure that the client did not cause, an error code or a status; None for other outcomes."""
+        code = next((code for code in self.codes if code in SERVER_ERRORS), None)
+        return code or (str(self.status) if self.status >= 500 else None)
+
+    @property
+    def name(self) -> str | None:
+        """The operation's name, shortened for logs and spans."""
+        return None if self.operation is None else cut(self.operation)
+
+    @property
+    def how(self) -> str | None:
+        """`Context.how`; None if no operation was executed."""
+        return getattr(self.context, "how", None)
+
+    @property
+    def reads(self) -> dict[str, Any]:
+        """The reads, as in `extensions.reads`; empty if no operation was executed."""
+        return {} if self.context is None else self.context.reads_report()
+
+
+def cut(text: str) -> str:
+    """A text of a client, shortened for logs and spans."""
+    return text if len(text) <= MAX_NAME_CHARACTERS else f"{text[:MAX_NAME_CHARACTERS]}…"
+
+
+def codes_of(errors: Sequence[dict[str, Any]]) -> list[str]:
+    """The codes of a response's errors, each once."""
+    return list(dict.fromkeys(error.get("extensions", {}).get("code", "") for error in errors))
+
+
+class RequestLog:
+    """Writes one line for each request; a warning if it was slow, or failed without a fault of its client.
+
+    Event streams are as long as their clients listen, so they are never slow.
+    """
+
+    def __init__(self, slow_seconds: float = SLOW_SECONDS) -> None:
+        self._slow_seconds = slow_seconds
+
+    def __call__(self, info: RequestInfo) -> None:
+        is_slow = info.events is None and info.seconds >= self._slow_seconds
+        level = logging.WARNING if info.failure or is_slow else logging.INFO
+        if logger.isEnabledFor(level):
+            logger.handle(RequestRecord(level, fields_of(info)))
+
+
+class RequestRecord(logging.LogRecord):
+    """A request's log record, without code location, thread and process: finding those would double its cost."""
+
+    def __init__(self, level: int, fields: dict[str, Any]) -> None:
+        self.__dict__.update(_CONSTANT)
+        self.levelno = level
+        self.levelname = _LEVEL_NAMES[level]
+        self.created = time.time()
+        self.fields = fields
+
+
+def fields_of(info: RequestInfo) -> dict[str, Any]:
+    """The fields of a request's line: never variables, and the document only at the level debug."""
+    fields: dict[str, Any] = {
+        "id": info.id,
+        "method": info.method,
+        "path": info.path[:MAX_PATH_CHARACTERS],
+        "status": info.status,
+        "ms": round(info.seconds * 1000, 3),
+        "client": info.client,
+    }
+    if info.caller.name is not None:
+        fields["caller"], fields["credential"] = cut(info.caller.name), cut(info.caller.id)
+    if info.kind is not None:
+        fields["operation"], fields["kind"], fields["how"] = info.name, info.kind, info.how
+        fields.update(info.reads)
+        fields.pop("cached", None)  # as in `how`
+    if info.events is not None:
+        fields["events"] = info.events
+    if info.codes:
+        fields["codes"] = info.codes
+    if info.reason is not None:
+        fields["reason"] = info.reason
+    if info.trace_id is not None:
+        fields["trace"] = info.trace_id
+    if info.document is not None and logger.isEnabledFor(logging.DEBUG):
+        fields["document"] = info.document[:MAX_DOCUMENT_CHARACTERS]
+    return fields
+
+
+def handler(log_format: LogFormat) -> "Handler":
+    """The handler of a server, for `logging.config.dictConfig`."""
+    is_text = sys.stderr.isatty() if log_format == "auto" else log_format == "text"
+    return Handler(sys.stderr.fileno(), TextFormatter() if is_text else JSONFormatter())
+
+
+def config(level: str, log_format: LogFormat) -> dict[str, Any]:
+    """The configuration of `logging`: records of Clade from `level` on, records of libraries from warnings on."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "handlers": {"log": {"()": "graph.observability.logs.handler", "log_format": log_format}},
+        "root": {"level": "WARNING", "handlers": ["log"]},
+        "loggers": {"clade": {"level": level.upper()}},
+    }
+
+
+def flush() -> None:
+    """Write all lines; a process that ends by a signal does not do this by itself."""
+    for found in logging.getLogger().handlers:
+        found.flush()
 
 
 class Handler(QueueHandler):
@@ -139,180 +316,5 @@ class TextFormatter(Formatter):
         parts = [clock, record.levelname.lower(), record.getMessage()[:MAX_MESSAGE_CHARACTERS]]
         parts += [f"{name}={value}" for name, value in fields.items() if value is not None and name != "exception"]
         lines = [" ".join(parts), *(fields["exception"].split("\n") if "exception" in fields else ())]
-        return "\n".join(map(escaped, lines))
-
-
-def escaped(text: str) -> str:
-    """A text without characters that a terminal obeys."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
-
-
-def handler(log_format: LogFormat) -> Handler:
-    """The handler of a server, for `logging.config.dictConfig`."""
-    is_text = sys.stderr.isatty() if log_format == "auto" else log_format == "text"
-    return Handler(sys.stderr.fileno(), TextFormatter() if is_text else JSONFormatter())
-
-
-def config(level: str, log_format: LogFormat) -> dict[str, Any]:
-    """The configuration of `logging`: records of Clade from `level` on, records of libraries from warnings on."""
-    return {
-        "version": 1,
-        "disable_existing_loggers": False,
-        "handlers": {"log": {"()": "graph.observability.logs.handler", "log_format": log_format}},
-        "root": {"level": "WARNING", "handlers": ["log"]},
-        "loggers": {"clade": {"level": level.upper()}},
-    }
-
-
-def flush() -> None:
-    """Write all lines; a process that ends by a signal does not do this by itself."""
-    for found in logging.getLogger().handlers:
-        found.flush()
-
-
-KEY = "clade.request_info"
-"""The key of a RequestInfo in the ASGI scope."""
-REQUEST_ID = b"x-request-id"
-STATUS_CLIENT_CLOSED = 499
-"""The status of a request whose client disconnected before the response, as in nginx."""
-MAX_NAME_CHARACTERS = 200
-_VALID_ID = re.compile(rb"[A-Za-z0-9._:+/=@-]{1,128}")
-
-
-@dataclass(slots=True)
-class RequestInfo:
-    """One request. Its fields are set while it is processed. `started` is a time of a monotonic clock, in seconds."""
-
-    id: str
-    method: str
-    path: str
-    started: float
-    seconds: float = 0.0
-    status: int = STATUS_CLIENT_CLOSED
-    operation: str | None = None
-    """The name of the operation."""
-    caller: Caller = ANYONE
-    """The caller; anonymous until the request is authenticated."""
-    kind: str | None = None
-    """`query`, `mutation` or `subscription`; None if no operation was executed."""
-    document: str | None = None
-    codes: Sequence[str] = ()
-    reason: str | None = None
-    """Why the credential was rejected, which the response does not say; or the message of another rejection."""
-    events: int | None = None
-    """The number of events that were sent for a subscription; None for every other request."""
-    context: Any = None
-    """The operation's Context, which has `how` and the reads."""
-    trace_id: str | None = None
-    headers: Mapping[bytes, bytes] = field(default_factory=dict)
-    """The request headers, each name once."""
-    client: str | None = None
-    """The client's IP address, of the connection, or from a proxy on this machine."""
-
-    @classmethod
-    def of(cls, scope: Scope) -> "RequestInfo":
-        """A request that starts now. Its id is the client's X-Request-Id if it is valid, else a random one."""
-        headers = dict(scope["headers"])
-        sent = headers.get(REQUEST_ID)
-        # Ids are not secret, so the fast generator is sufficient.
-        given = sent.decode() if sent and _VALID_ID.fullmatch(sent) else f"{random.getrandbits(128):032x}"
-        client = scope.get("client")
-        address = client[0][:MAX_NAME_CHARACTERS] if client else None
-        return cls(given, scope["method"], scope["path"], time.perf_counter(), client=address, headers=headers)
-
-    @property
-    def failure(self) -> str | None:
-        """The kind of a failure that the client did not cause, an error code or a status; None for other outcomes."""
-        code = next((code for code in self.codes if code in SERVER_ERRORS), None)
-        return code or (str(self.status) if self.status >= 500 else None)
-
-    @property
-    def name(self) -> str | None:
-        """The operation's name, shortened for logs and spans."""
-        return None if self.operation is None else cut(self.operation)
-
-    @property
-    def how(self) -> str | None:
-        """`Context.how`; None if no operation was executed."""
-        return getattr(self.context, "how", None)
-
-    @property
-    def reads(self) -> dict[str, Any]:
-        """The reads, as in `extensions.reads`; empty if no operation was executed."""
-        return {} if self.context is None else self.context.reads_report()
-
-
-def cut(text: str) -> str:
-    """A text of a client, shortened for logs and spans."""
-    return text if len(text) <= MAX_NAME_CHARACTERS else f"{text[:MAX_NAME_CHARACTERS]}…"
-
-
-def codes_of(errors: Sequence[dict[str, Any]]) -> list[str]:
-    """The codes of a response's errors, each once."""
-    return list(dict.fromkeys(error.get("extensions", {}).get("code", "") for error in errors))
-
-
-MAX_DOCUMENT_CHARACTERS = 2_000
-MAX_PATH_CHARACTERS = 200
-SLOW_SECONDS = 1.0  # what people notice; nearly all requests take a fraction of it
-logger = logging.getLogger("clade.request")
-_LEVEL_NAMES = {logging.INFO: "INFO", logging.WARNING: "WARNING"}
-
-
-class RequestLog:
-    """Writes one line for each request; a warning if it was slow, or failed without a fault of its client.
-
-    Event streams are as long as their clients listen, so they are never slow.
-    """
-
-    def __init__(self, slow_seconds: float = SLOW_SECONDS) -> None:
-        self._slow_seconds = slow_seconds
-
-    def __call__(self, info: RequestInfo) -> None:
-        is_slow = info.events is None and info.seconds >= self._slow_seconds
-        level = logging.WARNING if info.failure or is_slow else logging.INFO
-        if logger.isEnabledFor(level):
-            logger.handle(RequestRecord(level, fields_of(info)))
-
-
-class RequestRecord(logging.LogRecord):
-    """A request's log record, without code location, thread and process: finding those would double its cost."""
-
-    def __init__(self, level: int, fields: dict[str, Any]) -> None:
-        self.__dict__.update(_CONSTANT)
-        self.levelno = level
-        self.levelname = _LEVEL_NAMES[level]
-        self.created = time.time()
-        self.fields = fields
-
-
-_CONSTANT = vars(logging.LogRecord(logger.name, logging.INFO, "", 0, "request", None, None))
-
-
-def fields_of(info: RequestInfo) -> dict[str, Any]:
-    """The fields of a request's line: never variables, and the document only at the level debug."""
-    fields: dict[str, Any] = {
-        "id": info.id,
-        "method": info.method,
-        "path": info.path[:MAX_PATH_CHARACTERS],
-        "status": info.status,
-        "ms": round(info.seconds * 1000, 3),
-        "client": info.client,
-    }
-    if info.caller.name is not None:
-        fields["caller"], fields["credential"] = cut(info.caller.name), cut(info.caller.id)
-    if info.kind is not None:
-        fields["operation"], fields["kind"], fields["how"] = info.name, info.kind, info.how
-        fields.update(info.reads)
-        fields.pop("cached", None)  # as in `how`
-    if info.events is not None:
-        fields["events"] = info.events
-    if info.codes:
-        fields["codes"] = info.codes
-    if info.reason is not None:
-        fields["reason"] = info.reason
-    if info.trace_id is not None:
-        fields["trace"] = info.trace_id
-    if info.document is not None and logger.isEnabledFor(logging.DEBUG):
-        fields["document"] = info.document[:MAX_DOCUMENT_CHARACTERS]
-    return fields
+        # A terminal obeys characters that are not printable.
+        return "\n".join("".join(char if char.isprintable() else repr(char)[1:-1] for char in line) for line in lines)

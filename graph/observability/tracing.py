@@ -1,4 +1,4 @@
-"""Tracing: OpenTelemetry spans of requests and store calls; imported only if `CLADE_TRACES` is on.
+"""Traces: OpenTelemetry spans of requests and store calls; imported only if `CLADE_TRACES` is on.
 
 OpenTelemetry's own variables configure the export, such as `OTEL_EXPORTER_OTLP_ENDPOINT`. Names and attributes are
 those of its stable semantic conventions for HTTP servers and databases. `url.query` is left out, since a query string
@@ -29,12 +29,11 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.errors import INTERNAL, failure_of
-from graph.observability.logs import STATUS_CLIENT_CLOSED, RequestInfo
+from graph.observability.logs import PROBES, STATUS_CLIENT_CLOSED, RequestInfo
 from store.connect import DynamoDBUrl, parse_store_url
 from store.engine import Store
 
 ENDPOINT = "/graphql"
-PROBES = ("/healthz", "/readyz")
 METHODS = frozenset("CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TRACE".split())  # others would be names of spans
 MAX_ATTRIBUTE_CHARACTERS = 1_000  # paths, user agents and tracebacks; up to 2,048 spans wait for the exporter
 MAX_EVENTS = 4
@@ -48,27 +47,28 @@ OPERATIONS = {
 """The operation of an engine for each method of a store, by the engine's name."""
 
 
-def exporting() -> TracerProvider:
-    """A provider whose thread exports spans in batches, as the environment configures it."""
-    os.environ.setdefault("OTEL_SERVICE_NAME", "clade")
-    limits = SpanLimits(max_attribute_length=MAX_ATTRIBUTE_CHARACTERS, max_events=MAX_EVENTS)
-    provider = TracerProvider(span_limits=limits)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    return provider
-
-
-def finish(span: Span, failure: str | None) -> None:
-    """Give a span its outcome: an error only for what the client did not cause, which `failure` names."""
-    if failure is not None:
-        span.set_attribute(ERROR_TYPE, failure)
-        span.set_status(StatusCode.ERROR)
-
-
 class Tracing:
-    """The spans of one application, which go to the provider."""
+    """The spans of one application, which a thread exports in batches, as the environment configures it."""
 
-    def __init__(self, provider: TracerProvider) -> None:
+    def __init__(self, store: Store, address: str) -> None:
+        """The store is at this URL; its calls are traced here, because fast reads bypass the libraries that
+        OpenTelemetry instruments.
+        """
+        os.environ.setdefault("OTEL_SERVICE_NAME", "clade")
+        limits = SpanLimits(max_attribute_length=MAX_ATTRIBUTE_CHARACTERS, max_events=MAX_EVENTS)
+        provider = TracerProvider(span_limits=limits)
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = provider.get_tracer("clade")
+        parsed = parse_store_url(address)
+        system, table = ("aws.dynamodb", parsed.table) if isinstance(parsed, DynamoDBUrl) else ("sqlite", SQLITE_TABLE)
+        for method, operation in OPERATIONS[system].items():
+            attributes = {
+                db.DB_SYSTEM_NAME: system,
+                db.DB_OPERATION_NAME: operation,
+                db.DB_COLLECTION_NAME: table,
+                "clade.store.method": method,
+            }
+            setattr(store, method, self._traced(f"{operation} {table}", attributes, getattr(store, method)))
 
     def around(self, app: ASGIApp) -> ASGIApp:
         """The application with a span for each request but probes, below the span in its `traceparent` header."""
@@ -103,22 +103,6 @@ class Tracing:
         if info.codes:
             span.set_attribute("clade.error.codes", list(info.codes))
         finish(span, info.failure)
-
-    def watch(self, store: Store, address: str) -> None:
-        """Trace the methods of a store, which is at this URL.
-
-        Its calls are traced here, because fast reads bypass the libraries that OpenTelemetry instruments.
-        """
-        parsed = parse_store_url(address)
-        system, table = ("aws.dynamodb", parsed.table) if isinstance(parsed, DynamoDBUrl) else ("sqlite", SQLITE_TABLE)
-        for method, operation in OPERATIONS[system].items():
-            attributes = {
-                db.DB_SYSTEM_NAME: system,
-                db.DB_OPERATION_NAME: operation,
-                db.DB_COLLECTION_NAME: table,
-                "clade.store.method": method,
-            }
-            setattr(store, method, self._traced(f"{operation} {table}", attributes, getattr(store, method)))
 
     def _traced(
         self, name: str, attributes: Mapping[str, str], method: Callable[..., Awaitable[Any]]
@@ -156,3 +140,10 @@ def attributes_of(scope: Scope, headers: Mapping[str, str]) -> dict[str, str | i
     ):
         found[address], found[port] = scope.get(peer) or (None, None)
     return {name: value for name, value in found.items() if value is not None}
+
+
+def finish(span: Span, failure: str | None) -> None:
+    """Give a span its outcome: an error only for what the client did not cause, which `failure` names."""
+    if failure is not None:
+        span.set_attribute(ERROR_TYPE, failure)
+        span.set_status(StatusCode.ERROR)

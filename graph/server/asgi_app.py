@@ -1,8 +1,7 @@
-"""ASGI application: routes, middleware and lifespan."""
+"""The ASGI application: routes, middleware and lifespan."""
 
 import asyncio
 import logging
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
@@ -19,12 +18,12 @@ from graph.auth.authentication import Authenticator
 from graph.errors import BAD_REQUEST, UNAVAILABLE, error_body
 from graph.execution.operation import Execution
 from graph.hosts import cors_origins
-from graph.observability.logs import KEY, flush
+from graph.observability.logs import KEY, PROBES, flush
 from graph.server.endpoint import GraphQLEndpoint
 from graph.server.events import EventStreams
 from graph.server.lifecycle import NOT_STARTED, GracefulShutdown, alive, ready
 from graph.server.middleware import Observer, RequestObserver, SecurityHeaders
-from graph.server.pages import Examples, Explorer, graphiql_page, graphiql_routes
+from graph.server.pages import Examples, explorer_routes, graphiql_page, graphiql_routes
 from graph.server.sending import ConcurrencyLimiter, send_error
 from graph.settings import Settings
 from store.engine import Store
@@ -65,7 +64,7 @@ def build_app(
         *(graphiql_routes(examples) if shows_page else []),
         Route("/healthz", alive),
         Route("/readyz", partial(ready, store, drain)),
-        *(Explorer(graphiql=shows_page).routes() if settings.shows("explorer") else [Route("/", to_graphql)]),
+        *(explorer_routes(graphiql=shows_page) if settings.shows("explorer") else [Route("/", to_graphql)]),
     ]
     others = Starlette(
         routes=routes,
@@ -73,7 +72,7 @@ def build_app(
         exception_handlers={404: not_found},
     )
     others.router.redirect_slashes = False  # its redirects lead to whatever the Host header names
-    app: ASGIApp = NeedsLifespan(by_path(endpoint, others), drain)
+    app = by_path(endpoint, others, drain)
     if origins := cors_origins(settings.cors_origins):
         app = CORSMiddleware(app, origins, METHODS, allow_headers=["*"], expose_headers=["etag"])
     # Outside of Starlette's error handling, because its responses need the headers, too.
@@ -88,30 +87,40 @@ def lifespan_of(
 
     @asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[None]:
-        async with store, writer.watching() if writer else nullcontext(), beside(background):
-            signals = (signal.SIGINT,) if delay else (signal.SIGINT, signal.SIGTERM)
-            with drain.on_signals(*signals), drain.on_sigterm() if delay else nullcontext(), drain.started():
+        async with store, writer.watching() if writer else nullcontext(), running(background):
+            with drain.on_signals(delay=delay), drain.started():
                 yield
         flush()
 
     return lifespan
 
 
-def by_path(endpoint: ASGIApp, others: ASGIApp) -> ASGIApp:
-    """The endpoint at its path, and `others` elsewhere.
+def by_path(endpoint: ASGIApp, others: ASGIApp, drain: GracefulShutdown) -> ASGIApp:
+    """The endpoint at its path, and `others` elsewhere; 503 with the way out while the lifespan does not run.
 
-    The endpoint handles its own errors, and Starlette's routing to it costs as much as a cached response.
+    The endpoint handles its own errors, and Starlette's routing to it costs as much as a cached response. Hosts start
+    no lifespan of an application that they mount: that is logged once, and health checks are answered nevertheless.
     """
+    is_logged = False
 
     def choose(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        is_graphql = scope["type"] == "http" and scope["path"] == GRAPHQL_PATH
-        return (endpoint if is_graphql else others)(scope, receive, send)
+        nonlocal is_logged
+        if scope["type"] != "http":
+            return others(scope, receive, send)
+        path = scope["path"]
+        if drain.has_started or path.endswith(PROBES):
+            return (endpoint if path == GRAPHQL_PATH else others)(scope, receive, send)
+        if not is_logged:
+            is_logged = True
+            logger.error("%s", NOT_STARTED)
+        scope[KEY].codes = (UNAVAILABLE,)
+        return send_error(send, 503, NOT_STARTED, UNAVAILABLE)
 
     return choose
 
 
 @asynccontextmanager
-async def beside(background: Background) -> AsyncIterator[None]:
+async def running(background: Background) -> AsyncIterator[None]:
     """Run these until the block ends."""
     tasks = [asyncio.create_task(run()) for run in background]
     try:
@@ -129,24 +138,3 @@ async def to_graphql(request: Request) -> Response:
 async def not_found(request: Request, error: Exception) -> Response:
     message = f"There is nothing at this path; GraphQL is at {request.scope.get('root_path', '')}{GRAPHQL_PATH}."
     return Response(error_body(message, BAD_REQUEST), 404, media_type="application/json")
-
-
-class NeedsLifespan:
-    """ASGI middleware that answers 503 with the way out while the lifespan does not run, and logs that once.
-
-    Hosts start no lifespan of an application that they mount. The health checks are answered nevertheless.
-    """
-
-    def __init__(self, app: ASGIApp, drain: GracefulShutdown) -> None:
-        self._app = app
-        self._drain = drain
-        self._is_logged = False
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        if self._drain.has_started or scope["type"] != "http" or scope["path"].endswith(("/healthz", "/readyz")):
-            return self._app(scope, receive, send)
-        if not self._is_logged:
-            self._is_logged = True
-            logger.error("%s", NOT_STARTED)
-        scope[KEY].codes = (UNAVAILABLE,)
-        return send_error(send, 503, NOT_STARTED, UNAVAILABLE)

@@ -1,15 +1,14 @@
-"""GraphQL over HTTP: reads an operation from a request and writes its response, by the GraphQL over HTTP draft.
+"""Endpoint of GraphQL: an operation read from a request and its response, by the GraphQL over HTTP draft.
 
-Clients that accept events get them (`graph/server/events.py`), from the same requests.
-
-A rejected request also gets a JSON response, with `errors` and without `data`.
+Clients that accept events get them (`graph/server/events.py`), from the same requests. A rejected request also gets a
+JSON response, with `errors` and without `data`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from graphql import GraphQLError
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graph.auth.authentication import Authenticator
 from graph.errors import (
@@ -40,6 +39,7 @@ from graph.server.parsing import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_j
 from graph.server.sending import (
     CLOSE,
     NO_STORE,
+    VARY,
     ClientDisconnected,
     ConcurrencyLimiter,
     DisconnectWatcher,
@@ -52,8 +52,6 @@ from store.errors import Unavailable
 
 ALLOWED = (b"allow", b"GET, HEAD, POST")
 ALLOWED_FOR_MUTATIONS = (b"allow", b"POST")
-# The response depends on the accepted media types, and on what the caller may see.
-VARY = (b"vary", b"accept, authorization")
 CONTENT_TYPES = {type_: (b"content-type", f"{type_}; charset=utf-8".encode()) for type_ in (GRAPHQL, JSON)}
 READS_HEADER = b"clade-reads"
 REPORTS = {b"1": 1, b"2": TRACED}
@@ -93,8 +91,8 @@ class GraphQLEndpoint:
         self._sender = ResponseSender()
         only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
         trusted = PersistedDocuments(read_trusted(settings.trusted_documents), only=only)
-        self._parse_body = self._cached(partial(read_json, documents=trusted))
-        self._parse_query_string = self._cached(partial(read_query_string, documents=trusted))
+        self._parse_body = parsing_once(partial(read_json, documents=trusted))
+        self._parse_query_string = parsing_once(partial(read_query_string, documents=trusted))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         info: RequestInfo = scope[KEY]
@@ -111,17 +109,23 @@ class GraphQLEndpoint:
             caller = info.caller = await self._caller(scope, headers)
             if media_type == EVENT_STREAM:
                 return await self._send_events(scope, receive, send, info)
-            response = await self._respond(scope, receive, info)
+            try:
+                response = await self._execute(await self._request(scope, receive, info), receive, info)
+            except UnknownDocument as error:
+                response = unknown(error)
             if "errors" in response.body:
                 info.codes = codes_of(response.body["errors"])
             if scope["method"] != "POST":
                 caching = self._cache_policy.headers(response, caller, anonymous=not headers.get(b"authorization"))
                 if caching and matches(headers.get(b"if-none-match", b""), caching[0][1]):
-                    return await send_not_modified(send, caching)
+                    await send({"type": "http.response.start", "status": 304, "headers": [VARY, *caching]})
+                    return await send({"type": "http.response.body", "body": b""})
                 extra = caching or extra
             elif self._asks_for_tags(headers) and headers.get(READS_HEADER) not in REPORTS:
                 extra = self._cache_policy.gateway_headers(response) or extra
-            status, content = status_of(response, media_type), response.content()
+            # A request error is 400, but 200 as `application/json`, as its clients expect.
+            status = 200 if response.executed or media_type == JSON else 400
+            content = response.content()
             del response  # its data need not be held while a slow client reads
         except RequestRejected as error:
             status, content, extra = error.status, error_body(str(error), error.code), [NO_STORE, *error.headers]
@@ -133,7 +137,9 @@ class GraphQLEndpoint:
             log_unexpected(error)
             status, content = 500, error_body(INTERNAL_MESSAGE, INTERNAL)
             info.codes = (INTERNAL,)
-        await send(start_of(status, GRAPHQL if media_type == GRAPHQL else JSON, content, extra))
+        content_type = CONTENT_TYPES[GRAPHQL if media_type == GRAPHQL else JSON]
+        start = [content_type, (b"content-length", b"%d" % len(content)), VARY, *extra]
+        await send({"type": "http.response.start", "status": status, "headers": start})
         await self._sender.send(send, content)
 
     async def _caller(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
@@ -156,29 +162,36 @@ class GraphQLEndpoint:
         except UnknownDocument as error:
             return await send_single(send, self._sender, info, unknown(error))
         if not self._execution.is_subscription(request):
-            response = await self._execute(request, scope["method"], receive, info)
+            response = await self._execute(request, receive, info)
             return await send_single(send, self._sender, info, response)
         authenticate = partial(self._caller, scope, info.headers)
         await self._streams.follow(request, receive, send, info, authenticate, self._sender)
 
-    async def _respond(self, scope: Scope, receive: Receive, info: RequestInfo) -> OperationResponse:
-        """The response to an operation. Raises RequestRejected and ClientDisconnected."""
-        try:
-            return await self._execute(await self._request(scope, receive, info), scope["method"], receive, info)
-        except UnknownDocument as error:
-            return unknown(error)
-
     async def _request(self, scope: Scope, receive: Receive, info: RequestInfo) -> GraphQLRequest:
         """The request in a body or a query string. Raises RequestRejected, ClientDisconnected and UnknownDocument."""
-        if scope["method"] == "POST":
+        method, query_string = scope["method"], scope["query_string"]
+        if method == "POST":
             return self._parse_body(await self._body(receive, info.headers))
-        return self._request_in_url(scope["method"], scope["query_string"])
+        if method not in ("GET", "HEAD"):
+            raise RequestRejected(405, f"{method} is not allowed; send POST, or GET for a query.", ALLOWED)
+        if len(query_string) > self._max_body_bytes:
+            raise RequestRejected(414, f"The query string is longer than {self._max_body_bytes} bytes; send a POST.")
+        return self._parse_query_string(query_string)
 
-    async def _execute(
-        self, request: GraphQLRequest, method: str, receive: Receive, info: RequestInfo
-    ) -> OperationResponse:
+    async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
+        """The body of a POST. Raises RequestRejected and ClientDisconnected."""
+        if not is_json(headers.get(b"content-type", b"")[:MAX_MEDIA_TYPE_BYTES].decode("latin-1")):
+            raise RequestRejected(415, f"Unsupported Content-Type; send {JSON} in UTF-8.")
+        try:
+            return await within(self._body_seconds, read_body(receive, self._max_body_bytes))
+        except TimeoutError:
+            # The rest of the body would be read as the next request.
+            message = f"The body was not received within {self._body_seconds:g} seconds."
+            raise RequestRejected(408, message, CLOSE) from None
+
+    async def _execute(self, request: GraphQLRequest, receive: Receive, info: RequestInfo) -> OperationResponse:
         """The response to a query or mutation. Raises RequestRejected and ClientDisconnected."""
-        headers = info.headers
+        method, headers = info.method, info.headers
         try:
             with self._limiter:
                 call = self._execution.answer(
@@ -207,40 +220,22 @@ class GraphQLEndpoint:
             return False
         return self._cache_policy.is_public and not headers.get(b"authorization")
 
-    def _request_in_url(self, method: str, query_string: bytes) -> GraphQLRequest:
-        """The request in a query string. Raises RequestRejected and UnknownDocument."""
-        if method not in ("GET", "HEAD"):
-            raise RequestRejected(405, f"{method} is not allowed; send POST, or GET for a query.", ALLOWED)
-        if len(query_string) > self._max_body_bytes:
-            raise RequestRejected(414, f"The query string is longer than {self._max_body_bytes} bytes; send a POST.")
-        return self._parse_query_string(query_string)
 
-    def _cached(self, read: Callable[[bytes], GraphQLRequest]) -> Callable[[bytes], GraphQLRequest]:
-        """A parser that parses short requests once. Raises RequestRejected and UnknownDocument."""
-        cache: BoundedCache[bytes, GraphQLRequest] = BoundedCache(
-            "requests", MAX_PARSED_REQUEST_BYTES, weigh=lambda sent, _: len(sent) * PARSED_BYTES_EACH
-        )
+def parsing_once(read: Callable[[bytes], GraphQLRequest]) -> Callable[[bytes], GraphQLRequest]:
+    """A parser that parses short requests once. Raises RequestRejected and UnknownDocument."""
+    cache: BoundedCache[bytes, GraphQLRequest] = BoundedCache(
+        "requests", MAX_PARSED_REQUEST_BYTES, weigh=lambda sent, _: len(sent) * PARSED_BYTES_EACH
+    )
 
-        def parsed(sent: bytes) -> GraphQLRequest:
-            found = cache.get(sent)
-            if found is None:
-                found = read(sent)
-                if len(sent) <= MAX_PARSED_BYTES:
-                    cache.put(sent, found)
-            return found
+    def parsed(sent: bytes) -> GraphQLRequest:
+        found = cache.get(sent)
+        if found is None:
+            found = read(sent)
+            if len(sent) <= MAX_PARSED_BYTES:
+                cache.put(sent, found)
+        return found
 
-        return parsed
-
-    async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
-        """The body of a POST. Raises RequestRejected and ClientDisconnected."""
-        if not is_json(headers.get(b"content-type", b"")[:MAX_MEDIA_TYPE_BYTES].decode("latin-1")):
-            raise RequestRejected(415, f"Unsupported Content-Type; send {JSON} in UTF-8.")
-        try:
-            return await within(self._body_seconds, read_body(receive, self._max_body_bytes))
-        except TimeoutError:
-            # The rest of the body would be read as the next request.
-            message = f"The body was not received within {self._body_seconds:g} seconds."
-            raise RequestRejected(408, message, CLOSE) from None
+    return parsed
 
 
 def unknown(error: UnknownDocument) -> OperationResponse:
@@ -268,19 +263,3 @@ def wants_page(scope: Scope, accept: str) -> bool:
     if scope["method"] not in ("GET", "HEAD") or choose(accept, (HTML, GRAPHQL, JSON)) != HTML:
         return False
     return not any(part.startswith(REQUEST_PARAMETERS) for part in scope["query_string"].split(b"&"))
-
-
-def status_of(response: OperationResponse, media_type: str) -> int:
-    """200 for an executed operation. A request error is 400, but 200 as `application/json`, as its clients expect."""
-    return 200 if response.executed or media_type == JSON else 400
-
-
-async def send_not_modified(send: Send, headers: Sequence[Header]) -> None:
-    await send({"type": "http.response.start", "status": 304, "headers": [VARY, *headers]})
-    await send({"type": "http.response.body", "body": b""})
-
-
-def start_of(status: int, media_type: str, content: bytes, headers: Sequence[Header]) -> Message:
-    """The start of a response."""
-    start = [CONTENT_TYPES[media_type], (b"content-length", b"%d" % len(content)), VARY, *headers]
-    return {"type": "http.response.start", "status": status, "headers": start}

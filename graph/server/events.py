@@ -34,14 +34,22 @@ from graph.observability.logs import RequestInfo, codes_of
 from graph.operation.document import GraphQLRequest
 from graph.server.lifecycle import GracefulShutdown
 from graph.server.parsing import EVENT_STREAM
-from graph.server.sending import RETRY_AFTER, ClientDisconnected, ConcurrencyLimiter, DisconnectWatcher, ResponseSender
+from graph.server.sending import (
+    NO_STORE,
+    RETRY_AFTER,
+    VARY,
+    ClientDisconnected,
+    ConcurrencyLimiter,
+    DisconnectWatcher,
+    ResponseSender,
+)
 from resolvers.access.callers import Caller
 from resolvers.changes import ChangeFollower, ChangeListener, ChangePage
 
 HEADERS: list[Header] = [
     (b"content-type", f"{EVENT_STREAM}; charset=utf-8".encode()),
-    (b"cache-control", b"no-store"),
-    (b"vary", b"accept, authorization"),
+    NO_STORE,
+    VARY,
     (b"x-accel-buffering", b"no"),  # nginx would gather events until its buffer is full
 ]
 LAST_EVENT_ID = b"last-event-id"
@@ -158,7 +166,10 @@ class _Stream:
             response = await self._page(self._info.caller)
         if (codes := codes_of(response.body.get("errors", ()))) and not RETRIED.isdisjoint(codes):
             raise RequestRejected(503, response.body["errors"][0]["message"], RETRY_AFTER, code=codes[0])
-        await self._begin()
+        self._has_begun = True
+        self._info.events = 0
+        self._delay_heartbeat()
+        await self._client({"type": "http.response.start", "status": 200, "headers": HEADERS})
         try:
             while self._listener.page is not None and "errors" not in response.body:
                 await self._send_page(response, self._listener.page)
@@ -186,8 +197,6 @@ class _Stream:
         except TimeoutError:
             return  # the client does not read
 
-    # -- pages ---------------------------------------------------------------------------------------------------------
-
     async def _page(self, caller: Caller) -> OperationResponse:
         """The response with the next page. Raises RequestRejected."""
         response = await self._streams.execution.answer(
@@ -207,15 +216,9 @@ class _Stream:
 
     async def _next(self) -> OperationResponse:
         """The response with a page of new changes or with an error. Raises RequestRejected for the credential."""
-        loop = asyncio.get_running_loop()
-        due = loop.time() + PAGE_SECONDS
-
-        async def is_due() -> None:
-            await asyncio.sleep(due - loop.time())
-            await self._listener.has_news()
-
+        due = asyncio.get_running_loop().time() + PAGE_SECONDS
         while True:
-            await self._beating(is_due)
+            await self._news(due)
             try:
                 async with self._streams.page_turns:
                     response = await self._page(await self._authenticate())
@@ -224,35 +227,25 @@ class _Stream:
             except RequestRejected as error:
                 if error.status != 503:
                     raise
-            due = loop.time() + RETRY_SECONDS
+            due = asyncio.get_running_loop().time() + RETRY_SECONDS
 
-    async def _beating(self, wait: Callable[[], Awaitable[None]]) -> None:
-        """Wait, which may begin again at any time, and send a heartbeat when nothing was sent for a while.
+    async def _news(self, due: float) -> None:
+        """Wait for news, at least until `due`, and send a heartbeat when nothing was sent for a while.
 
         Pages in which the caller sees nothing do not count, or the times of heartbeats would show hidden changes.
         """
         while True:
             try:
                 async with asyncio.timeout_at(self._beat_at):
-                    return await wait()
+                    await asyncio.sleep(due - asyncio.get_running_loop().time())
+                    return await self._listener.has_news()
             except TimeoutError:
-                await self._check_credential()
+                try:
+                    await self._authenticate()
+                except RequestRejected as error:
+                    if error.status != 503:
+                        raise
                 await self._send(HEARTBEAT)
-
-    async def _check_credential(self) -> None:
-        try:
-            await self._authenticate()
-        except RequestRejected as error:
-            if error.status != 503:
-                raise
-
-    # -- events --------------------------------------------------------------------------------------------------------
-
-    async def _begin(self) -> None:
-        self._has_begun = True
-        self._info.events = 0
-        self._delay_heartbeat()
-        await self._client({"type": "http.response.start", "status": 200, "headers": HEADERS})
 
     async def _send_page(self, response: OperationResponse, page: ChangePage) -> None:
         """Send a page, unless it is empty for the caller; an empty page only once, if there are no more."""

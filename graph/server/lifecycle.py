@@ -1,7 +1,7 @@
-"""Lifecycle of a server: health checks for load balancers, liveness at `/healthz` and readiness at `/readyz`; and its
-shutdown. After SIGTERM it is not ready, serves for some seconds more, and then stops.
+"""Start and graceful shutdown, and the health checks of load balancers: liveness `/healthz`, readiness `/readyz`.
 
-A server waits for its running requests before it stops, so event streams have to be ended first.
+After SIGTERM the server is not ready, serves for some seconds more, and then stops. A server waits for its running
+requests before it stops, so event streams have to be ended first.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from types import FrameType
 from typing import Any
 
 from starlette.requests import Request
@@ -19,6 +18,14 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from graph.errors import STORE_MESSAGE, log_unavailable
 from store.engine import Store
 from store.errors import Unavailable
+
+READY_SECONDS = 2.0
+"""Maximum time of a store's health check."""
+
+NOT_STARTED = (
+    "The application runs without its lifespan, so its store is not open; enter `lifespan` of the application "
+    "in the lifespan of its host, as docs/mounting.md shows."
+)
 
 
 class GracefulShutdown:
@@ -48,60 +55,40 @@ class GracefulShutdown:
             end()
 
     @contextmanager
-    def on_signals(self, *numbers: signal.Signals) -> Iterator[None]:
-        """Call `stop` at these signals, before the handlers that the server has set for them."""
+    def on_signals(self, *, delay: bool) -> Iterator[None]:
+        """Call `stop` at SIGINT and SIGTERM, before the handlers that the server has set for them.
+
+        With `delay`, SIGTERM is handled only after `seconds`, a second one at once. SIGINT is not delayed: on a
+        terminal there is no load balancer.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
         loop = asyncio.get_running_loop()
+
+        def stop_and_call(handler: Callable[..., object], *received: Any) -> None:
+            loop.call_soon_threadsafe(self.stop)
+            handler(*received)
+
+        def end(handler: Callable[..., object]) -> None:
+            self.stop()
+            handler(signal.SIGTERM, None)
+
+        def begin(handler: Callable[..., object]) -> None:
+            seconds = 0.0 if self.draining else self.seconds
+            self.draining = True
+            loop.call_later(seconds, end, handler)
+
         with ExitStack() as handlers:
-            for number in numbers:
+            for number in (signal.SIGINT, signal.SIGTERM):
                 if callable(handler := signal.getsignal(number)):
                     handlers.callback(signal.signal, number, handler)
-                    signal.signal(number, partial(self._before, loop, handler))
+                    if delay and number == signal.SIGTERM:
+                        loop.add_signal_handler(number, begin, handler)
+                        handlers.callback(loop.remove_signal_handler, number)
+                    else:
+                        signal.signal(number, partial(stop_and_call, handler))
             yield
-
-    def _before(
-        self, loop: asyncio.AbstractEventLoop, handler: Callable[[int, FrameType | None], object], *received: Any
-    ) -> None:
-        loop.call_soon_threadsafe(self.stop)
-        handler(*received)
-
-    @contextmanager
-    def on_sigterm(self) -> Iterator[None]:
-        """Delay the server's handler of SIGTERM, which must be set; a second SIGTERM is handled at once.
-
-        SIGINT is not delayed: on a terminal there is no load balancer.
-        """
-        stop = signal.getsignal(signal.SIGTERM)
-        if threading.current_thread() is not threading.main_thread() or not callable(stop):
-            yield
-            return
-        loop = asyncio.get_running_loop()
-
-        def end() -> None:
-            self.stop()
-            stop(signal.SIGTERM, None)
-
-        def begin() -> None:
-            delay = 0.0 if self.draining else self.seconds
-            self.draining = True
-            loop.call_later(delay, end)
-
-        loop.add_signal_handler(signal.SIGTERM, begin)
-        try:
-            yield
-        finally:
-            loop.remove_signal_handler(signal.SIGTERM)
-            signal.signal(signal.SIGTERM, stop)
-
-
-READY_SECONDS = 2.0
-"""Maximum time of a store's health check."""
-NOT_STARTED = (
-    "The application runs without its lifespan, so its store is not open; enter `lifespan` of the application "
-    "in the lifespan of its host, as docs/mounting.md shows."
-)
 
 
 async def alive(request: Request) -> Response:
@@ -111,20 +98,18 @@ async def alive(request: Request) -> Response:
 
 async def ready(store: Store, drain: GracefulShutdown, request: Request) -> Response:
     """200 if the store can be read and the server is not stopping, else 503 with the reason."""
+    reason = None
     if not drain.has_started:
-        reason: str | None = NOT_STARTED
+        reason = NOT_STARTED
+    elif drain.draining:
+        reason = "The server is stopping."
     else:
-        reason = "The server is stopping." if drain.draining else await _store_failure(store)
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                await store.health()
+        except Unavailable as error:
+            log_unavailable(error)
+            reason = STORE_MESSAGE
+        except TimeoutError:
+            reason = f"The store did not respond within {READY_SECONDS:g} seconds."
     return JSONResponse({"ready": False, "reason": reason}, 503) if reason else JSONResponse({"ready": True})
-
-
-async def _store_failure(store: Store) -> str | None:
-    try:
-        async with asyncio.timeout(READY_SECONDS):
-            await store.health()
-    except Unavailable as error:
-        log_unavailable(error)
-        return STORE_MESSAGE
-    except TimeoutError:
-        return f"The store did not respond within {READY_SECONDS:g} seconds."
-    return None

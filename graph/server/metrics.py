@@ -1,17 +1,21 @@
-"""Metrics for Prometheus: counts of requests, and gauges of a server's state, sampled once a second, at a separate
-address that clients of the API cannot reach. Imported only if `CLADE_METRICS` is set.
+"""Metrics for Prometheus: counts of requests, and gauges of a server's state, sampled once a second.
+
+They have a separate address, which clients of the API cannot reach. The application imports them only if
+`CLADE_METRICS` is set.
 """
 
 import asyncio
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, start_http_server
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from graph.execution.operation import Execution
 from graph.observability.logs import RequestInfo
@@ -25,6 +29,7 @@ from store.writing.writer import Writer
 
 SAMPLE_SECONDS = 1.0
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
 REQUESTS = Counter("clade_requests", "Finished requests.", ["kind", "how", "status"])
 ERRORS = Counter("clade_errors", "Requests with an error of this code.", ["code"])
 SECONDS = Histogram("clade_request_seconds", "Duration of requests, in seconds.", ["kind"], buckets=BUCKETS)
@@ -34,7 +39,9 @@ READS = {
     "items": Counter("clade_read_items", "Items read."),
     "units": Counter("clade_read_units", "DynamoDB read units."),
 }
+
 _requests, _errors, _seconds = cache(REQUESTS.labels), cache(ERRORS.labels), cache(SECONDS.labels)
+
 CALLS = {
     "made": Counter("clade_store_calls", "Calls to DynamoDB, of one or more attempts each."),
     "retried": Counter("clade_store_retries", "Attempts after the first."),
@@ -145,30 +152,25 @@ def exported(address: str, workers: int) -> Iterator[None]:
         return
     host, port = host_and_port(address)
     if workers == 1:
-        from prometheus_client import REGISTRY, disable_created_metrics, start_http_server
-
         # These would double the number of time series.
         disable_created_metrics()  # type: ignore[no-untyped-call]
-        start_http_server(port, host, REGISTRY)
+        start_http_server(port, host)
         yield
         return
     with tempfile.TemporaryDirectory(prefix="clade-metrics-") as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # prometheus_client reads it on import, here and in the workers
-        from prometheus_client import CollectorRegistry, Metric, start_http_server
-        from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # prometheus_client reads it on import, in the workers
 
         class Workers(MultiProcessCollector):
             """The metrics of all workers, without gauges of ended ones."""
 
-            def collect(self) -> Iterable[Metric]:
+            def collect(self) -> Any:
                 for file in Path(folder).glob("gauge_live*.db"):
                     pid = int(file.stem.rpartition("_")[2])
                     try:
                         os.kill(pid, 0)
                     except ProcessLookupError:
                         mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
-                found: Iterable[Metric] = super().collect()  # type: ignore[no-untyped-call]
-                return found
+                return super().collect()  # type: ignore[no-untyped-call]
 
         registry = CollectorRegistry()
         Workers(registry, folder)  # type: ignore[no-untyped-call]  # registers itself

@@ -1,5 +1,5 @@
-"""Middleware: the outermost gives each request an id and reports it when it has ended; another adds the security
-headers of all responses, and answers with an error where the application does not see the request.
+"""ASGI middleware around everything: ids and reports of requests, security headers, and requests that are rejected
+before the application sees them.
 """
 
 import asyncio
@@ -11,18 +11,59 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.errors import OVERLOADED, UNAVAILABLE, UNCERTAIN, UNCERTAIN_HINT, RequestRejected
 from graph.hosts import has_loopback_host, listens_on_loopback
-from graph.observability.logs import KEY, REQUEST_ID, STATUS_CLIENT_CLOSED, RequestInfo
+from graph.observability.logs import KEY, PROBES, REQUEST_ID, STATUS_CLIENT_CLOSED, RequestInfo
 from graph.server.lifecycle import GracefulShutdown
 from graph.server.sending import CLOSE, RETRY_AFTER, send_error
 from store.errors import Forbidden
 
-PROBES = frozenset({"/healthz", "/readyz"})
-"""Paths that load balancers request every few seconds; these requests are not observed."""
 Observer = Callable[[RequestInfo], None]
+
+POLICY = b"content-security-policy"
+
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+HEADERS_AND_POLICY = [*HEADERS, (POLICY, b"default-src 'none'; frame-ancestors 'none'")]
+
+MAX_CONNECTIONS = 4_096  # of one process, far above the requests that it can answer at a time; each takes a descriptor
+MAX_HEAD_BYTES = 65_536
+MAX_PIPELINED = 32  # requests of one connection that wait for earlier ones: each takes 3 KB, for 20 bytes that are sent
+MAX_IGNORED_BYTES = 1_000_000  # of bodies that go on after their responses, such as one of 413
+
+REJECTED = "clade.rejected"
+"""The key in the ASGI scope of the rejection of a request that the server could not read; None for all others."""
+
+SINGLE = ("Authorization", "Content-Type", "Host", "Origin")
+"""Headers that a request may have once: of two, a proxy might read one and Clade the other."""
+
+WRONG_HOST = RequestRejected(
+    403,
+    "Invalid Host header; use localhost or 127.0.0.1. For a proxy on this machine set CLADE_PRODUCTION=1, or have "
+    "it send Host: localhost.",
+    code=Forbidden.code,
+)
+NOT_HTTP = RequestRejected(400, "The request is not valid HTTP/1.1.", CLOSE)
+PIPELINED = RequestRejected(
+    400, f"More than {MAX_PIPELINED} requests wait on this connection; wait for responses first.", CLOSE
+)
+HEAD_TOO_LARGE = RequestRejected(
+    431, f"The request head is larger than {MAX_HEAD_BYTES:,} bytes; send the query in the body of a POST.", CLOSE
+)
+TOO_MANY = RequestRejected(
+    503,
+    f"The server has its maximum of {MAX_CONNECTIONS:,} connections; retry later.",
+    CLOSE,
+    RETRY_AFTER,
+    code=OVERLOADED,
+)
 
 
 class RequestObserver:
-    """ASGI middleware that passes each finished request to all observers, in their order."""
+    """The outermost middleware: each request gets an id, and is passed to all observers, in their order, at its end."""
 
     def __init__(self, app: ASGIApp, observers: Sequence[Observer], drain: GracefulShutdown) -> None:
         self._app = app
@@ -60,45 +101,8 @@ class RequestObserver:
                     observer(info)
 
 
-POLICY = b"content-security-policy"
-HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-]
-HEADERS_AND_POLICY = [*HEADERS, (POLICY, b"default-src 'none'; frame-ancestors 'none'")]
-MAX_CONNECTIONS = 4_096  # of one process, far above the requests that it can answer at a time; each takes a descriptor
-MAX_HEAD_BYTES = 65_536
-MAX_PIPELINED = 32  # requests of one connection that wait for earlier ones: each takes 3 KB, for 20 bytes that are sent
-MAX_IGNORED_BYTES = 1_000_000  # of bodies that go on after their responses, such as one of 413
-REJECTED = "clade.rejected"
-"""The key in the ASGI scope of the rejection of a request that the server could not read; None for all others."""
-SINGLE = ("Authorization", "Content-Type", "Host", "Origin")
-"""Headers that a request may have once: of two, a proxy might read one and Clade the other."""
-WRONG_HOST = (
-    "Invalid Host header; use localhost or 127.0.0.1. For a proxy on this machine set CLADE_PRODUCTION=1, or have "
-    "it send Host: localhost."
-)
-NOT_HTTP = RequestRejected(400, "The request is not valid HTTP/1.1.", CLOSE)
-PIPELINED = RequestRejected(
-    400, f"More than {MAX_PIPELINED} requests wait on this connection; wait for responses first.", CLOSE
-)
-HEAD_TOO_LARGE = RequestRejected(
-    431, f"The request head is larger than {MAX_HEAD_BYTES:,} bytes; send the query in the body of a POST.", CLOSE
-)
-TOO_MANY = RequestRejected(
-    503,
-    f"The server has its maximum of {MAX_CONNECTIONS:,} connections; retry later.",
-    CLOSE,
-    RETRY_AFTER,
-    code=OVERLOADED,
-)
-
-
 class SecurityHeaders:
-    """ASGI middleware in RequestObserver that adds the headers to all responses, including errors.
+    """Middleware in RequestObserver that adds the headers to all responses, including errors.
 
     A response keeps its own content security policy; without one it may load nothing. With `check_hosts`, requests at a
     loopback address whose Host header names another host are answered by 403: a web page can have its own name resolved
@@ -138,5 +142,5 @@ class SecurityHeaders:
                 if names.count(single.lower().encode()) > 1:
                     return RequestRejected(400, f"The request has more than one {single} header; send one.", CLOSE)
         if self._check_hosts and listens_on_loopback(scope) and not has_loopback_host(info.headers):
-            return RequestRejected(403, WRONG_HOST, code=Forbidden.code)
+            return WRONG_HOST
         return None

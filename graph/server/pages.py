@@ -1,6 +1,7 @@
-"""Pages of the explorer and of GraphiQL: their routes and files, compressed and cached by their digest, under policies
-that allow only scripts and styles of this server. They are clients of the API like any other; nothing here reads
-data.
+"""Pages for browsers: the explorer and GraphiQL, whose files are compressed, and cached by their digest.
+
+Each is under a policy that allows only scripts and styles of this server: nothing is loaded from another host. Both are
+clients of the API like any other.
 
 Starlette's StaticFiles with GZipMiddleware is not used: it would compress a file for each request, on the event loop,
 and would serve every file of the folder.
@@ -12,7 +13,7 @@ import posixpath
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
@@ -24,6 +25,24 @@ from graph.hierarchies.examples import Example
 
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 FOREVER, EACH_TIME = "public, max-age=31536000, immutable", "no-cache"
+
+# Trusted Types: a browser that knows them refuses to make HTML or scripts of text, wherever the text comes from.
+EXPLORER_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_PRELOAD = '    <link rel="modulepreload" href="explorer/static/{}">\n'
+_SCRIPT = re.compile(r'<script type="module"[^>]* src="explorer/static/([^"]+)">')
+_IMPORT = re.compile(r'^import [^;"]*"(\.[^"]+)";$', re.MULTILINE)
+
+# graphiql 4 is the last to run under this policy: 5 needs inline styles and workers made of text.
+GRAPHIQL_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self' data:; img-src 'self' data:; "
+    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+Examples = Callable[[], Awaitable[Sequence[Example]]]
+"""Makes the example queries, of what the store holds now."""
 
 
 class AssetFiles:
@@ -66,10 +85,7 @@ class AssetFiles:
         name, requested = request.path_params["name"], request.path_params["digest"]
         if name not in self._contents:
             raise HTTPException(404)
-        headers = {
-            "cache-control": FOREVER if requested == self.digest else EACH_TIME,
-            "vary": "accept-encoding",
-        }
+        headers = {"cache-control": FOREVER if requested == self.digest else EACH_TIME, "vary": "accept-encoding"}
         is_zipped = "gzip" in request.headers.get("accept-encoding", "")
         if is_zipped:
             headers["content-encoding"] = "gzip"
@@ -94,17 +110,34 @@ def matches(tags: bytes, tag: bytes) -> bool:
 
 
 EXPLORER_FILES = AssetFiles(Path(__file__).parents[1] / "explorer" / "assets")
-# Trusted Types: a browser that knows them refuses to make HTML or scripts of text, wherever the text comes from.
-EXPLORER_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-)
-_PRELOAD = '    <link rel="modulepreload" href="explorer/static/{}">\n'
-_SCRIPT = re.compile(r'<script type="module"[^>]* src="explorer/static/([^"]+)">')
-_IMPORT = re.compile(r'^import [^;"]*"(\.[^"]+)";$', re.MULTILINE)
+GRAPHIQL_FILES = AssetFiles(Path(__file__).parent / "graphiql_assets")
 
 
-def first_modules(page: str) -> list[str]:
+def explorer_routes(*, graphiql: bool) -> list[Route]:
+    """The page at `/`, and its files; with `graphiql` its queries have links to GraphiQL."""
+    return [
+        Route("/", partial(explorer_page, graphiql)),
+        Route("/explorer/static/{digest}/{name:path}", EXPLORER_FILES.serve),
+    ]
+
+
+async def explorer_page(graphiql: bool, request: Request) -> Response:
+    """The page: it names the other files with their digest, so that a browser asks for it each time."""
+    headers = {"content-security-policy": EXPLORER_POLICY, "cache-control": EACH_TIME}
+    return tagged(request, Response(_explorer_html(graphiql), media_type="text/html", headers=headers))
+
+
+@cache
+def _explorer_html(graphiql: bool) -> str:
+    """The text of the page; it names the modules that it begins with, so that they load at the same time."""
+    text = EXPLORER_FILES.content("index.html").decode()
+    modules = "".join(_PRELOAD.format(name) for name in _first_modules(text))
+    text = text.replace("    <!-- modules -->\n", modules)
+    text = text.replace("/static/", f"/static/{EXPLORER_FILES.digest}/")
+    return text.replace('data-graphiql=""', f'data-graphiql="{"graphql" if graphiql else ""}"')
+
+
+def _first_modules(page: str) -> list[str]:
     """The modules of a page and what they import before they run, without what `import()` loads later.
 
     The order is that in which a browser finds them.
@@ -118,41 +151,6 @@ def first_modules(page: str) -> list[str]:
     return found
 
 
-class Explorer:
-    """The page; with `graphiql` its queries have links to GraphiQL."""
-
-    def __init__(self, *, graphiql: bool) -> None:
-        self._graphiql = graphiql
-
-    def routes(self) -> list[Route]:
-        """The page at `/`, and its files."""
-        return [Route("/", self.page), Route("/explorer/static/{digest}/{name:path}", EXPLORER_FILES.serve)]
-
-    async def page(self, request: Request) -> Response:
-        """The page: it names the other files with their digest, so that a browser asks for it each time."""
-        headers = {"content-security-policy": EXPLORER_POLICY, "cache-control": EACH_TIME}
-        return tagged(request, Response(self.html, media_type="text/html", headers=headers))
-
-    @cached_property
-    def html(self) -> str:
-        """The text of the page; it names the modules that it begins with, so that they load at the same time."""
-        text = EXPLORER_FILES.content("index.html").decode()
-        modules = "".join(_PRELOAD.format(name) for name in first_modules(text))
-        text = text.replace("    <!-- modules -->\n", modules)
-        text = text.replace("/static/", f"/static/{EXPLORER_FILES.digest}/")
-        return text.replace('data-graphiql=""', f'data-graphiql="{"graphql" if self._graphiql else ""}"')
-
-
-GRAPHIQL_FILES = AssetFiles(Path(__file__).parent / "graphiql_assets")
-# graphiql 4 is the last to run under this policy: 5 needs inline styles and workers made of text.
-GRAPHIQL_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self' data:; img-src 'self' data:; "
-    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-Examples = Callable[[], Awaitable[Sequence[Example]]]
-"""Makes the example queries, of what the store holds now."""
-
-
 def graphiql_routes(examples: Examples) -> list[Route]:
     """The files of the page, and the queries of the tabs that it opens with."""
     return [
@@ -163,10 +161,8 @@ def graphiql_routes(examples: Examples) -> list[Route]:
 
 async def graphiql_page(request: Request) -> Response:
     """The page itself, never cached: it names the other files with their digest."""
-    html = GRAPHIQL_FILES.content("index.html").replace(
-        b"/static/", b"/static/" + GRAPHIQL_FILES.digest.encode() + b"/"
-    )
-    headers = {"content-security-policy": GRAPHIQL_POLICY, "cache-control": "no-cache", "vary": "accept"}
+    html = GRAPHIQL_FILES.content("index.html").replace(b"/static/", f"/static/{GRAPHIQL_FILES.digest}/".encode())
+    headers = {"content-security-policy": GRAPHIQL_POLICY, "cache-control": EACH_TIME, "vary": "accept"}
     return Response(html, media_type="text/html", headers=headers)
 
 

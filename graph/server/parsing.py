@@ -1,6 +1,4 @@
-"""Parsing of HTTP requests: a GraphQLRequest from the body of a POST or the query string of a GET, and the media type
-of the response by the Accept header (content negotiation, RFC 9110).
-"""
+"""Requests in bodies and query strings, as GraphQLRequest; and their media types, by the rules of RFC 9110."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -11,6 +9,14 @@ import orjson
 
 from graph.errors import RequestRejected
 from graph.operation.document import GraphQLRequest, PersistedDocuments, id_in
+
+JSON = "application/json"
+GRAPHQL = "application/graphql-response+json"
+EVENT_STREAM = "text/event-stream"
+HTML = "text/html"
+
+OBJECTS = ("variables", "extensions")
+"""The parameters of a request that are JSON objects."""
 
 
 def read_json(body: bytes, documents: PersistedDocuments) -> GraphQLRequest:
@@ -27,12 +33,12 @@ def read_json(body: bytes, documents: PersistedDocuments) -> GraphQLRequest:
 
 
 def read_query_string(query_string: bytes, documents: PersistedDocuments) -> GraphQLRequest:
-    """The request in a GET's query string, where `variables` and `extensions` are JSON. Raises as `read_json` does."""
+    """The request in a GET's query string, where objects are JSON. Raises as `read_json` does."""
     try:
         sent: dict[str, Any] = dict(parse_qsl(query_string.decode("latin-1"), keep_blank_values=True, errors="strict"))
     except ValueError:
         raise RequestRejected(400, "The query string is not percent-encoded UTF-8.") from None
-    for name in ("variables", "extensions"):
+    for name in OBJECTS:
         if name in sent:
             try:
                 sent[name] = orjson.loads(sent[name] or b"null")
@@ -49,25 +55,13 @@ def request_of(sent: Mapping[str, Any], documents: PersistedDocuments) -> GraphQ
     operation_name = sent.get("operationName")
     if not isinstance(operation_name, str | None):
         raise RequestRejected(400, '"operationName" must be a string or null.')
-    variables, extensions = (object_of(sent, name) for name in ("variables", "extensions"))
+    for name in OBJECTS:
+        if not isinstance(sent.get(name), dict | None):
+            raise RequestRejected(400, f'"{name}" must be a JSON object or null.')
     if query == "" and document_id is not None:
         query = None  # as some clients send it beside an id
     document = documents.document(query, document_id)
-    return GraphQLRequest(document, variables, operation_name or None, extensions)
-
-
-def object_of(sent: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    value = sent.get(name)
-    if not isinstance(value, dict | None):
-        raise RequestRejected(400, f'"{name}" must be a JSON object or null.')
-    return value
-
-
-JSON = "application/json"
-GRAPHQL = "application/graphql-response+json"
-EVENT_STREAM = "text/event-stream"
-HTML = "text/html"
-EXACT, SUBTYPES, ANYTHING = 2, 1, 0
+    return GraphQLRequest(document, sent.get("variables"), operation_name or None, sent.get("extensions"))
 
 
 @lru_cache(256)
@@ -77,7 +71,7 @@ def choose(accept: str, offers: Sequence[str]) -> str | None:
     Of offers with the same quality, the first one that the client names is chosen, otherwise JSON: a client that sends
     `*/*` may not know GraphQL's own media type.
     """
-    ranges = [parse(part) for part in accept.split(",") if part.strip()]
+    ranges = [parse_media_type(part) for part in accept.split(",") if part.strip()]
     if not ranges:
         return JSON
     ranks = {offer: rank_of(offer, ranges) for offer in offers}
@@ -88,7 +82,7 @@ def choose(accept: str, offers: Sequence[str]) -> str | None:
 @lru_cache(256)
 def is_json(content_type: str) -> bool:
     """Whether this Content-Type is JSON in UTF-8, the default charset."""
-    media_type, parameters = parse(content_type)
+    media_type, parameters = parse_media_type(content_type)
     return media_type == JSON and parameters.get("charset", "utf-8").lower() in ("utf-8", "utf8")
 
 
@@ -96,12 +90,12 @@ def rank_of(offer: str, ranges: Sequence[tuple[str, dict[str, str]]]) -> tuple[f
     """Quality and specificity of the most specific media range that includes the offer, and whether it is JSON by a
     wildcard.
     """
-    specificities = {offer: EXACT, offer.split("/")[0] + "/*": SUBTYPES, "*/*": ANYTHING}
+    names = ["*/*", offer.split("/")[0] + "/*", offer]  # the most specific is the last
     specificity, quality = max(
-        [(specificities[name], quality_of(parameters)) for name, parameters in ranges if name in specificities],
-        default=(ANYTHING, 0.0),
+        [(names.index(name), quality_of(parameters)) for name, parameters in ranges if name in names],
+        default=(0, 0.0),
     )
-    return quality, specificity, specificity < EXACT and offer == JSON
+    return quality, specificity, specificity < 2 and offer == JSON
 
 
 def quality_of(parameters: dict[str, str]) -> float:
@@ -111,7 +105,7 @@ def quality_of(parameters: dict[str, str]) -> float:
         return 0.0
 
 
-def parse(value: str) -> tuple[str, dict[str, str]]:
+def parse_media_type(value: str) -> tuple[str, dict[str, str]]:
     """A media type or range with its parameters; names in lower case, values without quotes."""
     media_type, *rest = value.split(";")
     pairs = (parameter.partition("=") for parameter in rest)

@@ -1,10 +1,10 @@
-"""Sending of HTTP responses: large bodies in pieces, with limited memory for those of slow clients; whole errors; the
-end of the work whose client closes its connection; and the limit of operations and API key lookups that run at once:
-rejecting further ones is better than slowing down all.
+"""Responses being sent: bodies in pieces, whole errors, and the two ends of work that nobody gets the response to.
+
+The work for a request ends when its client closes the connection, and requests above a limit are rejected at once.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -15,8 +15,13 @@ from graph.errors import OVERLOADED, Header, RequestRejected, error_body
 CLOSE: Header = (b"connection", b"close")
 NO_STORE: Header = (b"cache-control", b"no-store")
 """Without this, caches between client and server may store responses, some even those of requests with a credential."""
+VARY: Header = (b"vary", b"accept, authorization")
+"""The response depends on the accepted media types, and on what the caller may see."""
+RETRY_AFTER: Header = (b"retry-after", b"1")
+
 PIECE_BYTES = 262_144  # uvicorn waits until most of a piece is sent before it accepts the next
 MAX_BYTES = 128_000_000  # of all bodies being sent
+WATCH_AFTER_SECONDS = 0.1  # most responses are ready sooner, and the connection is not watched
 
 
 class ResponseSender:
@@ -53,16 +58,14 @@ class ResponseSender:
     def _make_room(self) -> None:
         """Cut off the bodies whose last piece is the oldest, but never the newest body."""
         waiting = dict(self._waiting)
-        while len(waiting) > 1 and memory_of(waiting.values()) > self._max_bytes:
+        while len(waiting) > 1:
+            sizes = {id(body): len(body) for body in waiting.values()}  # several clients may be sent one cached body
+            if sum(sizes.values()) + len(waiting) * PIECE_BYTES <= self._max_bytes:
+                return
             end = next(iter(waiting))
             del waiting[end]
             if not end.expired():
                 end.reschedule(0)  # in the past
-
-
-def memory_of(waiting: Collection[bytes]) -> int:
-    """The bytes that bodies take; several clients may be sent the same cached body."""
-    return sum({id(body): len(body) for body in waiting}.values()) + len(waiting) * PIECE_BYTES
 
 
 async def send_error(
@@ -78,10 +81,6 @@ async def send_error(
     start = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body)), NO_STORE]
     await send({"type": "http.response.start", "status": status, "headers": [*start, *headers]})
     await send({"type": "http.response.body", "body": body})
-
-
-WATCH_AFTER_SECONDS = 0.1
-"""Most responses are ready sooner, and the connection is not watched."""
 
 
 class ClientDisconnected(Exception):
@@ -122,11 +121,11 @@ class DisconnectWatcher:
         self._block.reschedule(asyncio.get_running_loop().time())
 
 
-RETRY_AFTER = (b"retry-after", b"1")
-
-
 class ConcurrencyLimiter:
-    """Context manager that counts the blocks running; entering one more than the limit raises RequestRejected."""
+    """Context manager that counts the blocks running; entering one more than the limit raises RequestRejected.
+
+    It bounds operations and lookups of API keys: rejecting further ones is better than slowing down all.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit

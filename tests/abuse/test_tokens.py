@@ -15,9 +15,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from graph.auth import tokens as jwks
 from graph.auth.authentication import Authenticator, Unauthenticated
-from graph.auth.tokens import PublishedKeys, Tokens, tokens_of
+from graph.auth.tokens import COOLDOWN_SECONDS, MAX_AGE_SECONDS, PublishedKeys, Tokens, download, tokens_of
 from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.callers import ApiKeyAuthenticator
@@ -347,7 +346,7 @@ async def test_unknown_key_ids_do_not_cause_more_reads_of_the_keys():
     for n in range(50):
         assert not await issuer.accepts(signed(kid=f"made up {n}"))
     assert issuer.asked == 1
-    issuer.clock.now += jwks.COOLDOWN_SECONDS + 1
+    issuer.clock.now += COOLDOWN_SECONDS + 1
     assert not await issuer.accepts(signed(kid="made up"))
     assert issuer.asked == 2
 
@@ -356,7 +355,7 @@ async def test_new_keys_are_accepted_soon_and_removed_keys_rejected():
     issuer = Issuer()
     assert await issuer.accepts(signed(jti="1"))
     issuer.keys = {"keys": [jwk(STRANGER, "next")]}
-    issuer.clock.now += jwks.COOLDOWN_SECONDS + 1
+    issuer.clock.now += COOLDOWN_SECONDS + 1
     assert await issuer.accepts(signed(STRANGER, kid="next"))
     assert await issuer.accepts(signed(STRANGER, kid=None)), "there is only one"
     assert not await issuer.accepts(signed(jti="2"))
@@ -370,10 +369,10 @@ async def test_without_the_issuer_known_keys_stay_valid():
             await issuer.accepts(signed())
     assert issuer.asked == 1
     issuer.is_away = False
-    issuer.clock.now += jwks.COOLDOWN_SECONDS + 1
+    issuer.clock.now += COOLDOWN_SECONDS + 1
     assert await issuer.accepts(signed(jti="1"))
     issuer.is_away = True
-    issuer.clock.now += jwks.MAX_AGE_SECONDS + 1
+    issuer.clock.now += MAX_AGE_SECONDS + 1
     assert not await issuer.accepts(signed(kid="made up"))
     assert await issuer.accepts(signed(jti="2"))
     assert issuer.asked == 3
@@ -397,4 +396,4 @@ async def test_an_address_that_redirects_or_fails_has_no_keys(status):
             self.wfile.write(json.dumps(JWKS).encode())
 
     with handling(Elsewhere) as url, pytest.raises((OSError, ValueError)):
-        await jwks.keys_at(f"{url}/jwks")()
+        await download(f"{url}/jwks")

@@ -13,7 +13,6 @@ from graph.app import create_app
 from graph.errors import STORE_MESSAGE
 from graph.execution.operation import Execution
 from graph.hosts import is_loopback
-from graph.server import lifecycle
 from graph.server.lifecycle import GracefulShutdown
 from graph.server.sending import ConcurrencyLimiter
 from tests.graph.small_app import Context, SmallStore, asking, small_app
@@ -70,7 +69,7 @@ def test_a_store_that_does_not_respond_is_not_ready(client, store, monkeypatch):
     async def silent():
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(lifecycle, "READY_SECONDS", 0.05)
+    monkeypatch.setattr("graph.server.lifecycle.READY_SECONDS", 0.05)
     monkeypatch.setattr(store, "health", silent)
     answer = client.get("/readyz")
     assert answer.status_code == 503

@@ -184,8 +184,8 @@ def test_a_warning_is_written_at_once_with_the_lines_before_it(monkeypatch):
 
 LOG = """
 import logging.config
-from graph.observability.logs import config
-logging.config.dictConfig(config("info", "json"))
+from graph.observability import logs
+logging.config.dictConfig(logs.config("info", "json"))
 for number in range({}):
     logging.getLogger("clade").info("%d " + "x" * 1_000, number)
 """

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from graph.app import create_app
-from graph.server import events as server_events
+from graph.server.events import MAX_STREAMS
 from graph.settings import Settings
 from resolvers.lists.arguments import CursorKind, encode_cursor
 from store.engine import ReadUsage
@@ -121,7 +121,7 @@ async def test_a_subscription_is_refused_without_the_media_type_and_by_head(sqli
 async def test_more_streams_than_the_bound_are_rejected_until_one_ends(sqlite):
     async with following(sqlite) as server:
         async with AsyncExitStack() as clients:
-            for _ in range(server_events.MAX_STREAMS):
+            for _ in range(MAX_STREAMS):
                 await (await clients.enter_async_context(server.client())).next()
             async with server.client() as one_more:
                 assert (await one_more.body())["errors"][0]["extensions"]["code"] == "OVERLOADED"
@@ -158,7 +158,7 @@ async def test_a_stream_without_events_has_heartbeats_and_lasts_longer_than_a_re
 
 
 async def test_a_client_that_reads_nothing_for_long_is_disconnected(sqlite, monkeypatch):
-    monkeypatch.setattr(server_events, "UNREAD_SECONDS", 0.1)
+    monkeypatch.setattr("graph.server.events.UNREAD_SECONDS", 0.1)
     async with following(sqlite) as server, server.client() as client:
         await client.next()
         client.is_reading.clear()

@@ -2,14 +2,23 @@
 
 import asyncio
 import contextlib
+from functools import partial
 
 import httpx
 import orjson
 import pytest
 
-from graph.auth import tokens as jwks
 from graph.auth.authentication import Authenticator
-from graph.auth.tokens import PublishedKeys, Tokens, keys_at, keys_in, tokens_of
+from graph.auth.tokens import (
+    MAX_AGE_SECONDS,
+    MAX_BYTES,
+    MAX_WAITING,
+    PublishedKeys,
+    Tokens,
+    download,
+    read_file,
+    tokens_of,
+)
 from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings
 from resolvers.access.callers import ApiKeyAuthenticator
@@ -20,7 +29,7 @@ from tests.graph.small_app import SmallStore, small_app
 from tests.serving import serving
 
 SECONDS = 60.0  # at most, on a busy machine
-NONE = ["", "[]", "null", '"no"', "{}", '{"keys": {}}', '{"keys": []}', "{", '{"keys": [' + " " * jwks.MAX_BYTES]
+NONE = ["", "[]", "null", '"no"', "{}", '{"keys": {}}', '{"keys": []}', "{", '{"keys": [' + " " * MAX_BYTES]
 
 
 @pytest.mark.parametrize("text", NONE, ids=range(len(NONE)))
@@ -30,7 +39,7 @@ async def test_a_file_without_keys_is_an_error_at_start_and_accepts_no_token(tmp
     with pytest.raises(BadInput, match="not a readable JWKS"):
         tokens_of(Settings(jwt_keys=str(file), jwt_issuer="https://issuer.example", jwt_audience="clade"))
     with pytest.raises(Unavailable):
-        await PublishedKeys(keys_in(file)).find("any", "RS256")
+        await PublishedKeys(partial(asyncio.to_thread, read_file, file)).find("any", "RS256")
 
 
 # -- an issuer that hangs, drips or floods -----------------------------------------------------------------------------
@@ -94,7 +103,7 @@ async def issuer():
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch):
     """An issuer on a busy machine has time to answer, and a proxy of this machine is not asked for it."""
-    monkeypatch.setattr(jwks, "FETCH_SECONDS", SECONDS)
+    monkeypatch.setattr("graph.auth.tokens.FETCH_SECONDS", SECONDS)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
@@ -108,11 +117,11 @@ def at_once(work):
 @pytest.mark.parametrize("manner", ["hangs", "drips", "floods"])
 async def test_a_bad_issuer_times_out_and_delays_no_token_with_a_known_key(issuer, monkeypatch, manner):
     clock = Clock()
-    keys = PublishedKeys(keys_at(issuer.url), clock=clock)
+    keys = PublishedKeys(partial(download, issuer.url), clock=clock)
     assert await keys.find("r", "RS256") is not None
-    monkeypatch.setattr(jwks, "FETCH_SECONDS", 0.5)
+    monkeypatch.setattr("graph.auth.tokens.FETCH_SECONDS", 0.5)
     issuer.manner, issuer.sent_bytes = manner, 0
-    clock.now += jwks.MAX_AGE_SECONDS + 1
+    clock.now += MAX_AGE_SECONDS + 1
     waiting = [asyncio.create_task(keys.find(f"made up {n}", "RS256")) for n in range(20)]
     await asyncio.sleep(0)
     assert all(at_once(keys.find("r", "RS256")) for _ in range(20))
@@ -127,17 +136,17 @@ async def test_a_bad_issuer_times_out_and_delays_no_token_with_a_known_key(issue
 
 async def test_the_number_of_tokens_that_wait_for_keys_is_bounded(issuer):
     issuer.manner = "hangs"
-    keys = PublishedKeys(keys_at(issuer.url))
-    waiting = [asyncio.create_task(keys.find(f"made up {n}", "RS256")) for n in range(jwks.MAX_WAITING + 20)]
+    keys = PublishedKeys(partial(download, issuer.url))
+    waiting = [asyncio.create_task(keys.find(f"made up {n}", "RS256")) for n in range(MAX_WAITING + 20)]
     await asyncio.sleep(0)  # each of them has begun, and those who may not wait have ended
-    assert [one.done() for one in waiting] == [False] * jwks.MAX_WAITING + [True] * 20
+    assert [one.done() for one in waiting] == [False] * MAX_WAITING + [True] * 20
     assert {type(one.exception()) for one in waiting if one.done()} == {Unavailable}
     for one in waiting:
         one.cancel()
 
 
 async def test_keys_are_read_in_the_background_from_the_start(issuer):
-    keys = PublishedKeys(keys_at(issuer.url))
+    keys = PublishedKeys(partial(download, issuer.url))
     watch = asyncio.create_task(keys.watch())
     async with asyncio.timeout(SECONDS):
         while not issuer.asked:  # noqa: ASYNC110
@@ -149,7 +158,7 @@ async def test_keys_are_read_in_the_background_from_the_start(issuer):
 
 async def test_a_token_that_waits_for_an_issuer_does_not_count_for_the_limiter(issuer):
     issuer.manner = "hangs"
-    tokens = Tokens(PublishedKeys(keys_at(issuer.url)), ISSUER, AUDIENCE)
+    tokens = Tokens(PublishedKeys(partial(download, issuer.url)), ISSUER, AUDIENCE)
     async with open_store("sqlite://:memory:") as store:
         app = small_app(
             SmallStore(), limiter=ConcurrencyLimiter(2), authenticator=Authenticator(ApiKeyAuthenticator(store), tokens)
