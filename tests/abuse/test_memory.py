@@ -46,7 +46,7 @@ HOSTILE: dict[str, tuple[int, Callable[[int], object]]] = {
 }
 """How a client fills the cache of a function, and the bytes that this leaves."""
 SLOW = ("long texts", "languages")
-SLACK = 100_000  # bytes
+SLACK = 250_000  # bytes, also for what other parts of the process allocate meanwhile
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,7 @@ def test_what_hostile_values_leave_in_memory_is_bounded(kind: str) -> None:
     try:
         for number in range(TIMES):
             use(number)
+        gc.collect()
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
