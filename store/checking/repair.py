@@ -31,8 +31,8 @@ from store.model.attributes import Value
 from store.model.keys import Index, Key, KeyRange, hierarchy_of, tree_version_key
 from store.model.records import ABSENT, Change, Check, Delete, Item, Put, canonical_item, size_of
 from store.search.items import Located
-from store.writing.derived import Step, in_transactions
 from store.writing.move_worker import MoveWorker
+from store.writing.transaction import Step, in_transactions
 
 
 class SearchRepair:

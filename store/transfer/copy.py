@@ -22,7 +22,7 @@ from store.model.keys import path_of, tree_version_key
 from store.model.paths import format_path
 from store.model.records import Change, Delete, Item, Put, key_of, size_of
 from store.reading import tree_versions
-from store.writing.derived import Step, in_transactions
+from store.writing.transaction import Step, in_transactions
 
 COMMITS_AT_ONCE = 8
 VERSION_SORT_KEY = tree_version_key("").sk

@@ -19,7 +19,7 @@ from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import format_path
 from store.model.records import Record, SubtreeRewrite
 from store.writing.create_update import existing, levels_above, touched
-from store.writing.derived import changes_of_move, changes_of_removal, moved_keys
+from store.writing.derived import moved_keys, search_changes_of_move, search_changes_of_removal
 from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
 
@@ -30,7 +30,7 @@ MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move
 class Move:
     """Move of a node with its subtree to another path, whose last segment is its new key.
 
-    A subtree that does not fit into one transaction is only registered, and moved by a background move. Whether all
+    A subtree that does not fit into one transaction is only registered, and moved by a large move. Whether all
     its keys fit at the new place is checked before; of a very large subtree while it is copied, which is then undone.
     """
 
@@ -60,7 +60,7 @@ class Move:
         key = node_key(self.hierarchy.name, self.target)
         keys = keys_of_move(self.hierarchy, read_set, top, key)
         await reader.read_into(read_set, touched(self.hierarchy.name, self.target), keys)
-        search_changes = partial(changes_of_move, self.hierarchy, top.key, key)
+        search_changes = partial(search_changes_of_move, self.hierarchy, top.key, key)
         records = await reader.subtree(read_set, top, [*ancestor_keys(top.key), *ancestor_keys(key)], search_changes)
         if records is not None:
             await move_subtree(transaction, self.hierarchy, records, self.target)
@@ -119,7 +119,7 @@ class Policy(Enum):
 class Delete:
     """Deletion of a node. Its last state and its history stay with its id.
 
-    A cascade that does not fit into one transaction is only registered, and done by a background move.
+    A cascade that does not fit into one transaction is only registered, and done by a large move.
     """
 
     hierarchy: Hierarchy
@@ -158,7 +158,7 @@ class Delete:
 
     def _search_changes(self, records: Sequence[Record]) -> int:
         # Children that are moved lose their items and get new ones.
-        return changes_of_removal(self.hierarchy, records) * (2 if self.policy is Policy.REPARENT else 1)
+        return search_changes_of_removal(self.hierarchy, records) * (2 if self.policy is Policy.REPARENT else 1)
 
     async def _reparent(
         self, transaction: TransactionBuilder, reader: Reader, record: Record, records: Sequence[Record] | None

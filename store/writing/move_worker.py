@@ -1,4 +1,4 @@
-"""Move worker: runs the background moves of this process, each in a task that continues after its request has ended."""
+"""Move worker: runs the large moves of this process, each in a task that continues after its request has ended."""
 
 import asyncio
 import contextlib
@@ -160,7 +160,7 @@ class MoveWorker:
             await _release(job)
             raise
         finally:
-            job.has_flipped.set()
+            job.is_decided.set()
 
 
 async def _is_registered(store: Store, move: Move) -> bool:

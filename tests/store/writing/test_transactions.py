@@ -16,8 +16,8 @@ from store.model.keys import Key, Path
 from store.model.records import MAX_BATCH_BYTES, Change, Put
 from store.model.records import Delete as Removal
 from store.writing.create_update import Create, Edit
-from store.writing.derived import Step, in_transactions
 from store.writing.move_delete import Delete, Move, Policy
+from store.writing.transaction import Step, in_transactions
 from store.writing.writer import Writer
 from tests import invariants
 from tests.engines import Engine
