@@ -251,11 +251,14 @@ class WriteOverlay:
 
     async def add(self, changes: Sequence[Change]) -> None:
         """Add the changes of an edit; raises NotCombinable where one transaction cannot hold them all."""
-        size = 0 if self._store.max_commit_changes is None else sum(map(self._size, changes))
+        limit = self._store.max_commit_changes
+        size = 0 if limit is None else sum(map(self._size, changes))
         added: dict[Key, Change] = {}
         async for some in in_chunks(changes):
             added |= {change.key: self._over(change) for change in some}
-        if self._pending and not self._fits(added, size):
+        if (self._pending and limit is not None) and (
+            len(self._pending.keys() | added.keys()) > limit or self._bytes + size > MAX_BATCH_BYTES
+        ):
             raise NotCombinable
         self._pending |= added
         self._bytes += size
@@ -290,9 +293,3 @@ class WriteOverlay:
             return size_of(canonical_item(change.item))
         item = self.item(change.key) if isinstance(change, Delete) and change.key in self else None
         return 0 if item is None else size_of(item)
-
-    def _fits(self, added: dict[Key, Change], size: int) -> bool:
-        limit = self._store.max_commit_changes
-        if limit is None:
-            return True
-        return len(self._pending.keys() | added.keys()) <= limit and self._bytes + size <= MAX_BATCH_BYTES
