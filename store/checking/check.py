@@ -52,8 +52,7 @@ class Check:
         self._reads = reads = ReadUsage()
         self._trees = {name: TreeReader(store, one, reads, on_nodes) for name, one in hierarchies.items()}
         self.searches = {name: SearchCheck(store, one, reads) for name, one in hierarchies.items()}
-        self.seen: set[str] = set()
-        """The hierarchies of which there are nodes, by all pages so far."""
+        self._seen: set[str] = set()  # hierarchies of which there are nodes, by all pages so far
         self._orphans = [OrphanCheck(store, one, reads, at) for one in hierarchies.values()]
 
     async def findings(self) -> AsyncIterator[Finding]:
@@ -87,7 +86,7 @@ class Check:
     async def pages(self) -> AsyncIterator[list[Item]]:
         """The items of the whole table."""
         async for page in self.store.scan(self._reads):
-            self.seen |= {hierarchy_of(pk) for item in page if (pk := self._tree_of(item)) and item["sk"] == "#"}
+            self._seen |= {hierarchy_of(pk) for item in page if (pk := self._tree_of(item)) and item["sk"] == "#"}
             yield page
             self._on_items(len(page))
             await asyncio.sleep(0)  # SQLite never waits, so Ctrl-C is served here
@@ -147,16 +146,16 @@ class Check:
     async def markers(self) -> AsyncIterator[Finding]:
         """The findings on what says which hierarchies are searched, after all pages."""
         for name, search in self.searches.items():
-            if (finding := await search.marker(has_nodes=name in self.seen)) is not None:
+            if (finding := await search.marker(has_nodes=name in self._seen)) is not None:
                 yield finding
 
     async def roots(self) -> AsyncIterator[Finding]:
         """The findings on the versions of the roots."""
         for name in self.hierarchies:
-            if (finding := await self._roots(name)) is not None:
+            if (finding := await self._version_of_roots(name)) is not None:
                 yield finding
 
-    async def _roots(self, name: str) -> Finding | None:
+    async def _version_of_roots(self, name: str) -> Finding | None:
         """The finding on the version of a hierarchy's roots, which are counted in an index that may be behind."""
         before = None
         for _ in range(ATTEMPTS):

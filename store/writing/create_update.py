@@ -1,4 +1,4 @@
-"""Creating and updating one node, and the interface of all edits: a value that builds its transaction."""
+"""Creating and updating one node; the interface of all edits, which are values that build their transactions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,10 +74,9 @@ class Create:
         id_record = read_set.item(record_key)
         await self._check_not_in_cascade(reader, read_set, id_record)
         node_id, revision, when = self._identity(id_record, key)
-        check_content(shorten(format_path(self.path)), self.name, self._values)
-        record = Record.new(
-            hierarchy, self.path, self.level, self.name, node_id, context.at, self._values, above=above
-        )  # fmt: skip
+        values = self.hierarchy.any_level(self.level).new_values({**self.values})
+        check_content(shorten(format_path(self.path)), self.name, values)
+        record = Record.new(hierarchy, self.path, self.level, self.name, node_id, context.at, values, above=above)
         record = replace(record, revision=revision, changed_by=context.by)
         transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
         transaction.check_not_moving(key)
@@ -86,10 +85,6 @@ class Create:
         else:
             transaction.create(record, when)
         return transaction
-
-    @cached_property
-    def _values(self) -> dict[str, Value]:
-        return self.hierarchy.any_level(self.level).new_values({**self.values})
 
     @cached_property
     def _wanted_id(self) -> str:

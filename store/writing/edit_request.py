@@ -1,13 +1,11 @@
-"""Edit request: an edit that a client waits for, its options and its result, what a dry run says of it, and its
-idempotency record.
+"""Edit request: an edit that a client waits for, with its options, its result, and what a dry run says of it.
 
-The record is the stored result of a write, in the same transaction, kept for 24 hours. It holds the node's key and
-revision after the write, not its content, which its history has.
+The result of a request with an idempotency key is stored in the same transaction and kept for 24 hours: the node's key
+and revision after the write, not its content, which its history has.
 """
 
 import asyncio
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -26,13 +24,14 @@ from store.model.records import ABSENT, Change, Delete, Item, Put, Record, canon
 from store.writing.create_update import Edit
 from store.writing.transaction import TransactionBuilder
 
-RECORD_SECONDS = 24 * 3600
+RESULT_SECONDS = 24 * 3600
 MAX_KEY_CHARACTERS = 128
+
 WRITE_UNIT_BYTES = 1024
 INDEXES = 2  # besides the table, each of which a node's item is written to as well
 MOVED_CHANGES = (2, 2)  # per node of a large move: its copy and redirect; its old item and its id's record
-CASCADE_CHANGES = (3,)  # per node of a background deletion: its old item, its last state, its id's record
-REDIRECT_CHANGES = (1,)  # per node of a background deletion in a tree with redirects
+CASCADE_CHANGES = (3,)  # per node of a large deletion: its old item, its last state, its id's record
+REDIRECT_CHANGES = (1,)  # per node of a large deletion in a tree with redirects
 UNITS_A_NODE = 10  # of 1 KB, for one write to the table and two indexes, and its removal from them, or a deletion
 UNITS_A_REDIRECT = 2
 UNITS_A_TRANSACTION = 2
@@ -65,7 +64,7 @@ class DryRun:
 class EditResult:
     """The node as it was written, or with a `dry_run` as it would be.
 
-    With a `move` the edit takes more than one transaction: the node is as it will be when the move has committed.
+    With a `move` the edit takes more than one transaction: the node is as it will be when the move is committed.
     """
 
     record: Record
@@ -76,17 +75,22 @@ class EditResult:
 class EditRequest:
     """`result` is awaited by the client; it is cancelled when the client has gone.
 
-    `result_key` is the key of the stored result, None without an idempotency key. Raises BadInput for an idempotency
-    key that is not valid.
+    `result_key` is the key of the stored result, None without an idempotency key. Each caller has its own, so that none
+    can read by them what another has written. Raises BadInput for an idempotency key that is not valid.
     """
 
     def __init__(self, edit: Edit, reads: ReadUsage, options: EditOptions) -> None:
         self.edit = edit
         self.reads = reads
         self.options = options
-        self.result_key = (
-            None if options.key is None else idempotency_key(edit.hierarchy.name, options.key, options.caller)
-        )  # fmt: skip
+        self.result_key: Key | None = None
+        if (key := options.key) is not None:
+            if not 0 < len(key) <= MAX_KEY_CHARACTERS or not key.isprintable():
+                raise BadInput(
+                    f'"{shorten(key)}" is not an idempotencyKey; it has 1 to {MAX_KEY_CHARACTERS} printable characters.'
+                )
+            sort_key = f"v0#{_digest(options.caller)}" if options.caller else "v0"
+            self.result_key = Key(f"once#{edit.hierarchy.name}:{key}", sort_key)
         self.result: asyncio.Future[EditResult] = asyncio.get_running_loop().create_future()
 
     @property
@@ -108,11 +112,14 @@ class EditRequest:
         if transaction.collisions:
             path = shorten(format_path(transaction.collisions[0]))
             raise AlreadyExists(f"A node already exists at {path}; choose another path.")
-        changes, move = transaction.changes(), transaction.move
-        if self.result_key is not None:
-            now = transaction.context.now
-            move_id = None if move is None else move.id
-            changes.append(idempotency_record(self.result_key, self.fingerprint, transaction.record, now, move_id))
+        changes, move, record = transaction.changes(), transaction.move, transaction.record
+        if (key := self.result_key) is not None:
+            node = replace(record, name="", attributes={}).item() | {"below": cast(Value, record.descendant_counts)}
+            item: Item = {
+                "pk": key.pk, "sk": key.sk, "wanted": self._fingerprint, "node": cast(Value, node),
+                "move": None if move is None else move.id, "expires": int(transaction.context.now) + RESULT_SECONDS,
+            }  # fmt: skip
+            changes.append(Put(item, ABSENT))
         if max_changes is not None and len(changes) > max_changes:
             raise TooLarge(
                 f"This changes {transaction.nodes} nodes by {len(changes)} writes; one transaction of DynamoDB holds "
@@ -120,9 +127,28 @@ class EditRequest:
             )
         return changes
 
+    def stored(self, item: Item) -> tuple[Record, Key | None]:
+        """The node of a stored result, without its name and attributes, and the key of the move that it started.
+
+        Raises BadInput where it is the result of another edit.
+        """
+        if item["wanted"] != self._fingerprint:
+            raise BadInput(
+                "This idempotencyKey was used for another change within the last 24 hours; choose a new one."
+            )
+        move_id = cast(str | None, item.get("move"))
+        node = cast(Any, item["node"])
+        return replace(Record.of(node), below=node["below"]), None if move_id is None else move_key(move_id)
+
     @cached_property
-    def fingerprint(self) -> str:
-        return request_fingerprint(type(self.edit).__name__, self.edit.arguments())
+    def _fingerprint(self) -> str:
+        """The same text for the same edit; an argument that is None equals one left out."""
+        given = {name: value for name, value in self.edit.arguments().items() if value is not None}
+        return _digest(json.dumps([type(self.edit).__name__, given], sort_keys=True))
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 async def dry_run(transaction: TransactionBuilder, store: Store) -> DryRun:
@@ -138,14 +164,6 @@ async def dry_run(transaction: TransactionBuilder, store: Store) -> DryRun:
     return DryRun(transaction.nodes, 1, units, [])
 
 
-def _write_units(change: Change, hierarchy: str) -> int:
-    """About the write units of a change: two for each KB of an item in a transaction, and its indexes'."""
-    size = size_of(canonical_item(change.item)) if isinstance(change, Put) else 1
-    is_node = isinstance(change, Put) and "tier" in change.item
-    is_node = is_node or (isinstance(change, Delete) and change.key.pk.startswith(f"{hierarchy}#"))
-    return -(-size // WRITE_UNIT_BYTES) * (2 + INDEXES * is_node)
-
-
 def _of_move(move: Move, max_changes: int, *, has_redirects: bool) -> DryRun:
     """Each transaction also writes the record of the move; there are three more for its begin, commit and end."""
     changes: tuple[int, ...] = MOVED_CHANGES
@@ -156,45 +174,9 @@ def _of_move(move: Move, max_changes: int, *, has_redirects: bool) -> DryRun:
     return DryRun(move.nodes, transactions, units_a_node * move.nodes + UNITS_A_TRANSACTION * transactions, [])
 
 
-def idempotency_key(hierarchy: str, key: str, caller: str) -> Key:
-    """The key of the record of a caller's write; raises BadInput for an invalid `key`.
-
-    Each caller has its own keys, so that none can read by them what another has written.
-    """
-    if not 0 < len(key) <= MAX_KEY_CHARACTERS or not key.isprintable():
-        raise BadInput(
-            f'"{shorten(key)}" is not an idempotencyKey; it has 1 to {MAX_KEY_CHARACTERS} printable characters.'
-        )
-    return Key(f"once#{hierarchy}:{key}", f"v0#{digest(caller)}" if caller else "v0")
-
-
-def request_fingerprint(kind: str, fields: Mapping[str, Any]) -> str:
-    """The same text for the same write, in whatever order its fields are; one that is None equals one left out."""
-    given = {name: value for name, value in fields.items() if value is not None}
-    return digest(json.dumps([kind, given], sort_keys=True))
-
-
-def idempotency_record(key: Key, fingerprint: str, record: Record, now: float, move_id: str | None) -> Put:
-    """The record of a write with this fingerprint: the node of its payload, and the move that it started."""
-    node = replace(record, name="", attributes={}).item() | {"below": cast(Value, record.descendant_counts)}
-    item: Item = {
-        "pk": key.pk, "sk": key.sk, "wanted": fingerprint, "node": cast(Value, node), "move": move_id,
-        "expires": int(now) + RECORD_SECONDS,
-    }  # fmt: skip
-    return Put(item, ABSENT)
-
-
-def stored_result(item: Item, fingerprint: str) -> tuple[Record, Key | None]:
-    """The node of a write, without its name and attributes, and the key of the move that it started, if any.
-
-    Raises BadInput where the fingerprint is that of another write.
-    """
-    if item["wanted"] != fingerprint:
-        raise BadInput("This idempotencyKey was used for another change within the last 24 hours; choose a new one.")
-    move_id = cast(str | None, item.get("move"))
-    node = cast(Any, item["node"])
-    return replace(Record.of(node), below=node["below"]), None if move_id is None else move_key(move_id)
-
-
-def digest(text: str) -> str:
-    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+def _write_units(change: Change, hierarchy: str) -> int:
+    """About the write units of a change: two for each KB of an item in a transaction, and its indexes'."""
+    size = size_of(canonical_item(change.item)) if isinstance(change, Put) else 1
+    is_node = isinstance(change, Put) and "tier" in change.item
+    is_node = is_node or (isinstance(change, Delete) and change.key.pk.startswith(f"{hierarchy}#"))
+    return -(-size // WRITE_UNIT_BYTES) * (2 + INDEXES * is_node)

@@ -1,5 +1,5 @@
-"""Moving a node with its subtree, to another key (rename), parent or tree, or to be a root; and deleting one: alone,
-with its subtree, or with its children moved to its parent.
+"""Moving a node with its subtree to another key (rename), to another parent, to another tree, or to be a root; deleting
+one alone, with its subtree, or with its children moved to its parent.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import format_path
 from store.model.records import Record, SubtreeRewrite
 from store.writing.create_update import existing, levels_above, touched
+from store.writing.derived import moved_keys, search_changes_of_move, search_changes_of_removal
 from store.writing.reads import Reader, ReadSet, WriteContext
-from store.writing.search_changes import changes_of_move, changes_of_removal, moved_keys
 from store.writing.transaction import TransactionBuilder
 
 MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move of any size has to begin within it
@@ -29,8 +29,8 @@ MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move
 class Move:
     """Move of a node with its subtree to another path, whose last segment is its new key.
 
-    A subtree that does not fit into one transaction is only registered, and moved by a large move. Whether all
-    its keys fit at the new place is checked before; of a very large subtree while it is copied, which is then undone.
+    A subtree that does not fit into one transaction is only registered, as a large move. Whether all its keys fit at
+    the new place is checked before; of a very large subtree while it is copied, which is then undone.
     """
 
     hierarchy: Hierarchy
@@ -57,53 +57,21 @@ class Move:
             raise Misplaced(f"{shorten(format_path(self.path))} cannot be moved below itself.")
         transaction = TransactionBuilder(self.hierarchy, read_set, context, top)
         key = node_key(self.hierarchy.name, self.target)
-        keys = keys_of_move(self.hierarchy, read_set, top, key)
+        keys = _keys_of_move(self.hierarchy, read_set, top, key)
         await reader.read_into(read_set, touched(self.hierarchy.name, self.target), keys)
-        search_changes = partial(changes_of_move, self.hierarchy, top.key, key)
+        search_changes = partial(search_changes_of_move, self.hierarchy, top.key, key)
         records = await reader.subtree(read_set, top, [*ancestor_keys(top.key), *ancestor_keys(key)], search_changes)
-        if records is not None:
-            await move_subtree(transaction, self.hierarchy, records, self.target)
-            return transaction
         rewrite = _rewrite(transaction, self.hierarchy, top, self.target)
-        if not transaction.collisions:
-            transaction.record = rewrite.moved(top)
+        if transaction.collisions:
+            return transaction
+        transaction.record = rewrite.moved(top)
+        if records is not None:
+            await transaction.relocate(records, rewrite)
+        else:
             transaction.begin(new_move(top, rewrite.target, context.now, context.at, context.by))
             if rewrite.may_not_fit and transaction.nodes <= MAX_CHECKED_NODES:
                 await reader.check_fits(rewrite)
         return transaction
-
-
-def keys_of_move(hierarchy: Hierarchy, read_set: ReadSet, top: Record, target: Key) -> list[Key]:
-    """The keys to read for the move of a node, whose ancestors were read, to another key: nodes, and what search has of
-    their moves.
-    """
-    return [target, *ancestor_keys(target), *moved_keys(hierarchy, read_set, top)]
-
-
-async def move_subtree(
-    transaction: TransactionBuilder, hierarchy: Hierarchy, records: Sequence[Record], target: Path, leaving: Path = ()
-) -> None:
-    """Add the move of a node and all below it, `records` in key order, to a transaction, as the node it is about.
-
-    Its `keys_of_move` are read. The node at `leaving` is removed in the same transaction. Raises a CladeError where the
-    move is not allowed.
-    """
-    rewrite = _rewrite(transaction, hierarchy, records[0], target, leaving)
-    if not transaction.collisions:
-        await transaction.relocate(records, rewrite)
-        transaction.record = rewrite.moved(records[0])
-
-
-def _rewrite(
-    transaction: TransactionBuilder, hierarchy: Hierarchy, top: Record, target: Path, leaving: Path = ()
-) -> SubtreeRewrite:
-    """The rewrite of keys; adds a collision to the transaction where another node is at the target and not leaving."""
-    key = node_key(hierarchy.name, target)
-    above = levels_above(transaction.read_set, hierarchy, target, top.level)
-    transaction.check_not_moving(key)
-    if transaction.read_set.item(key) is not None and target != leaving:
-        transaction.collisions.append(target)
-    return SubtreeRewrite.of(top, key, above)
 
 
 class Policy(Enum):
@@ -118,7 +86,7 @@ class Policy(Enum):
 class Delete:
     """Deletion of a node. Its last state and its history stay with its id.
 
-    A cascade that does not fit into one transaction is only registered, and done by a large move.
+    A cascade that does not fit into one transaction is only registered, as a large move without a target.
     """
 
     hierarchy: Hierarchy
@@ -157,7 +125,7 @@ class Delete:
 
     def _search_changes(self, records: Sequence[Record]) -> int:
         # Children that are moved lose their items and get new ones.
-        return changes_of_removal(self.hierarchy, records) * (2 if self.policy is Policy.REPARENT else 1)
+        return search_changes_of_removal(self.hierarchy, records) * (2 if self.policy is Policy.REPARENT else 1)
 
     async def _reparent(
         self, transaction: TransactionBuilder, reader: Reader, record: Record, records: Sequence[Record] | None
@@ -188,8 +156,32 @@ class Delete:
         keys = [
             key
             for subtree, target in moves
-            for key in keys_of_move(self.hierarchy, transaction.read_set, subtree[0], node_key(name, target))
+            for key in _keys_of_move(self.hierarchy, transaction.read_set, subtree[0], node_key(name, target))
         ]
         await reader.read_into(transaction.read_set, touched(name, *[target for _, target in moves]), keys)
         for subtree, target in moves:
-            await move_subtree(transaction, self.hierarchy, subtree, target, leaving=self.path)
+            rewrite = _rewrite(transaction, self.hierarchy, subtree[0], target, leaving=self.path)
+            if not transaction.collisions:
+                await transaction.relocate(subtree, rewrite)
+
+
+# -- shared by both ----------------------------------------------------------------------------------------------------
+
+
+def _keys_of_move(hierarchy: Hierarchy, read_set: ReadSet, top: Record, target: Key) -> list[Key]:
+    """The keys to read for the move of a node, whose ancestors were read, to another key: nodes, and what search has of
+    their moves.
+    """
+    return [target, *ancestor_keys(target), *moved_keys(hierarchy, read_set, top)]
+
+
+def _rewrite(
+    transaction: TransactionBuilder, hierarchy: Hierarchy, top: Record, target: Path, leaving: Path = ()
+) -> SubtreeRewrite:
+    """The rewrite of keys; adds a collision to the transaction where another node is at the target and not leaving."""
+    key = node_key(hierarchy.name, target)
+    above = levels_above(transaction.read_set, hierarchy, target, top.level)
+    transaction.check_not_moving(key)
+    if transaction.read_set.item(key) is not None and target != leaving:
+        transaction.collisions.append(target)
+    return SubtreeRewrite.of(top, key, above)

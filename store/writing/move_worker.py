@@ -160,7 +160,7 @@ class MoveWorker:
             await _release(job)
             raise
         finally:
-            job.has_committed.set()
+            job.is_decided.set()
 
 
 async def _is_registered(store: Store, move: Move) -> bool:

@@ -1,14 +1,14 @@
-"""Reordering: another position for a node among its siblings of the same level, in an order that is corrected by the
-changes which the index may not show yet.
+"""Reordering siblings: another position for a node among its siblings of the same level.
 
-An index may be some seconds behind the table, and has no changes that are not committed yet. The change log of these
-seconds has every node that may be elsewhere than the index shows. Of nodes that were only created it has the rank as
-well; the others are read strongly.
+Siblings are listed by an index, which may be some seconds behind the table, and has no changes that are not committed
+yet. The change log of these seconds has every node that may be elsewhere than the index shows. Of nodes that were only
+created it has the rank as well; the others are read strongly.
 """
 
 import asyncio
 from dataclasses import dataclass, replace
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 from store.errors import BadInput, TooLarge, shorten
@@ -27,11 +27,15 @@ from store.model.keys import (
 from store.model.paths import format_path
 from store.model.ranks import rank_between, ranks_between
 from store.model.records import MAX_BATCH_BYTES, Record, size_of
+from store.reading import active_moves
 from store.writing.create_update import existing, touched
 from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
 
 CLOCK_SECONDS = 2.0  # by so much the clocks of writers may differ, or a commit be later than its time
+# How many siblings on each side are ranked anew where no rank fits. A transaction of DynamoDB has 100 changes, and a
+# root is three of them, with the version and the log of its tree; SQLite has no such limit.
+COUNTS, COUNTS_OF_ROOTS, COUNTS_WITHOUT_LIMIT = (4, 16, 40), (4, 14), (4, 16, 40, 10_000)
 SHORT = MAX_SORT_KEY_BYTES // 2
 
 
@@ -42,88 +46,6 @@ class Side(Enum):
     LAST = "last"
     BEFORE = "before"
     AFTER = "after"
-
-
-class SiblingOrder:
-    """The siblings of a node, without itself and without the `hidden` tops of running moves."""
-
-    def __init__(self, reader: Reader, read_set: ReadSet, record: Record, hidden: frozenset[Key]) -> None:
-        self.key_range = siblings(record.siblings, record.level)
-        self._reader = reader
-        self._read_set = read_set
-        self._record = record
-        self._excluded = hidden | {record.key}
-        self._ranks: dict[Key, str | None] = {}  # that the index may not show; None where a node is gone
-
-    async def next(
-        self, context: WriteContext, settle_seconds: float, key_range: KeyRange, *, reverse: bool = False
-    ) -> str | None:
-        """The rank of the first sibling in a part of the range, or one between that and its beginning, where a sibling
-        was before; the index is behind by at most so many seconds.
-        """
-        listed, _ = await asyncio.gather(
-            self._reader.index(key_range, limit=1 + len(self._excluded), reverse=reverse),
-            self._read_recent(context, settle_seconds),
-        )
-        ranks = {record.key: record.rank for record in listed}.items() | self._ranks.items()
-        found = [
-            rank
-            for key, rank in ranks
-            if rank and key not in self._excluded and key_range.lo <= rank < key_range.hi
-        ]  # fmt: skip
-        return (max if reverse else min)(found, default=None)
-
-    async def beside(self, lower: str | None, upper: str | None, count: int) -> tuple[list[Record], list[Record]]:
-        """At least the `count` nearest siblings, or all, before and after the place between two ranks, in order, read
-        strongly; the ranks are those of neighbours, None at either end.
-        """
-        limit = count + len(self._excluded) + len(self._ranks)
-        listed: list[list[Record]] = [[], []]
-        if lower is not None:
-            listed[0] = await self._reader.index(self.key_range.before(just_after(lower)), limit=limit, reverse=True)
-        if upper is not None:
-            listed[1] = await self._reader.index(replace(self.key_range, lo=upper), limit=limit)
-        keys = ({record.key for some in listed for record in some} | self._ranks.keys()) - self._excluded
-        await self._reader.read_into(self._read_set, {key.pk for key in keys}, keys)
-        own = self._record
-        found = [record for key in keys if (record := self._read_set.record(key))]
-        found = sorted([one for one in found if (one.siblings, one.level) == (own.siblings, own.level)], key=_rank)
-        # Behind the last that a full list has may be others.
-        ends = [some[-1].rank if len(some) == limit else None for some in listed]
-        before = [one for one in found if lower and (ends[0] or "") <= one.rank <= lower]
-        after = [one for one in found if upper and upper <= one.rank and (ends[1] is None or one.rank <= ends[1])]
-        return before, after
-
-    async def _read_recent(self, context: WriteContext, settle_seconds: float) -> None:
-        """Read the ranks that the index may not show yet."""
-        if settle_seconds:
-            await self._read_log(context.now - settle_seconds - CLOCK_SECONDS)
-        self._ranks |= self._reader.pending_ranks(self._record.siblings)
-
-    async def _read_log(self, since: float) -> None:
-        own = self._record
-        unknown: set[Key] = set()
-        for change in await self._reader.recent(own.hierarchy if own.is_root else own.pk, since):
-            if any(top.holds(own.key) and top != own.key for top in change.subtrees):
-                return await self._read_all()
-            for key, rank in change.places:
-                if parent_partition(*key) != own.siblings:
-                    continue
-                self._ranks[key] = rank
-                (unknown.add if rank is None else unknown.discard)(key)
-        await self._reader.read_into(self._read_set, [], unknown)
-        for key in unknown:
-            found = self._read_set.record(key)
-            self._ranks[key] = found.rank if found else None
-
-    async def _read_all(self) -> None:
-        """Read all siblings strongly, and all below them: they came here by the move of an ancestor."""
-        parent = Key(self._record.pk, parent_sort_key(self._record.sk))
-        self._ranks = {child.key: child.rank for child in await self._reader.children(parent)}
-
-
-def _rank(record: Record) -> str:
-    return record.rank
 
 
 @dataclass(frozen=True)
@@ -156,9 +78,11 @@ class Reorder:
         self._check(record, beside)
         transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
         transaction.check_not_moving(record.key, beside.key)
-        moves = await reader.active_moves(read_set, record.hierarchy if record.is_root else record.pk)
-        siblings = SiblingOrder(reader, read_set, record, moves.hidden)
-        lower, upper = await self._neighbours(siblings, beside, context)
+        refs = read_set.version(record.hierarchy if record.is_root else record.pk).moves
+        hidden = (await active_moves(reader.store, refs, reader.reads)).hidden
+        since = context.now - self.settle_seconds - CLOCK_SECONDS if self.settle_seconds else None
+        siblings = SiblingOrder(reader, read_set, record, hidden, since)
+        lower, upper = await siblings.neighbours(self.side, beside)
         if (lower is None or lower < record.rank) and (upper is None or record.rank < upper):
             return transaction  # it is there already
         rank = rank_between(record.level, lower, upper)
@@ -177,24 +101,102 @@ class Reorder:
         if record.siblings != beside.siblings or record.level != beside.level:
             raise BadInput(f"{other} is not a sibling of {one} of the same level; only those have an order.")
 
-    async def _neighbours(
-        self, siblings: SiblingOrder, beside: Record, context: WriteContext
-    ) -> tuple[str | None, str | None]:
-        """The ranks before and after the new position, None at an end."""
 
-        async def nearest(key_range: KeyRange, *, reverse: bool = False) -> str | None:
-            return await siblings.next(context, self.settle_seconds, key_range, reverse=reverse)
+class SiblingOrder:
+    """The siblings of a node, without itself and without the `hidden` tops of running moves.
 
-        all_siblings = siblings.key_range
-        match self.side:
+    The index may lack changes from the time `since` on, in seconds since 1970; None: it is never behind.
+    """
+
+    def __init__(
+        self, reader: Reader, read_set: ReadSet, record: Record, hidden: frozenset[Key], since: float | None
+    ) -> None:
+        self._reader = reader
+        self._read_set = read_set
+        self._record = record
+        self._excluded = hidden | {record.key}
+        self._since = since
+        self._range = siblings(record.siblings, record.level)
+        self._ranks: dict[Key, str | None] = {}  # that the index may not show; None where a node is gone
+
+    async def neighbours(self, side: Side, beside: Record) -> tuple[str | None, str | None]:
+        """The ranks before and after a position, None at an end."""
+        match side:
             case Side.FIRST:
-                return None, await nearest(all_siblings)
+                return None, await self._next(self._range)
             case Side.LAST:
-                return await nearest(all_siblings, reverse=True), None
+                return await self._next(self._range, reverse=True), None
             case Side.BEFORE:
-                return await nearest(all_siblings.before(beside.rank), reverse=True), beside.rank
+                return await self._next(self._range.before(beside.rank), reverse=True), beside.rank
             case Side.AFTER:
-                return beside.rank, await nearest(all_siblings.after(beside.rank))
+                return beside.rank, await self._next(self._range.after(beside.rank))
+
+    async def beside(self, lower: str | None, upper: str | None, count: int) -> tuple[list[Record], list[Record]]:
+        """At least the `count` nearest siblings, or all, before and after the place between two ranks, in order, read
+        strongly; the ranks are those of neighbours, None at either end.
+        """
+        limit = count + len(self._excluded) + len(self._ranks)
+        listed: list[list[Record]] = [[], []]
+        if lower is not None:
+            listed[0] = await self._list(self._range.before(just_after(lower)), limit, reverse=True)
+        if upper is not None:
+            listed[1] = await self._list(replace(self._range, lo=upper), limit)
+        keys = ({record.key for some in listed for record in some} | self._ranks.keys()) - self._excluded
+        await self._reader.read_into(self._read_set, {key.pk for key in keys}, keys)
+        own = self._record
+        found = [record for key in keys if (record := self._read_set.record(key))]
+        found = [one for one in found if (one.siblings, one.level) == (own.siblings, own.level)]
+        found.sort(key=attrgetter("rank"))
+        # Behind the last that a full list has may be others.
+        ends = [some[-1].rank if len(some) == limit else None for some in listed]
+        before = [one for one in found if lower and (ends[0] or "") <= one.rank <= lower]
+        after = [one for one in found if upper and upper <= one.rank and (ends[1] is None or one.rank <= ends[1])]
+        return before, after
+
+    async def _next(self, key_range: KeyRange, *, reverse: bool = False) -> str | None:
+        """The rank of the first sibling in a part of the range, or one between that and its beginning, where a sibling
+        was before.
+        """
+        listed, _ = await asyncio.gather(
+            self._list(key_range, 1 + len(self._excluded), reverse=reverse), self._read_recent()
+        )
+        ranks = {record.key: record.rank for record in listed}.items() | self._ranks.items()
+        found = [
+            rank
+            for key, rank in ranks
+            if rank and key not in self._excluded and key_range.lo <= rank < key_range.hi
+        ]  # fmt: skip
+        return (max if reverse else min)(found, default=None)
+
+    async def _list(self, key_range: KeyRange, limit: int, *, reverse: bool = False) -> list[Record]:
+        """The first nodes in a range of the index."""
+        return await self._reader.store.nodes(key_range, self._reader.reads, limit=limit, reverse=reverse)
+
+    async def _read_recent(self) -> None:
+        """Read the ranks that the index may not show yet."""
+        if self._since is not None:
+            await self._read_log(self._since)
+        self._ranks |= self._reader.overlay.pending_ranks(self._record.siblings)
+
+    async def _read_log(self, since: float) -> None:
+        own = self._record
+        unknown: set[Key] = set()
+        log = own.hierarchy if own.is_root else own.pk
+        for change in await self._reader.recent.since(log, since, self._reader.reads):
+            if any(top.holds(own.key) and top != own.key for top in change.subtrees):
+                # All siblings came here by the move of an ancestor; they are read with all below them.
+                parent = Key(own.pk, parent_sort_key(own.sk))
+                self._ranks = {child.key: child.rank for child in await self._reader.children(parent)}
+                return
+            for key, rank in change.places:
+                if parent_partition(*key) != own.siblings:
+                    continue
+                self._ranks[key] = rank
+                (unknown.add if rank is None else unknown.discard)(key)
+        await self._reader.read_into(self._read_set, [], unknown)
+        for key in unknown:
+            found = self._read_set.record(key)
+            self._ranks[key] = found.rank if found else None
 
 
 async def _make_room(
@@ -207,12 +209,13 @@ async def _make_room(
     """
     record = transaction.record
     limited = COUNTS_OF_ROOTS if record.is_root else COUNTS
-    counts = limited if reader.is_limited else COUNTS_WITHOUT_LIMIT
+    is_limited = reader.store.max_commit_changes is not None
+    counts = limited if is_limited else COUNTS_WITHOUT_LIMIT
     before, after = await siblings.beside(lower, upper, counts[-1] + 1)
     chosen: tuple[list[Record], list[str]] | None = None
     for count in counts:
         ordered = [*before[-count:], record, *after[:count]]
-        if reader.is_limited and sum(size_of(one.item()) for one in ordered) > MAX_BATCH_BYTES:
+        if is_limited and sum(size_of(one.item()) for one in ordered) > MAX_BATCH_BYTES:
             break
         found = ranks_between(
             record.level,
@@ -230,8 +233,3 @@ async def _make_room(
             "long and too close; make some of its neighbours the first or the last ones before."
         )
     transaction.reorder(*chosen)
-
-
-# How many siblings on each side are ranked anew where no rank fits. A transaction of DynamoDB has 100 changes, and a
-# root is three of them, with the version and the log of its tree; SQLite has no such limit.
-COUNTS, COUNTS_OF_ROOTS, COUNTS_WITHOUT_LIMIT = (4, 16, 40), (4, 14), (4, 16, 40, 10_000)

@@ -1,8 +1,9 @@
-"""Writer: commits the edits of one tree one after another, and those that wait for the same trees together, in few
-transactions (group commit).
+"""Writer: the queues of edit requests by the trees that they write to, committed in groups.
 
-Each is built over the changes of those before it, so all results are as if the edits were made one by one, in the order
-in which they came. A result or error that depends on changes which are not committed yet is sent after the commit.
+The edits of one tree are committed one after another. Requests that wait for the same trees are combined: each is built
+over the changes of those before it, and they are committed in few transactions, so all results are as if the edits were
+made one by one, in the order in which they came. A result or error that depends on changes which are not committed yet
+is sent after the commit.
 """
 
 import asyncio
@@ -21,14 +22,115 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import tree_version_key
 from store.reading import RecentChanges
 from store.writing.create_update import Edit
-from store.writing.edit_request import EditOptions, EditRequest, EditResult, dry_run, stored_result
+from store.writing.edit_request import EditOptions, EditRequest, EditResult, dry_run
 from store.writing.move_worker import MoveWorker
 from store.writing.reads import NotCombinable, Reader, WriteContext, WriteOverlay
 
-RETRIES = RetryPolicy(0.01, 0.1, attempts=20)  # of one transaction while others write to the same tree
 MAX_COMBINED = 30  # requests; a transaction of DynamoDB holds some 30 creations
+RETRIES = RetryPolicy(0.01, 0.1, attempts=20)  # of one transaction while others write to the same tree
 STOP_SECONDS = 5.0  # for running edits when the process ends
-_STOPPED = f"The server stops. {UNCERTAIN}"
+
+Queue = dict[EditRequest, None]  # the requests that wait for the same trees; a mapping, since any may leave
+
+
+class Writer:
+    """Commits edits; a process needs one for a store. Its `move_worker` runs edits that take several transactions.
+
+    Clients only wait for results: the work is done by tasks of the writer, so a client that leaves stops no other.
+    """
+
+    def __init__(
+        self, store: Store, timing: MoveTiming = MoveTiming(), hierarchies: Mapping[str, Hierarchy] | None = None
+    ) -> None:
+        """`hierarchies` are those whose large moves it runs; of others a move leaves the search items behind."""
+        self._store = store
+        self._locks = TreeLocks()
+        self._recent = RecentChanges(store)
+        self._timing = timing
+        self._queues: dict[frozenset[str], Queue] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.move_worker = MoveWorker(store, timing, self._locks, hierarchies)
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait for those before them."""
+        return sum(map(len, self._queues.values()))
+
+    async def write(self, edit: Edit, reads: ReadUsage, options: EditOptions = EditOptions()) -> EditResult:
+        """Commit an edit. Raises a CladeError where it is not possible, Conflict after too many attempts."""
+        result = await self._write(EditRequest(edit, reads, options))
+        job = self.move_worker.job(result.move.id) if result.move else None
+        if job is None:
+            return result
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._timing.wait_seconds):
+                await job.is_decided.wait()
+        if job.refusal is not None:
+            raise job.refusal
+        return replace(result, move=job.move)
+
+    @contextlib.asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Takes over interrupted moves while the block runs; at its end nothing of this process is running any more."""
+        async with self.move_worker.watching():
+            try:
+                yield
+            finally:
+                await self._stop()
+
+    async def _write(self, request: EditRequest) -> EditResult:
+        partitions = frozenset(request.edit.partitions())
+        if partitions in self._queues:
+            self._queues[partitions][request] = None
+        else:
+            self._enqueue(partitions, {request: None})
+        try:
+            return await request.result
+        finally:
+            request.result.cancel()
+            self._queues.get(partitions, {}).pop(request, None)  # else it would keep its place, and memory
+
+    def _enqueue(self, partitions: frozenset[str], queue: Queue) -> None:
+        """Have requests wait for the trees; until they are served, others for the same trees join the queue."""
+        self._queues[partitions] = queue
+        task = asyncio.create_task(self._serve(partitions, queue))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    async def _serve(self, partitions: frozenset[str], queue: Queue) -> None:
+        """Run the first requests of a queue; the others wait again, behind those who came for one of the trees."""
+        first: list[EditRequest] = []
+        try:
+            async with self._locks.turn(partitions):
+                del self._queues[partitions]
+                first = list(islice(queue, MAX_COMBINED))
+                if rest := dict.fromkeys(islice(queue, MAX_COMBINED, None)):
+                    self._enqueue(partitions, rest)
+                queue = {}
+                await GroupCommit(self._store, first, self.move_worker.start, self._recent).run()
+        except BaseException as error:  # the process ends
+            result = Uncertain(f"The server stops. {UNCERTAIN}") if isinstance(error, asyncio.CancelledError) else error
+            for request in (*first, *queue):
+                request.settle(result)
+            if self._queues.get(partitions) is queue:
+                del self._queues[partitions]
+            raise
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # the clients have got it
+
+    async def _stop(self) -> None:
+        """Wait for running edits for a while, then cancel them."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                while self._tasks:
+                    await asyncio.wait(self._tasks)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
 
 class _Built(NamedTuple):
@@ -40,9 +142,10 @@ class _Built(NamedTuple):
 
 
 class GroupCommit:
-    """`begin` is called with each large move whose registration is committed; `recent` is shared by all groups.
+    """Commits requests for the same trees; `begin` is called with each large move whose registration is committed.
 
-    Keys that several requests need are read once, and counted among the reads of the first.
+    `recent` is shared by all groups. Keys that several requests need are read once, and counted among the reads of the
+    first.
     """
 
     def __init__(
@@ -146,7 +249,7 @@ class GroupCommit:
         item = None if key is None else (await reader.read([], [key])).item(key)
         if item is None:
             return None
-        record, move_key = stored_result(item, request.fingerprint)
+        record, move_key = request.stored(item)
         move = None if move_key is None else (await reader.read([], [move_key])).item(move_key)
         return EditResult(await reader.content_of(record), move=None if move is None else Move.of(move))
 
@@ -198,106 +301,3 @@ class GroupCommit:
         results = await asyncio.gather(*[self._result_after(error, built.request) for built in group])
         for built, result in zip(group, results, strict=True):
             built.request.settle(result)
-
-
-Queue = dict[EditRequest, None]  # the requests that wait for the same trees; a mapping, since any may leave
-
-
-class Writer:
-    """Commits edits; a process needs one for a store. Its `move_worker` runs edits that take several transactions.
-
-    Clients only wait for results: the work is done by tasks of the writer, so a client that leaves stops no other.
-    """
-
-    def __init__(
-        self, store: Store, timing: MoveTiming = MoveTiming(), hierarchies: Mapping[str, Hierarchy] | None = None
-    ) -> None:
-        """`hierarchies` are those whose large moves it runs; of others a move leaves the search items behind."""
-        self._store = store
-        self._locks = TreeLocks()
-        self._recent = RecentChanges(store)
-        self._timing = timing
-        self._queues: dict[frozenset[str], Queue] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.move_worker = MoveWorker(store, timing, self._locks, hierarchies)
-
-    @property
-    def waiting(self) -> int:
-        """The number of requests that wait for those before them."""
-        return sum(map(len, self._queues.values()))
-
-    async def write(self, edit: Edit, reads: ReadUsage, options: EditOptions = EditOptions()) -> EditResult:
-        """Commit an edit. Raises a CladeError where it is not possible, Conflict after too many attempts."""
-        result = await self._write(EditRequest(edit, reads, options))
-        job = self.move_worker.job(result.move.id) if result.move else None
-        if job is None:
-            return result
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._timing.wait_seconds):
-                await job.has_committed.wait()
-        if job.refusal is not None:
-            raise job.refusal
-        return replace(result, move=job.move)
-
-    @contextlib.asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
-        """Takes over interrupted moves while the block runs; at its end nothing of this process is running any more."""
-        async with self.move_worker.watching():
-            try:
-                yield
-            finally:
-                await self._stop()
-
-    async def _write(self, request: EditRequest) -> EditResult:
-        partitions = frozenset(request.edit.partitions())
-        if partitions in self._queues:
-            self._queues[partitions][request] = None
-        else:
-            self._enqueue(partitions, {request: None})
-        try:
-            return await request.result
-        finally:
-            request.result.cancel()
-            self._queues.get(partitions, {}).pop(request, None)  # else it would keep its place, and memory
-
-    def _enqueue(self, partitions: frozenset[str], queue: Queue) -> None:
-        """Have requests wait for the trees; until they are served, others for the same trees join the queue."""
-        self._queues[partitions] = queue
-        task = asyncio.create_task(self._serve(partitions, queue))
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    async def _serve(self, partitions: frozenset[str], queue: Queue) -> None:
-        """Run the first requests of a queue; the others wait again, behind those who came for one of the trees."""
-        first: list[EditRequest] = []
-        try:
-            async with self._locks.turn(partitions):
-                del self._queues[partitions]
-                first = list(islice(queue, MAX_COMBINED))
-                if rest := dict.fromkeys(islice(queue, MAX_COMBINED, None)):
-                    self._enqueue(partitions, rest)
-                queue = {}
-                await GroupCommit(self._store, first, self.move_worker.start, self._recent).run()
-        except BaseException as error:  # the process ends
-            result = Uncertain(_STOPPED) if isinstance(error, asyncio.CancelledError) else error
-            for request in (*first, *queue):
-                request.settle(result)
-            if self._queues.get(partitions) is queue:
-                del self._queues[partitions]
-            raise
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # the clients have got it
-
-    async def _stop(self) -> None:
-        """Wait for running edits for a while, then cancel them."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(STOP_SECONDS):
-                while self._tasks:
-                    await asyncio.wait(self._tasks)
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)

@@ -1,0 +1,412 @@
+"""Derived items: what follows from a change of nodes, and is written with it.
+
+| items | of an edit in one transaction | of a large move |
+| --- | --- | --- |
+| id record, former revision, tombstone, redirect | `node_created` to `node_removed` | `MoveItems` |
+| counts of all ancestors, versions and logs of trees | `TreeChanges` | `TreeChanges`, in its commit |
+| search items | `SearchChanges` | `MoveItems`; of its top `SearchChanges`, in its commit |
+
+`TransactionBuilder` collects the changes of an edit and of the commit of a large move; `MoveJob` writes those of the
+other nodes. An import writes its own (`store/transfer/batches.py`).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from store.concurrency import in_chunks
+from store.engine import ReadUsage, Store
+from store.errors import TooLarge
+from store.metadata.history import id_item, redirect_item, revision_item, tombstone_item, without_redirect
+from store.metadata.moves import Move
+from store.metadata.tree_version import (
+    ActiveMoveRef,
+    Event,
+    LogEntry,
+    by_level,
+    changed_counts,
+    level_at_depth,
+    log_item,
+    root_log_key,
+)
+from store.model.hierarchy import Hierarchy
+from store.model.keys import Key, Path, ancestor_keys, depth_of, parent_sort_key
+from store.model.paths import format_path
+from store.model.records import (
+    ABSENT,
+    MAX_ITEM_BYTES,
+    Change,
+    Condition,
+    Counts,
+    Delete,
+    Item,
+    Put,
+    Record,
+    SubtreeRewrite,
+    canonical_item,
+    key_of,
+    size_of,
+)
+from store.search.items import (
+    Located,
+    is_indexed,
+    item_keys,
+    located,
+    marker,
+    removals,
+    search_changes,
+    search_items,
+    takes_items,
+)
+from store.search.lineage import STEP, Lineage, MovedNode, id_hash, lineage, moved_key, running_key
+from store.writing.reads import ReadSet, WriteContext
+
+MAX_SMALL_ENTRIES = 50  # of a log, which fit into an item whatever their paths
+MAX_LOGGED_RANKS = 100  # no transaction changes more where indexes are behind the table
+
+# -- ids, revisions and redirects --------------------------------------------------------------------------------------
+
+
+def node_created(record: Record, id_when: Condition) -> list[Change]:
+    """The changes for a new node; `id_when` is the condition for its id record."""
+    return [Put(record.item(), ABSENT), Put(id_item(record), id_when)]
+
+
+def node_updated(old: Record, new: Record) -> list[Change]:
+    """The changes for the next revision of a node's content."""
+    return [Put(new.item()), Put(revision_item(old))]
+
+
+def node_moved(old: Record, new: Record, when: Condition) -> list[Change]:
+    """The changes for a node that gets another key; `when` is the condition for what is there."""
+    return [Delete(old.key), Put(new.item(), when), Put(id_item(new)), Put(redirect_item(old))]
+
+
+def node_removed(record: Record, at: str, by: str | None, *, has_redirects: bool) -> list[Change]:
+    """The changes for a node that is deleted; its redirect goes as well where the tree has any."""
+    return [
+        Delete(record.key), Put(revision_item(record)), Put(tombstone_item(record, at, by)),
+        *without_redirect(record, has_redirects=has_redirects),
+    ]  # fmt: skip
+
+
+# -- counts, versions and logs of trees --------------------------------------------------------------------------------
+
+
+def shape_of(records: Sequence[Record]) -> Counts:
+    """The number of records by level and depth: `{"CITY@2": 50}`."""
+    return Counter([level_at_depth(record.level, record.depth) for record in records])
+
+
+@dataclass
+class _CountChange:
+    """The change of a node's counts of children and descendants, by level."""
+
+    children: Counter[str] = field(default_factory=Counter)
+    descendants: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class _TreeChange:
+    """The changes of one partition's tree version and log; `moves` is None where the running moves stay the same."""
+
+    shape: Counter[str] = field(default_factory=Counter)
+    has_redirects: bool = False
+    moves: tuple[ActiveMoveRef, ...] | None = None
+    entries: list[LogEntry] = field(default_factory=list)
+    ranks: dict[str, str] = field(default_factory=dict)
+
+
+class TreeChanges:
+    """The changes of counts, tree versions and change logs so far; `shape` has a subtree's counts (`{"CITY@2": 50}`).
+
+    The read set has the ancestors of each node, and the versions of all trees.
+    """
+
+    def __init__(self, read_set: ReadSet, context: WriteContext) -> None:
+        self._read_set = read_set
+        self._context = context
+        self._counts: defaultdict[Key, _CountChange] = defaultdict(_CountChange)
+        self._trees: dict[str, _TreeChange] = {}
+
+    def create(self, record: Record) -> None:
+        shape = shape_of([record])
+        self._count(record, shape, 1)
+        self._tree(record.pk).shape.update(shape)
+        self._log(Event.CREATED, record)
+
+    def update(self, new: Record) -> None:
+        self._log(Event.UPDATED, new)
+
+    def reorder(self, record: Record, ranked: Sequence[Record]) -> None:
+        """Note the new ranks of siblings, `record` among them, which alone is in the log's entries."""
+        for one in ranked:
+            self._tree(one.pk)
+            log, name = (one.hierarchy, root_log_key(one.pk)) if one.is_root else (one.pk, one.sk)
+            self._tree(log).ranks[name] = one.rank
+        self._log(Event.MOVED, record, record.path, record.path)
+
+    def remove(self, top: Record, shape: Counts, *, alone: bool = False) -> None:
+        """Note the removal of a subtree; `alone` where all below its top goes elsewhere."""
+        self._count(top, shape, -1)
+        self._tree(top.pk).shape.subtract(shape)
+        self._log(Event.DELETED, top, alone=alone)
+
+    def move(self, old: Record, new: Record, shape: Counts) -> None:
+        """Note the move of a subtree with the counts `shape` at its old place."""
+        self._count(old, shape, -1)
+        self._count(new, shape, 1)
+        self._tree(old.pk).shape.subtract(shape)
+        shape_there, deeper = self._tree(new.pk).shape, new.depth - old.depth
+        for name, number in shape.items():
+            level, _, depth = name.rpartition("@")
+            shape_there[level_at_depth(level, int(depth) + deeper)] += number
+        self._log(Event.MOVED, old if old.pk != new.pk else new, old.path, new.path)
+        if old.pk != new.pk:
+            self._log(Event.MOVED, new, old.path, new.path)
+
+    def redirect(self, partition: str) -> None:
+        """Note that a node leaves a path of a tree by a move."""
+        self._tree(partition).has_redirects = True
+
+    def begin(self, move: Move) -> None:
+        """Register a large move in the versions of its trees."""
+        if move.target is not None:
+            self.redirect(move.source.pk)  # the redirects are written with the copies
+        for partition in move.running.partitions:
+            self._tree(partition).moves = (*self._read_set.version(partition).moves, move.running)
+
+    def changes(self, others: Container[Key]) -> dict[Key, Change]:
+        """All changes by key, beside `others` of the same transaction, which have the right counts already.
+
+        Raises TooLarge where the log entries do not fit into one item.
+        """
+        changes: dict[Key, Change] = {}
+        for key, count in self._counts.items():
+            old = self._read_set.record(key)
+            if key in others or old is None:
+                continue  # a node that is itself removed
+            new = replace(
+                old,
+                kids=changed_counts(old.kids, count.children),
+                below=changed_counts(old.descendant_counts, count.descendants),
+            )
+            if (new.kids, new.below) != (old.kids, old.below):
+                changes[key] = Put(new.item())
+        for partition, tree in self._trees.items():
+            for put in self._version_and_log(partition, tree):
+                changes[put.key] = put
+        return changes
+
+    def _version_and_log(self, partition: str, tree: _TreeChange) -> list[Put]:
+        version, now = self._read_set.version(partition), self._context.now
+        puts = [version.incremented(tree.shape, tree.moves, has_redirects=tree.has_redirects, now=now)]
+        if "#" in partition or tree.entries:
+            ranks = tree.ranks if len(tree.ranks) <= MAX_LOGGED_RANKS else {}
+            log = log_item(version, tree.entries, self._context.at, now, ranks)
+            if len(tree.entries) > MAX_SMALL_ENTRIES and size_of(canonical_item(log.item)) > MAX_ITEM_BYTES:
+                raise TooLarge(
+                    f"{len(tree.entries):,} subtrees would be moved at once, more than fit into one entry of the "
+                    "change feed. Move some of them first."
+                )
+            puts.append(log)
+        return puts
+
+    def _count(self, top: Record, shape: Counts, sign: int) -> None:
+        """Add a subtree to the counts of all its ancestors, or subtract it; the root's are in the tree version."""
+        numbers = by_level(shape)
+        for key in ancestor_keys(top.key)[1:]:
+            for level, number in numbers.items():
+                self._counts[key].descendants[level] += sign * number
+        if top.is_root:
+            self._tree(top.hierarchy).shape[level_at_depth(top.level, 0)] += sign
+        else:
+            self._counts[Key(top.pk, parent_sort_key(top.sk))].children[top.level] += sign
+
+    def _log(self, event: Event, record: Record, *paths: Path, alone: bool = False) -> None:
+        """Add an entry to the log of a node's tree, and of a root to that of its hierarchy; a move has two `paths`."""
+        old, new = map(format_path, paths) if paths else (None, None)
+        entry = LogEntry(event, record.sk, record.id, record.level, record.revision, old, new, alone)
+        self._tree(record.pk).entries.append(entry)
+        if record.is_root and event is not Event.UPDATED:
+            self._tree(record.hierarchy).entries.append(entry._replace(sk=root_log_key(record.pk)))
+
+    def _tree(self, partition: str) -> _TreeChange:
+        return self._trees.setdefault(partition, _TreeChange())
+
+
+# -- search items ------------------------------------------------------------------------------------------------------
+
+
+def moved_keys(hierarchy: Hierarchy, read_set: ReadSet, record: Record) -> list[Key]:
+    """The keys of what search has of the moves of a node's ancestors, which were read, and of its own as the last."""
+    if not is_indexed(hierarchy):
+        return []
+    above = [read_set.record(key) for key in ancestor_keys(record.key)]
+    return [moved_key(hierarchy.name, one.id) for one in (*above, record) if one is not None]
+
+
+def search_changes_of_move(hierarchy: Hierarchy, source: Key, target: Key, records: Sequence[Record]) -> int:
+    """The maximum number of changes of search items for the move of a subtree, its top first."""
+    written = records if takes_items(hierarchy, source, target) else records[:1]
+    return 2 * search_changes_of_removal(hierarchy, written)
+
+
+def search_changes_of_removal(hierarchy: Hierarchy, records: Sequence[Record]) -> int:
+    """The number of changes of search items for the removal of these nodes."""
+    return sum([len(removals(hierarchy, record, "")) for record in records]) if is_indexed(hierarchy) else 0
+
+
+class SearchChanges:
+    """The `changes` of search items so far, by key.
+
+    Descendants of a moved node keep their items: only those of the moved node are written, and one with its new
+    lineage. With `search="tree"`, a move to another tree writes the items of all nodes of the subtree.
+
+    The read set has the ancestors of each node, and of a moved one `moved_keys`.
+    """
+
+    def __init__(self, hierarchy: Hierarchy, read_set: ReadSet, context: WriteContext) -> None:
+        self.changes: dict[Key, Change] = {}
+        self.left_out = 0
+        self._is_dry_run = context.is_dry_run
+        self._hierarchy = hierarchy
+        self._read_set = read_set
+
+    def create(self, record: Record) -> None:
+        self._add(None, self._located(record))
+        if record.is_root and not self._read_set.version(record.hierarchy).number:
+            self._put(marker(self._hierarchy))  # of the first node of all, so that none lacks its items
+
+    def update(self, old: Record, new: Record) -> None:
+        self._add(self._located(old), self._located(new))
+
+    async def remove(self, records: Sequence[Record]) -> None:
+        """Remove the items of a node and of all below it; of a dry run the nodes are only counted, in `left_out`."""
+        if self._is_dry_run:
+            self.left_out += len(records)
+            return
+        root = [*self._ancestors(records[0]), records[0]][0]
+        async for some in in_chunks(records):
+            for record in some:
+                for change in removals(self._hierarchy, record, root.id):
+                    self.changes[change.key] = change
+
+    async def relocate(self, records: Sequence[Record], rewrite: SubtreeRewrite) -> None:
+        """Write the items of a subtree that gets other partitions; of a dry run they are counted as those removed."""
+        if not takes_items(self._hierarchy, rewrite.source, rewrite.target):
+            return
+        await self.remove(records)
+        if self._is_dry_run:
+            self.left_out += len(records)
+            return
+        moved = list(map(rewrite.moved, records))
+        async for some in in_chunks(list(located(self._ancestors(moved[0]), moved))):
+            for node in some:
+                self._add(None, node)
+
+    def move(self, old: Record, new: Record) -> None:
+        """Write the items of a moved node, and if there are nodes below it, what shows where these are.
+
+        Where the subtree gets other partitions, `relocate` or the large move has written all items.
+        """
+        if takes_items(self._hierarchy, old.key, new.key):
+            return
+        before, after = self._located(old), self._located(new)
+        self._add(before, after)
+        if before.line == after.line:
+            return
+        *above, former = [self._read_set.item(key) for key in moved_keys(self._hierarchy, self._read_set, old)]
+        if old.kids:
+            items = [item for item in (*above, former) if item is not None]
+            found = MovedNode.after(old.id, before.line, after.line, items)
+            self._put(found.item(self._hierarchy.name))
+        elif former is not None:
+            self.changes[key_of(former)] = Delete(key_of(former))
+
+    def begin(self, move: Move) -> None:
+        """Show that a large move is running."""
+        key = running_key(self._hierarchy.name, move.id)
+        self._put({"pk": key.pk, "sk": key.sk})
+
+    def _located(self, record: Record) -> Located:
+        return Located.below(self._ancestors(record), record)
+
+    def _ancestors(self, record: Record) -> list[Record]:
+        found = [self._read_set.record(key) for key in ancestor_keys(record.key)]
+        return [one for one in found if one is not None]
+
+    def _add(self, old: Located | None, new: Located) -> None:
+        for change in search_changes(self._hierarchy, old, new):
+            self.changes[change.key] = change
+
+    def _put(self, item: Item) -> None:
+        self.changes[key_of(item)] = Put(item)
+
+
+# -- large moves -------------------------------------------------------------------------------------------------------
+
+
+class MoveItems:
+    """All changes for the single nodes of one large move; `hierarchy` is None where its class is not loaded.
+
+    A cascade removes the search items of its nodes. A move writes them only if their partitions change: to another
+    tree, with `search="tree"`. Those at the new place are written with the copies, those at the old one are removed
+    with the old nodes. Any other move leaves them unchanged.
+    """
+
+    def __init__(self, store: Store, move: Move, hierarchy: Hierarchy | None) -> None:
+        self._store = store
+        self._move = move
+        self._hierarchy: Hierarchy | None = None  # where search items are written
+        if hierarchy is not None and is_indexed(hierarchy):
+            is_written = move.target is None or takes_items(hierarchy, move.source, move.target)
+            self._hierarchy = hierarchy if is_written else None
+
+    async def lineages(self, records: Sequence[Record]) -> Mapping[Key, Lineage]:
+        """The lineages that nodes of the source, in key order, have at the target; none where no items are written."""
+        source, target = self._move.source, self._move.target
+        if self._hierarchy is None or target is None:
+            return {}
+        inner = [key for key in ancestor_keys(records[0].key) if source.holds(key)]
+        line = lineage([str(item["id"]) for item in await self._read([*ancestor_keys(target), *inner])])
+        found, deeper = {}, depth_of(target.sk) - depth_of(source.sk)
+        for record in records:
+            line = line[: (depth_of(record.sk) + deeper) * STEP] + id_hash(record.id)
+            found[record.key] = line
+        return found
+
+    async def root_id(self, top: Key) -> str:
+        """The id of the root above the source or the target; empty where no search items are written."""
+        if self._hierarchy is None or top.sk == "#":
+            return self._move.top_id
+        return str((await self._read([Key(top.pk, "#")]))[0]["id"])
+
+    def copied(self, record: Record, copy: Record, line: Lineage | None) -> list[Change]:
+        """The changes for the copy of a node, which has this lineage at the target."""
+        changes: list[Change] = [Put(copy.item()), Put(redirect_item(record))]
+        if self._hierarchy is not None and line is not None:
+            changes += map(Put, search_items(self._hierarchy, Located(copy, line)))
+        return changes
+
+    def swept(self, record: Record, root_id: str) -> list[Change]:
+        """The changes for a node that is left at the source, below this root."""
+        move = self._move
+        if move.target is None:  # its redirect went before the commit
+            changes = node_removed(record, move.started_at, move.changed_by, has_redirects=False)
+        else:
+            key = record.key.moved(move.source, move.target)
+            changes = [Delete(record.key), Put(id_item(replace(record, pk=key.pk, sk=key.sk)))]
+        return changes if self._hierarchy is None else [*changes, *removals(self._hierarchy, record, root_id)]
+
+    def undone(self, copy: Record, root_id: str) -> list[Change]:
+        """The changes for the copy of a node at the target, below this root, which is removed."""
+        items = [] if self._hierarchy is None else item_keys(self._hierarchy, copy, root_id)
+        return list(map(Delete, [copy.key, *items]))
+
+    async def _read(self, keys: Sequence[Key]) -> list[Item]:
+        """The items of nodes that cannot be removed while the move runs."""
+        found = await self._store.get(keys, ReadUsage(), strong=True)
+        return [item for item in found if item is not None]
