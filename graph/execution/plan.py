@@ -168,12 +168,11 @@ class ResponsePosition:
         key = (hierarchy, level)
         found = self._types.get(key)
         if found is None:
-            kind = self._plan.fields.level_type(hierarchy, level)
+            fields = self._plan.fields
+            kind = fields.level_type(hierarchy, level)
             if kind is None:
                 raise UnsupportedByPlan
-            found = self._types[key] = CompiledType(
-                self._plan, kind, self._plan.fields.below(kind, self.selected.details)
-            )
+            found = self._types[key] = CompiledType(self._plan, kind, fields.below(kind, self.selected.details))
         return found
 
 
