@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import uvicorn
@@ -24,7 +25,6 @@ from graph.hierarchies.node import Node
 from graph.hierarchies.registry import served
 from graph.hosts import is_loopback
 from graph.observability.logs import config
-from graph.server.metrics import exported
 from graph.server.middleware import (
     HEAD_TOO_LARGE,
     MAX_CONNECTIONS,
@@ -72,7 +72,12 @@ def start(host: str, port: int, workers: int) -> None:
     samples = interrupt.run(_check_store(settings.store, classes, writes=settings.writes != "off"))
     _print_examples(settings, host, port, example_queries(classes, samples))
     _raise_file_limit()
-    with exported(settings.metrics, workers):
+    exporting: AbstractContextManager[None] = nullcontext()
+    if settings.metrics:
+        from graph.server.metrics import exported  # with its library, which takes a while to import
+
+        exporting = exported(settings.metrics, workers)
+    with exporting:
         _run(uvicorn_config(settings, host, port, workers), settings.drain_seconds)
 
 

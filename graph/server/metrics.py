@@ -142,14 +142,11 @@ def memory_bytes() -> float:
 
 @contextmanager
 def exported(address: str, workers: int) -> Iterator[None]:
-    """Serve the metrics of this process, or the sums of its workers, until the block ends; nothing without an address.
+    """Serve the metrics of this process, or the sums of its workers, until the block ends.
 
     Workers write their metrics to files in a temporary folder, so the block must be entered before they start. Raises
     OSError if the address is not available.
     """
-    if not address:
-        yield
-        return
     host, port = host_and_port(address)
     if workers == 1:
         # These would double the number of time series.

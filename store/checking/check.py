@@ -76,12 +76,9 @@ class Check:
                         yield finding
         for finding in await self.moves():
             yield finding
-        async for finding in self.moved_nodes():
-            yield finding
-        async for finding in self.markers():
-            yield finding
-        async for finding in self.roots():
-            yield finding
+        for findings in (self.moved_nodes(), self.markers(), self.roots()):
+            async for finding in findings:
+                yield finding
 
     async def pages(self) -> AsyncIterator[list[Item]]:
         """The items of the whole table."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from store.errors import BadPath, shorten
 from store.model.attributes import Value
@@ -43,13 +42,6 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.hierarchy} {self.path}: {self.problem}" if self.path else f"{self.hierarchy}: {self.problem}"
-
-
-class RepairResult(NamedTuple):
-    """A finding, and whether it is fixed now."""
-
-    finding: Finding
-    is_fixed: bool
 
 
 @dataclass

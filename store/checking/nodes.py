@@ -1,10 +1,10 @@
 """Node checks: every node of one tree, in key order, which is depth-first.
 
 Only the ancestors of the current node are in memory. The counts of a node are compared when all its descendants have
-been seen."""
+been seen.
+"""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, cast
@@ -52,8 +52,8 @@ class _OpenNode:
     item: Item
     level: str
     levels: list[str]
-    kids: Counter[str] = field(default_factory=Counter)
-    below: Counter[str] = field(default_factory=Counter)
+    children: Counter[str] = field(default_factory=Counter)
+    descendants: Counter[str] = field(default_factory=Counter)
     ranks: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -94,7 +94,7 @@ class NodeChecks:
         if level:
             self.shape[level_at_depth(level, depth_of(sk))] += 1
             if parent is not None:
-                parent.kids[level] += 1
+                parent.children[level] += 1
         self._open.append(_OpenNode(item, level, [*above, level]))
 
     def finish(self) -> None:
@@ -115,16 +115,16 @@ class NodeChecks:
         """Compare the counts of all open nodes that are not ancestors of the node at a sort key."""
         while self._open and not (sk and sk.startswith(self._open[-1].sk)):
             node = self._open.pop()
-            self._expect_counts(node, "kids", node.kids)
+            self._expect_counts(node, "kids", node.children)
             if node.sk == "#":
                 self._expect(node.item, "below", None)  # it is the shape of the tree version
             else:
-                self._expect_counts(node, "below", node.below)
+                self._expect_counts(node, "below", node.descendants)
             if self._open:
-                below = self._open[-1].below
-                below.update(node.below)
+                descendants = self._open[-1].descendants
+                descendants.update(node.descendants)
                 if node.level:
-                    below[node.level] += 1
+                    descendants[node.level] += 1
 
     def _expect_counts(self, node: _OpenNode, name: str, counts: Counts) -> None:
         found = node.item.get(name)
@@ -203,7 +203,8 @@ class NodeChecks:
             problem = f"the record of id {node_id} says that the node is deleted"
         else:
             problem = f"the record of id {node_id} points to {path_text(record.get('tree'), record.get('key'))}"
-        fix = Fix.of(id_key(cast(str, node_id)), record, _only(record, tree=key.pk, key=key.sk))
+        others = {name: None for name in record or () if name not in ("pk", "sk")}
+        fix = Fix.of(id_key(cast(str, node_id)), record, {**others, "tree": key.pk, "key": key.sk})
         return self.findings.add(Finding(self._hierarchy.name, path_text(*key), problem, fix))
 
     def _check_content(self, item: Item, level: str) -> None:
@@ -226,12 +227,6 @@ class NodeChecks:
                 kind = attribute.enum or attribute.kind
                 kind = f"a list of {kind}" if attribute.many else kind
                 self._report(item, mismatch(attribute.name, value_text(value), kind))
-
-
-def _only(record: Item | None, **values: Value) -> Mapping[str, Value]:
-    """These values, and None for all others that a record has besides its key."""
-    others = {name: None for name in record or () if name not in ("pk", "sk")}
-    return {**others, **values}
 
 
 def _key_problem(pk: str, sk: str) -> str | None:

@@ -188,15 +188,14 @@ class SearchCheck:
         nodes = {}
         for node_id, record, place in zip(ids, records, places, strict=True):
             item = found.get(place)
+            moving = bool(place.pk) and bool(decode_moves(found[tree_version_key(place.pk)]))
             if item is None or item.get("id") != node_id:
-                moving = bool(place.pk) and bool(decode_moves(found[tree_version_key(place.pk)]))
                 nodes[node_id] = _Node(record, None, moving, {})
                 continue
             above = _records([root] if (root := found[Key(place.pk, "#")]) is not None and place.sk != "#" else [])
             (own,) = _records([item])
             items = search_items(self.hierarchy, Located.below(above, own)) if _is_readable(own) else []
             keys = {key.sk: key for key in map(key_of, items)}
-            moving = bool(decode_moves(found[tree_version_key(place.pk)]))
             nodes[node_id] = _Node(record, item, moving or not _is_readable(own), keys)
         return nodes
 
@@ -269,17 +268,13 @@ class _Node(NamedTuple):
 
 def _records(items: Iterable[Item]) -> list[Record]:
     """The records of nodes; of those that cannot be read, which the check of nodes finds, only keys and ids."""
-    return [_record(item) or _unreadable(item) for item in items if isinstance(item.get("id"), str)]
+    return [_record(item) for item in items if isinstance(item.get("id"), str)]
 
 
-def _record(item: Item) -> Record | None:
+def _record(item: Item) -> Record:
     if isinstance(item.get("name"), str) and isinstance(item.get("level"), str):
         with contextlib.suppress(Damaged):
             return Record.of(item)
-    return None
-
-
-def _unreadable(item: Item) -> Record:
     pk, sk, node_id = [cast(str, item[name]) for name in ("pk", "sk", "id")]
     return Record(
         pk=pk, sk=sk, rank="", id=node_id, level="", name="", above=[], kids={}, below={}, revision=0, updated_at="",

@@ -280,20 +280,19 @@ class OrphanCheck:
     # -- findings ------------------------------------------------------------------------------------------------------
 
     async def _findings(self, one: _Id, missing: int) -> list[Finding]:
-        findings = [self._finding(one, problem) for problem in _revision_problems(one)]
+        problems, orphans = _revision_problems(one), []
         if one.record is not None and not one.is_on_page:
-            return findings  # checked with the page that the record is on
-        if not is_id(self._hierarchy, one.id):
-            findings.append(self._finding(one, f"{one.id} is not a valid id of a node"))
+            pass  # the id is checked with the page that the record is on
+        elif not is_id(self._hierarchy, one.id):
+            problems.append(f"{one.id} is not a valid id of a node")
         elif _is_deleted(one.record):
             if not is_revision(one.record.get("revision")):
-                findings.append(self._finding(one, f"the deleted node {one.id} has no revision"))
+                problems.append(f"the deleted node {one.id} has no revision")
             elif missing:
-                problem = f"{quantity(missing, 'revision')} of the deleted node {one.id} missing"
-                findings.append(self._finding(one, problem))
+                problems.append(f"{quantity(missing, 'revision')} of the deleted node {one.id} missing")
         elif not one.has_node:
-            findings.append(await self._orphan(one))
-        return findings
+            orphans.append(await self._orphan(one))
+        return [*[self._finding(one, problem) for problem in problems], *orphans]
 
     async def _orphan(self, one: _Id) -> Finding:
         """The finding on an id that the node has not to which its record points; the node may have lost it."""

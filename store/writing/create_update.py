@@ -1,9 +1,10 @@
 """Creating and updating one node; the interface of all edits, which are values that build their transactions."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -21,46 +22,42 @@ from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
 
 
-class Edit(Protocol):
-    """A change that a client requests."""
-
-    @property
-    def hierarchy(self) -> Hierarchy: ...
-
-    def partitions(self) -> set[str]:
-        """The trees that it writes to, and the hierarchy where its roots change, as far as known before any read."""
-        ...
-
-    def keys_to_read(self) -> list[Key]:
-        """The keys that it reads in any case, as far as known before any read."""
-        ...
-
-    def arguments(self) -> dict[str, Any]:
-        """The arguments that distinguish it from other edits of its class, as JSON; None for an omitted one."""
-        ...
-
-    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
-        """Read what is needed and build the transaction; raises a CladeError where the edit is not possible."""
-        ...
-
-
 @dataclass(frozen=True)
-class Create:
-    """A new node at a path; `node_id` is without its hierarchy's prefix, None for an id that no node ever had."""
+class Edit(ABC):
+    """A change that a client requests of the node at a path."""
 
     hierarchy: Hierarchy
     path: Path
+
+    def partitions(self) -> set[str]:
+        """The trees that it writes to, and the hierarchy where its roots change, as far as known before any read."""
+        return touched(self.hierarchy.name, self.path)
+
+    def keys_to_read(self) -> list[Key]:
+        """The keys that it reads in any case, as far as known before any read."""
+        key = node_key(self.hierarchy.name, self.path)
+        return [key, *ancestor_keys(key)]
+
+    @abstractmethod
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that distinguish it from other edits of its class, as JSON; None for an omitted one."""
+
+    @abstractmethod
+    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
+        """Read what is needed and build the transaction; raises a CladeError where the edit is not possible."""
+
+
+@dataclass(frozen=True)
+class Create(Edit):
+    """A new node at a path; `node_id` is without its hierarchy's prefix, None for an id that no node ever had."""
+
     level: str
     name: str
     values: Mapping[str, Value]
     node_id: str | None = None
 
-    def partitions(self) -> set[str]:
-        return touched(self.hierarchy.name, self.path)
-
     def keys_to_read(self) -> list[Key]:
-        key = node_key(self.hierarchy.name, self.path)
-        return [key, *ancestor_keys(key), id_key(f"{self.hierarchy.name}:{self._wanted_id}")]
+        return [*super().keys_to_read(), id_key(f"{self.hierarchy.name}:{self._wanted_id}")]
 
     def arguments(self) -> dict[str, Any]:
         values = with_changes({}, self.values)  # as they were given, without what is a default by now
@@ -71,7 +68,7 @@ class Create:
         key, record_key = keys[0], keys[-1]
         read_set = await reader.read(self.partitions(), keys)
         above = levels_above(read_set, self.hierarchy, self.path, self.level)
-        id_record = read_set.item(record_key)
+        id_record = read_set[record_key]
         await self._check_not_in_cascade(reader, read_set, id_record)
         node_id, revision, when = self._identity(id_record, key)
         values = self.hierarchy.any_level(self.level).new_values({**self.values})
@@ -80,7 +77,7 @@ class Create:
         record = replace(record, revision=revision, changed_by=context.by)
         transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
         transaction.check_not_moving(key)
-        if read_set.item(key) is not None:
+        if read_set[key] is not None:
             transaction.collisions.append(self.path)
         else:
             transaction.create(record, when)
@@ -115,11 +112,9 @@ class Create:
 
 
 @dataclass(frozen=True)
-class Update:
+class Update(Edit):
     """Other content for a node: a value that is left out stays, None clears it; a name that is None stays."""
 
-    hierarchy: Hierarchy
-    path: Path
     name: str | None
     level: str | None
     values: Mapping[str, Value]
@@ -129,8 +124,8 @@ class Update:
         return {tree_key(self.hierarchy.name, self.path)}
 
     def keys_to_read(self) -> list[Key]:
-        key = node_key(self.hierarchy.name, self.path)
-        return [key, *(ancestor_keys(key) if is_indexed(self.hierarchy) else ())]
+        keys = super().keys_to_read()
+        return keys if is_indexed(self.hierarchy) else keys[:1]
 
     def arguments(self) -> dict[str, Any]:
         return {

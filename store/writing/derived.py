@@ -250,13 +250,12 @@ def moved_keys(hierarchy: Hierarchy, read_set: ReadSet, record: Record) -> list[
 
 def search_changes_of_move(hierarchy: Hierarchy, source: Key, target: Key, records: Sequence[Record]) -> int:
     """The maximum number of changes of search items for the move of a subtree, its top first."""
-    written = records if takes_items(hierarchy, source, target) else records[:1]
-    return 2 * search_changes_of_removal(hierarchy, written)
+    return search_changes_of_removal(hierarchy, 2, records if takes_items(hierarchy, source, target) else records[:1])
 
 
-def search_changes_of_removal(hierarchy: Hierarchy, records: Sequence[Record]) -> int:
-    """The number of changes of search items for the removal of these nodes."""
-    return sum([len(removals(hierarchy, record, "")) for record in records]) if is_indexed(hierarchy) else 0
+def search_changes_of_removal(hierarchy: Hierarchy, times: int, records: Sequence[Record]) -> int:
+    """So many times the number of changes of search items for the removal of these nodes."""
+    return times * sum([len(removals(hierarchy, one, "")) for one in records]) if is_indexed(hierarchy) else 0
 
 
 class SearchChanges:
@@ -318,7 +317,7 @@ class SearchChanges:
         self._add(before, after)
         if before.line == after.line:
             return
-        *above, former = [self._read_set.item(key) for key in moved_keys(self._hierarchy, self._read_set, old)]
+        *above, former = [self._read_set[key] for key in moved_keys(self._hierarchy, self._read_set, old)]
         if old.kids:
             items = [item for item in (*above, former) if item is not None]
             found = MovedNode.after(old.id, before.line, after.line, items)

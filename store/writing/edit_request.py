@@ -73,7 +73,7 @@ class EditResult:
 
 
 class EditRequest:
-    """`result` is awaited by the client; it is cancelled when the client has gone.
+    """`result` is awaited by the client; it is cancelled, and so done as well, when the client has gone.
 
     `result_key` is the key of the stored result, None without an idempotency key. Each caller has its own, so that none
     can read by them what another has written. Raises BadInput for an idempotency key that is not valid.
@@ -93,14 +93,9 @@ class EditRequest:
             self.result_key = Key(f"once#{edit.hierarchy.name}:{key}", sort_key)
         self.result: asyncio.Future[EditResult] = asyncio.get_running_loop().create_future()
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether it has a result, or nobody waits for one."""
-        return self.result.done()
-
     def settle(self, result: EditResult | BaseException) -> None:
         """Set the result, unless nobody waits for it."""
-        if self.is_settled:
+        if self.result.done():
             return
         if isinstance(result, EditResult):
             self.result.set_result(result)

@@ -17,7 +17,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import format_path
 from store.model.records import Record, SubtreeRewrite
-from store.writing.create_update import existing, levels_above, touched
+from store.writing.create_update import Edit, existing, levels_above, touched
 from store.writing.derived import moved_keys, search_changes_of_move, search_changes_of_removal
 from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
@@ -26,24 +26,18 @@ MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move
 
 
 @dataclass(frozen=True)
-class Move:
+class Move(Edit):
     """Move of a node with its subtree to another path, whose last segment is its new key.
 
     A subtree that does not fit into one transaction is only registered, as a large move. Whether all its keys fit at
     the new place is checked before; of a very large subtree while it is copied, which is then undone.
     """
 
-    hierarchy: Hierarchy
-    path: Path
     target: Path
     expected: int | None = None
 
     def partitions(self) -> set[str]:
         return touched(self.hierarchy.name, self.path, self.target)
-
-    def keys_to_read(self) -> list[Key]:
-        key = node_key(self.hierarchy.name, self.path)
-        return [key, *ancestor_keys(key)]
 
     def arguments(self) -> dict[str, Any]:
         return {"path": self.path, "target": self.target, "expected": self.expected}
@@ -83,23 +77,14 @@ class Policy(Enum):
 
 
 @dataclass(frozen=True)
-class Delete:
+class Delete(Edit):
     """Deletion of a node. Its last state and its history stay with its id.
 
     A cascade that does not fit into one transaction is only registered, as a large move without a target.
     """
 
-    hierarchy: Hierarchy
-    path: Path
     policy: Policy
     expected: int | None = None
-
-    def partitions(self) -> set[str]:
-        return touched(self.hierarchy.name, self.path)
-
-    def keys_to_read(self) -> list[Key]:
-        key = node_key(self.hierarchy.name, self.path)
-        return [key, *ancestor_keys(key)]
 
     def arguments(self) -> dict[str, Any]:
         return {"path": self.path, "policy": self.policy.value, "expected": self.expected}
@@ -113,7 +98,9 @@ class Delete:
                 "(CASCADE) or move them to its parent (REPARENT)."
             )
         transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
-        records = await reader.subtree(read_set, record, ancestor_keys(record.key), self._search_changes)
+        # Children that are moved lose their search items and get new ones.
+        search_changes = partial(search_changes_of_removal, self.hierarchy, 2 if self.policy is Policy.REPARENT else 1)
+        records = await reader.subtree(read_set, record, ancestor_keys(record.key), search_changes)
         if self.policy is Policy.REPARENT:
             await self._reparent(transaction, reader, record, records)
         elif records is not None:
@@ -122,10 +109,6 @@ class Delete:
             transaction.begin(new_move(record, None, context.now, context.at, context.by))
         transaction.record = replace(record, kids={}, below={})
         return transaction
-
-    def _search_changes(self, records: Sequence[Record]) -> int:
-        # Children that are moved lose their items and get new ones.
-        return search_changes_of_removal(self.hierarchy, records) * (2 if self.policy is Policy.REPARENT else 1)
 
     async def _reparent(
         self, transaction: TransactionBuilder, reader: Reader, record: Record, records: Sequence[Record] | None
@@ -182,6 +165,6 @@ def _rewrite(
     key = node_key(hierarchy.name, target)
     above = levels_above(transaction.read_set, hierarchy, target, top.level)
     transaction.check_not_moving(key)
-    if transaction.read_set.item(key) is not None and target != leaving:
+    if transaction.read_set[key] is not None and target != leaving:
         transaction.collisions.append(target)
     return SubtreeRewrite.of(top, key, above)

@@ -50,6 +50,11 @@ class MoveWorker:
         """The job of a move that this process works on."""
         return self._jobs.get(move_id)
 
+    @property
+    def running(self) -> int:
+        """The number of moves that this process works on."""
+        return len(self._tasks)
+
     async def resume(self) -> list[Move]:
         """Take over the moves whose lease has run out; returns them."""
         taken = []
@@ -69,6 +74,30 @@ class MoveWorker:
         taken = [move for move in await self.resume() if move.hierarchy in hierarchies]
         await self.finished()
         return taken
+
+    async def finished(self) -> None:
+        """Wait until all moves of this process have ended, or were taken over by others."""
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    @contextlib.asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Takes over interrupted moves while the block runs; at its end releases those of this process."""
+        watch = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            watch.cancel()
+            await asyncio.wait([watch])
+            await self.stop()
+
+    async def stop(self) -> None:
+        """Stop all tasks and release the moves, so that others can take them over at once."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=STOP_SECONDS)
 
     async def _moves_of_others(self) -> list[Move]:
         """The moves that have not ended and that this process does not work on.
@@ -95,35 +124,6 @@ class MoveWorker:
             since = time.monotonic()
             self._others[move.id] = (move, since)
         return min(move.lease - time.time(), since + self._timing.lease_seconds - time.monotonic())
-
-    async def finished(self) -> None:
-        """Wait until all moves of this process have ended, or were taken over by others."""
-        while self._tasks:
-            await asyncio.wait(self._tasks.values())
-
-    @contextlib.asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
-        """Takes over interrupted moves while the block runs; at its end releases those of this process."""
-        watch = asyncio.create_task(self._watch())
-        try:
-            yield
-        finally:
-            watch.cancel()
-            await asyncio.wait([watch])
-            await self.stop()
-
-    @property
-    def running(self) -> int:
-        """The number of moves that this process works on."""
-        return len(self._tasks)
-
-    async def stop(self) -> None:
-        """Stop all tasks and release the moves, so that others can take them over at once."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=STOP_SECONDS)
 
     async def _watch(self) -> None:
         while True:

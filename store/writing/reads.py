@@ -7,7 +7,7 @@ Edits that are committed together are built over one overlay of uncommitted chan
 what those before it leave.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -22,7 +22,6 @@ from store.model.keys import (
     Key,
     KeyRange,
     below,
-    depth_of,
     id_key,
     parent_partition,
     revision_key,
@@ -66,34 +65,22 @@ class WriteContext:
     is_dry_run: bool = False
 
 
-class ReadSet:
+class ReadSet(dict[Key, Item | None]):
     """Items by key, None where there is none. Asking for a key that was not read raises KeyError.
 
     Records of roots have counts of descendants only where the version of their tree was read.
     """
 
-    def __init__(self) -> None:
-        self._items: dict[Key, Item | None] = {}
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._items
-
-    def add(self, items: Mapping[Key, Item | None]) -> None:
-        self._items |= items
-
-    def item(self, key: Key) -> Item | None:
-        return self._items[key]
-
     def record(self, key: Key) -> Record | None:
-        item = self._items[key]
+        item = self[key]
         if item is None:
             return None
         record = Record.of(item)
-        is_counted = not record.is_root or tree_version_key(key.pk) not in self._items
+        is_counted = not record.is_root or tree_version_key(key.pk) not in self
         return record if is_counted else self.version(key.pk).with_counts(record)
 
     def version(self, partition: str) -> TreeVersion:
-        return TreeVersion.of(partition, self._items[tree_version_key(partition)])
+        return TreeVersion.of(partition, self[tree_version_key(partition)])
 
 
 class Reader:
@@ -119,7 +106,7 @@ class Reader:
         for wanted in (map(tree_version_key, partitions), keys):
             missing = [key for key in wanted if key not in read_set]
             await self.overlay.read(missing, self.reads)
-            read_set.add({key: self.overlay.item(key) for key in missing})
+            read_set.update({key: self.overlay.item(key) for key in missing})
 
     async def subtree(
         self,
@@ -140,7 +127,7 @@ class Reader:
         if nodes == 1:
             return [record] if limit is None or changes + search_changes([record]) <= limit else None
         records, size, units = [record], size_of(record.item()), self.reads.units
-        async for page in self._pages(below(record.pk, record.sk)):
+        async for page in self.pages(below(record.pk, record.sk)):
             records += map(Record.of, page)
             if self.reads.units - units > MAX_READ_UNITS:
                 return None
@@ -150,7 +137,7 @@ class Reader:
         if limit is None:
             return records
         # DynamoDB counts the bytes of what a transaction removes as well, and each node is removed and written.
-        size = 2 * size + sum(size_of(item) for key in ancestors if (item := read_set.item(key)) is not None)
+        size = 2 * size + sum(size_of(item) for key in ancestors if (item := read_set[key]) is not None)
         size += sum(size_of(redirect_item(one)) for one in records)
         return records if size <= MAX_BATCH_BYTES and changes + search_changes(records) <= limit else None
 
@@ -158,34 +145,24 @@ class Reader:
         """Raise BadPath where a key of a large subtree does not fit at the new place; read once in all attempts."""
         if rewrite in self._checked:
             return
-        async for page in self._pages(subtree(*rewrite.source)):
+        async for page in self.pages(subtree(*rewrite.source)):
             for item in page:
                 rewrite.moved(Record.of(item))
         self._checked.append(rewrite)
 
-    def _pages(self, key_range: KeyRange) -> Pages:
+    def pages(self, key_range: KeyRange) -> Pages:
         """The items of a range of the table; raises NotCombinable where changes are pending, which no range shows."""
         if self.overlay.is_pending:
             raise NotCombinable
         return Pages(self.store, key_range, self.reads)
 
-    async def children(self, parent: Key) -> list[Record]:
-        """The children of a node, read strongly from the table, which reads all below it."""
-        depth = depth_of(parent.sk) + 1
-        return [
-            Record.of(item)
-            async for page in self._pages(below(*parent))
-            for item in page
-            if depth_of(cast(str, item["sk"])) == depth
-        ]
-
     async def content_of(self, record: Record) -> Record:
         """A node with the name and attributes of its revision, from its history or from the table."""
         keys = [revision_key(record.id, record.revision), id_key(record.id)]
         read_set = await self.read([], keys)
-        if (version := read_set.item(keys[0])) is not None:
+        if (version := read_set[keys[0]]) is not None:
             return with_revision(record, version)
-        place = current_key(read_set.item(keys[1]))
+        place = current_key(read_set[keys[1]])
         await self.read_into(read_set, [], [] if place is None else [place])
         found = None if place is None else read_set.record(place)
         if found is None or found.revision != record.revision:

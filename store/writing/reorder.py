@@ -9,15 +9,16 @@ import asyncio
 from dataclasses import dataclass, replace
 from enum import Enum
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 from store.errors import BadInput, TooLarge, shorten
-from store.model.hierarchy import Hierarchy
 from store.model.keys import (
     MAX_SORT_KEY_BYTES,
     Key,
     KeyRange,
     Path,
+    below,
+    depth_of,
     just_after,
     node_key,
     parent_partition,
@@ -28,7 +29,7 @@ from store.model.paths import format_path
 from store.model.ranks import rank_between, ranks_between
 from store.model.records import MAX_BATCH_BYTES, Record, size_of
 from store.reading import active_moves
-from store.writing.create_update import existing, touched
+from store.writing.create_update import Edit, existing, touched
 from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
 
@@ -49,14 +50,12 @@ class Side(Enum):
 
 
 @dataclass(frozen=True)
-class Reorder:
+class Reorder(Edit):
     """Another position for a node among its siblings of the same level; `beside` is the path of one of them.
 
     Siblings are read from an index, which may be `settle_seconds` behind the table.
     """
 
-    hierarchy: Hierarchy
-    path: Path
     side: Side
     beside: Path | None = None
     expected: int | None = None
@@ -185,8 +184,9 @@ class SiblingOrder:
         for change in await self._reader.recent.since(log, since, self._reader.reads):
             if any(top.holds(own.key) and top != own.key for top in change.subtrees):
                 # All siblings came here by the move of an ancestor; they are read with all below them.
-                parent = Key(own.pk, parent_sort_key(own.sk))
-                self._ranks = {child.key: child.rank for child in await self._reader.children(parent)}
+                pages = self._reader.pages(below(own.pk, parent_sort_key(own.sk)))
+                items = [item async for page in pages for item in page if depth_of(cast(str, item["sk"])) == own.depth]
+                self._ranks = {one.key: one.rank for one in map(Record.of, items)}
                 return
             for key, rank in change.places:
                 if parent_partition(*key) != own.siblings:

@@ -62,11 +62,11 @@ class TransactionBuilder:
             None if hierarchy is None or not is_indexed(hierarchy) else SearchChanges(hierarchy, read_set, context)
         )
 
-    def check_not_moving(self, *keys: Key) -> None:
-        """Raise Conflict where one of these keys is in a subtree at an end of a running move."""
+    def check_not_moving(self, *keys: Key, with_subtrees: bool = False) -> None:
+        """Raise Conflict where a running move holds one of these keys, or `with_subtrees` one below them."""
         for key in keys:
             for running in self.read_set.version(key.pk).moves:
-                if running.holds(key):
+                if running.meets(key) if with_subtrees else running.holds(key):
                     raise Conflict(running.refusal(key))
 
     # -- edits ---------------------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class TransactionBuilder:
     async def remove(self, records: Sequence[Record], *, alone: bool = False) -> None:
         """Remove a node and all below it, its own record first; `alone` where the subtree goes elsewhere."""
         top, context = records[0], self.context
-        self._check_apart(top.key)
+        self.check_not_moving(top.key, with_subtrees=True)
         has_redirects = self.read_set.version(top.pk).has_redirects
         async for some in in_chunks(records):
             for record in some:
@@ -109,12 +109,12 @@ class TransactionBuilder:
     async def relocate(self, records: Sequence[Record], rewrite: SubtreeRewrite) -> None:
         """Move a node and all below it, its own record first. Raises BadPath where a key would be too long or deep."""
         top = rewrite.moved(records[0])
-        self._check_apart(rewrite.source, rewrite.target)
+        self.check_not_moving(rewrite.source, rewrite.target, with_subtrees=True)
         async for some in in_chunks(records):
             for record in some:
                 moved = rewrite.moved(record)
                 # At the target may be a node that the same transaction removes.
-                is_free = moved.key == rewrite.target and self.read_set.item(rewrite.target) is None
+                is_free = moved.key == rewrite.target and self.read_set[rewrite.target] is None
                 self._add(node_moved(record, moved, ABSENT if is_free else UNCONDITIONAL))
         self._trees.redirect(rewrite.source.pk)
         if self._search is not None:
@@ -129,7 +129,7 @@ class TransactionBuilder:
 
         Raises Conflict where it overlaps another one, or where as many are running as readers can bear.
         """
-        self._check_apart(*move.running.ends)
+        self.check_not_moving(*move.running.ends, with_subtrees=True)
         if any(len(self.read_set.version(partition).moves) >= MAX_MOVES for partition in move.running.partitions):
             raise Conflict(f"{MAX_MOVES} large moves are running in this tree; try again when some have ended.")
         self.move, self.nodes = move, move.nodes
@@ -188,13 +188,6 @@ class TransactionBuilder:
         if self._search is not None:
             self._search.move(old, new)
         self._trees.move(old, new, shape)
-
-    def _check_apart(self, *tops: Key) -> None:
-        """Raise Conflict where the subtree at one of these keys overlaps one that is being moved."""
-        for top in tops:
-            for running in self.read_set.version(top.pk).moves:
-                if running.meets(top):
-                    raise Conflict(running.refusal(top))
 
 
 T = TypeVar("T")

@@ -167,7 +167,7 @@ class GroupCommit:
                 request.settle(error)
 
     def _open(self) -> list[EditRequest]:
-        return [request for request in self._readers if not request.is_settled]
+        return [request for request in self._readers if not request.result.done()]
 
     async def _advance(self) -> None:
         """Settle the first requests, as many as fit into one transaction; retried where another writer was first."""
@@ -187,7 +187,7 @@ class GroupCommit:
     async def _build_group(self) -> list[_Built]:
         """Build as many requests as can be committed together; built again if a client has gone meanwhile."""
         group = await self._build_in_order()
-        while any(built.request.is_settled for built in group):
+        while any(built.request.result.done() for built in group):
             group = await self._build_in_order()
         return group
 
@@ -199,7 +199,7 @@ class GroupCommit:
         for request in self._open():
             if group:
                 await asyncio.sleep(0)  # requests that only read are served in between
-            if request.is_settled:
+            if request.result.done():
                 continue
             try:
                 built = await self._build(request)
@@ -246,11 +246,11 @@ class GroupCommit:
     async def _stored(self, request: EditRequest, reader: Reader) -> EditResult | None:
         """The result that is stored under the idempotency key, if any."""
         key = request.result_key
-        item = None if key is None else (await reader.read([], [key])).item(key)
+        item = None if key is None else (await reader.read([], [key]))[key]
         if item is None:
             return None
         record, move_key = request.stored(item)
-        move = None if move_key is None else (await reader.read([], [move_key])).item(move_key)
+        move = None if move_key is None else (await reader.read([], [move_key]))[move_key]
         return EditResult(await reader.content_of(record), move=None if move is None else Move.of(move))
 
     async def _result_after(self, error: Exception, request: EditRequest) -> EditResult | Exception:
