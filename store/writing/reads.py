@@ -18,16 +18,7 @@ from store.engine import ReadUsage, Store
 from store.errors import Conflict
 from store.metadata.history import current_key, redirect_item, with_revision
 from store.metadata.tree_version import TreeVersion
-from store.model.keys import (
-    Key,
-    KeyRange,
-    below,
-    id_key,
-    parent_partition,
-    revision_key,
-    subtree,
-    tree_version_key,
-)
+from store.model.keys import Key, KeyRange, below, id_key, parent_partition, revision_key, subtree, tree_version_key
 from store.model.records import (
     MAX_BATCH_BYTES,
     Change,
