@@ -1,6 +1,4 @@
-"""SQLite connection: the statements, opening a file, noticing that it was replaced, transactions, and the translation
-of errors.
-"""
+"""SQLite connection: opening a file, noticing that it was replaced, transactions, and the translation of errors."""
 
 import asyncio
 import contextlib
@@ -18,46 +16,7 @@ from urllib.parse import quote
 
 from store.concurrency import RetryPolicy
 from store.errors import CladeError, Damaged, Forbidden, NoTable, Unavailable, Uncertain, shorten
-from store.metadata.tree_version import LAYOUT
-from store.model.keys import Index, index_name
-
-# `expires` is a column so that expired items are found. `body` holds the whole item, its keys too, because adding them
-# to it after a read would take more time than their bytes do.
-SCHEMA = (
-    """CREATE TABLE items (
-        pk TEXT NOT NULL, sk TEXT NOT NULL, parent TEXT, rank TEXT, tier TEXT, expires REAL, body BLOB NOT NULL,
-        PRIMARY KEY (pk, sk)
-    ) WITHOUT ROWID""",
-    "CREATE INDEX by_parent ON items (parent, rank) WHERE parent IS NOT NULL",
-    "CREATE INDEX by_level ON items (tier, sk) WHERE tier IS NOT NULL",
-    "CREATE INDEX by_expiry ON items (expires) WHERE expires IS NOT NULL",
-)
-MARK = f"PRAGMA user_version = {LAYOUT}"
-COLUMNS = ["pk", "sk", "parent", "rank", "tier", "expires", "body"]
-INSERT = "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
-PUT = "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?)"
-DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
-SCAN = (
-    "SELECT pk, sk, body FROM items WHERE (pk, sk) > (?, ?) AND (expires IS NULL OR expires > ?) "
-    "ORDER BY pk, sk LIMIT ?"
-)
-EXPIRED = "SELECT pk, sk FROM items WHERE expires <= ? LIMIT ?"
-
-
-def where(index: Index) -> str:
-    """FROM and WHERE of a SELECT of a range; parameters: partition, lower and upper bound, current time."""
-    by = f" INDEXED BY {index_name(index)}" if index is not Index.TABLE else ""
-    return (
-        f"FROM items{by} WHERE {index.partition} = ? AND {index.sort} >= ? AND {index.sort} < ? "
-        "AND (expires IS NULL OR expires > ?)"
-    )
-
-
-def count_page(index: Index) -> str:
-    """The SELECT that counts a page of a range: its rows, their bytes, and the sort key of the last one."""
-    rows = f"SELECT length(body) AS size, {index.sort} AS sort {where(index)} ORDER BY {index.sort} LIMIT ?"
-    return f"SELECT count(*), total(size), max(sort) FROM ({rows})"  # noqa: S608  # of constants alone
-
+from store.sqlite.table import SCHEMA, Undecodable
 
 logger = logging.getLogger("clade")
 IN_MEMORY = ":memory:"
@@ -80,10 +39,6 @@ _REASONS = {
     sqlite3.SQLITE_FULL: "cannot grow, since the disk is full",
     sqlite3.SQLITE_IOERR: "cannot be read or written: the disk fails",
 }
-
-
-class Undecodable(Exception):
-    """The content of a row is not what was written to it."""
 
 
 class File:
@@ -166,10 +121,7 @@ class Database:
     def enter(self) -> None:
         """Open the file, or leave that to the first read where it does not exist yet."""
         self._entered = True
-        with (
-            contextlib.suppress(Unavailable),
-            self.translated(),
-        ):  # a read raises it again
+        with contextlib.suppress(Unavailable), self.translated():  # a read raises it again
             self.connection()
         if self.file is not None and not self.file.is_writable:
             logger.warning('"%s" cannot be written; it is opened read-only.', self.path)
@@ -302,9 +254,6 @@ class Database:
         self._looked = -math.inf  # so that the next read opens the other file
         return Unavailable(f'"{self.path}" was replaced or removed {when}')
 
-    def no_table(self) -> NoTable:
-        return NoTable(f'"{self.path}" has no table of Clade; create it with: {self._create}')
-
     @property
     def _create(self) -> str:
         """The command that makes this file."""
@@ -312,7 +261,7 @@ class Database:
 
     def _translate(self, error: sqlite3.Error) -> CladeError:
         if "no such table" in str(error):
-            return self.no_table()
+            return NoTable(f'"{self.path}" has no table of Clade; create it with: {self._create}')
         code = getattr(error, "sqlite_errorcode", 0)
         if code == sqlite3.SQLITE_READONLY_DBMOVED:  # of a file without WAL, such as one of VACUUM INTO
             return self._moved()
@@ -354,7 +303,7 @@ def _opened(path: str, mode: str, former: File | None) -> tuple[Connection, File
     """A new connection and its file, None for a new table in memory; raises as Database.connection does."""
     if path == IN_MEMORY:
         connection = _connect(path, mode)
-        for statement in (*SCHEMA, MARK):
+        for statement in SCHEMA:
             connection.execute(statement)
         return connection, None
     if mode == "rwc":  # after a failure SQLite reports the reason

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.engine import CallStats, ReadUsage, RecordCache, TableOptions, check_changes, units_of
@@ -20,24 +20,23 @@ from store.model.attributes import Value
 from store.model.keys import Index, Key, KeyRange, index_name, just_after
 from store.model.records import ABSENT, Change, Delete, Item, Put, Record, condition_holds
 from store.output_file import output_file
-from store.sqlite.connection import (
+from store.sqlite.connection import OWN_MODE, Connection, Database, IntegrityError, Snapshot
+from store.sqlite.table import (
     COLUMNS,
     DELETE,
     EXPIRED,
     INSERT,
-    MARK,
-    OWN_MODE,
     PUT,
     SCAN,
     SCHEMA,
-    Connection,
-    Database,
-    IntegrityError,
-    Snapshot,
     count_page,
+    decode,
+    decode_at,
+    decode_record,
+    row_of,
+    total_size,
     where,
 )
-from store.sqlite.rows import decode, decode_at, decode_record, row_of, total_size
 
 MAX_CHANGES = 2000  # in a commit of an import, whose cost is the flush to the disk; there is no limit
 LARGE_CHANGES = MAX_CHANGES  # above which a commit yields to other coroutines
@@ -65,6 +64,7 @@ class SQLiteStore:
         self.database = Database(path)
         self._commits = asyncio.Lock()
         self._purged = -PURGE_SECONDS
+        self._yields = False  # to other coroutines within a transaction
 
     async def __aenter__(self) -> Self:
         self.database.enter()
@@ -205,8 +205,9 @@ class SQLiteStore:
         await check_changes(changes, self.max_commit_changes)
         async with self._commits:  # so that small ones wait for a large one as long as it takes, without BUSY_SECONDS
             if len(changes) > LARGE_CHANGES and not self.database.is_in_memory:
-                store = _LargeCommit(self.path)
+                store = SQLiteStore(self.path)
                 store.database = Database(self.path, self.database.file)
+                store._yields = True
                 async with store:
                     return await store._commit(changes)
         await self._commit(changes)
@@ -235,12 +236,10 @@ class SQLiteStore:
             if failed := self._failed(conditions):
                 raise Conflict.over(failed)
             for statement, values in ((DELETE, gone), (INSERT, sorted(new)), (PUT, sorted(rows))):
-                await self._execute(connection, statement, values)
+                # Over a shared connection in one chunk: where it yielded, others would write into this transaction.
+                async for some in in_chunks(values, CHUNK_LENGTH if self._yields else len(values)):
+                    connection.executemany(statement, some)
             self._purge(connection)
-
-    async def _execute(self, connection: Connection, statement: str, values: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for all values, without yielding: others would write into the same transaction."""
-        connection.executemany(statement, values)
 
     def _failed(self, conditions: Sequence[tuple[int, Change]]) -> tuple[int, ...]:
         """The indexes of the changes whose conditions are not fulfilled."""
@@ -267,7 +266,7 @@ class SQLiteStore:
             async with self.database.transaction() as connection:
                 if exists := self._has_table():
                     check_layout(self.path, self._layout())
-                for statement in (*SCHEMA, MARK) if not exists else ():
+                for statement in SCHEMA if not exists else ():
                     connection.execute(statement)
         return not exists
 
@@ -331,14 +330,6 @@ class SQLiteStore:
                 target = self.database.connection()
                 backup.database.connection().backup(target, pages=PAGES, progress=_stop_if_cancelled)
                 self.database.check_written()
-
-
-class _LargeCommit(SQLiteStore):
-    """A connection for one large commit, which yields to other coroutines."""
-
-    async def _execute(self, connection: Connection, statement: str, values: Sequence[Sequence[Any]]) -> None:
-        async for chunk in in_chunks(values):
-            connection.executemany(statement, chunk)
 
 
 def _check_other(file: Path, path: str) -> None:
