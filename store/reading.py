@@ -243,20 +243,12 @@ class RecentChanges:
         self._logs: dict[str, list[RecentChange]] = {}
 
     async def since(self, partition: str, time: float, reads: ReadUsage) -> list[RecentChange]:
-        """The changes of a log from a time on, in seconds since 1970, in their order; strongly read."""
+        """The changes of a log from a time on, in seconds since 1970, in their order; strongly read.
+
+        Read is the log after what is cached, or as much of its end as is not older than `time`.
+        """
         cached = self._logs.pop(partition, [])
         last = cached[-1].number if cached else 0
-        found = await self._read(partition, last, time, reads)
-        if found and found[0].number != last + 1:
-            cached = []
-        changes = [change for change in (*cached, *found) if change.at >= time]
-        self._logs[partition] = changes
-        while len(self._logs) > MAX_CACHED_LOGS:
-            del self._logs[next(iter(self._logs))]
-        return changes
-
-    async def _read(self, partition: str, last: int, time: float, reads: ReadUsage) -> list[RecentChange]:
-        """The log after the number `last`, or as much of its end as is not older than `time`."""
         key_range = KeyRange(Index.TABLE, partition, log_key(partition, last + 1).sk, _END)
         pages = Pages(self._store, key_range, reads, limit=FIRST_PAGE_ITEMS, reverse=True)
         found: list[RecentChange] = []
@@ -265,7 +257,14 @@ class RecentChanges:
             if found[-1].at < time:
                 break
             pages.limit = PAGE_ITEMS
-        return found[::-1]
+        found.reverse()
+        if found and found[0].number != last + 1:
+            cached = []
+        changes = [change for change in (*cached, *found) if change.at >= time]
+        self._logs[partition] = changes
+        while len(self._logs) > MAX_CACHED_LOGS:
+            del self._logs[next(iter(self._logs))]
+        return changes
 
 
 def _keys(partition: str, entry: LogEntry) -> Iterable[Key]:

@@ -20,7 +20,8 @@ from store.engine import RecordCache
 from store.model.attributes import Value
 from store.model.keys import MAX_SORT_KEY_BYTES, Index, Key, KeyRange, index_name
 from store.model.names import NAMES
-from store.model.records import INT64_BOUND, Condition, Item, Record, canonical_value
+from store.model.records import Condition, Item, Record, canonical_value
+from store.model.values import INT64_BOUND
 
 Json = dict[str, Any]
 

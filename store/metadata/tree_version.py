@@ -144,17 +144,13 @@ class TreeVersion:
 
 def decode_moves(version: Item | None) -> tuple[ActiveMoveRef, ...]:
     """The running moves in the item of a tree version."""
-    return tuple([_decode_move(stored) for stored in cast(dict[str, Any], version or {}).get("moves", ())])
+    stored = cast(dict[str, Any], version or {}).get("moves", ())
+    return tuple([ActiveMoveRef(one, Key(pk, sk), Key(*end) if end else None) for one, pk, sk, *end in stored])
 
 
 def encode_moves(moves: Iterable[ActiveMoveRef]) -> Value:
     """Running moves as the item of a tree version stores them."""
     return [[move.id, *move.source, *(move.target or ())] for move in moves]
-
-
-def _decode_move(stored: Any) -> ActiveMoveRef:
-    move_id, pk, sk, *target = stored
-    return ActiveMoveRef(move_id, Key(pk, sk), Key(*target) if target else None)
 
 
 def changed_counts(counts: Counts, change: Counts) -> Counts:
@@ -176,9 +172,9 @@ def level_at_depth(level: str, depth: int) -> str:
     return f"{level}@{depth}"
 
 
-def layout_item(version: int | None = None) -> Item:
-    """The item that stores a version, None: that of this Clade."""
-    return {"pk": LAYOUT_KEY.pk, "sk": LAYOUT_KEY.sk, "version": LAYOUT if version is None else version}
+def layout_item(version: int = LAYOUT) -> Item:
+    """The item that stores a layout version."""
+    return {"pk": LAYOUT_KEY.pk, "sk": LAYOUT_KEY.sk, "version": version}
 
 
 def layout_in(item: Item | None) -> object:
@@ -236,16 +232,14 @@ def log_item(
     `ranks` are the new ranks of siblings that were reordered, by their `sk` as in entries.
     """
     key = log_key(version.partition, version.number + 1)
-    changes: list[Value] = [[*_encode(entry)] for entry in entries]
+    # Without the values at the end of an entry that are None or False.
+    changes: list[Value] = [
+        [one.event.value, *one[1 : None if one.alone else 7 if one.source else 5]] for one in entries
+    ]
     item: Item = {"pk": key.pk, "sk": key.sk, "at": at, "changes": changes, "expires": version.next_expires(now)}
     if ranks:
         item["ranks"] = cast(Value, dict(ranks))
     return Put(item)
-
-
-def _encode(entry: LogEntry) -> tuple[Value, ...]:
-    """An entry without the values at its end that are None or False."""
-    return (entry.event.value, *entry[1 : None if entry.alone else 7 if entry.source else 5])
 
 
 def log_entries(item: Item) -> list[LogEntry]:

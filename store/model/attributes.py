@@ -20,6 +20,14 @@ from store.model.values import Kind as Kind
 from store.model.values import Value as Value
 
 MAX_JSON_CHARACTERS = 400_000  # of an object or a list of objects in a cell; no item holds more
+_EXPECTED = {
+    Kind.INT: "Int (a 32-bit integer)",
+    Kind.DATE: "Date (YYYY-MM-DD)",
+    Kind.DATETIME: "DateTime (YYYY-MM-DDTHH:MM:SS with Z or an offset)",
+    Kind.URL: "Url (an absolute http or https URL of at most 2,048 characters)",
+    Kind.MONEY: 'Money (an amount and a currency of ISO 4217, such as {"amount": "12.50", "currency": "EUR"})',
+    Kind.LOCALIZED: 'Localized (texts by language, such as {"de": "Guten Tag"})',
+}
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,7 @@ class Attribute:
         except (ValueError, TypeError, ArithmeticError):
             parsed = None
         if parsed is None or not self._is_valid_one(parsed):
-            raise BadInput(f"{self.name}: {shown(value)} is not a valid {self.type_text()}.")
+            raise BadInput(f"{self.name}: {shown(value)} is not a valid {self._type_text()}.")
         if broken := self.rules.broken(self.kind, parsed):
             raise BadInput(f"{self.name}: {shown(value)} {broken}.")
         return parsed
@@ -183,7 +191,7 @@ class Attribute:
             case kind:
                 return VALID[kind](value)
 
-    def type_text(self) -> str:
+    def _type_text(self) -> str:
         """The type of one value, for messages."""
         match self.kind:
             case Kind.ENUM:
@@ -192,13 +200,3 @@ class Attribute:
                 return f"{self.enum} (an object with {', '.join(part.name for part in self.parts)})"
             case kind:
                 return _EXPECTED.get(kind, kind.value)
-
-
-_EXPECTED = {
-    Kind.INT: "Int (a 32-bit integer)",
-    Kind.DATE: "Date (YYYY-MM-DD)",
-    Kind.DATETIME: "DateTime (YYYY-MM-DDTHH:MM:SS with Z or an offset)",
-    Kind.URL: "Url (an absolute http or https URL of at most 2,048 characters)",
-    Kind.MONEY: 'Money (an amount and a currency of ISO 4217, such as {"amount": "12.50", "currency": "EUR"})',
-    Kind.LOCALIZED: 'Localized (texts by language, such as {"de": "Guten Tag"})',
-}

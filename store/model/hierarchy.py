@@ -283,14 +283,14 @@ class Undefined:
         for level, count in self._levels.items():
             nodes = f"{quantity(count, 'node')} {'is' if count == 1 else 'are'}"
             found.append((level, f"{nodes} of the level {shorten(level)}, which is not defined."))
-        for (level, name), count in sorted(self._attributes.items()):
+        for (level, name), count in self._attributes.items():
             nodes = f"{quantity(count, 'node')} {'has' if count == 1 else 'have'}"
             found.append((level, f"{nodes} a value of {shorten(name)}, which {label(level)} does not define."))
-        for (level, name), count in sorted(self._former.items()):
+        for (level, name), count in self._former.items():
             nodes = f"{quantity(count, 'node')} of {label(level)} {'has' if count == 1 else 'have'}"
             present = self._hierarchy.any_level(level).attribute(name)
             found.append((level, f"{nodes} {present.name if present else name} under its former name {name}."))
-        for (level, rule), count in sorted(self._broken.items()):
+        for (level, rule), count in self._broken.items():
             nodes = f"{quantity(count, 'node')} of {label(level)} {'has' if count == 1 else 'have'}"
             found.append((level, f"{nodes} {rule}, such as {self._breaking[level, rule]}."))
         return [f"{self._hierarchy.name}: {sentence}" for _, sentence in sorted(found)]

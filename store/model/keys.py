@@ -64,6 +64,7 @@ MAX_ROOT_BYTES = 900  # so that root, sort key and a name of up to 64 bytes alwa
 
 _LOW = re.compile("[\x00-%]")
 _ESCAPED = re.compile("%([0-9A-F]{2})")
+_END = "$"  # behind `#`, which closes a segment, and before every character of a name
 
 
 class Index(Enum):
@@ -192,9 +193,6 @@ def log_key(pk: str, number: int) -> Key:
 def index_name(index: Index) -> str:
     """The name of an index in both engines: `by_parent`, `by_level`."""
     return index.name.lower()
-
-
-_END = "$"  # behind `#`, which closes a segment, and before every character of a name
 
 
 @dataclass(frozen=True, slots=True)

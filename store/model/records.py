@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from store.errors import BadInput, BadPath, Damaged, shorten, shown
-from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.keys import (
     MAX_SEGMENTS,
@@ -35,6 +34,7 @@ from store.model.keys import (
 from store.model.names import names_of
 from store.model.paths import format_path
 from store.model.ranks import is_manual
+from store.model.values import INT64_BOUND, Value
 
 Item = dict[str, Value]
 # The values that attributes of the item at a change's key must have before the commit; None: the attribute is absent.
@@ -88,9 +88,6 @@ def condition_holds(condition: Condition, item: Item | None) -> bool:
     """Whether the item at the key of a change, None: no item, fulfils its condition."""
     found = item or {}
     return all(found.get(name) == value for name, value in condition.items())
-
-
-INT64_BOUND = 2**63
 
 
 def canonical_item(item: Item) -> Item:

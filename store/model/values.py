@@ -22,8 +22,8 @@ Value = str | int | float | bool | list["Value"] | dict[str, "Value"] | None
 MAX_TEXT_CHARACTERS = 16_384  # of a name, and of a text unless its attribute says otherwise
 MAX_DECIMAL_DIGITS = 38  # as many as a DynamoDB number can hold
 MAX_URL_CHARACTERS = 2_048  # what browsers and servers take in any case
+INT64_BOUND = 2**63
 _INT = 2**31
-_LONG = 2**63
 _NOT_IN_URLS = re.compile(r"[\s\x00-\x20\x7f<>\"\\^`{|}]")
 _NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -160,7 +160,7 @@ PARSE: dict[Kind, Callable[[object], Value]] = {
 IS_CANONICAL: dict[Kind, Callable[[object, int], bool]] = {
     Kind.TEXT: lambda value, characters: type(value) is str and value.isascii() and len(value) <= characters,
     Kind.INT: lambda value, _: type(value) is int and -_INT <= value < _INT,
-    Kind.LONG: lambda value, _: type(value) is int and -_LONG <= value < _LONG,
+    Kind.LONG: lambda value, _: type(value) is int and -INT64_BOUND <= value < INT64_BOUND,
     Kind.FLOAT: lambda value, _: type(value) is float and (1e-130 <= value < 1e126 or -1e126 < value <= -1e-130),
     Kind.BOOLEAN: lambda value, _: type(value) is bool,
 }
@@ -203,7 +203,7 @@ def _is_canonical(parse: Callable[[object], Value]) -> Callable[[Value], bool]:
 VALID: dict[Kind, Callable[[Value], bool]] = {
     Kind.TEXT: lambda value: isinstance(value, str),
     Kind.INT: lambda value: _is_whole(value, _INT),
-    Kind.LONG: lambda value: _is_whole(value, _LONG),
+    Kind.LONG: lambda value: _is_whole(value, INT64_BOUND),
     Kind.FLOAT: _is_float,
     Kind.DECIMAL: _is_decimal,
     Kind.BOOLEAN: lambda value: isinstance(value, bool),

@@ -104,8 +104,9 @@ class Moves:
     def present(self, line: Lineage) -> Lineage:
         """The present lineage of a node, by one that it has or had."""
         below = ""
-        for _ in range(MAX_SEGMENTS):  # where two ids have one hash, a lineage may contain itself
-            end = self._last_moved(line)
+        # Not without end: where two ids have one hash, a lineage may contain itself.
+        for _ in range(MAX_SEGMENTS if self._moved else 0):
+            end = next((end for end in range(len(line), 0, -STEP) if line[end - STEP : end] in self._moved), 0)
             if not end:
                 break
             line, below = self._moved[line[end - STEP : end]].line[:-STEP], line[end - STEP :] + below
@@ -114,14 +115,6 @@ class Moves:
     def depth(self, line: Lineage) -> int:
         """The present depth of a node, by a lineage that it has or had."""
         return _depth(self.present(line)) if self._moved else _depth(line)
-
-    def _last_moved(self, line: Lineage) -> int:
-        """The end in a lineage of the last node that was moved, 0 where none was."""
-        if self._moved:
-            for end in range(len(line), 0, -STEP):
-                if line[end - STEP : end] in self._moved:
-                    return end
-        return 0
 
 
 def _depth(line: Lineage) -> int:
