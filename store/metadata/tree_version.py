@@ -107,7 +107,7 @@ class TreeVersion:
     @cached_property
     def below_root(self) -> Counts:
         """The number of descendants of the root, by level."""
-        return dict(+by_level({tier: count for tier, count in self.shape.items() if not tier.endswith("@0")}))
+        return dict(+by_level({name: count for name, count in self.shape.items() if not name.endswith("@0")}))
 
     def with_counts(self, record: Record) -> Record:
         """A node of the tree with `below`, which of a root is here and not in its item."""
