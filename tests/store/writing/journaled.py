@@ -1,4 +1,4 @@
-"""Trees with subtrees for background moves, and helpers to inspect them."""
+"""Trees with subtrees for large moves, and helpers to inspect them."""
 
 import asyncio
 from collections.abc import Sequence
