@@ -1,4 +1,4 @@
-"""What commands share: arguments and options, a call with the store, and the progress of long ones."""
+"""Shared parts of commands: arguments and options, a call with the store, and the progress of long ones."""
 
 import sys
 import time

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 from store.checking.check import Check as TableCheck
 from store.checking.findings import Finding, Fix, path_text
-from store.checking.search_items import NodesPage, SearchCheck, Strays
+from store.checking.search_items import NodesPage, SearchCheck
 from store.checking.trees_and_ids import TreeReport, number_of
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage
@@ -302,16 +302,13 @@ class SearchRepair:
         self.incomplete |= self._filling
 
     async def strays(self, page: Sequence[Item]) -> AsyncIterator[RepairResult]:
-        """Remove the items on a page of the table that no node has."""
+        """Remove the items on a page that no node has; where another write was first, the next repair checks again."""
         for search in self._searches.values():
             for found in await search.strays(page):
-                yield RepairResult(found.finding, await self._remove(found))
-
-    async def _remove(self, found: Strays) -> bool:
-        """Whether the items are removed; where another write was first, the next repair checks again."""
-        try:
-            async for keys in in_chunks(found.keys, self._store.max_changes - len(found.checks)):
-                await self._store.commit([*map(Delete, keys), *found.checks])
-        except Conflict:
-            return False
-        return True
+                is_fixed = True
+                try:
+                    async for keys in in_chunks(found.keys, self._store.max_changes - len(found.checks)):
+                        await self._store.commit([*map(Delete, keys), *found.checks])
+                except Conflict:
+                    is_fixed = False
+                yield RepairResult(found.finding, is_fixed)

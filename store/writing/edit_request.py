@@ -150,23 +150,18 @@ async def dry_run(transaction: TransactionBuilder, store: Store) -> DryRun:
     """The result of a dry run of a transaction."""
     if transaction.collisions or transaction.is_empty:
         return DryRun(0, 0, 0, transaction.collisions)
-    if transaction.move is not None:
-        has_redirects = transaction.read_set.version(transaction.move.source.pk).has_redirects
-        return _of_move(transaction.move, store.max_commit_changes or store.max_changes, has_redirects=has_redirects)
+    if (move := transaction.move) is not None:
+        has_redirects = transaction.read_set.version(move.source.pk).has_redirects
+        changes = MOVED_CHANGES if move.target is not None else CASCADE_CHANGES + REDIRECT_CHANGES * has_redirects
+        units_a_node = UNITS_A_NODE + UNITS_A_REDIRECT * (move.target is not None or has_redirects)
+        # Each transaction also writes the record of the move; there are three more for its begin, commit and end.
+        max_changes = (store.max_commit_changes or store.max_changes) - 1
+        transactions = 3 + sum(-(-move.nodes // (max_changes // number)) for number in changes)
+        return DryRun(move.nodes, transactions, units_a_node * move.nodes + UNITS_A_TRANSACTION * transactions, [])
     hierarchy, units = transaction.record.hierarchy, SEARCH_UNITS_A_NODE * transaction.nodes_left_out
     async for some in in_chunks(transaction.changes()):
         units += sum([_write_units(change, hierarchy) for change in some])
     return DryRun(transaction.nodes, 1, units, [])
-
-
-def _of_move(move: Move, max_changes: int, *, has_redirects: bool) -> DryRun:
-    """Each transaction also writes the record of the move; there are three more for its begin, commit and end."""
-    changes: tuple[int, ...] = MOVED_CHANGES
-    if move.target is None:
-        changes = CASCADE_CHANGES + REDIRECT_CHANGES * has_redirects
-    units_a_node = UNITS_A_NODE + UNITS_A_REDIRECT * (move.target is not None or has_redirects)
-    transactions = 3 + sum(-(-move.nodes // ((max_changes - 1) // number)) for number in changes)
-    return DryRun(move.nodes, transactions, units_a_node * move.nodes + UNITS_A_TRANSACTION * transactions, [])
 
 
 def _write_units(change: Change, hierarchy: str) -> int:

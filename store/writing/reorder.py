@@ -130,7 +130,7 @@ class SiblingOrder:
             case Side.AFTER:
                 return beside.rank, await self._next(self._range.after(beside.rank))
 
-    async def beside(self, lower: str | None, upper: str | None, count: int) -> tuple[list[Record], list[Record]]:
+    async def nearest(self, lower: str | None, upper: str | None, count: int) -> tuple[list[Record], list[Record]]:
         """At least the `count` nearest siblings, or all, before and after the place between two ranks, in order, read
         strongly; the ranks are those of neighbours, None at either end.
         """
@@ -211,7 +211,7 @@ async def _make_room(
     limited = COUNTS_OF_ROOTS if record.is_root else COUNTS
     is_limited = reader.store.max_commit_changes is not None
     counts = limited if is_limited else COUNTS_WITHOUT_LIMIT
-    before, after = await siblings.beside(lower, upper, counts[-1] + 1)
+    before, after = await siblings.nearest(lower, upper, counts[-1] + 1)
     chosen: tuple[list[Record], list[str]] | None = None
     for count in counts:
         ordered = [*before[-count:], record, *after[:count]]

@@ -139,7 +139,7 @@ class TransactionBuilder:
         self._trees.begin(move)
 
     def commit(self, move: Move, rewrite: SubtreeRewrite | None) -> None:
-        """Commit a large move of `record`, or without a `rewrite` its deletion: counts, logs and search change.
+        """Add the commit of a large move of `record`, or of its deletion without a `rewrite`: counts, logs and search.
 
         The nodes themselves are copied before, and swept afterwards.
         """
@@ -166,7 +166,7 @@ class TransactionBuilder:
             changes |= self._search.changes
         return list(changes.values())
 
-    # -- both ----------------------------------------------------------------------------------------------------------
+    # -- single changes ------------------------------------------------------------------------------------------------
 
     def _write(self, record: Record, changes: Iterable[Change]) -> None:
         """Add the changes of one node, which stays where it is or is new."""
