@@ -4,7 +4,7 @@ rejected (trees by parent id, paths in one column, no header).
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 import typer
@@ -24,33 +24,35 @@ from store.transfer.formats.shapes import (
     joined_path,
     parent_column,
 )
-from store.transfer.formats.source import EXAMPLES, NumberFormat
+from store.transfer.formats.source import EXAMPLES, Doubt, Guess, NumberFormat
 from store.transfer.rows import Rejection, Row
 from store.transfer.tables.items import key_text
 from store.transfer.tables.scan import first_items, sample_items
 
 PATHS = "columns path, level and name, such as Garden/Mowers,CATEGORY,Lawn mowers"
-OVERRIDE = "If the file only looks so, --yes imports it as it is."
 
 
-def check_file(hierarchy: Hierarchy, source: Source, found: FileFormat) -> None:
-    """Raise BadInput for a file whose rows would become another tree than it has."""
+def check_file(hierarchy: Hierarchy, source: Source, found: FileFormat, taken: Collection[Guess]) -> None:
+    """Raise Doubt for a file whose rows would become another tree than it has, unless this guess is `taken`."""
     if found.rows is not None and found.options is not None:
         levels = [value.partition("=")[2] for value in found.options.levels]
         if found.has_text_header:
             known = {fold(name) for level in hierarchy.levels.values() for name in (level.name, *level.attributes)}
-            if (cell := data_in_header(found.header, found.rows(), known)) is not None:
-                raise BadInput(
+            cell = None if Guess.HEADER in taken else data_in_header(found.header, found.rows(), known)
+            if cell is not None:
+                raise Doubt(
+                    Guess.HEADER,
                     f'The first row of {source.name} looks like data: "{shorten(cell)}" is no name of a column, by the '
-                    f"rows below; add a line above it that names the columns. {OVERRIDE}"
+                    "rows below; add a line above it that names the columns.",
                 )
-        _refuse_parents(source.name, parent_column(found.header, found.rows, levels))
-    if not found.is_own:
+        if Guess.SHAPE not in taken:
+            _refuse_parents(source.name, parent_column(found.header, found.rows, levels))
+    if not found.is_own and Guess.SHAPE not in taken:
         check_keys(source.name, (row for _, row in found.format.read()), only_texts=found.has_lists)
 
 
 def check_table(table: TableSource) -> None:
-    """Raise BadInput for a table of DynamoDB whose items refer to their parents by an id."""
+    """Raise Doubt for a table of DynamoDB whose items refer to their parents by an id."""
     header = list(dict.fromkeys(name for item in sample_items(table.export, SAMPLE_ROWS) for name in item))
 
     def rows() -> Iterator[list[str]]:
@@ -61,7 +63,7 @@ def check_table(table: TableSource) -> None:
 
 
 def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool = False) -> None:
-    """Raise BadInput for rows in which the keys of a level are whole paths.
+    """Raise Doubt for rows in which the keys of a level are whole paths.
 
     With `only_texts` paths that are lists of keys are taken as they are.
     """
@@ -81,17 +83,19 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
     for level, (column, keys) in levels.items():
         if found := joined_path(keys):
             place = f'Column "{column}" of {source}' if column else source
-            raise BadInput(
+            raise Doubt(
+                Guess.SHAPE,
                 f'{place} has whole paths, such as "{shorten(found.example)}", where a key of one {level} belongs; '
-                f"write a file with the {PATHS}, with / between the keys. {OVERRIDE}"
+                f"write a file with the {PATHS}, with / between the keys.",
             )
 
 
 def _refuse_parents(source: str, found: ParentColumn | None) -> None:
     if found is not None:
-        raise BadInput(
+        raise Doubt(
+            Guess.SHAPE,
             f'{source} is a tree by parent ids: column "{shorten(found.parent)}" has values of "{shorten(found.id)}" '
-            f"of other rows. Such trees are not imported; write a file with the {PATHS}. {OVERRIDE}"
+            f"of other rows. Such trees are not imported; write a file with the {PATHS}.",
         )
 
 

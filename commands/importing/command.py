@@ -131,7 +131,6 @@ def import_file(
     from commands.importing.tables import TableOptions
     from store.transfer.formats.columns import ColumnOptions
     from store.transfer.formats.csv import Dialect, delimiter_named
-    from store.transfer.rows import ImportPlan
 
     definition = hierarchy_named(hierarchy)
     columns = ColumnOptions(
@@ -141,6 +140,5 @@ def import_file(
     options = FileOptions(columns, dialect, cell_format(nulls or [], numbers), sheet)
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments)
-    plan = ImportPlan(definition, ignore_unknown=ignore_unknown)
-    job = ImportJob(plan, store_url(store), prune, moves, dry_run, allow_rejects, yes)
+    job = ImportJob(definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes)
     run_import(file, format_name, options, table_options, job, describe=describe)

@@ -3,7 +3,7 @@ extension and the options, and the column options of a table, such as `--level c
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +40,7 @@ from store.transfer.formats.source import (
     BLOCK_BYTES,
     JSON_REASON,
     Format,
+    Guess,
     content_name,
     rejected_json,
     rejected_table,
@@ -185,12 +186,13 @@ NAMES = tuple(dict.fromkeys(ENDINGS.values()))
 
 @dataclass(frozen=True)
 class FileOptions:
-    """The options about the content of a file."""
+    """The options about the content of a file, and the guesses that are `taken` without a doubt."""
 
     columns: ColumnOptions = field(default_factory=ColumnOptions)
     dialect: Dialect = field(default_factory=Dialect)
     cells: CellFormat = PLAIN
     sheet: str | None = None
+    taken: Collection[Guess] = ()
 
 
 @dataclass(frozen=True)

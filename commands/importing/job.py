@@ -4,10 +4,11 @@ writes the differences to the store, and reports them. `clade rewrite-names` is 
 
 import gc
 import os
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -32,10 +33,11 @@ from store.connect import DynamoDBUrl, SQLiteUrl, opened, parse_store_url
 from store.engine import Store
 from store.errors import BadInput, CladeError, NoTable, Unavailable, Uncertain, quantity
 from store.metadata.tree_version import Event
+from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
 from store.output_file import output_file
 from store.transfer.formats.columns import CellFormat
-from store.transfer.formats.source import Format, NumberFormat, RejectedRows
+from store.transfer.formats.source import Doubt, Format, Guess, NumberFormat, RejectedRows
 from store.transfer.load import LoadResult, arrange_versions, delete_nodes, leave_existing_out, leave_wanted_out, load
 from store.transfer.load import rewrite_names as rewrite
 from store.transfer.moves import ImportMoves, scratch_copy
@@ -50,30 +52,44 @@ METER_ROWS = 1000
 # and take a quarter of the time.
 GC_THRESHOLD = 200_000
 
+OVERRIDE = "If that is right, --yes imports it as it is."
 MAX_REASONS = 5
 MAX_REJECTED = 500_000  # whose reasons are in memory
 
 
 @dataclass
 class ImportJob:
-    """One import: the plan of its nodes, the store, how it goes there, the outcome so far, and what is imported."""
+    """One import: how its nodes go to the store, what is imported, its plan, and the outcome so far.
 
-    plan: ImportPlan
+    `taken` are the guesses that are confirmed, with `--yes` (`is_confirmed`) all.
+    """
+
+    hierarchy: Hierarchy
+    ignore_unknown: bool
     url: str
     prune: bool
     moves: bool
     dry_run: bool
     allow_rejects: bool
     is_confirmed: bool
+    taken: set[Guess] = field(init=False)
+    plan: ImportPlan = field(init=False)
     outcome: LoadResult = field(default_factory=LoadResult)
     source: Source = field(init=False)
     format: Format = field(init=False)
     _versions: list[tuple[ImportPlan, dict[Key, int]]] = field(default_factory=list)
     _kept: int = 0
 
+    def __post_init__(self) -> None:
+        self.taken = {*Guess} if self.is_confirmed else set()
+
     def run(self, source: Source, form: Format) -> None:
-        """Import a source and report it; ends the command with status 1 where rows were rejected."""
+        """Import a source and report it; ends the command with status 1 where rows were rejected.
+
+        Raises Doubt before anything is written.
+        """
         self.source, self.format = source, form
+        self.plan = ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown)
         self._load_all()
         self._report()
         if self.outcome.rejections and not self.allow_rejects:
@@ -129,7 +145,7 @@ class ImportJob:
         from graph.settings import Settings
 
         with progress("Moving", "nodes", len(self.plan.ids)) as meter:
-            writer = Writer(store, Settings().move_timing, {self.plan.hierarchy.name: self.plan.hierarchy})
+            writer = Writer(store, Settings().move_timing, {self.hierarchy.name: self.hierarchy})
             await ImportMoves(store, writer, self.plan, self.outcome).run(meter)
 
     async def _load_versions(self, store: Store) -> None:
@@ -155,7 +171,7 @@ class ImportJob:
             ("removed", Event.DELETED, outcome.removed),
         ):
             if counts:
-                levels = dict.fromkeys([*self.plan.hierarchy.levels, *counts])  # the table may have levels of no class
+                levels = dict.fromkeys([*self.hierarchy.levels, *counts])  # the table may have levels of no class
                 by_level = ", ".join(f"{counts[level]:,} {level}" for level in levels if counts[level])
                 typer.echo(f"{would}{verb}: {counts.total():,} ({by_level})")
                 for example in outcome.examples[event] if self.dry_run or event is Event.MOVED else ():
@@ -257,26 +273,33 @@ def run_import(
     address: str, name: str | None, options: FileOptions, table_options: TableOptions, job: ImportJob, *,
     describe: bool,
 ) -> None:  # fmt: skip
-    """Import the file or the table at an address, or only describe it; `name` is that of the file's format."""
-    if is_table(address, table_options):
-        _import_table(address, options, table_options, job, describe=describe)
-    else:
-        _import_file(address, name, options, job, describe=describe)
+    """Import the file or the table at an address, or only describe it; `name` is that of the file's format.
+
+    A doubt is a question on a terminal, whose answer the next try knows, and ends the command elsewhere.
+    """
+    while True:
+        try:
+            if is_table(address, table_options):
+                return _import_table(address, options, table_options, job, describe=describe)
+            return _import_file(address, name, replace(options, taken=job.taken), job, describe=describe)
+        except Doubt as doubt:
+            if describe or not (sys.stdin.isatty() and sys.stderr.isatty()):
+                raise BadInput(f"{doubt} {OVERRIDE}") from None
+            typer.confirm(f"{doubt}\nImport it as it is?", abort=True, err=True)
+            job.taken.add(doubt.guess)
 
 
 def _import_file(
     address: str, format_name: str | None, options: FileOptions, job: ImportJob, *, describe: bool
 ) -> None:
-    hierarchy = job.plan.hierarchy
     with source_at(address) as source:
-        found = format_of(hierarchy, source.file, format_name, options)
+        found = format_of(job.hierarchy, source.file, format_name, options)
 
         def check() -> None:
-            if not job.is_confirmed:
-                check_file(hierarchy, source, found)
+            check_file(job.hierarchy, source, found, job.taken)
 
         if describe:
-            return describe_file(hierarchy.name, address, source, found, check)
+            return describe_file(job.hierarchy.name, address, source, found, check)
         for guess in found.guesses:
             typer.echo(f"{source.name}: {guess}", err=True)
         check()
@@ -286,7 +309,7 @@ def _import_file(
 def _import_table(
     address: str, options: FileOptions, table_options: TableOptions, job: ImportJob, *, describe: bool
 ) -> None:
-    hierarchy = job.plan.hierarchy
+    hierarchy = job.hierarchy
     if options != FileOptions(options.columns):
         raise BadInput("--null, --numbers, --delimiter, --encoding and --sheet are for files, not for DynamoDB tables.")
     if not describe:
@@ -301,7 +324,7 @@ def _import_table(
     with table_at(address, table_options, one_page=job.dry_run or describe) as table:
 
         def check() -> None:
-            if not job.is_confirmed:
+            if Guess.SHAPE not in job.taken:
                 check_table(table)
 
         if describe:
@@ -310,7 +333,7 @@ def _import_table(
             raise BadInput("--prune needs a whole table; this has a part of it.")
         form, reader = table_format(hierarchy, table, templates, columns)
         check()
-        if not job.is_confirmed:
+        if Guess.SHAPE not in job.taken:
             check_keys(table.source.name, (row for _, row in form.read()))
         try:
             job.run(table.source, form)

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from gzip import GzipFile
 from itertools import chain, count
 from pathlib import Path
@@ -32,6 +33,27 @@ _SPACES = re.compile("[\u00a0\u2009\u202f]")  # narrow and no-break spaces, as p
 # Errors of compressed content that cannot be read, beside OSError: zipfile raises RuntimeError for an encrypted member,
 # and NotImplementedError for a compression that it has not.
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, NotImplementedError)
+
+
+class Guess(StrEnum):
+    """What an import can guess wrongly, so that it would make another tree than a person sees in the file."""
+
+    ENCODING = "encoding"
+    QUOTES = "quotes"
+    HEADER = "header"
+    SHAPE = "shape"
+    IDS = "ids"
+
+
+class Doubt(BadInput):
+    """A guess that nobody has confirmed: the message says what was seen, and which option decides.
+
+    An import asks on a terminal whether it takes the guess, and stops elsewhere. Nothing is written yet.
+    """
+
+    def __init__(self, guess: Guess, message: str) -> None:
+        super().__init__(message)
+        self.guess = guess
 
 
 @contextmanager
