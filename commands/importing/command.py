@@ -57,6 +57,13 @@ Numbers = Annotated[
         "without thousands separators.",
     ),
 ]
+FillDown = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fill-down",
+        help="Table: column whose empty cells have the value above, as merged cells of Excel have; repeatable.",
+    ),
+]
 Delimiter = Annotated[
     str | None, typer.Option("--delimiter", help="CSV: character between columns, or tab; detected by default.")
 ]
@@ -96,8 +103,8 @@ Yes = Annotated[
     bool,
     typer.Option(
         "--yes",
-        help="Import a file that looks like another kind (a tree by parent ids, paths in a column, no header), or of "
-        "which most rows are rejected.",
+        help="Import a file as it is guessed to be (encoding, header, quotes, shape, ids), or of which more than "
+        "500,000 rows are rejected.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the changes without writing them.")]
@@ -111,11 +118,11 @@ AllowRejects = Annotated[bool, typer.Option("--allow-rejects", help="Exit with s
 def import_file(
     hierarchy: HierarchyName, file: SourceName, levels: Levels = None, names: Names = None, names_in: NamesIn = None,
     ids: Ids = None, attributes: Attributes = None, case_insensitive: CaseInsensitive = None, nulls: Nulls = None,
-    numbers: Numbers = None, delimiter: Delimiter = None, encoding: Encoding = None, sheet: Sheet = None,
-    key: KeyTemplates = None, keys: KeyNames = None, read_units: ReadUnits = None, segments: Segments = 4,
-    format_name: FormatName = None, ignore_unknown: IgnoreUnknown = False, describe: Describe = False,
-    dry_run: DryRun = False, prune: Prune = False, moves: Moves = False, allow_rejects: AllowRejects = False,
-    yes: Yes = False, store: StoreUrl = None,
+    numbers: Numbers = None, fill_down: FillDown = None, delimiter: Delimiter = None, encoding: Encoding = None,
+    sheet: Sheet = None, key: KeyTemplates = None, keys: KeyNames = None, read_units: ReadUnits = None,
+    segments: Segments = 4, format_name: FormatName = None, ignore_unknown: IgnoreUnknown = False,
+    describe: Describe = False, dry_run: DryRun = False, prune: Prune = False, moves: Moves = False,
+    allow_rejects: AllowRejects = False, yes: Yes = False, store: StoreUrl = None,
 ) -> None:  # fmt: skip
     """Import the nodes of a file or of a DynamoDB table into the store.
 
@@ -126,8 +133,8 @@ def import_file(
     Example: clade import location stores.csv --level country=Country --level city=City --fold-case city
     """
     # With the formats and the transfer, which the help does without.
-    from commands.importing.files import FileOptions
-    from commands.importing.job import ImportJob, cell_format, run_import
+    from commands.importing.files import FileOptions, cell_format
+    from commands.importing.job import ImportJob, run_import
     from commands.importing.tables import TableOptions
     from store.transfer.formats.columns import ColumnOptions
     from store.transfer.formats.csv import Dialect, delimiter_named
@@ -137,7 +144,7 @@ def import_file(
         levels or [], names or [], ids or [], attributes or [], case_insensitive or [], names_in or []
     )
     dialect = Dialect(encoding, delimiter_named(delimiter))
-    options = FileOptions(columns, dialect, cell_format(nulls or [], numbers), sheet)
+    options = FileOptions(columns, dialect, cell_format(nulls or [], numbers, fill_down or []), sheet)
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments)
     job = ImportJob(definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes)

@@ -6,7 +6,6 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,8 +15,8 @@ import typer
 
 from commands import interrupt
 from commands.common import HierarchyName, StoreUrl, hierarchy_named, progress, store_url, with_store
-from commands.importing.checks import check_file, check_keys, check_table, describe_file
-from commands.importing.files import FileOptions, Source, format_of, source_at
+from commands.importing.checks import check_file, check_keys, check_table, check_unmatched, describe_file
+from commands.importing.files import FileOptions, NoLevels, Source, format_of, source_at
 from commands.importing.tables import (
     NO_TEMPLATE,
     SCHEME,
@@ -36,8 +35,7 @@ from store.metadata.tree_version import Event
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
 from store.output_file import output_file
-from store.transfer.formats.columns import CellFormat
-from store.transfer.formats.source import Doubt, Format, Guess, NumberFormat, RejectedRows
+from store.transfer.formats.source import Doubt, Format, Guess, RejectedRows
 from store.transfer.load import LoadResult, arrange_versions, delete_nodes, leave_existing_out, leave_wanted_out, load
 from store.transfer.load import rewrite_names as rewrite
 from store.transfer.moves import ImportMoves, scratch_copy
@@ -292,17 +290,18 @@ def run_import(
 def _import_file(
     address: str, format_name: str | None, options: FileOptions, job: ImportJob, *, describe: bool
 ) -> None:
+    hierarchy = job.hierarchy
     with source_at(address) as source:
-        found = format_of(job.hierarchy, source.file, format_name, options)
-
-        def check() -> None:
-            check_file(job.hierarchy, source, found, job.taken)
-
         if describe:
-            return describe_file(job.hierarchy.name, address, source, found, check)
+            return describe_file(hierarchy, address, source, format_name, options)
+        try:
+            found = format_of(hierarchy, source.file, format_name, options)
+        except NoLevels as error:
+            check_unmatched(hierarchy, source, error, job.taken)
+            raise
         for guess in found.guesses:
             typer.echo(f"{source.name}: {guess}", err=True)
-        check()
+        check_file(hierarchy, source, found, options)
         job.run(source, found.format)
 
 
@@ -346,14 +345,3 @@ async def _find_store(url: str) -> None:
     """Raise NoTable or Unavailable where there is no store, before a scan costs read units."""
     async with opened(url, make=True):
         pass
-
-
-def cell_format(nulls: Sequence[str], numbers: str | None) -> CellFormat:
-    """The format of cells by `--null` and `--numbers`."""
-    everywhere = frozenset(null for null in nulls if "=" not in null)
-    columns: dict[str, frozenset[str]] = {}
-    for null in nulls:
-        column, equals, text = null.partition("=")
-        if equals:
-            columns[column] = columns.get(column, frozenset()) | {text}
-    return CellFormat(everywhere, columns, NumberFormat(numbers) if numbers is not None else None)

@@ -101,10 +101,10 @@ def read_csv(
     yield from _rows(records, RowReader(levels, header, cell_format), dialect)
 
 
-def read_path_csv(hierarchy: Hierarchy, file: Path, dialect: Dialect) -> TextRows:
+def read_path_csv(hierarchy: Hierarchy, file: Path, dialect: Dialect, columns: Sequence[LevelColumns] = ()) -> TextRows:
     """The records of a CSV file with the columns `path` and `level`, as `clade export` writes it."""
     _, header, records = _parts(file, dialect)
-    yield from _rows(records, PathRowReader(hierarchy, header), dialect)
+    yield from _rows(records, PathRowReader(hierarchy, header, columns), dialect)
 
 
 def _rows(records: Iterator[Record], reader: RowReader | PathRowReader, dialect: Dialect) -> TextRows:
@@ -112,7 +112,10 @@ def _rows(records: Iterator[Record], reader: RowReader | PathRowReader, dialect:
         if isinstance(cells, Rejection):
             yield text, cells
         elif cells:  # a blank line has none
-            row = reader.row(number, cells)
+            filled = reader.filled(cells)
+            if filled is not cells:
+                text = csv_line(map(str, filled), delimiter=dialect.delimiter or ",") + "\n"
+            row = reader.row(number, filled)
             if not text.isascii() and _SURROGATE.search(text):
                 encoding = "UTF-8" if dialect.text_encoding == "utf-8" else dialect.encoding
                 row = Rejection(number, f"The row is not valid {encoding}.")

@@ -176,10 +176,11 @@ def _lines(reason: bytes, text: str) -> bytes:
     return b"%b\n%b\n" % (reason, text.rstrip("\r\n").encode("utf-8", "surrogateescape"))
 
 
-def csv_line(cells: Iterable[str], *, always_quoted: bool = False) -> str:
+def csv_line(cells: Iterable[str], *, delimiter: str = ",", always_quoted: bool = False) -> str:
     """A line of CSV without its end."""
     output = io.StringIO()
-    csv.writer(output, quoting=csv.QUOTE_ALL if always_quoted else csv.QUOTE_MINIMAL).writerow(cells)
+    writer = csv.writer(output, delimiter=delimiter, quoting=csv.QUOTE_ALL if always_quoted else csv.QUOTE_MINIMAL)
+    writer.writerow(cells)
     return output.getvalue().removesuffix("\r\n")
 
 

@@ -42,12 +42,20 @@ TableRow = tuple[int, Sequence[object], str | None]
 class PathRowReader:
     """Turns cells into rows. An empty cell means no value, and nothing for an attribute that the level lacks.
 
-    A cell that is a JSON string, such as `" a"` or `""`, is this text.
+    A cell that is a JSON string, such as `" a"` or `""`, is this text. The `columns` of levels, which have no keys, are
+    of other names than their attributes.
     """
 
-    def __init__(self, hierarchy: Hierarchy, header: Sequence[str]) -> None:
+    def __init__(self, hierarchy: Hierarchy, header: Sequence[str], columns: Sequence[LevelColumns] = ()) -> None:
+        check_columns(header, columns)
         self._hierarchy = hierarchy
         self._header = header
+        self._columns = {own.level: own for own in columns}
+        self._given = {column for own in columns for column in own.values}
+
+    def filled(self, cells: Sequence[object]) -> Sequence[object]:
+        """The cells of a row as they are, since each row has a whole path."""
+        return cells
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
         """The row of cells, as those of JSON lines."""
@@ -57,7 +65,7 @@ class PathRowReader:
         texts = dict(zip(self._header, map(text_of, cells), strict=True))
         level = self._hierarchy.find(texts["level"].strip())
         for name, text in texts.items():
-            if name.startswith(JSON_REASON):
+            if name.startswith(JSON_REASON) or name in self._given:
                 continue
             attribute = level.attribute(name) if level else None
             if name in AS_JSON or (attribute is not None and attribute.many and text.startswith("[")):
@@ -67,6 +75,10 @@ class PathRowReader:
                     return Rejection(number, f'Column "{name}": {shorten(text)} is not valid JSON: {error}.')
             elif text or attribute is not None:
                 fields[name] = _unquoted(text) if text else None
+        if level and (own := self._columns.get(level.name)):
+            fields |= {name: _unquoted(texts[column]) or None for name, column in own.columns.items()}
+            if own.names:
+                fields[NAMES] = {language: texts[column] or None for language, column in own.names.items()}
         path = _unquoted(texts["path"].strip())
         return row_of(number, {**fields, "path": path, "level": texts["level"].strip()})
 
@@ -91,14 +103,15 @@ def read_table(levels: Sequence[LevelColumns], table: Table, cell_format: CellFo
     yield from _rows(table, RowReader(levels, table.header, cell_format))
 
 
-def read_path_table(hierarchy: Hierarchy, table: Table) -> TextRows:
+def read_path_table(hierarchy: Hierarchy, table: Table, columns: Sequence[LevelColumns] = ()) -> TextRows:
     """The rows of a table with the columns `path` and `level`, each with its line of CSV."""
-    yield from _rows(table, PathRowReader(hierarchy, table.header))
+    yield from _rows(table, PathRowReader(hierarchy, table.header, columns))
 
 
 def _rows(table: Table, reader: RowReader | PathRowReader) -> TextRows:
     for number, cells, reason in table.rows():
         if reason is not None or any(cell not in (None, "") for cell in cells):
+            cells = reader.filled(cells) if reason is None else cells
             text = csv_line([text_of(cell) for cell in cells])
             yield text, reader.row(number, cells) if reason is None else Rejection(number, reason)
 

@@ -583,7 +583,7 @@ BY_PATH = (
     'has whole paths, such as "{}", where a key of one CATEGORY belongs; write a file with the columns path, level'
 )
 JOINED = ["/".join(path) for path in PATHS]
-NO_HEADER = "add a line above it that names the columns"
+NO_HEADER = "columns of a file without a header, such as --columns a,b,c"
 NEBRASKA = [["US", "NE", "Omaha"], ["US", "NE", "Lincoln"]]
 DATES = [["S-001", "2019-01-02"], ["S-002", "2020-02-03"]]
 MISREAD: dict[str, tuple[str, bytes, str, str, int]] = {
@@ -710,7 +710,7 @@ def test_the_described_command_imports_the_file(clade: Clade, tmp_path: Path) ->
     (tmp_path / "cities.csv").write_bytes(content.encode("cp1252"))
     described = clade("import", "location", "cities.csv", "--describe")
     assert "cities.csv: encoding cp1252 and delimiter ;, guessed" in described.output
-    assert "  City: Köln, Bonn\n" in described.stdout
+    assert "  City: Köln, Bonn (key of city)\n" in described.stdout
     assert "  Note: x, y (not imported)\n" in described.stdout
     command = described.stdout.splitlines()[-1].strip()
     assert "--null Population=NULL --numbers 1.234,56" in command
