@@ -28,7 +28,7 @@ from store.transfer.formats.shapes import (
     nested_keys,
     parent_column,
 )
-from store.transfer.formats.source import EXAMPLES, Doubt, Guess, NumberFormat
+from store.transfer.formats.source import EXAMPLES, JSON_REASON, Doubt, Guess, NumberFormat
 from store.transfer.rows import ImportPlan, Rejection, Row
 from store.transfer.tables.items import key_text
 from store.transfer.tables.scan import first_items, sample_items
@@ -36,20 +36,24 @@ from store.transfer.tables.scan import first_items, sample_items
 PATHS = "columns path, level and name, such as Garden/Mowers,CATEGORY,Lawn mowers"
 
 
-def check_file(hierarchy: Hierarchy, source: Source, found: FileFormat, options: FileOptions) -> None:
-    """Raise Doubt for a file whose rows would become another tree than it has, unless this guess is taken."""
+def check_file(
+    hierarchy: Hierarchy, source: Source, found: FileFormat, options: FileOptions, *, ignore_unknown: bool = False
+) -> None:
+    """Raise Doubt for a file whose rows would become another tree than it has, unless this guess is taken.
+
+    Raises BadInput for a table of paths with columns that have no place, unless they are to be ignored.
+    """
     if found.is_own:
         return
     taken = options.taken
     if found.rows is not None:
         if found.has_text_header and Guess.HEADER not in taken:
             _check_header(hierarchy, source.name, found.header, found.rows)
-        if Guess.SHAPE not in taken:
-            if not found.keys:
-                _check_paths(hierarchy, source.name, found)
-            else:
-                _refuse_parents(source.name, found.header, found.rows, found.keys)
-                _check_groups(hierarchy, source.name, found, options.cells.fill_down)
+        if not found.keys:
+            _check_paths(hierarchy, source.name, found, taken, ignore_unknown=ignore_unknown)
+        elif Guess.SHAPE not in taken:
+            _refuse_parents(source.name, found.header, found.rows, found.keys)
+            _check_groups(hierarchy, source.name, found, options.cells.fill_down)
     if Guess.SHAPE not in taken:
         check_keys(source.name, (row for _, row in found.format.read()), only_texts=found.has_lists)
 
@@ -131,18 +135,31 @@ def _refuse_parents(source: str, header: Sequence[str], rows: Rows, levels: Coll
         )
 
 
-def _check_paths(hierarchy: Hierarchy, source: str, found: FileFormat) -> None:
-    """Raise for a table whose columns are called path and level, and mean something else."""
+def _check_paths(
+    hierarchy: Hierarchy, source: str, found: FileFormat, taken: Collection[Guess], *, ignore_unknown: bool
+) -> None:
+    """Raise for a table whose columns are called path and level and mean something else, or that has other columns."""
     rows = first_rows(found.header, found.rows()) if found.rows else []
     index = found.header.index("level")
     levels = [row[index].strip() for row in rows if len(row) > index]
     if levels and not any(map(hierarchy.find, levels)):
-        if found.rows:
+        if found.rows and Guess.SHAPE not in taken:
             _refuse_parents(source, found.header, found.rows)
         raise BadInput(
             f'Column "level" of {source} has no level of {hierarchy.name}, such as "{shorten(levels[0])}"; the levels '
             f"are {', '.join(hierarchy.levels)}. Columns of other names are imported with --level."
         )
+    known = found.places(hierarchy)
+    for index, column in enumerate(found.header) if not ignore_unknown else ():
+        is_known = column in known or column.startswith(JSON_REASON)
+        if not is_known and any(len(row) > index and row[index].strip() for row in rows):
+            level = hierarchy.levels[next(iter(hierarchy.levels))].name.lower()
+            raise BadInput(
+                f'Column "{shorten(column)}" of {source} is no attribute of a level of {hierarchy.name}; '
+                f"{shlex.join(['--attr', f'{level}.ATTRIBUTE={column}'])} or "
+                f"{shlex.join(['--name-in', f'{level}.LANGUAGE={column}'])} gives it a place, --ignore-unknown leaves "
+                "it out."
+            )
 
 
 def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, filled: Collection[str]) -> None:
@@ -177,7 +194,13 @@ def describe_columns(header: Sequence[str], rows: Rows, places: Mapping[str, str
 
 
 def describe_file(
-    hierarchy: Hierarchy, address: str, source: Source, format_name: str | None, options: FileOptions
+    hierarchy: Hierarchy,
+    address: str,
+    source: Source,
+    format_name: str | None,
+    options: FileOptions,
+    *,
+    ignore_unknown: bool = False,
 ) -> None:
     """Print the columns of a file, what was guessed, and a command that has passed the checks and a trial.
 
@@ -194,22 +217,23 @@ def describe_file(
     for guess in found.guesses:
         typer.echo(f"{source.name}: {guess}")
     if found.rows is not None:
-        describe_columns(found.header, found.rows, found.places())
+        describe_columns(found.header, found.rows, found.places(hierarchy))
         words += [word for pair in found.options.pairs() for word in pair]
         if found.keys and options.cells == PLAIN:
             options = replace(options, cells=_cells_of(found))
             found = format_of(hierarchy, source.file, format_name, options)
-    check_file(hierarchy, source, found, options)
-    check_sample(hierarchy, source.name, found)
+    check_file(hierarchy, source, found, options, ignore_unknown=ignore_unknown)
+    check_sample(hierarchy, source.name, found, ignore_unknown=ignore_unknown)
+    words += ["--ignore-unknown"] if ignore_unknown else []
     typer.echo(f"Proposed command:\n  {shlex.join([*words, *options.words()])}")
 
 
-def check_sample(hierarchy: Hierarchy, source: str, found: FileFormat) -> None:
+def check_sample(hierarchy: Hierarchy, source: str, found: FileFormat, *, ignore_unknown: bool) -> None:
     """Print how many of the first rows would be rejected, and the first reason.
 
     Raises BadInput for more than half, so that no command is proposed that hardly imports anything.
     """
-    plan = ImportPlan(hierarchy)
+    plan = ImportPlan(hierarchy, ignore_unknown=ignore_unknown)
     for _, row in islice(found.format.read(), DESCRIBED_ROWS):
         plan.take(row)
     if plan.rejections:

@@ -255,11 +255,12 @@ class FileFormat:
         """The columns of keys, from the root down; none in a table of paths."""
         return [level.key for level in self.levels if level.key]
 
-    def places(self) -> dict[str, str]:
+    def places(self, hierarchy: Hierarchy) -> dict[str, str]:
         """The columns that are imported, with what they become, for a person."""
         found: dict[str, str] = {}
         if not self.keys:
-            found = {name: name for name in self.header if name in (*FIXED, *LAST)}
+            known = {*FIXED, *LAST, *(name for level in hierarchy.levels.values() for name in level.attributes)}
+            found = {name: name for name in self.header if name in known}
         for level in self.levels:
             for column, place in level.places():
                 found[column] = f"{found[column]}, {place}" if column in found else place

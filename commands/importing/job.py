@@ -183,6 +183,9 @@ class ImportJob:
         if self._kept:
             nodes = quantity(self._kept, "node")
             typer.echo(f"not removed: {nodes}, whose items were deleted, since other items lie below.")
+        if self.plan.repeated:
+            rows = quantity(self.plan.repeated, "row")
+            typer.echo(f"repeated: {rows} of nodes that another row has; their values were joined.")
         for sentence in self.plan.undefined.sentences():
             typer.echo(sentence)
         if self.prune and self.plan.pathless:
@@ -293,7 +296,7 @@ def _import_file(
     hierarchy = job.hierarchy
     with source_at(address) as source:
         if describe:
-            return describe_file(hierarchy, address, source, format_name, options)
+            return describe_file(hierarchy, address, source, format_name, options, ignore_unknown=job.ignore_unknown)
         try:
             found = format_of(hierarchy, source.file, format_name, options)
         except NoLevels as error:
@@ -301,7 +304,7 @@ def _import_file(
             raise
         for guess in found.guesses:
             typer.echo(f"{source.name}: {guess}", err=True)
-        check_file(hierarchy, source, found, options)
+        check_file(hierarchy, source, found, options, ignore_unknown=job.ignore_unknown)
         job.run(source, found.format)
 
 

@@ -75,9 +75,10 @@ class ImportPlan:
 
     `trees` are by partition. `ids` are the given ids, each with the row that first gives it, `rejected_ids` those of
     rejected rows, `unmoved` why a node at another path was not moved to the one in the file, by id. `pathless` counts
-    the rejected rows without a valid path. `versions` are the former versions of nodes by number, `deleted` the rows of
-    nodes that are no more. `undefined` are the attributes and levels of the file that no class defines. With `rewrite`
-    all nodes of the trees get their attributes under their present names.
+    the rejected rows without a valid path, `repeated` the rows with a path that an earlier row has. `versions` are the
+    former versions of nodes by number, `deleted` the rows of nodes that are no more. `undefined` are the attributes and
+    levels of the file that no class defines. With `rewrite` all nodes of the trees get their attributes under their
+    present names.
     """
 
     def __init__(self, hierarchy: Hierarchy, *, ignore_unknown: bool = False, rewrite: bool = False) -> None:
@@ -93,6 +94,7 @@ class ImportPlan:
         self.rows = 0
         self.nodes = 0
         self.pathless = 0
+        self.repeated = 0
         self.versions: dict[int, ImportPlan] = {}
         self.deleted: dict[Key, int] = {}
 
@@ -118,9 +120,11 @@ class ImportPlan:
             return self.versions[row.version].take(row._replace(version=None))
         tree = self.trees.use(pk)
         keys = keys[len(keys) - len(row.parts) :]
+        is_repeated = not row.columns and len(keys) == 1 and keys[0] in tree.nodes
         try:
             for node in self._nodes(row, keys, tree):
                 self._add(node, tree)
+            self.repeated += is_repeated
         except BadInput as error:
             self.rejections.append(Rejection(row.number, str(error)))
             for sk in keys:

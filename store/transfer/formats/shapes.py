@@ -20,7 +20,8 @@ MAX_COLUMNS = 100  # that are compared with each other
 MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two numbers are in memory
 MAX_CANDIDATES = 4
 SURE_SEPARATORS = (" > ", " » ", " › ", " → ", " -> ", " :: ")
-SEPARATORS = (*SURE_SEPARATORS, " / ", " | ", "->", ">", "»", "›", "→", "::", "|", "/", "\\")
+DASHES = (" - ", " – ", ";")  # which keys may have, too, so that all of them must
+SEPARATORS = (*DASHES, *SURE_SEPARATORS, " / ", " | ", "->", ">", "»", "›", "→", "::", "|", "/", "\\")
 ENOUGH_ROWS = 3
 NO_PARENT = frozenset(("", "0", "-1", "-", "null", "none", "nil", "nan", "n/a", "na", "\\n", "root"))
 _PARENTS = re.compile(
@@ -179,6 +180,8 @@ def joined_path(keys: Collection[str]) -> JoinedPath | None:
         related = sum(parent in known or counts[parent] > 1 for parent in parents)
         if separator in SURE_SEPARATORS:
             found = related >= 2 or any(key.count(separator) > 1 for key in joined)
+        elif separator in DASHES and len(joined) + len(known & {*parents}) < len(keys):
+            found = False
         else:
             # No part is without letters or empty, as in a web address.
             words = [key for key in joined if all(any(map(str.isalpha, part)) for part in key.split(separator))]
