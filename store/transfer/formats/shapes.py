@@ -19,9 +19,9 @@ SAMPLE_CHARACTERS = 20_000_000
 MAX_COLUMNS = 100  # that are compared with each other
 MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two numbers are in memory
 MAX_CANDIDATES = 4
-SURE_SEPARATORS = (" > ", " » ", " › ", " → ", " -> ", " :: ")
+SURE_SEPARATORS = (" > ", " » ", " › ", " → ", " -> ", " :: ", " | ", "->", ">", "»", "›", "→", "::", "|", "\\")
 DASHES = (" - ", " – ", ";")  # which keys may have, too, so that all of them must
-SEPARATORS = (*DASHES, *SURE_SEPARATORS, " / ", " | ", "->", ">", "»", "›", "→", "::", "|", "/", "\\")
+SEPARATORS = (*SURE_SEPARATORS, *DASHES, " / ", "/")
 ENOUGH_ROWS = 3
 NO_PARENT = frozenset(("", "0", "-1", "-", "null", "none", "nil", "nan", "n/a", "na", "\\n", "root"))
 _PARENTS = re.compile(
@@ -179,7 +179,7 @@ def joined_path(keys: Collection[str]) -> JoinedPath | None:
         known, counts = {key.strip() for key in keys}, Counter(parents)
         related = sum(parent in known or counts[parent] > 1 for parent in parents)
         if separator in SURE_SEPARATORS:
-            found = related >= 2 or any(key.count(separator) > 1 for key in joined)
+            found = related >= 2 or not known.isdisjoint(parents) or any(key.count(separator) > 1 for key in joined)
         elif separator in DASHES and len(joined) + len(known & {*parents}) < len(keys):
             found = False
         else:
