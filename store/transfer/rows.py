@@ -60,11 +60,15 @@ class Row(NamedTuple):
 
 
 class Rejection(NamedTuple):
-    """A row that cannot be imported, and why; `moved` where its node is at another path."""
+    """A row that cannot be imported, and why.
+
+    `moved` where its node is at another path, and `has_other_key` where that is as deep and ends in another key.
+    """
 
     number: int
     reason: str
     moved: bool = False
+    has_other_key: bool = False
 
 
 TextRows = Iterator[tuple[str, Row | Rejection]]  # the rows of a file in its order, each with its text

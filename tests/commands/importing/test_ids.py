@@ -12,6 +12,11 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from commands.main import app_of
+from store.engine import ReadUsage
+from store.errors import Unavailable
+from store.writing.create_update import Edit
+from store.writing.edit_request import EditOptions, EditResult
+from store.writing.writer import Writer
 
 Clade = Callable[..., Result]
 
@@ -111,3 +116,111 @@ def test_a_rejected_line_of_a_taxonomy_can_be_corrected(clade: Clade, tmp_path: 
     rejected.write_text(rejected.read_text().replace(">  >", ">"))
     assert clade("import", "category", rejected).exit_code == 0
     assert ids(clade) == {"Pets": "1", "Pets/Cats": "2"}
+
+
+# -- nodes under other keys --------------------------------------------------------------------------------------------
+
+
+def json_line(path: str, node_id: str | None = None, **fields: object) -> str:
+    return json.dumps({"path": path, "level": "CATEGORY"} | ({"id": node_id} if node_id else {}) | fields)
+
+
+RENAMES: dict[str, tuple[str, list[str], list[str]]] = {
+    "renamed": ("a.txt", ["12 - Tools", "34 - Tools > Saws"], ["12 - Tools", "34 - Tools > Hand Saws"]),
+    "a root renamed, and what is below it": (
+        "a.txt", ["1 - A", "2 - A > B", "3 - A > B > C"], ["1 - X", "2 - X > B", "3 - X > B > Z"],
+    ),
+    "renamed and moved": ("a.txt", ["1 - A", "2 - B", "3 - A > C"], ["1 - A", "2 - B", "3 - B > D"]),
+    "a chain": ("a.txt", ["1 - A", "2 - B", "3 - C"], ["1 - B", "2 - C", "3 - D"]),
+    "given a name": (
+        "a.jsonl", [json_line("a", "1"), json_line("b", "2")],
+        [json_line("x", "1", name="X-ray"), json_line("y", "2", names={"de": "Ypsilon"})],
+    ),
+    "a table": (
+        "a.csv", ["Category,Product,Category Id,Product Id", "A,,1,", "A,P,1,2"],
+        ["Category,Product,Category Id,Product Id", "A,,1,", "A,Q,1,2"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", RENAMES)
+def test_a_node_moved_to_another_key_has_the_name_that_a_new_import_gives_it(
+    clade: Clade, tmp_path: Path, what: str
+) -> None:
+    name, before, after = RENAMES[what]
+    (tmp_path / name).write_text("\n".join(before))
+    assert clade("import", "category", name).exit_code == 0
+    (tmp_path / name).write_text("\n".join(after))
+    planned = clade("import", "category", name, "--moves", "--dry-run")
+    done = clade("import", "category", name, "--moves")
+    assert (done.exit_code, planned.exit_code) == (0, 0), done.output
+    told = [[line for line in one.stdout.splitlines()[1:] if line[0] != " "] for one in (planned, done)]
+    assert [line.removeprefix("would be ") for line in told[0]] == told[1]
+    assert clade("import", "category", name, store="other").exit_code == 0
+    assert stored(clade) == stored(clade, store="other")
+    assert "Nothing changed." in clade("import", "category", name, "--moves").stdout
+
+
+def test_a_name_that_somebody_gave_stays_with_another_key(clade: Clade, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json_line("a", "1", name="Apples"))
+    clade("import", "category", "a.jsonl")
+    (tmp_path / "a.jsonl").write_text(json_line("b", "1"))
+    assert clade("import", "category", "a.jsonl", "--moves").exit_code == 0
+    assert {path: node["name"] for path, node in stored(clade).items()} == {"b": "Apples"}
+
+
+def test_a_node_that_cannot_be_moved_keeps_its_name(clade: Clade, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1 - A\n2 - B\n")
+    clade("import", "category", "a.txt")
+    (tmp_path / "a.txt").write_text("1 - B\n2 - A\n")
+    before = stored(clade)
+    assert clade("import", "category", "a.txt", "--moves").exit_code == 1
+    assert stored(clade) == before
+
+
+def test_an_import_that_was_stopped_before_a_move_gives_the_name_when_it_continues(
+    clade: Clade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("1 - A\n2 - A > B\n")
+    clade("import", "category", "a.txt")
+    (tmp_path / "a.txt").write_text("1 - X\n2 - X > B\n")
+    left = 0
+    write = Writer.write
+
+    async def failing(writer: Writer, edit: Edit, reads: ReadUsage, options: EditOptions = EditOptions()) -> EditResult:
+        nonlocal left
+        left -= not options.dry_run
+        if left < 0:
+            raise Unavailable("The store does not respond.")
+        return await write(writer, edit, reads, options)
+
+    for possible in (0, 1):
+        left = possible
+        with monkeypatch.context() as patch:
+            patch.setattr(Writer, "write", failing)
+            assert isinstance(clade("import", "category", "a.txt", "--moves").exception, Unavailable)
+    assert clade("import", "category", "a.txt", "--moves").exit_code == 0
+    assert {path: (node["name"], node["id"]) for path, node in stored(clade).items()} == {
+        "X": ("X", "1"), "X/B": ("B", "2"),
+    }  # fmt: skip
+
+
+def test_a_translation_of_all_keys_is_not_advised_to_be_moved(clade: Clade, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("12 - Tools\n34 - Tools > Saws\n56 - Software\n57 - Toys\n58 - Toys > Cars\n")
+    clade("import", "category", "a.txt")
+    german = "12 - Werkzeug\n34 - Werkzeug > Sägen\n56 - Software\n57 - Spielzeug\n58 - Spielzeug > Autos\n"
+    (tmp_path / "a.txt").write_text(german)
+    refused = clade("import", "category", "a.txt")
+    assert refused.exit_code == 1
+    assert "The id 12 belongs to Tools; the file has the ids of stored nodes under other keys" in refused.stderr
+    assert ("--name-in" in refused.stderr, "--moves" in refused.stderr) == (True, False)
+    assert clade("import", "category", "a.txt", "--moves").exit_code == 0
+    assert {*stored(clade)} == {"Werkzeug", "Werkzeug/Sägen", "Software", "Spielzeug", "Spielzeug/Autos"}
+
+
+def test_single_nodes_and_a_whole_branch_are_advised_to_be_moved(clade: Clade, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1 - A\n2 - A > B\n3 - A > C\n4 - D\n")
+    clade("import", "category", "a.txt")
+    for changed in ("1 - A\n2 - A > X\n3 - A > C\n4 - D\n", "1 - X\n2 - X > B\n3 - X > C\n", "2 - A > X\n"):
+        (tmp_path / "a.txt").write_text(changed)
+        assert "; use --moves to move it." in clade("import", "category", "a.txt").stderr
