@@ -13,7 +13,7 @@ such revision yet; so the same import again adds none. Nodes whose items were de
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
@@ -157,6 +157,15 @@ def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]
         plan.rejections += plan.versions[number].rejections
         plan.versions[number].rejections = []
     return [(plan.versions[number], revisions[number]) for number in numbers]
+
+
+async def stored_keys(store: Store, keys: Collection[Key]) -> set[Key]:
+    """Those of the keys at which a node is stored."""
+    reads, found = ReadUsage(), set[Key]()
+    async for page in in_chunks(list(keys), PAGE_ITEMS):
+        items = await store.get(page, reads, strong=True)
+        found.update(key for key, item in zip(page, items, strict=True) if item is not None)
+    return found
 
 
 async def leave_existing_out(store: Store, plan: ImportPlan, revisions: dict[Key, int]) -> None:

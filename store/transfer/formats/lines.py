@@ -21,6 +21,7 @@ MAX_DEPTH = 100  # of objects and lists in a line; DynamoDB stores 32
 SHOWN_BYTES = 1_000  # of a longer one
 TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
 _BOM = b"\xef\xbb\xbf"
+FIXED = ("path", "level", "name", "id")  # the first fields of a line of an export
 _OWN = frozenset(("path", "level", "name", "id", "rank", "undefined"))
 _ID = re.compile(r"(?=\S*(?:\d|://))(\S+)(?:\s*\t\s*|\s+[-:|]\s+)")  # a text with a digit, or a URI
 _DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
@@ -29,7 +30,11 @@ _DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
 def read_jsonl(file: Path) -> TextRows:
     """The lines of a file with one JSON object per line, each with its row (see `row_of`)."""
     for number, text, fields in json_lines(file):
-        yield text, fields if isinstance(fields, Rejection) else row_of(number, fields)
+        if isinstance(fields, Rejection):
+            yield text, fields
+        else:
+            is_exported = tuple(fields)[: len(FIXED)] == FIXED and isinstance(fields["path"], list)
+            yield text, row_of(number, fields, is_exact=is_exported)
 
 
 def json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any] | Rejection]]:
@@ -134,12 +139,12 @@ def taxonomy_level(hierarchy: Hierarchy) -> str:
     )
 
 
-def row_of(number: int, fields: Mapping[str, Any]) -> Row | Rejection:
+def row_of(number: int, fields: Mapping[str, Any], *, is_exact: bool = False) -> Row | Rejection:
     """The row of `{"path": ["US", "NE"] or "US/NE", "level": "STATE", "name": …, "id": …}` and the level's attributes.
 
     A field left out leaves the node as it is, null removes an attribute. `names` has names in other languages, such as
     `{"de": "München"}`, where a language that is left out stays and null removes one. `rank` is the rank of a new node
-    among its siblings, `undefined` has attributes that its level does not define.
+    among its siblings, `undefined` has attributes that its level does not define. See `Row` for `is_exact`.
     """
     path = fields.get("path")
     if path is None:
@@ -153,7 +158,7 @@ def row_of(number: int, fields: Mapping[str, Any]) -> Row | Rejection:
     attributes = {name: value for name, value in fields.items() if name not in _OWN}
     field = fields.get
     part = Part(str(field("level") or ""), field("name"), field("id"), attributes, field("rank"), field("undefined"))
-    return Row(number, segments, [part])
+    return Row(number, segments, [part], is_exact=is_exact)
 
 
 def _json_object(number: int, text: str) -> dict[str, Any] | Rejection:

@@ -26,11 +26,10 @@ from store.transfer.formats.columns import (
     check_columns,
     text_of,
 )
-from store.transfer.formats.lines import row_of
+from store.transfer.formats.lines import FIXED, row_of
 from store.transfer.formats.source import JSON_REASON, csv_line
 from store.transfer.rows import Rejection, Row, TextRows
 
-FIXED = ("path", "level", "name", "id")
 LAST = (NAMES, "rank", "undefined")
 AS_JSON = (NAMES, "undefined")
 MAX_DEPTH = 32  # of objects in objects
@@ -48,6 +47,7 @@ class PathRowReader:
     def __init__(self, hierarchy: Hierarchy, header: Sequence[str]) -> None:
         self._hierarchy = hierarchy
         self._header = header
+        self._is_export = [name for name in header if not name.startswith(JSON_REASON)] == path_header(hierarchy)
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
         """The row of cells, as those of JSON lines."""
@@ -68,7 +68,8 @@ class PathRowReader:
             elif text or attribute is not None:
                 fields[name] = _unquoted(text) if text else None
         path = _unquoted(texts["path"].strip())
-        return row_of(number, {**fields, "path": path, "level": texts["level"].strip()})
+        fields |= {"path": path, "level": texts["level"].strip()}
+        return row_of(number, fields, is_exact=self._is_export)
 
 
 @dataclass(frozen=True)

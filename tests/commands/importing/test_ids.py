@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from commands.main import app_of
 from store.engine import ReadUsage
-from store.errors import Unavailable
+from store.errors import BadInput, Unavailable
 from store.writing.create_update import Edit
 from store.writing.edit_request import EditOptions, EditResult
 from store.writing.writer import Writer
@@ -224,3 +224,86 @@ def test_single_nodes_and_a_whole_branch_are_advised_to_be_moved(clade: Clade, t
     for changed in ("1 - A\n2 - A > X\n3 - A > C\n4 - D\n", "1 - X\n2 - X > B\n3 - X > C\n", "2 - A > X\n"):
         (tmp_path / "a.txt").write_text(changed)
         assert "; use --moves to move it." in clade("import", "category", "a.txt").stderr
+
+
+# -- ids that are unique within a level only ---------------------------------------------------------------------------
+
+WORLD = """Country Id,Country,State Id,State,City Id,City
+30,Greece,30,Attica,30,Athens
+30,Greece,30,Attica,31,Piraeus
+31,Spain,7,Madrid,32,Madrid
+31,Spain,7,Madrid,30x,Getafe
+"""
+
+
+def test_ids_that_several_levels_share_stop_an_import_unless_they_get_their_level(clade: Clade, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(WORLD)
+    refused = clade("import", "location", "a.csv")
+    assert (refused.exit_code, (tmp_path / "clade.db").exists(), refused.stdout) == (1, False, "")
+    assert isinstance(refused.exception, BadInput)
+    assert str(refused.exception) == (
+        "The id 30 is that of a COUNTRY and of a STATE, and 2 of 4 rows would be rejected. If ids are unique within a "
+        "level only, add --level-ids, which puts the level before each, such as state-30."
+    )
+    done = clade("import", "location", "a.csv", "--level-ids")
+    assert done.exit_code == 0, done.output
+    assert {path: node["id"] for path, node in stored(clade, "location").items()} == {
+        "Greece": "country-30", "Greece/Attica": "state-30", "Greece/Attica/Athens": "city-30",
+        "Greece/Attica/Piraeus": "city-31", "Spain": "country-31", "Spain/Madrid": "state-7",
+        "Spain/Madrid/Madrid": "city-32", "Spain/Madrid/Getafe": "city-30x",
+    }  # fmt: skip
+    assert "Nothing changed." in clade("import", "location", "a.csv", "--level-ids").stdout
+    (tmp_path / "a.csv").write_text(WORLD.replace("32,Madrid", "31,Madrid"))
+    repeated = clade("import", "location", "a.csv", "--level-ids")
+    assert 'row 4: Column "City Id": The id city-31 is that of another node already, in row 3.' in repeated.stderr
+    (tmp_path / "a.csv").write_text(WORLD.partition("30,Greece")[0] + "30,Greece,6,Attica,30,Athens\n5,Spain,,,,\n")
+    assert "rejected: 1 row" in clade("import", "location", "a.csv", store="other").stderr
+
+
+# -- keys that look alike ----------------------------------------------------------------------------------------------
+
+
+def test_what_nobody_sees_in_keys_is_left_out_and_counted(clade: Clade, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        "Country,City,City Name\nUS,Omaha,\nUS,\u200bOma\u00adha,\u200bOma\u00adha\nUS,Om\u200baha\ufeff,\n"
+        "US,Saint\u00a0 Paul,\nUS,\u202aSaint Paul\u202c,The City\n"
+        "US,\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645,\nUS,\u2060,\n"
+    )
+    done = clade("import", "location", "a.csv", "--level", "country=Country", "--level", "city=City",
+                 "--name", "city=City Name")  # fmt: skip
+    assert "5 keys had invisible characters or blanks, which were removed." in done.stdout
+    assert "rejected: 1 row" in done.stderr
+    assert {path: node["name"] for path, node in stored(clade, "location").items()} == {
+        "US": "US", "US/Omaha": "Omaha", "US/Saint Paul": "The City",
+        "US/\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+    }  # fmt: skip
+
+
+ODD = ["US\u200b", "US", "Om\u200baha", "Omaha", "Saint  Paul", " x ", "\u2060", "a\u00a0b"]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_stored_keys_that_look_alike_stay_in_exports_and_imports(clade: Clade, tmp_path: Path, ending: str) -> None:
+    fields = [(["US\u200b"], "a"), (["US"], "b"), (["\u2060"], "z")]
+    fields += [([root, key], f"{root}-{key}".encode().hex()) for root in ("US\u200b", "US") for key in ODD[2:]]
+    nodes = [{"path": path, "level": "CATEGORY", "name": path[-1], "id": node_id} for path, node_id in fields]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, nodes)))
+    first = clade("import", "category", "own.jsonl")
+    assert (first.exit_code, len(stored(clade))) == (0, len(nodes)), first.output
+    clade("export", "category", "--output", f"out.{ending}")
+    again, other = (
+        clade("import", "category", f"out.{ending}"),
+        clade("import", "category", f"out.{ending}", store="other"),
+    )
+    assert ("Nothing changed." in again.stdout, other.exit_code) == (True, 0), other.output
+    assert stored(clade, store="other") == stored(clade)
+    lines = [json_line("/".join(str(key) for key in path), name="New") for path, _ in fields]
+    (tmp_path / "found.jsonl").write_text("\n".join(lines))
+    found = clade("import", "category", "found.jsonl")
+    assert (found.exit_code, f"changed: {len(nodes)} " in found.stdout) == (0, True), found.output
+    assert {path: node["id"] for path, node in stored(clade).items()} == {"/".join(path): one for path, one in fields}
+    (tmp_path / "new.jsonl").write_text(json_line("US\u200b/Om\u200baha/N\u200bew"))
+    new = clade("import", "category", "new.jsonl")
+    assert "added: 1" in new.stdout
+    assert "1 key had invisible characters" in new.stdout
+    assert "US\u200b/Om\u200baha/New" in stored(clade)
