@@ -32,6 +32,13 @@ NamesIn = Annotated[
 Ids = Annotated[
     list[str] | None, typer.Option("--id", help="Table: column of ids, such as city=Id; made from paths by default.")
 ]
+LevelIds = Annotated[
+    bool,
+    typer.Option(
+        "--level-ids",
+        help="Ids of the file are unique within a level only: each gets its level before it, such as city-30.",
+    ),
+]
 Attributes = Annotated[
     list[str] | None,
     typer.Option("--attr", help="Table: column of an attribute, such as store.street=Street; repeatable."),
@@ -117,12 +124,13 @@ AllowRejects = Annotated[bool, typer.Option("--allow-rejects", help="Exit with s
 
 def import_file(
     hierarchy: HierarchyName, file: SourceName, levels: Levels = None, names: Names = None, names_in: NamesIn = None,
-    ids: Ids = None, attributes: Attributes = None, case_insensitive: CaseInsensitive = None, nulls: Nulls = None,
-    numbers: Numbers = None, fill_down: FillDown = None, delimiter: Delimiter = None, encoding: Encoding = None,
-    sheet: Sheet = None, key: KeyTemplates = None, keys: KeyNames = None, read_units: ReadUnits = None,
-    segments: Segments = 4, format_name: FormatName = None, ignore_unknown: IgnoreUnknown = False,
-    describe: Describe = False, dry_run: DryRun = False, prune: Prune = False, moves: Moves = False,
-    allow_rejects: AllowRejects = False, yes: Yes = False, store: StoreUrl = None,
+    ids: Ids = None, level_ids: LevelIds = False, attributes: Attributes = None,
+    case_insensitive: CaseInsensitive = None, nulls: Nulls = None, numbers: Numbers = None,
+    fill_down: FillDown = None, delimiter: Delimiter = None, encoding: Encoding = None, sheet: Sheet = None,
+    key: KeyTemplates = None, keys: KeyNames = None, read_units: ReadUnits = None, segments: Segments = 4,
+    format_name: FormatName = None, ignore_unknown: IgnoreUnknown = False, describe: Describe = False,
+    dry_run: DryRun = False, prune: Prune = False, moves: Moves = False, allow_rejects: AllowRejects = False,
+    yes: Yes = False, store: StoreUrl = None,
 ) -> None:  # fmt: skip
     """Import the nodes of a file or of a DynamoDB table into the store.
 
@@ -147,5 +155,5 @@ def import_file(
     options = FileOptions(columns, dialect, cell_format(nulls or [], numbers, fill_down or []), sheet)
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments)
-    job = ImportJob(definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes)
+    job = ImportJob(definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes, level_ids)
     run_import(file, format_name, options, table_options, job, describe=describe)

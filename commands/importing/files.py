@@ -35,7 +35,7 @@ from store.transfer.formats.csv import (
     rejected_csv,
 )
 from store.transfer.formats.json import LINE_ENDINGS, geojson_table, is_nodes, json_table, read_nodes, read_objects
-from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
+from store.transfer.formats.lines import FIXED, read_jsonl, read_taxonomy, taxonomy_ids, taxonomy_level
 from store.transfer.formats.source import (
     BLOCK_BYTES,
     JSON_REASON,
@@ -48,7 +48,6 @@ from store.transfer.formats.source import (
     rejected_taxonomy,
 )
 from store.transfer.formats.tables import (
-    FIXED,
     LAST,
     Table,
     is_path_table,
@@ -290,7 +289,8 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     if name == "jsonl":
         return FileFormat(Format(lambda: read_jsonl(file), rejected_json()), has_lists=True)
     level = taxonomy_level(hierarchy)
-    return FileFormat(Format(lambda: read_taxonomy(level, file), rejected_taxonomy()))
+    ids = taxonomy_ids(file, options.taken)
+    return FileFormat(Format(lambda: read_taxonomy(level, file, ids), rejected_taxonomy()))
 
 
 def name_of(file: Path) -> str | None:

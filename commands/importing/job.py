@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import time
+from collections.abc import Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,7 +37,15 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
 from store.output_file import output_file
 from store.transfer.formats.source import Doubt, Format, Guess, RejectedRows
-from store.transfer.load import LoadResult, arrange_versions, delete_nodes, leave_existing_out, leave_wanted_out, load
+from store.transfer.load import (
+    LoadResult,
+    arrange_versions,
+    delete_nodes,
+    leave_existing_out,
+    leave_wanted_out,
+    load,
+    stored_keys,
+)
 from store.transfer.load import rewrite_names as rewrite
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan
@@ -70,6 +79,7 @@ class ImportJob:
     dry_run: bool
     allow_rejects: bool
     is_confirmed: bool
+    level_ids: bool
     taken: set[Guess] = field(init=False)
     plan: ImportPlan = field(init=False)
     outcome: LoadResult = field(default_factory=LoadResult)
@@ -87,7 +97,6 @@ class ImportJob:
         Raises Doubt before anything is written.
         """
         self.source, self.format = source, form
-        self.plan = ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown)
         self._load_all()
         self._report()
         if self.outcome.rejections and not self.allow_rejects:
@@ -113,23 +122,33 @@ class ImportJob:
     def _progress(self, state: str) -> str:
         return f"{state}: {quantity(self.outcome.written, 'node')} written. Run the same command to continue."
 
-    def _read(self) -> None:
+    def _read(self, stored: Collection[Key] = ()) -> None:
+        """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
+        self.plan = ImportPlan(
+            self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids, stored=stored
+        )
         with progress("Reading", "rows") as meter:
             for _, row in self.format.read():
                 self.plan.take(row)
                 if len(self.plan.rejections) > MAX_REJECTED and not self.is_confirmed:
+                    self.plan.check_ids()
                     raise BadInput(
                         f"More than {MAX_REJECTED:,} rows of {self.source.name} are rejected; nothing was imported. "
                         f"The last: row {row.number}: {self.plan.rejections[-1].reason} --yes imports the others."
                     )
                 if self.plan.rows % METER_ROWS == 0:
                     meter(METER_ROWS)
+        self.plan.check_ids()
         self._versions = arrange_versions(self.plan)
         leave_wanted_out(self.plan)
 
     async def _write(self) -> None:
         url = "sqlite://:memory:" if self.dry_run and not await _has_table(self.url) else self.url
         async with opened(url, make=not self.dry_run or url != self.url) as store:
+            stored = set[Key]()
+            while found := await stored_keys(store, self.plan.unseen):
+                stored |= found
+                self._read(stored)
             # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
             is_scratch = self.dry_run and bool(self.moves or self._versions or self.plan.deleted)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
@@ -186,6 +205,8 @@ class ImportJob:
         if self.plan.repeated:
             rows = quantity(self.plan.repeated, "row")
             typer.echo(f"repeated: {rows} of nodes that another row has; their values were joined.")
+        if unseen := len(self.plan.unseen):
+            typer.echo(f"{quantity(unseen, 'key')} had invisible characters or blanks, which were removed.")
         for sentence in self.plan.undefined.sentences():
             typer.echo(sentence)
         if self.prune and self.plan.pathless:

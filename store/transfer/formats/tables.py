@@ -26,11 +26,10 @@ from store.transfer.formats.columns import (
     check_columns,
     text_of,
 )
-from store.transfer.formats.lines import row_of
+from store.transfer.formats.lines import FIXED, row_of
 from store.transfer.formats.source import JSON_REASON, csv_line
 from store.transfer.rows import Rejection, Row, TextRows
 
-FIXED = ("path", "level", "name", "id")
 LAST = (NAMES, "rank", "undefined")
 AS_JSON = (NAMES, "undefined")
 MAX_DEPTH = 32  # of objects in objects
@@ -52,6 +51,7 @@ class PathRowReader:
         self._header = header
         self._columns = {own.level: own for own in columns}
         self._given = {column for own in columns for column in own.values}
+        self._is_export = [name for name in header if not name.startswith(JSON_REASON)] == path_header(hierarchy)
 
     def filled(self, cells: Sequence[object]) -> Sequence[object]:
         """The cells of a row as they are, since each row has a whole path."""
@@ -80,7 +80,8 @@ class PathRowReader:
             if own.names:
                 fields[NAMES] = {language: texts[column] or None for language, column in own.names.items()}
         path = _unquoted(texts["path"].strip())
-        return row_of(number, {**fields, "path": path, "level": texts["level"].strip()})
+        fields |= {"path": path, "level": texts["level"].strip()}
+        return row_of(number, fields, is_exact=self._is_export)
 
 
 @dataclass(frozen=True)

@@ -151,10 +151,9 @@ NODES: dict[str, tuple[str, bytes, str, dict[str, dict[str, Any]]]] = {
         "a.jsonl", b'{"path": "US", "level": "COUNTRY", "colour": "red", "iso3": "USA"}', "--ignore-unknown",
         {"US": {"iso3": "USA", "colour": None, "undefined": None}},
     ),
-    "a taxonomy has a path on each line, with an id or without": (
-        "a.txt", b"# Version 1\n\n3237 - Pets > Live Animals\n1 - Pets\nFood > Tea > Green\n", "category",
-        {"Pets": {"id": "1"}, "Pets/Live Animals": {"id": "3237", "level": "CATEGORY"}, "Food": {}, "Food/Tea": {},
-         "Food/Tea/Green": {"name": "Green"}},
+    "a taxonomy has a path on each line": (
+        "a.txt", b"# Version 1\n\nFood > Tea > Green\nPets\n", "category",
+        {"Pets": {"level": "CATEGORY"}, "Food": {}, "Food/Tea": {}, "Food/Tea/Green": {"name": "Green"}},
     ),
     "a taxonomy may have commas": ("a.txt", b"Tea\nTea > Green, dry\n", "category", {"Tea": {}, "Tea/Green, dry": {}}),
     **{f"a text file with columns by {one!r}": ("a.txt", f"Country{one}City\nUS{one}Omaha\nDE{one}Ulm\n".encode(), "",
