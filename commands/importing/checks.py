@@ -111,7 +111,7 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
         if nested := nested_keys(siblings.values() if column else [codes or ()]):
             raise Doubt(
                 Guess.SHAPE,
-                f'{place} looks like a tree by codes: most keys begin with another key, such as "{shorten(nested[0])}" '
+                f'{place} looks like a tree by codes: most keys begin with another one, such as "{shorten(nested[0])}" '
                 f'with "{shorten(nested[1])}", and all would become siblings; write a file with the {PATHS}.',
             )
 
@@ -181,31 +181,29 @@ def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, filled: 
 
 DESCRIBED_ROWS = 1_000
 SHOWN_VALUES = 3
+SHOWN_COLUMNS = 60
 NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
 
 
 def describe_columns(header: Sequence[str], rows: Rows, places: Mapping[str, str]) -> None:
     """Print the columns of a table with values of the first rows, and what becomes of them."""
     sample = first_rows(header, islice(rows(), DESCRIBED_ROWS))
-    for index, column in enumerate(header):
+    if len(header) > SHOWN_COLUMNS:
+        typer.echo(f"  {len(header):,} columns, the first {SHOWN_COLUMNS}:")
+    for index, column in enumerate(header[:SHOWN_COLUMNS]):
         values = dict.fromkeys(row[index] for row in sample if index < len(row) and row[index])
         shown = ", ".join(shorten(value, 30) for value in list(values)[:SHOWN_VALUES])
         typer.echo(f"  {column}: {shown or 'no values'} ({places.get(column, 'not imported')})")
 
 
 def describe_file(
-    hierarchy: Hierarchy,
-    address: str,
-    source: Source,
-    format_name: str | None,
-    options: FileOptions,
-    *,
-    ignore_unknown: bool = False,
+    plan: ImportPlan, address: str, source: Source, format_name: str | None, options: FileOptions
 ) -> None:
-    """Print the columns of a file, what was guessed, and a command that has passed the checks and a trial.
+    """Print the columns of a file, what was guessed, and a command that has passed the checks and a trial with a plan.
 
     Raises BadInput for a file that no command would import.
     """
+    hierarchy = plan.hierarchy
     options = replace(options, taken={*options.taken, Guess.ENCODING})
     words = ["clade", "import", hierarchy.name, address, *(["--format", format_name] if format_name else [])]
     try:
@@ -222,27 +220,30 @@ def describe_file(
         if found.keys and options.cells == PLAIN:
             options = replace(options, cells=_cells_of(found))
             found = format_of(hierarchy, source.file, format_name, options)
-    check_file(hierarchy, source, found, options, ignore_unknown=ignore_unknown)
-    check_sample(hierarchy, source.name, found, ignore_unknown=ignore_unknown)
-    words += ["--ignore-unknown"] if ignore_unknown else []
+    check_file(hierarchy, source, found, options, ignore_unknown=plan.ignore_unknown)
+    if sentence := check_sample(plan, source.name, found):
+        typer.echo(sentence)
+    words += ["--ignore-unknown"] if plan.ignore_unknown else []
+    words += ["--level-ids"] if plan.level_ids else []
     typer.echo(f"Proposed command:\n  {shlex.join([*words, *options.words()])}")
 
 
-def check_sample(hierarchy: Hierarchy, source: str, found: FileFormat, *, ignore_unknown: bool) -> None:
-    """Print how many of the first rows would be rejected, and the first reason.
+def check_sample(plan: ImportPlan, source: str, found: FileFormat, enough: int = 1) -> str | None:
+    """How many of the first rows would be rejected, and the first reason; None if none. The rows are added to the plan.
 
-    Raises BadInput for more than half, so that no command is proposed that hardly imports anything.
+    Raises Doubt where these are more than half of at least `enough` rows: the columns are not what they are taken for.
     """
-    plan = ImportPlan(hierarchy, ignore_unknown=ignore_unknown)
     for _, row in islice(found.format.read(), DESCRIBED_ROWS):
         plan.take(row)
-    if plan.rejections:
-        first = plan.rejections[0]
-        rows = f"{len(plan.rejections):,} of the first {quantity(plan.rows, 'row')}"
-        sentence = f"{rows} of {source} would be rejected; row {first.number}: {first.reason}"
-        if len(plan.rejections) * 2 > plan.rows:
-            raise BadInput(sentence)
-        typer.echo(sentence)
+    plan.check_ids()
+    if not plan.rejections:
+        return None
+    first = plan.rejections[0]
+    rows = f"{len(plan.rejections):,} of the first {quantity(plan.rows, 'row')}"
+    sentence = f"{rows} of {source} would be rejected; row {first.number}: {first.reason}"
+    if plan.rows >= enough and len(plan.rejections) * 2 > plan.rows:
+        raise Doubt(Guess.SHAPE, sentence)
+    return sentence
 
 
 def _cells_of(found: FileFormat) -> CellFormat:

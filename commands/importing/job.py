@@ -16,7 +16,14 @@ import typer
 
 from commands import interrupt
 from commands.common import HierarchyName, StoreUrl, hierarchy_named, progress, store_url, with_store
-from commands.importing.checks import check_file, check_keys, check_table, check_unmatched, describe_file
+from commands.importing.checks import (
+    check_file,
+    check_keys,
+    check_sample,
+    check_table,
+    check_unmatched,
+    describe_file,
+)
 from commands.importing.files import FileOptions, NoLevels, Source, format_of, source_at
 from commands.importing.tables import (
     NO_TEMPLATE,
@@ -59,6 +66,7 @@ METER_ROWS = 1000
 # and take a quarter of the time.
 GC_THRESHOLD = 200_000
 
+ENOUGH_ROWS = 100  # of which most are rejected, so that an import stops; of fewer the others are imported
 OVERRIDE = "If that is right, --yes imports it as it is."
 MAX_REASONS = 5
 MAX_REJECTED = 500_000  # whose reasons are in memory
@@ -122,11 +130,13 @@ class ImportJob:
     def _progress(self, state: str) -> str:
         return f"{state}: {quantity(self.outcome.written, 'node')} written. Run the same command to continue."
 
+    def new_plan(self, stored: Collection[Key] = ()) -> ImportPlan:
+        """A plan without rows, by the options of the import."""
+        return ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids, stored=stored)
+
     def _read(self, stored: Collection[Key] = ()) -> None:
         """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
-        self.plan = ImportPlan(
-            self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids, stored=stored
-        )
+        self.plan = self.new_plan(stored)
         with progress("Reading", "rows") as meter:
             for _, row in self.format.read():
                 self.plan.take(row)
@@ -317,7 +327,7 @@ def _import_file(
     hierarchy = job.hierarchy
     with source_at(address) as source:
         if describe:
-            return describe_file(hierarchy, address, source, format_name, options, ignore_unknown=job.ignore_unknown)
+            return describe_file(job.new_plan(), address, source, format_name, options)
         try:
             found = format_of(hierarchy, source.file, format_name, options)
         except NoLevels as error:
@@ -326,6 +336,8 @@ def _import_file(
         for guess in found.guesses:
             typer.echo(f"{source.name}: {guess}", err=True)
         check_file(hierarchy, source, found, options, ignore_unknown=job.ignore_unknown)
+        if Guess.SHAPE not in job.taken:
+            check_sample(job.new_plan(), source.name, found, ENOUGH_ROWS)
         job.run(source, found.format)
 
 

@@ -200,10 +200,12 @@ def nested_keys(siblings: Iterable[Collection[str]]) -> tuple[str, str] | None:
     """A key, and the longest of its siblings that it begins with, where most keys of a level begin with a sibling's.
 
     What follows is a separator, or the keys are codes: `71`, `711` and `A01`, `A01.1`, also such as `71000000`,
-    `71100000`. Numbers that follow one another without large gaps are no such codes.
+    `71100000`, or of parts whose beginnings are no keys, such as `AE.01.101`. Numbers that follow one another without
+    large gaps are no such codes.
     """
     found: list[tuple[str, str]] = []
     count = 0
+    siblings = list(siblings)
     for keys in siblings:
         codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
         are_codes = len(codes) >= 0.7 * len(keys) and not _are_consecutive(codes)
@@ -214,9 +216,22 @@ def nested_keys(siblings: Iterable[Collection[str]]) -> tuple[str, str] | None:
             nested = nested if len(nested) >= 0.9 * sum(len(key) > 2 for key in padded) else []
         found += nested
         count += len(keys)
-    if len(found) * 2 < count or count < ENOUGH_ROWS:
+    if count < ENOUGH_ROWS:
         return None
-    return max(found, key=lambda pair: (len(pair[1]), pair))
+    if len(found) * 2 >= count:
+        return max(found, key=lambda pair: (len(pair[1]), pair))
+    return _dotted(siblings[0]) if len(siblings) == 1 else None
+
+
+def _dotted(keys: Collection[str]) -> tuple[str, str] | None:
+    """A key and the beginning that it shares with others, where nearly all roots have three or more parts: `AE.01.101`."""
+    for separator in (".", "-"):
+        codes = [key for key in keys if key.count(separator) > 1 and not _DATE.fullmatch(key) and " " not in key]
+        counts = Counter(code.rpartition(separator)[0] for code in codes)
+        if len(codes) >= 0.9 * len(keys) and sum(one for one in counts.values() if one > 1) * 2 >= len(codes):
+            above = max(counts, key=lambda one: counts[one])
+            return next(code for code in codes if code.rpartition(separator)[0] == above), above
+    return None
 
 
 def _beginnings(keys: Collection[str], *, are_codes: bool) -> list[tuple[str, str]]:
