@@ -99,10 +99,11 @@ def checked_segment(segment: object) -> str:
 
 def check_new_key(key: str) -> None:
     """Raise BadPath for the key of a new node that could look like another one: it differs from its `visible_key`."""
-    if visible_key(key) != key:
+    if (visible := visible_key(key)) != key:
         raise BadPath(
-            f"The key {shorten(key)!a} has characters that nobody sees, or blanks at its ends or in a row; leave them "
-            "out."
+            "A new key has no character that nobody sees, and no blanks at its ends or in a row; write "
+            f'"{shorten(visible)}", '
+            f"not {shorten(key)!a}."
         )
 
 
