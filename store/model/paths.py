@@ -19,6 +19,7 @@ _UNSEEN = re.compile(
     "\ufeff\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
 )
 _BLANKS = re.compile("[\\s\u2800\u3164\uffa0]+")
+_PRINTABLE_UNSEEN = re.compile("[\u034f\u2800\u3164\uffa0]")  # all others are not printable for Python
 _JOINERS = "\u180e\u200c\u200d"
 # Scripts in which a joiner changes how a word is written: from Arabic to Myanmar, Khmer, Mongolian, those of India.
 _JOINED = re.compile("[\u0620-\u109f\u1780-\u180d\u180f-\u18af\u1a00-\u1cff\ua800-\uabff\U00010a00-\U00011fff]")
@@ -114,7 +115,8 @@ def visible_key(segment: str) -> str:
     Joiners stay where they belong to the writing: within words of scripts that have them, after a virama (RFC 5892,
     appendix A), and between emoji.
     """
-    if segment.isascii() and "  " not in segment and not segment.startswith(" ") and not segment.endswith(" "):
+    is_plain = segment.isprintable() and "  " not in segment and segment[0] != " " and segment[-1] != " "
+    if is_plain and (segment.isascii() or not _PRINTABLE_UNSEEN.search(segment)):
         return segment
 
     def seen(match: re.Match[str]) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 
 Values = dict[str, Any]
 
-# Keys that any reader of the docs may expect to work: "Any character may be in a key; in paths / is written %2F, and %
-# %25" (modelling.md).
+# Keys that any reader of the docs may expect to work: "Any character that one sees may be in a key; in paths / is
+# written %2F, and % %25" (modelling.md).
 KEYS = (
     "a", "b", "c", "A", "B", "10", "9", "007", "Ärger", "a\u0308rger", "łódź", "مرحبا", "שלום", "日本", "한국어", "ไทย",
     "हिन्दी", "x/y", "/", "100%", "%", "%2F", "#1", "#", "$5", "!", "&amp;", "<b>x</b>", "'", '"', "\\", "👩‍👩‍👧",
