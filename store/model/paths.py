@@ -19,6 +19,7 @@ _UNSEEN = re.compile(
     "\ufeff\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
 )
 _BLANKS = re.compile("[\\s\u2800\u3164\uffa0]+")
+_PRINTABLE_UNSEEN = re.compile("[\u034f\u2800\u3164\uffa0]")  # all others are not printable for Python
 _JOINERS = "\u180e\u200c\u200d"
 # Scripts in which a joiner changes how a word is written: from Arabic to Myanmar, Khmer, Mongolian, those of India.
 _JOINED = re.compile("[\u0620-\u109f\u1780-\u180d\u180f-\u18af\u1a00-\u1cff\ua800-\uabff\U00010a00-\U00011fff]")
@@ -99,10 +100,11 @@ def checked_segment(segment: object) -> str:
 
 def check_new_key(key: str) -> None:
     """Raise BadPath for the key of a new node that could look like another one: it differs from its `visible_key`."""
-    if visible_key(key) != key:
+    if (visible := visible_key(key)) != key:
         raise BadPath(
-            f"The key {shorten(key)!a} has characters that nobody sees, or blanks at its ends or in a row; leave them "
-            "out."
+            "A new key has no character that nobody sees, and no blanks at its ends or in a row; write "
+            f'"{shorten(visible)}", '
+            f"not {shorten(key)!a}."
         )
 
 
@@ -113,7 +115,8 @@ def visible_key(segment: str) -> str:
     Joiners stay where they belong to the writing: within words of scripts that have them, after a virama (RFC 5892,
     appendix A), and between emoji.
     """
-    if segment.isascii() and "  " not in segment and not segment.startswith(" ") and not segment.endswith(" "):
+    is_plain = segment.isprintable() and "  " not in segment and segment[0] != " " and segment[-1] != " "
+    if is_plain and (segment.isascii() or not _PRINTABLE_UNSEEN.search(segment)):
         return segment
 
     def seen(match: re.Match[str]) -> str:

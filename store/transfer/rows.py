@@ -274,7 +274,7 @@ class ImportPlan:
         `earlier` is the node as former rows have it, `found` are those of the same row.
         """
         try:
-            node_id = checked_id(self._given_id(part))
+            node_id = checked_id(self._given_id(part) if self.level_ids else part.id)
             if node_id in self.ids and (earlier is None or earlier.id != node_id):
                 self._collisions[node_id, part.level.upper(), None] += 1
                 raise BadInput(f"The id {node_id} is that of another node already, in row {self.ids[node_id]}.")

@@ -3,6 +3,7 @@ within a level only; the names of nodes that are renamed under their ids; keys t
 """
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -307,3 +308,87 @@ def test_stored_keys_that_look_alike_stay_in_exports_and_imports(clade: Clade, t
     assert "added: 1" in new.stdout
     assert "1 key had invisible characters" in new.stdout
     assert "US\u200b/Om\u200baha/New" in stored(clade)
+
+
+# -- any taxonomy ------------------------------------------------------------------------------------------------------
+
+SIGNS = (" - ", " : ", "\t", " | ")
+DIRT = ("\u200b", "\u00ad", "\ufeff", "\u00a0", "  ", "\u2003", " \u200e ")
+
+
+class Taxonomy:
+    """A random tree of nodes by id, each with its parent's id and its key."""
+
+    def __init__(self, random_: random.Random) -> None:
+        self.random = random_
+        self.nodes: dict[str, tuple[str, str]] = {}
+        self.keys = (
+            f"{first} {second}" for second in "abcdefghij" for first in ("Saws", "Toys", "Ähren", "Tea", "東京")
+        )
+        for number in range(random_.randint(2, 9)):
+            self.add(f"{number}{random_.choice(('', '-7', '.1x'))}")
+
+    def add(self, node_id: str) -> None:
+        self.nodes[node_id] = (self.random.choice(["", *self.nodes]), next(self.keys))
+
+    def path(self, node_id: str) -> list[str]:
+        parent, key = self.nodes[node_id]
+        return [*(self.path(parent) if parent else []), key]
+
+    def change(self) -> None:
+        """Move and rename some nodes, and add one."""
+        for node_id in [*self.nodes]:
+            others = [one for one in self.nodes if self.path(node_id) != self.path(one)[: len(self.path(node_id))]]
+            parent, key = self.nodes[node_id]
+            if self.random.random() < 0.4:
+                parent = self.random.choice(["", *others])
+            self.nodes[node_id] = parent, next(self.keys) if self.random.random() < 0.4 else key
+        self.add("n1")
+
+    def lines(self, before: Callable[[str], str]) -> list[str]:
+        lines = [f"{before(node_id)}{' > '.join(map(self.dirty, self.path(node_id)))}" for node_id in self.nodes]
+        self.random.shuffle(lines)
+        return [*lines, "# end"]
+
+    def dirty(self, key: str) -> str:
+        return key.replace(" ", self.random.choice(DIRT) + " ") if self.random.random() < 0.3 else key
+
+    def tree(self) -> dict[str, str]:
+        """The names by path."""
+        return {"/".join(self.path(node_id)): self.nodes[node_id][1] for node_id in self.nodes}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_taxonomy_and_its_changes_are_imported_as_they_are_or_not_at_all(
+    clade: Clade, tmp_path: Path, seed: int
+) -> None:
+    random_ = random.Random(seed)  # noqa: S311 - no secret
+    found, sign, file = Taxonomy(random_), random_.choice(SIGNS), tmp_path / "a.txt"
+    kind = ("ids", "none", "some", "twice")[seed % 4]
+
+    def before(node_id: str) -> str:
+        return "" if kind == "none" else f"{node_id}{sign}"
+
+    if kind in ("some", "twice"):
+        lines = found.lines(before)
+        _, _, path = lines[0].partition(sign)
+        lines[0] = path if kind == "some" else f"{lines[1].partition(sign)[0]}{sign}Another key"
+        file.write_text("\n".join(lines))
+        refused = clade("import", "category", file, "--format", "taxonomy")
+        assert (refused.exit_code, (tmp_path / "clade.db").exists()) == (1, False), refused.output
+        return
+    for _ in range(1 if kind == "none" else 2):
+        file.write_text("\n".join(found.lines(before)))
+        done = clade("import", "category", file, "--format", "taxonomy", "--moves", "--prune")
+        assert done.exit_code == 0, done.output
+        nodes = stored(clade)
+        assert {path: node["name"] for path, node in nodes.items()} == found.tree()
+        if kind == "ids":
+            assert {node["id"]: path for path, node in nodes.items()} == {
+                node_id: "/".join(found.path(node_id)) for node_id in found.nodes
+            }
+        store = f"empty{len(nodes)}-{random_.random()}"
+        assert clade("import", "category", file, "--format", "taxonomy", store=store).exit_code == 0
+        assert stored(clade, store=store) == nodes
+        found.nodes.pop("n1", None)
+        found.change()
