@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from store.errors import BadInput, shorten
+from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy, Level
 from store.model.names import NAMES
 from store.transfer.formats.columns import LevelColumns, fold
 from store.transfer.rows import NOTHING, Part, Rejection, Row
+from store.transfer.tables.left_out import LeftOut
 from store.transfer.tables.templates import DIVIDER, VERSION, KeyTemplate, Match
 
 MAX_SHOWN_ATTRIBUTES = 20
@@ -27,8 +28,11 @@ Shape = tuple[str | None, ...]  # a literal, or None for the key of a level
 class ItemReader:
     """Turns items in DynamoDB JSON into rows. Of several templates the first that matches counts.
 
-    `columns` are attributes of items: for levels below those of the keys, for names, ids and attributes. Attributes of
-    an item that are named like those of its level need no option; `unused` counts the others.
+    `columns` are attributes of items: for levels below those of the keys, for names, ids and attributes. Without any
+    template they have all levels, and the keys are ids. Attributes of an item that are named like those of its level
+    need no option; `unused` counts the others. Items of `left_out` have no row; with `removes`, or where the items are
+    but a part of the table, those that are deleted or expired have the row of a node that is no more. `unremoved`
+    counts the deletions in a part that do not tell this node, since other items may make it, too.
     """
 
     def __init__(
@@ -37,7 +41,14 @@ class ItemReader:
         templates: Sequence[KeyTemplate],
         keys: Sequence[str],
         columns: Sequence[LevelColumns] = (),
+        left_out: LeftOut | None = None,
+        *,
+        removes: bool = False,
+        is_part: bool = False,
     ) -> None:
+        self.left_out = left_out or LeftOut()
+        self._removes = removes or is_part
+        self._is_part = is_part
         self._templates = templates
         self._keys = keys
         self._columns = {one.level: one for one in columns}
@@ -46,11 +57,22 @@ class ItemReader:
         self._by_name = {
             level.name: {fold(name): name for name in level.attributes} for level in hierarchy.levels.values()
         }
-        self.unused: Counter[str] = Counter()
+        self.clear()
 
-    def row(self, number: int, item: JsonItem) -> Row | Rejection:
-        """The row of an item."""
+    def clear(self) -> None:
+        """Forget what was counted, before items are read again."""
+        self.unused: Counter[str] = Counter()
+        self.unremoved = 0
+        self.left_out.clear()
+
+    def row(self, number: int, item: JsonItem) -> Row | Rejection | None:
+        """The row of an item; None for one that is left out."""
+        if self.left_out.skips(item):
+            return None
+        is_gone = self.left_out.is_gone(item)
         match = self.match(item)
+        if is_gone and (match is None or match.version or not self._removes):
+            return None
         if match is None:
             return self._no_match(number, item)
         levels, path = list(match.levels), list(match.path)
@@ -58,18 +80,31 @@ class ItemReader:
             if text := key_text(item.get(column.key)):
                 levels.append(column.level)
                 path.append(text)
+        if is_gone:
+            is_unclear = self._is_part and bool(self._below)
+            self.unremoved += is_unclear
+            return Row(number, path, [], is_deleted=True) if path and not is_unclear else None
+        if not path:
+            names = ", ".join(column.key for column in self._below)
+            return Rejection(number, f"The item has none of the attributes of levels: {names}.")
         return Row(number, path, self._parts(levels, item), version=match.version or None)
 
     def deletion(self, number: int, keys: JsonItem) -> Row | Rejection | None:
-        """The row of an item that was deleted; None for a former version, which stays in the history."""
+        """The row of an item that was deleted; None for a former version, which stays in the history, and where its
+        keys are not the whole path.
+        """
         match = self.match(keys)
         if match is None:
             return self._no_match(number, keys)
         if match.version or self._below:
+            self.unremoved += not match.version
             return None
         return Row(number, match.path, [], is_deleted=True)
 
     def match(self, item: JsonItem) -> Match | None:
+        """What the keys of an item say; None where no template matches."""
+        if not self._templates:
+            return Match([], [])
         keys = [key_text(item.get(name)) for name in self._keys]
         for template in self._templates:
             found = template.match(*(keys if template.has_sort_key else keys[:1]))
@@ -79,14 +114,20 @@ class ItemReader:
 
     def sentences(self) -> list[str]:
         """What was not imported."""
-        if not self.unused:
-            return []
-        names = [f"{name} ({count:,})" for name, count in self.unused.most_common(MAX_SHOWN_ATTRIBUTES)]
-        more = len(self.unused) - len(names)
-        return [
-            f"Attributes of items without a place in their level, not imported: {', '.join(names)}"
-            f"{f' and {more} more' if more else ''}; --attr gives them one."
-        ]
+        found = self.left_out.sentences()
+        if self.unremoved:
+            found.append(
+                f"{quantity(self.unremoved, 'deleted item')} without a place in the keys: not removed; an import of "
+                "the whole table with --prune removes their nodes."
+            )
+        if self.unused:
+            names = [f"{name} ({count:,})" for name, count in self.unused.most_common(MAX_SHOWN_ATTRIBUTES)]
+            more = len(self.unused) - len(names)
+            found.append(
+                f"Attributes of items without a place in their level, not imported: {', '.join(names)}"
+                f"{f' and {more} more' if more else ''}; --attr gives them one."
+            )
+        return found
 
     def _no_match(self, number: int, item: JsonItem) -> Rejection:
         keys = ", ".join(f"{name} = {key_text(item.get(name)) or 'none'}" for name in self._keys)
