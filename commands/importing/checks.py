@@ -6,11 +6,11 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import typer
 
 from commands.importing.files import FileFormat, Source
-from commands.importing.tables import TableSource
 from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.columns import fold
@@ -28,6 +28,9 @@ from store.transfer.formats.source import EXAMPLES, Doubt, Guess, NumberFormat
 from store.transfer.rows import Rejection, Row
 from store.transfer.tables.items import key_text
 from store.transfer.tables.scan import first_items, sample_items
+
+if TYPE_CHECKING:
+    from commands.importing.tables import TableSource
 
 PATHS = "columns path, level and name, such as Garden/Mowers,CATEGORY,Lawn mowers"
 
@@ -51,7 +54,7 @@ def check_file(hierarchy: Hierarchy, source: Source, found: FileFormat, taken: C
         check_keys(source.name, (row for _, row in found.format.read()), only_texts=found.has_lists)
 
 
-def check_table(table: TableSource) -> None:
+def check_table(table: "TableSource") -> None:
     """Raise Doubt for a table of DynamoDB whose items refer to their parents by an id."""
     header = list(dict.fromkeys(name for item in sample_items(table.export, SAMPLE_ROWS) for name in item))
 

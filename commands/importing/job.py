@@ -332,16 +332,13 @@ def _import_table(
         used = {column for one in columns for column in (one.key, *one.values)}
         left_out = left_out_of(hierarchy, table, table_options, used, job.taken)
 
-        def check() -> None:
-            if Guess.SHAPE not in job.taken:
-                check_table(table)
-
+        if Guess.SHAPE not in job.taken:
+            check_table(table)
         if describe:
-            return describe_table(hierarchy, address, table, table_options, check)
+            return describe_table(hierarchy, address, table, table_options, options.columns, left_out)
         if job.prune and table.is_part:
             raise BadInput(NO_PRUNE)
         form, reader = table_format(hierarchy, table, templates, columns, left_out, prune=job.prune)
-        check()
         if Guess.SHAPE not in job.taken:
             check_keys(table.source.name, (row for _, row in form.read()))
         try:

@@ -651,3 +651,78 @@ def test_a_table_whose_keys_are_ids_is_imported_by_its_attributes(clade: Clade, 
     rejected = tmp_path / "ProductCatalog.rejected.json"
     rejected.write_text(rejected.read_text().replace('"many"', '"3"').splitlines(keepends=True)[1])
     assert "added: 2 (1 COUNTRY, 1 CITY)" in imported(clade("import", "location", rejected, *options))
+
+
+# -- describe ----------------------------------------------------------------------------------------------------------
+
+IDS = {
+    "uuid": lambda n: str(uuid.UUID(int=7**9 * n + 1)), "hex": lambda n: f"{n:024x}a1b2c3d4",
+    "number": lambda n: 10**10 + n,
+    "ulid": lambda n: f"01ARZ3NDEKTSV4RRFFQ69G5F{n:02}", "ksuid": lambda n: f"0ujtsYcgvSTl8PAuAdqWYSMnLO{n}",
+    "nanoid": lambda n: f"V1StGXR8_Z5jdHi6B-m{n:02}", "typed": lambda n: f"Shop#{uuid.UUID(int=n)}",
+}  # fmt: skip
+CITIES = [("US", "NE", "Omaha"), ("US", "NE", "Lincoln"), ("US", "NY", "Buffalo"), ("FR", None, "Lyon")]
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("kind", IDS)
+def test_keys_that_are_ids_are_no_levels_and_attributes_are_proposed(clade: Clade, tmp_path: Path, kind: str) -> None:
+    shops = [
+        {"__typename": "Shop", "id": IDS[kind](number), "country": country, "city": city, "population": 7, "note": "x"}
+        | ({"state": state, "state#city": f"{state}#{city}"} if state else {})
+        for number, (country, state, city) in enumerate(CITIES)
+    ]
+    top = export(tmp_path, [items(*shops)])
+    result = clade("import", "location", top, "--describe")
+    command = shlex.split(imported(result).splitlines()[-1])
+    assert "The keys are ids, such as " in result.stdout
+    assert command[4:] == ["--level", "country=country", "--level", "state=state", "--level", "city=city"]
+    for line in (
+        "__typename: Shop (not imported)",
+        "country: US, FR (key of country)",
+        "population: 7 (attribute population)",
+    ):
+        assert f"  {line}\n" in result.stdout
+    imported(clade(*command[1:]))
+    paths = sorted(tuple(node["path"]) for node in exported(clade, "location") if node["level"] == "CITY")
+    assert paths == sorted(tuple(key for key in place if key) for place in CITIES)
+
+
+PATHS = ["A", "A/B", "A/B/C", "A/D", "E", "E/F/G/H"]
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "item",
+    [
+        lambda path: {"path": path, "label": path[-1]},
+        lambda path: {"id": str(uuid.uuid5(uuid.NAMESPACE_URL, path)), "path": path},
+        lambda path: {"PK": path[0], "SK": path},
+        lambda path: {"PK": "CATEGORY", "SK": path.replace("/", "#")},
+    ],
+)
+def test_keys_that_are_whole_paths_are_imported_by_the_described_command(
+    clade: Clade, tmp_path: Path, item: Callable[[str], dict[str, Any]]
+) -> None:
+    top = export(tmp_path, [items(*(item(path) for path in PATHS))])
+    command = shlex.split(imported(clade("import", "category", top, "--describe")).splitlines()[-1])
+    imported(clade(*command[1:]))
+    assert sorted("/".join(node["path"]) for node in exported(clade, "category")) == sorted([*PATHS, "E/F", "E/F/G"])
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_describe_tries_a_command_before_it_proposes_it(clade: Clade, tmp_path: Path) -> None:
+    prices = [{"PK": "CATEGORY#A", "SK": f"PRODUCT#{n}", "price": "1" if n < 3 else "cheap"} for n in range(8)]
+    top = export(tmp_path / "most", [items(*prices)])
+    refused = clade("import", "category", top, "--describe")
+    assert isinstance(refused.exception, BadInput)
+    assert "No command is proposed for ProductCatalog: item 4: price: 'cheap' is not a valid" in str(refused.exception)
+    top = export(tmp_path / "some", [items(*prices[:5])])
+    some = imported(clade("import", "category", top, "--describe"))
+    assert "Of 5 items 2 would be rejected, such as item 4: price: 'cheap' is not a valid Decimal." in some
+    constant = [{"PK": f"CATEGORY#{n}", "SK": "METADATA"} for n in range(3)]
+    found = imported(clade("import", "category", export(tmp_path / "c", [items(*constant)]), "--describe"))
+    assert "--key 'CATEGORY#{category} / METADATA'" in found
+    numbers = export(tmp_path / "n", [items(*({"orderId": 10**11 + n, "total": n % 2} for n in range(4)))])
+    nothing = clade("import", "category", numbers, "--describe")
+    assert "no attribute is named like a level: write --key or --level yourself." in str(nothing.exception)
