@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -27,10 +26,7 @@ from store.transfer.formats.shapes import (
 from store.transfer.formats.source import EXAMPLES, Doubt, Guess, NumberFormat
 from store.transfer.rows import Rejection, Row
 from store.transfer.tables.items import key_text
-from store.transfer.tables.scan import first_items, sample_items
-
-if TYPE_CHECKING:
-    from commands.importing.tables import TableSource
+from store.transfer.tables.scan import Export, first_items, sample_items
 
 PATHS = "columns path, level and name, such as Garden/Mowers,CATEGORY,Lawn mowers"
 
@@ -54,15 +50,15 @@ def check_file(hierarchy: Hierarchy, source: Source, found: FileFormat, taken: C
         check_keys(source.name, (row for _, row in found.format.read()), only_texts=found.has_lists)
 
 
-def check_table(table: "TableSource") -> None:
+def check_table(name: str, export: Export) -> None:
     """Raise Doubt for a table of DynamoDB whose items refer to their parents by an id."""
-    header = list(dict.fromkeys(name for item in sample_items(table.export, SAMPLE_ROWS) for name in item))
+    header = list(dict.fromkeys(column for item in sample_items(export, SAMPLE_ROWS) for column in item))
 
     def rows() -> Iterator[list[str]]:
-        for item in first_items(table.export, MAX_ROWS):
-            yield [key_text(item.get(name)) for name in header]
+        for item in first_items(export, MAX_ROWS):
+            yield [key_text(item.get(column)) for column in header]
 
-    _refuse_parents(table.source.name, parent_column(header, rows))
+    _refuse_parents(name, parent_column(header, rows))
 
 
 def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool = False) -> None:
