@@ -12,7 +12,6 @@ from itertools import islice
 import typer
 
 from commands.importing.files import FileFormat, FileOptions, NoLevels, Source, cell_format, format_of
-from commands.importing.tables import TableSource
 from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy, may_stand
 from store.transfer.formats.columns import PLAIN, CellFormat, fold
@@ -31,7 +30,7 @@ from store.transfer.formats.shapes import (
 from store.transfer.formats.source import EXAMPLES, JSON_REASON, Doubt, Guess, NumberFormat
 from store.transfer.rows import ImportPlan, Rejection, Row
 from store.transfer.tables.items import key_text
-from store.transfer.tables.scan import first_items, sample_items
+from store.transfer.tables.scan import Export, first_items, sample_items
 
 PATHS = "columns path, level and name, such as Garden/Mowers,CATEGORY,Lawn mowers"
 
@@ -66,15 +65,15 @@ def check_unmatched(hierarchy: Hierarchy, source: Source, found: NoLevels, taken
         _refuse_parents(source.name, found.header, found.rows)
 
 
-def check_table(table: TableSource) -> None:
+def check_table(name: str, export: Export) -> None:
     """Raise Doubt for a table of DynamoDB whose items refer to their parents by an id."""
-    header = list(dict.fromkeys(name for item in sample_items(table.export, SAMPLE_ROWS) for name in item))
+    header = list(dict.fromkeys(column for item in sample_items(export, SAMPLE_ROWS) for column in item))
 
     def rows() -> Iterator[list[str]]:
-        for item in first_items(table.export, MAX_ROWS):
-            yield [key_text(item.get(name)) for name in header]
+        for item in first_items(export, MAX_ROWS):
+            yield [key_text(item.get(column)) for column in header]
 
-    _refuse_parents(table.source.name, header, rows)
+    _refuse_parents(name, header, rows)
 
 
 def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool = False) -> None:

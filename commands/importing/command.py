@@ -102,6 +102,24 @@ ReadUnits = Annotated[
 Segments = Annotated[
     int, typer.Option("--segments", help="DynamoDB table: segments to scan in parallel.", min=1, max=64)
 ]
+Skipped = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--skip", help="DynamoDB: attribute and value of items to leave out, such as __typename=Order; repeatable."
+    ),
+]
+Ttl = Annotated[
+    str | None,
+    typer.Option(
+        "--ttl",
+        help="DynamoDB: attribute with the time at which an item expires; by default that of the table, for an export "
+        "one with a usual name, such as expires.",
+    ),
+]
+KeepDeleted = Annotated[
+    bool,
+    typer.Option("--keep-deleted", help="DynamoDB: import items that have expired or are marked as deleted, too."),
+]
 IgnoreUnknown = Annotated[bool, typer.Option("--ignore-unknown", help="Skip attributes that a level does not define.")]
 Describe = Annotated[
     bool, typer.Option("--describe", help="Print the columns and a command that imports the file; import nothing.")
@@ -128,7 +146,8 @@ def import_file(
     case_insensitive: CaseInsensitive = None, nulls: Nulls = None, numbers: Numbers = None,
     fill_down: FillDown = None, delimiter: Delimiter = None, encoding: Encoding = None, sheet: Sheet = None,
     key: KeyTemplates = None, keys: KeyNames = None, read_units: ReadUnits = None, segments: Segments = 4,
-    format_name: FormatName = None, ignore_unknown: IgnoreUnknown = False, describe: Describe = False,
+    skip: Skipped = None, ttl: Ttl = None, keep_deleted: KeepDeleted = False, format_name: FormatName = None,
+    ignore_unknown: IgnoreUnknown = False, describe: Describe = False,
     dry_run: DryRun = False, prune: Prune = False, moves: Moves = False, allow_rejects: AllowRejects = False,
     yes: Yes = False, store: StoreUrl = None,
 ) -> None:  # fmt: skip
@@ -154,6 +173,6 @@ def import_file(
     dialect = Dialect(encoding, delimiter_named(delimiter))
     options = FileOptions(columns, dialect, cell_format(nulls or [], numbers, fill_down or []), sheet)
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
-    table_options = TableOptions(key or [], key_names, read_units, segments)
+    table_options = TableOptions(key or [], key_names, read_units, segments, skip or [], ttl, keep_deleted)
     job = ImportJob(definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes, level_ids)
     run_import(file, format_name, options, table_options, job, describe=describe)

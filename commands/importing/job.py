@@ -32,6 +32,7 @@ from commands.importing.tables import (
     describe_table,
     is_table,
     item_columns,
+    left_out_of,
     table_at,
     table_format,
 )
@@ -67,6 +68,7 @@ METER_ROWS = 1000
 GC_THRESHOLD = 200_000
 
 ENOUGH_ROWS = 100  # of which most are rejected, so that an import stops; of fewer the others are imported
+NO_PRUNE = "--prune needs a whole table; this has a part of it."
 OVERRIDE = "If that is right, --yes imports it as it is."
 MAX_REASONS = 5
 MAX_REJECTED = 500_000  # whose reasons are in memory
@@ -150,7 +152,7 @@ class ImportJob:
                     meter(METER_ROWS)
         self.plan.check_ids()
         self._versions = arrange_versions(self.plan)
-        leave_wanted_out(self.plan)
+        leave_wanted_out(self.plan, prune=self.prune)
 
     async def _write(self) -> None:
         url = "sqlite://:memory:" if self.dry_run and not await _has_table(self.url) else self.url
@@ -313,6 +315,8 @@ def run_import(
         try:
             if is_table(address, table_options):
                 return _import_table(address, options, table_options, job, describe=describe)
+            if table_options.skip or table_options.ttl or table_options.keep_deleted:
+                raise BadInput("--skip, --ttl and --keep-deleted are for DynamoDB tables and their exports.")
             return _import_file(address, name, replace(options, taken=job.taken), job, describe=describe)
         except Doubt as doubt:
             if describe or not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -347,27 +351,29 @@ def _import_table(
     hierarchy = job.hierarchy
     if options != FileOptions(options.columns):
         raise BadInput("--null, --numbers, --delimiter, --encoding and --sheet are for files, not for DynamoDB tables.")
-    if not describe:
-        if not table_options.templates:
-            if not address.startswith(SCHEME):
-                find_export(Path(address))  # a folder that has none needs no template
-            raise BadInput(NO_TEMPLATE)
-        templates, columns = item_columns(hierarchy, options.columns, table_options)
-        if address.startswith(SCHEME) and not job.dry_run:
-            DynamoDBUrl.parse(address.removeprefix(SCHEME))  # so that a wrong address leaves no store behind
-            interrupt.run(_find_store(job.url))
+    table_options.skipped()  # a wrong option costs no read
+    is_given = bool(table_options.templates or options.columns.levels)
+    if not is_given and not describe:
+        if not address.startswith(SCHEME):
+            find_export(Path(address))  # a folder that has none needs no template
+        raise BadInput(NO_TEMPLATE)
+    templates, columns = item_columns(hierarchy, options.columns, table_options) if is_given else ([], [])
+    if job.prune and job.dry_run and address.startswith(SCHEME):
+        raise BadInput(NO_PRUNE)
+    if address.startswith(SCHEME) and not job.dry_run and not describe:
+        DynamoDBUrl.parse(address.removeprefix(SCHEME))  # so that a wrong address leaves no store behind
+        interrupt.run(_find_store(job.url))
     with table_at(address, table_options, one_page=job.dry_run or describe) as table:
+        used = {column for one in columns for column in (one.key, *one.values)}
+        left_out = left_out_of(hierarchy, table, table_options, used, job.taken)
 
-        def check() -> None:
-            if Guess.SHAPE not in job.taken:
-                check_table(table)
-
+        if Guess.SHAPE not in job.taken:
+            check_table(table.source.name, table.export)
         if describe:
-            return describe_table(hierarchy, address, table, table_options, check)
-        if job.prune and (table.export.is_incremental or (job.dry_run and address.startswith(SCHEME))):
-            raise BadInput("--prune needs a whole table; this has a part of it.")
-        form, reader = table_format(hierarchy, table, templates, columns)
-        check()
+            return describe_table(hierarchy, address, table, table_options, options.columns, left_out)
+        if job.prune and table.is_part:
+            raise BadInput(NO_PRUNE)
+        form, reader = table_format(hierarchy, table, templates, columns, left_out, prune=job.prune)
         if Guess.SHAPE not in job.taken:
             check_keys(table.source.name, (row for _, row in form.read()))
         try:

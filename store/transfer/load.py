@@ -179,18 +179,27 @@ async def leave_existing_out(store: Store, plan: ImportPlan, revisions: dict[Key
                 del plan.trees[node.pk].nodes[node.sk]
 
 
-def leave_wanted_out(plan: ImportPlan) -> None:
-    """Take those deletions out of a plan whose node it has, too, such as the parent of a new one."""
-    plan.deleted = {
-        key: number for key, number in plan.deleted.items()
-        if key.pk not in plan.trees or key.sk not in plan.trees[key.pk].nodes
-    }  # fmt: skip
+def leave_wanted_out(plan: ImportPlan, *, prune: bool = False) -> None:
+    """Take those deletions out of a plan whose node it has, too, such as the parent of a new one, or a rejected row.
+
+    With `prune` also those in trees with other rows, which are pruned, and all where rejected rows keep nodes.
+    """
+
+    def is_wanted(key: Key) -> bool:
+        tree = plan.trees.get(key.pk)
+        if (tree := plan.trees.get(key.pk)) is None:
+            return False
+        return (prune and tree.size > 0) or key.sk in tree.nodes or key.sk in tree.rejected
+
+    is_kept = prune and plan.pathless
+    plan.deleted = {} if is_kept else {key: row for key, row in plan.deleted.items() if not is_wanted(key)}
 
 
 async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> int:
     """Delete the nodes of `plan.deleted`, children first, and count them in `result`; absent ones are left out.
 
-    They are those of an incremental export. Returns the number of nodes that stay because they have children.
+    They are those of an incremental export, or of items that are deleted but there. Returns the number of nodes that
+    stay because they have children.
     """
     writer, reads, kept = Writer(store), ReadUsage(), 0
     for key in sorted(plan.deleted, reverse=True):

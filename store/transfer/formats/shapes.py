@@ -224,7 +224,7 @@ def nested_keys(siblings: Iterable[Collection[str]]) -> tuple[str, str] | None:
 
 
 def _dotted(keys: Collection[str]) -> tuple[str, str] | None:
-    """A key and the beginning that it shares with others, where nearly all roots have three or more parts: `AE.01.101`."""
+    """A key and the beginning that it shares with others, where nearly all roots have three parts: `AE.01.101`."""
     for separator in (".", "-"):
         codes = [key for key in keys if key.count(separator) > 1 and not _DATE.fullmatch(key) and " " not in key]
         counts = Counter(code.rpartition(separator)[0] for code in codes)

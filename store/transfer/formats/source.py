@@ -43,6 +43,7 @@ class Guess(StrEnum):
     HEADER = "header"
     SHAPE = "shape"
     IDS = "ids"
+    EXPIRY = "expiry"
 
 
 class Doubt(BadInput):
