@@ -16,6 +16,7 @@ from store.errors import BadInput, quantity, shorten
 from store.model.attributes import Kind
 from store.model.hierarchy import Hierarchy, Level
 from store.model.names import NAMES
+from store.model.paths import visible_key
 from store.transfer.formats.source import NumberFormat
 from store.transfer.rows import NOTHING, Part, Rejection, Row
 
@@ -339,7 +340,7 @@ def fold(name: str) -> str:
 
 
 def _caseless(text: str) -> str:
-    return unicodedata.normalize("NFC", text).casefold()
+    return visible_key(unicodedata.normalize("NFC", text)).casefold()
 
 
 class _FreeColumns:

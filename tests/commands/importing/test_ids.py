@@ -280,6 +280,12 @@ def test_what_nobody_sees_in_keys_is_left_out_and_counted(clade: Clade, tmp_path
     }  # fmt: skip
 
 
+def test_keys_that_ignore_case_are_compared_without_what_nobody_sees(clade: Clade, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Country,City\nUS,\u200bOmaha\nUS,OMAHA\nUS,o\u00admaha\n")
+    assert clade("import", "location", "a.csv", "--fold-case", "city").exit_code == 0
+    assert {*stored(clade, "location")} == {"US", "US/Omaha"}
+
+
 ODD = ["US\u200b", "US", "Om\u200baha", "Omaha", "Saint  Paul", " x ", "\u2060", "a\u00a0b"]
 
 
