@@ -30,6 +30,7 @@ from store.transfer.formats.shapes import (
 from store.transfer.formats.source import EXAMPLES, JSON_REASON, Doubt, Guess, NumberFormat
 from store.transfer.rows import ImportPlan, Rejection, Row
 from store.transfer.tables.items import key_text
+from store.transfer.tables.proposals import are_ids
 from store.transfer.tables.scan import Export, first_items, sample_items
 
 PATHS = "columns path, level and name, such as Garden/Mowers,CATEGORY,Lawn mowers"
@@ -215,6 +216,8 @@ def describe_file(
         typer.echo(f"{source.name}: {guess}")
     if found.rows is not None:
         describe_columns(found.header, found.rows, found.places(hierarchy))
+        if not options.columns.levels:
+            _refuse_ids(source.name, found)
         words += [word for pair in found.options.pairs() for word in pair]
         if found.keys and options.cells == PLAIN:
             options = replace(options, cells=_cells_of(found))
@@ -243,6 +246,19 @@ def check_sample(plan: ImportPlan, source: str, found: FileFormat, enough: int =
     if plan.rows >= enough and len(plan.rejections) * 2 > plan.rows:
         raise Doubt(Guess.SHAPE, sentence)
     return sentence
+
+
+def _refuse_ids(source: str, found: FileFormat) -> None:
+    """Raise BadInput where a column that is named like a level has ids, which no proposed command takes for keys."""
+    rows = first_rows(found.header, islice(found.rows(), DESCRIBED_ROWS)) if found.rows else []
+    for column in found.keys:
+        index = found.header.index(column)
+        values = [row[index].strip() for row in rows if len(row) > index and row[index].strip()]
+        if len(values) > 1 and are_ids(values):
+            raise BadInput(
+                f'Column "{shorten(column)}" of {source} has ids, such as {shorten(values[0])}, and no keys; name the '
+                "columns of keys with --level."
+            )
 
 
 def _cells_of(found: FileFormat) -> CellFormat:
