@@ -26,6 +26,7 @@ from store.transfer.formats.shapes import (
 from store.transfer.formats.source import EXAMPLES, Doubt, Guess, NumberFormat
 from store.transfer.rows import Rejection, Row
 from store.transfer.tables.items import key_text
+from store.transfer.tables.left_out import LeftOut
 from store.transfer.tables.scan import Export, first_items, sample_items
 
 PATHS = "columns path, level and name, such as Garden/Mowers,CATEGORY,Lawn mowers"
@@ -50,12 +51,12 @@ def check_file(hierarchy: Hierarchy, source: Source, found: FileFormat, taken: C
         check_keys(source.name, (row for _, row in found.format.read()), only_texts=found.has_lists)
 
 
-def check_table(name: str, export: Export) -> None:
+def check_table(name: str, export: Export, left_out: LeftOut) -> None:
     """Raise Doubt for a table of DynamoDB whose items refer to their parents by an id."""
-    header = list(dict.fromkeys(column for item in sample_items(export, SAMPLE_ROWS) for column in item))
+    header = list(dict.fromkeys(column for item in sample_items(export, SAMPLE_ROWS, left_out) for column in item))
 
     def rows() -> Iterator[list[str]]:
-        for item in first_items(export, MAX_ROWS):
+        for item in first_items(export, MAX_ROWS, left_out):
             yield [key_text(item.get(column)) for column in header]
 
     _refuse_parents(name, parent_column(header, rows))
