@@ -30,6 +30,7 @@ from store.transfer.formats.shapes import (
 from store.transfer.formats.source import EXAMPLES, JSON_REASON, Doubt, Guess, NumberFormat
 from store.transfer.rows import ImportPlan, Rejection, Row
 from store.transfer.tables.items import key_text
+from store.transfer.tables.left_out import LeftOut
 from store.transfer.tables.proposals import are_ids
 from store.transfer.tables.scan import Export, first_items, sample_items
 
@@ -66,12 +67,12 @@ def check_unmatched(hierarchy: Hierarchy, source: Source, found: NoLevels, taken
         _refuse_parents(source.name, found.header, found.rows)
 
 
-def check_table(name: str, export: Export) -> None:
+def check_table(name: str, export: Export, left_out: LeftOut) -> None:
     """Raise Doubt for a table of DynamoDB whose items refer to their parents by an id."""
-    header = list(dict.fromkeys(column for item in sample_items(export, SAMPLE_ROWS) for column in item))
+    header = list(dict.fromkeys(column for item in sample_items(export, SAMPLE_ROWS, left_out) for column in item))
 
     def rows() -> Iterator[list[str]]:
-        for item in first_items(export, MAX_ROWS):
+        for item in first_items(export, MAX_ROWS, left_out):
             yield [key_text(item.get(column)) for column in header]
 
     _refuse_parents(name, header, rows)

@@ -368,7 +368,7 @@ def _import_table(
         left_out = left_out_of(hierarchy, table, table_options, used, job.taken)
 
         if Guess.SHAPE not in job.taken:
-            check_table(table.source.name, table.export)
+            check_table(table.source.name, table.export, left_out)
         if describe:
             return describe_table(hierarchy, address, table, table_options, options.columns, left_out)
         if job.prune and table.is_part:

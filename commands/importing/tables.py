@@ -119,7 +119,7 @@ def table_format(
     left_out: LeftOut, *, prune: bool,
 ) -> tuple[Format, ItemReader]:  # fmt: skip
     """The format of a table, and the reader of its items. Raises BadInput where its keys are unclear."""
-    keys = _keys(hierarchy, table, templates)
+    keys = _keys(hierarchy, table, templates, left_out)
     is_changes = table.export.is_incremental
     reader = ItemReader(hierarchy, templates, keys, columns, left_out, removes=prune, is_part=is_changes)
     return Format(lambda: read_export(table.export, reader), rejected_json()._replace(ending=".json")), reader
@@ -164,13 +164,13 @@ def describe_table(
 
     Raises BadInput where each command would reject most of the sample.
     """
-    sample = sample_items(table.export, SAMPLE_ITEMS)
-    items = [item for item in sample if not left_out.skips(item) and not left_out.is_gone(item)]
+    left_out.clear()
+    items = sample_items(table.export, SAMPLE_ITEMS, left_out)
     if not items:
         raise BadInput(f"{table.source.name} has no items to describe.")
     names = table.keys or next(iter(key_candidates(items)), ())
     keys = " and ".join(names) or "unknown"
-    typer.echo(f"{table.source.name}: {quantity(len(sample), 'item')} in the sample, keys {keys}")
+    typer.echo(f"{table.source.name}: {quantity(len(items), 'item')} in the sample, keys {keys}")
     for item in items[:SHOWN_KEYS]:
         typer.echo(f"  {' / '.join(key_text(item.get(name)) for name in names)}")
     found = [Proposal(names, options.templates, columns)]
@@ -253,11 +253,13 @@ class _Trial:
         return uses
 
 
-def _keys(hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTemplate]) -> Sequence[str]:
+def _keys(
+    hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTemplate], left_out: LeftOut
+) -> Sequence[str]:
     """The names of the keys; where they are not known, those of a sample that match. Raises BadInput if unclear."""
     if table.keys or not templates:
         return table.keys
-    items = sample_items(table.export, SAMPLE_ITEMS)
+    items = sample_items(table.export, SAMPLE_ITEMS, left_out)
     pairs: list[tuple[str, ...]] = [*key_attributes(items)]
     if not any(template.has_sort_key for template in templates):
         pairs = [*dict.fromkeys((first,) for first, _ in pairs)]

@@ -24,9 +24,11 @@ class ItemReader:
 
     `columns` are attributes of items: for levels below those of the keys, for names, ids and attributes. Without any
     template they have all levels, and the keys are ids. Attributes of an item that are named like those of its level
-    need no option; `unused` counts the others. Items of `left_out` have no row; with `removes`, or where the items are
-    but a part of the table, those that are deleted or expired have the row of a node that is no more. `unremoved`
-    counts the deletions in a part that do not tell this node, since other items may make it, too.
+    need no option; `unused` counts the others.
+
+    Items of `left_out` have no row, or with `removes` that of a node that is no more; where the items are but a part of
+    the table, this is so for those that are deleted or expired. `unremoved` counts the deletions in a part that do not
+    tell their node, since other items may make it, too.
     """
 
     def __init__(
@@ -41,7 +43,7 @@ class ItemReader:
         is_part: bool = False,
     ) -> None:
         self.left_out = left_out or LeftOut()
-        self._removes = removes or is_part
+        self._removes = removes
         self._is_part = is_part
         self._templates = templates
         self._keys = keys
@@ -61,11 +63,11 @@ class ItemReader:
 
     def row(self, number: int, item: JsonItem) -> Row | Rejection | None:
         """The row of an item; None for one that is left out."""
-        if self.left_out.skips(item):
-            return None
-        is_gone = self.left_out.is_gone(item)
+        is_skipped = self.left_out.skips(item)
+        is_gone = is_skipped or self.left_out.is_gone(item)
         match = self.match(item)
-        if is_gone and (match is None or match.version or not self._removes):
+        removes = self._removes or (self._is_part and not is_skipped)
+        if is_gone and (match is None or match.version or not removes):
             return None
         if match is None:
             return self._no_match(number, item)

@@ -25,8 +25,8 @@ from store.errors import BadInput, NoTable, quantity, shorten
 from store.transfer.formats.lines import text_lines
 from store.transfer.formats.source import JSON_REASON
 from store.transfer.rows import Rejection, Row, TextRows
-from store.transfer.tables.items import ItemReader, item_of, plain
-from store.transfer.tables.left_out import USUAL_EXPIRY, is_past, is_time
+from store.transfer.tables.items import ItemReader, JsonItem, item_of, plain
+from store.transfer.tables.left_out import USUAL_EXPIRY, LeftOut, is_past, is_time
 
 UNIT_BYTES = 8_192  # an eventually consistent read unit
 MAX_LIMIT = 10_000
@@ -220,18 +220,20 @@ def read_export(export: Export, reader: ItemReader) -> TextRows:
         reader.left_out.check()
 
 
-def sample_items(export: Export, count: int) -> list[Any]:
-    """The first items that can be read."""
-    return list(islice(first_items(export, count * LINES_AN_ITEM), count))
+def sample_items(export: Export, count: int, left_out: LeftOut) -> list[JsonItem]:
+    """The first items that can be read and are not left out."""
+    return list(islice(first_items(export, count * LINES_AN_ITEM, left_out), count))
 
 
-def first_items(export: Export, lines: int) -> Iterator[Any]:
-    """The items in so many lines, without those that cannot be read."""
+def first_items(export: Export, lines: int, left_out: LeftOut) -> Iterator[JsonItem]:
+    """The items in so many lines, without those that cannot be read or are left out."""
     found = (line for file, _ in export.files for line in text_lines(file))
     for _, text, problem in islice(found, lines):
         if problem is None:
             with suppress(BadInput):
-                yield item_of(text)[1]
+                item = item_of(text)[1]
+                if not left_out.skips(item) and not left_out.is_gone(item):
+                    yield item
 
 
 class ExpiryAttribute(NamedTuple):

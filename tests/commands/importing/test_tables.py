@@ -16,6 +16,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -651,6 +652,90 @@ def test_a_table_whose_keys_are_ids_is_imported_by_its_attributes(clade: Clade, 
     rejected = tmp_path / "ProductCatalog.rejected.json"
     rejected.write_text(rejected.read_text().replace('"many"', '"3"').splitlines(keepends=True)[1])
     assert "added: 2 (1 COUNTRY, 1 CITY)" in imported(clade("import", "location", rejected, *options))
+
+
+class RandomTable:
+    """A random tree as items of one key pattern, with items that are deleted, expired, skipped or foreign."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        mark, other = random.sample("#|:/_~", 2)
+        place = "|".join(random.choices("abc", k=2))
+        patterns: list[tuple[str, list[str], int, Callable[[list[str]], dict[str, str]]]] = [
+            (
+                "category", ["--key", f"C{mark}{{category}} / [P{mark}{{product}}[{other}V{mark}{{variant}}]]"], 3,
+                lambda path: {"PK": f"C{mark}{path[0]}", "SK": other.join(
+                    f"{kind}{mark}{key}" for kind, key in zip("PV", path[1:], strict=False)) or "x"},
+            ),
+            (
+                "category", ["--key", f"{place} / {{category*{mark}}}"], 5,
+                lambda path: {"PK": place, "SK": mark.join(path)},
+            ),
+            (
+                "location", ["--key", "@{country} / x", "--key", f"@{{country}} / {{state}}[{mark}{{city}}]"], 3,
+                lambda path: {"PK": f"@{path[0]}", "SK": mark.join(path[1:]) or "x"},
+            ),
+            (
+                "location", ["--level", "country=c", "--level", "state=s", "--level", "city=t"], 3,
+                lambda path: {"PK": "-".join(path), "SK": "x", **dict(zip("cst", path, strict=False))},
+            ),
+        ]  # fmt: skip
+        self.hierarchy, self.options, depth, keys = random.choice(patterns)
+        self.options = [*self.options, "--keys", "PK,SK", "--skip", "kind=draft", "--skip", "kind=7"]
+        if self.hierarchy == "category" and depth == 3:
+            self.options += ["--key", f"C{mark}{{category}} / x"]
+        paths: list[list[str]] = [[]]
+        for number in range(random.randrange(3, 14)):
+            above = random.choice([path for path in paths if len(path) < depth])
+            paths.append([*above, f"{random.choice('kÄ日 ')}{number}".strip()])
+        self.ttl = random.choice(["ttl", "_ttl", "expiresAt"])
+        self.items: list[dict[str, Any]] = [{**keys(["y0"]), "kind": "live"}]
+        self.tree, self.counts = {("y0",)}, {"deleted": 0, "past": 0, "with kind": 0, "foreign": 0}
+        for path in paths[1:]:
+            why, values = random.choice([*LIVE, *LEFT_OUT])
+            values = {self.ttl if name == "time" else name: value for name, value in values.items()}
+            self.items.append({**keys(path), **values})
+            if why:
+                self.counts[why] += 1
+            else:
+                self.tree |= {tuple(path[: length + 1]) for length in range(len(path))}
+        if random.random() < 0.3:
+            self.items.append({"PK": "?", "SK": "?", "total": 7})
+            self.counts["foreign"] += 1
+        random.shuffle(self.items)
+
+
+LIVE: list[tuple[str, dict[str, Any]]] = [
+    ("", {}), ("", {"_deleted": False}), ("", {"_deleted": 0, "kind": "live"}), ("", {"time": seconds(days=-9)}),
+    ("", {"time": seconds(days=6 * 366)}),
+]  # fmt: skip
+LEFT_OUT = [
+    ("deleted", {"_deleted": True}), ("deleted", {"_deleted": 1}), ("deleted", {"_deleted": "true"}),
+    ("past", {"time": seconds(days=3)}), ("with kind", {"kind": "draft"}), ("with kind", {"kind": 7}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_random_tables_are_imported_as_their_trees(clade: Clade, tmp_path: Path) -> None:
+    for seed in range(12):
+        made = RandomTable(Random(seed))  # noqa: S311
+        top = export(tmp_path / str(seed), [items(*made.items)])
+        store = ["--store", f"sqlite:///{tmp_path / str(seed)}.db"]
+        words = ["import", made.hierarchy, top, *made.options, *store]
+        # Nodes of items that are left out are there at first, and pruned.
+        result = clade(*words[:3], *made.options, "--keep-deleted", *store) if seed % 2 else None
+        assert result is None or result.exit_code == made.counts["foreign"], result.output
+        result = clade(*words, *(["--prune"] if seed % 2 else []))
+        assert result.exit_code == made.counts["foreign"], (seed, result.output, result.exception)
+        if made.counts["foreign"] and seed % 2:
+            continue  # nothing is pruned, since such a row has no path
+        found = clade("export", made.hierarchy, *store)
+        assert {tuple(json.loads(line)["path"]) for line in found.stdout.splitlines()} == made.tree, seed
+        sentences = {"deleted": "deleted (_deleted)", "past": f'in "{made.ttl}"', "with kind": "by --skip."}
+        for word, sentence in sentences.items():
+            lines = [line for line in result.stderr.splitlines() if sentence in line and line[0].isdecimal()]
+            assert sum(int(line.split()[0]) for line in lines) == made.counts[word], (seed, result.stderr)
+            assert all(word in line for line in lines)
 
 
 # -- describe ----------------------------------------------------------------------------------------------------------
