@@ -186,13 +186,25 @@ NAMES = tuple(dict.fromkeys(ENDINGS.values()))
 
 @dataclass(frozen=True)
 class FileOptions:
-    """The options about the content of a file, and the guesses that are `taken` without a doubt."""
+    """The options about the content of a file, and the guesses that are `taken` without a doubt.
+
+    The line `header_row`, counted from 1, has the names of the columns, or `column_names` are those of a file without a
+    header. Raises BadInput for both.
+    """
 
     columns: ColumnOptions = field(default_factory=ColumnOptions)
     dialect: Dialect = field(default_factory=Dialect)
     cells: CellFormat = PLAIN
     sheet: str | None = None
+    header_row: int | None = None
+    column_names: Sequence[str] = ()
     taken: Collection[Guess] = ()
+
+    def __post_init__(self) -> None:
+        if self.header_row is not None and self.column_names:
+            raise BadInput("--header-row is for a file with a header, --columns for one without; give one of them.")
+        if "" in self.column_names:
+            raise BadInput("--columns has an empty name; name all columns, such as --columns Country,City.")
 
 
 @dataclass(frozen=True)
@@ -218,9 +230,11 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     if name is None:
         raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(NAMES)}.')
     if name != "csv" and options.dialect != Dialect():
-        raise BadInput("--delimiter and --encoding need a CSV file; add --format csv if it is one.")
+        raise BadInput("--delimiter, --encoding and --quote need a CSV file; add --format csv if it is one.")
     if name != "excel" and options.sheet is not None:
         raise BadInput("--sheet needs an Excel file; add --format excel if it is one.")
+    if name not in ("csv", "excel") and (options.header_row is not None or options.column_names):
+        raise BadInput("--header-row and --columns need a CSV or an Excel file; add --format csv if it is one.")
     if name == "csv":
         return _csv(hierarchy, file, options)
     if name in ("excel", "parquet", "geojson"):

@@ -311,7 +311,10 @@ def _import_table(
 ) -> None:
     hierarchy = job.hierarchy
     if options != FileOptions(options.columns):
-        raise BadInput("--null, --numbers, --delimiter, --encoding and --sheet are for files, not for DynamoDB tables.")
+        raise BadInput(
+            "--null, --numbers, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are for files, "
+            "not for DynamoDB tables."
+        )
     if not describe:
         if not table_options.templates:
             if not address.startswith(SCHEME):

@@ -43,10 +43,11 @@ Record = tuple[int, str, list[str] | Rejection]  # the number of its first line,
 
 @dataclass(frozen=True)
 class Dialect:
-    """The encoding of a file and the delimiter of its columns; None where they are to be guessed."""
+    """The encoding of a file, the delimiter of its columns and their quote, `"` or none; None where to be guessed."""
 
     encoding: str | None = None
     delimiter: str | None = None
+    quote: str | None = None
 
     def __post_init__(self) -> None:
         if self.encoding is not None:
@@ -58,6 +59,8 @@ class Dialect:
                 ) from None
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
             raise BadInput(f"A delimiter is one character, such as ; or tab, not {shorten(repr(self.delimiter))}.")
+        if self.quote not in (None, '"', "none"):
+            raise BadInput(f"--quote is '\"' or none, not {shorten(self.quote)}.")
 
     @property
     def errors(self) -> str:
