@@ -228,7 +228,7 @@ def describe_file(
         typer.echo(sentence)
     words += ["--ignore-unknown"] if plan.ignore_unknown else []
     words += ["--level-ids"] if plan.level_ids else []
-    typer.echo(f"Proposed command:\n  {shlex.join([*words, *options.words()])}")
+    typer.echo(f"Proposed command:\n  {shlex.join([*words, *found.words, *options.words()])}")
 
 
 def check_sample(plan: ImportPlan, source: str, found: FileFormat, enough: int = 1) -> str | None:

@@ -1,5 +1,6 @@
 """`clade import`: its arguments and options, and the nodes of a file into the store."""
 
+import csv
 from typing import Annotated, Literal
 
 import typer
@@ -76,7 +77,30 @@ Delimiter = Annotated[
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option("--encoding", help="CSV: encoding, such as utf-8, utf-16 or cp1252; detected by default."),
+    typer.Option(
+        "--encoding", help="CSV, taxonomy: encoding, such as cp1251 or utf-16; UTF-8 and marked UTF-16 by default."
+    ),
+]
+Quote = Annotated[
+    str | None,
+    typer.Option(
+        "--quote",
+        help="CSV: '\"' for cells in quotes, none for quotes that are text; detected by default.",
+    ),
+]
+HeaderRow = Annotated[
+    int | None,
+    typer.Option(
+        "--header-row",
+        help="CSV, Excel: number of the line that names the columns; those above it are skipped. The first by default.",
+        min=1,
+    ),
+]
+ColumnNames = Annotated[
+    str | None,
+    typer.Option(
+        "--columns", help="CSV, Excel: names of the columns of a file without a header, such as Country,City."
+    ),
 ]
 Sheet = Annotated[str | None, typer.Option("--sheet", help="Excel: name of the sheet; the first by default.")]
 FormatName = Annotated[
@@ -144,12 +168,12 @@ def import_file(
     hierarchy: HierarchyName, file: SourceName, levels: Levels = None, names: Names = None, names_in: NamesIn = None,
     ids: Ids = None, level_ids: LevelIds = False, attributes: Attributes = None,
     case_insensitive: CaseInsensitive = None, nulls: Nulls = None, numbers: Numbers = None,
-    fill_down: FillDown = None, delimiter: Delimiter = None, encoding: Encoding = None, sheet: Sheet = None,
-    key: KeyTemplates = None, keys: KeyNames = None, read_units: ReadUnits = None, segments: Segments = 4,
-    skip: Skipped = None, ttl: Ttl = None, keep_deleted: KeepDeleted = False, format_name: FormatName = None,
-    ignore_unknown: IgnoreUnknown = False, describe: Describe = False,
-    dry_run: DryRun = False, prune: Prune = False, moves: Moves = False, allow_rejects: AllowRejects = False,
-    yes: Yes = False, store: StoreUrl = None,
+    fill_down: FillDown = None, delimiter: Delimiter = None, encoding: Encoding = None, quote: Quote = None,
+    header_row: HeaderRow = None, column_names: ColumnNames = None, sheet: Sheet = None, key: KeyTemplates = None,
+    keys: KeyNames = None, read_units: ReadUnits = None, segments: Segments = 4, skip: Skipped = None,
+    ttl: Ttl = None, keep_deleted: KeepDeleted = False, format_name: FormatName = None,
+    ignore_unknown: IgnoreUnknown = False, describe: Describe = False, dry_run: DryRun = False, prune: Prune = False,
+    moves: Moves = False, allow_rejects: AllowRejects = False, yes: Yes = False, store: StoreUrl = None,
 ) -> None:  # fmt: skip
     """Import the nodes of a file or of a DynamoDB table into the store.
 
@@ -170,8 +194,10 @@ def import_file(
     columns = ColumnOptions(
         levels or [], names or [], ids or [], attributes or [], case_insensitive or [], names_in or []
     )
-    dialect = Dialect(encoding, delimiter_named(delimiter))
-    options = FileOptions(columns, dialect, cell_format(nulls or [], numbers, fill_down or []), sheet)
+    dialect = Dialect(encoding, delimiter_named(delimiter), quote)
+    names_of_columns = tuple([name.strip() for name in next(csv.reader([column_names or ""]), [])])
+    cells = cell_format(nulls or [], numbers, fill_down or [])
+    options = FileOptions(columns, dialect, cells, sheet, header_row, names_of_columns)
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments, skip or [], ttl, keep_deleted)
     job = ImportJob(definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes, level_ids)

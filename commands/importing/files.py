@@ -5,7 +5,7 @@ extension and the options, and the column options of a table, such as `--level c
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, NamedTuple
@@ -28,6 +28,7 @@ from store.transfer.formats.columns import (
 from store.transfer.formats.csv import (
     Dialect,
     cell_rows,
+    check_header,
     csv_header,
     looks_like_table,
     read_csv,
@@ -197,13 +198,25 @@ NAMES = tuple(dict.fromkeys(ENDINGS.values()))
 
 @dataclass(frozen=True)
 class FileOptions:
-    """The options about the content of a file, and the guesses that are `taken` without a doubt."""
+    """The options about the content of a file, and the guesses that are `taken` without a doubt.
+
+    The line `header_row`, counted from 1, has the names of the columns, or `column_names` are those of a file without a
+    header. Raises BadInput for both.
+    """
 
     columns: ColumnOptions = field(default_factory=ColumnOptions)
     dialect: Dialect = field(default_factory=Dialect)
     cells: CellFormat = PLAIN
     sheet: str | None = None
+    header_row: int | None = None
+    column_names: Sequence[str] = ()
     taken: Collection[Guess] = ()
+
+    def __post_init__(self) -> None:
+        if self.header_row is not None and self.column_names:
+            raise BadInput("--header-row is for a file with a header, --columns for one without; give one of them.")
+        if "" in self.column_names:
+            raise BadInput("--columns has an empty name; name all columns, such as --columns Country,City.")
 
     def words(self) -> Iterator[str]:
         """The options about cells and the sheet, as words of a command."""
@@ -236,7 +249,7 @@ class FileFormat:
     """The format of a file, what was guessed about it, and, of a table, its columns and its rows as texts.
 
     The header of CSV and Excel is a row. Paths in JSON may be lists of keys. A table of paths has no keys of `levels`.
-    A file that is Clade's own is an export.
+    A file that is Clade's own is an export. `words` are the options by which a command reads the text of the file so.
     """
 
     format: Format
@@ -248,6 +261,7 @@ class FileFormat:
     has_text_header: bool = False
     has_lists: bool = False
     is_own: bool = False
+    words: Sequence[str] = ()
 
     @property
     def keys(self) -> list[str]:
@@ -271,10 +285,12 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     name = name or name_of(file)
     if name is None:
         raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(NAMES)}.')
-    if name != "csv" and options.dialect != Dialect():
-        raise BadInput("--delimiter and --encoding need a CSV file; add --format csv if it is one.")
+    if name != "csv" and options.dialect != Dialect(options.dialect.encoding if name == "taxonomy" else None):
+        raise BadInput("--delimiter, --encoding and --quote need a CSV file; add --format csv if it is one.")
     if name != "excel" and options.sheet is not None:
         raise BadInput("--sheet needs an Excel file; add --format excel if it is one.")
+    if name not in ("csv", "excel") and (options.header_row is not None or options.column_names):
+        raise BadInput("--header-row and --columns need a CSV or an Excel file; add --format csv if it is one.")
     if name == "csv":
         return _csv(hierarchy, file, options)
     if name in ("excel", "parquet", "geojson"):
@@ -289,8 +305,12 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     if name == "jsonl":
         return FileFormat(Format(lambda: read_jsonl(file), rejected_json()), has_lists=True)
     level = taxonomy_level(hierarchy)
-    ids = taxonomy_ids(file, options.taken)
-    return FileFormat(Format(lambda: read_taxonomy(level, file, ids), rejected_taxonomy()))
+    dialect = options.dialect.encoded(file, options.taken)
+    encoding = dialect.encoding or "utf-8"
+    ids = taxonomy_ids(file, encoding, options.taken)
+    rejected = rejected_taxonomy(dialect.text_encoding, dialect.errors, dialect.mark)
+    form = Format(lambda: read_taxonomy(level, file, ids, encoding), rejected)
+    return FileFormat(form, dialect.sentences(options.dialect), words=dialect.words(options.dialect))
 
 
 def name_of(file: Path) -> str | None:
@@ -303,21 +323,29 @@ def name_of(file: Path) -> str | None:
 
 
 def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
-    dialect = options.dialect.resolved(file)
+    given = replace(options.dialect, header_row=options.header_row, columns=options.column_names)
+    dialect = given.resolved(file, options.taken)
     header = csv_header(file, dialect)
-    said = [sentence] if (sentence := dialect.sentence(options.dialect)) else []
+    said, words = dialect.sentences(given), dialect.words(given)
 
     def rows() -> Iterator[Sequence[str]]:
         return cell_rows(file, dialect)
 
+    is_row = not options.column_names
     if is_path_table(header) and not options.columns.levels:
         own = _path_columns(hierarchy, options)
         form = Format(lambda: read_path_csv(hierarchy, file, dialect, own), rejected_csv(file, dialect, JSON_REASON))
         is_own = header == path_header(hierarchy)
-        return FileFormat(form, said, options.columns, own, header, rows, has_text_header=True, is_own=is_own)
-    found, levels, guesses = _columns(hierarchy, header, rows, options.columns)
+        return FileFormat(form, said, options.columns, own, header, rows, is_row, is_own=is_own, words=words)
+    if not {value.partition("=")[2] for value in options.columns.levels} & {*header}:
+        check_header(file, dialect)
+    try:
+        found, levels, guesses = _columns(hierarchy, header, rows, options.columns)
+    except BadInput as error:
+        error.args = (f"{error} {dialect.doubt}".rstrip(),)
+        raise
     form = Format(lambda: read_csv(levels, file, dialect, options.cells), rejected_csv(file, dialect))
-    return FileFormat(form, [*said, *guesses], found, levels, header, rows, has_text_header=True)
+    return FileFormat(form, [*said, *guesses], found, levels, header, rows, is_row, words=words)
 
 
 def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) -> FileFormat:

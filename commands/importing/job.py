@@ -350,7 +350,10 @@ def _import_table(
 ) -> None:
     hierarchy = job.hierarchy
     if options != FileOptions(options.columns):
-        raise BadInput("--null, --numbers, --delimiter, --encoding and --sheet are for files, not for DynamoDB tables.")
+        raise BadInput(
+            "--null, --numbers, --fill-down, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are "
+            "for files, not for DynamoDB tables."
+        )
     table_options.skipped()  # a wrong option costs no read
     is_given = bool(table_options.templates or options.columns.levels)
     if not is_given and not describe:

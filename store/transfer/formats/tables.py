@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import orjson
 
-from store.errors import BadInput, quantity, shorten
+from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Path as NodePath
 from store.model.names import NAMES
@@ -24,6 +24,7 @@ from store.transfer.formats.columns import (
     LevelColumns,
     RowReader,
     check_columns,
+    fitted,
     text_of,
 )
 from store.transfer.formats.lines import FIXED, row_of
@@ -60,7 +61,10 @@ class PathRowReader:
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
         """The row of cells, as those of JSON lines."""
         if len(cells) != len(self._header):
-            return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {len(self._header)}.")
+            fitting = fitted(number, cells, len(self._header))
+            if isinstance(fitting, Rejection):
+                return fitting
+            cells = fitting
         fields: dict[str, object] = {}
         texts = dict(zip(self._header, map(text_of, cells), strict=True))
         level = self._hierarchy.find(texts["level"].strip())

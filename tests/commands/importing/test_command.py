@@ -109,7 +109,7 @@ def test_pruning_prints_the_removed_nodes_unless_a_rejected_row_does_not_identif
 ) -> None:
     clade("import", "location", shops, *OPTIONS)
     first = "".join(SHOPS.splitlines(keepends=True)[:2])
-    written(shops, first + "US,NE\n")
+    written(shops, first + f"US,NE{',x' * 9}\n")
     kept = clade("import", "location", shops, *OPTIONS, "--prune")
     assert ("Nothing was removed" in kept.stderr, "removed:" in kept.stdout) == (True, False)
     written(shops, first)
@@ -152,10 +152,14 @@ def test_nodes_at_another_path_are_moved_only_with_the_option(clade: Clade, tmp_
         ([*LEVELS, "--attr", "store.color=Street"], 'STORE has no attribute "color"; it has'),
         ([*LEVELS, "--fold-case", "town"], 'location has no level "town"'),
         (["--format", "jsonl", *LEVELS], "need a table, such as a CSV file; add --format csv if it is one."),
-        (["--format", "jsonl", "--delimiter", ";"], "--delimiter and --encoding need a CSV file; add --format csv if"),
+        (["--format", "jsonl", "--delimiter", ";"], "--delimiter, --encoding and --quote need a CSV file; add"),
         (["--sheet", "x"], "--sheet needs an Excel file; add --format excel if it is one."),
         ([*LEVELS, "--delimiter", "ab"], "A delimiter is one character, such as ; or tab, not 'ab'."),
         ([*LEVELS, "--encoding", "utf-9"], '"utf-9" is not an encoding; use utf-8, utf-8-sig, utf-16, cp1252'),
+        ([*LEVELS, "--quote", "'"], "--quote is '\"' or none, not '."),
+        ([*LEVELS, "--header-row", "2", "--columns", "Country"], "--header-row is for a file with a header, --columns"),
+        (["--columns", "Country,,City"], "--columns has an empty name; name all columns"),
+        (["--format", "jsonl", "--header-row", "2"], "--header-row and --columns need a CSV or an Excel file; add"),
         ([*LEVELS, "--numbers", "1.0"], '"1.0" is not a format of numbers; use "1,234.56" or'),
         ([*LEVELS, "--null", "Land=NA"], 'The file has no column "Land" for --null; it has "Country", "State"'),
     ],
@@ -191,7 +195,9 @@ def test_an_export_writes_through_no_link_and_over_no_part_of_another(
 
 
 def rejected(clade: Clade, tmp_path: Path) -> Result:
-    return clade("import", "location", written(tmp_path / "bad.csv", f"{SHOPS}US,NE\n=1+1,@x,+2,-3,4\n"), *OPTIONS)
+    return clade(
+        "import", "location", written(tmp_path / "bad.csv", f"{SHOPS}US,NE,,,,,x\n=1+1,@x,+2,-3,4,,5\n"), *OPTIONS
+    )
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
@@ -226,8 +232,8 @@ def test_a_file_of_rejected_rows_is_replaced_and_then_removed(clade: Clade, tmp_
     rejected(clade, tmp_path)
     heading, *rows = target.read_text().splitlines()
     assert heading == "Country,State,City,Shop,Name,Street,reason"
-    assert rows[0] == 'US,NE,"row 5: The row has 2 columns, the header 6."'
-    assert rows[1].startswith('=1+1,@x,+2,-3,4,"row 6: The row has 5 columns'), "the bytes of the row are unchanged"
+    assert rows[0] == 'US,NE,,,,,x,"row 5: The row has 7 columns, the header 6."'
+    assert rows[1].startswith('=1+1,@x,+2,-3,4,,5,"row 6: The row has 7 columns'), "the bytes of the row are unchanged"
     written(target, target.read_text() + "9,more,rows\n" * 100)
     assert "written to" in rejected(clade, tmp_path).stderr
     assert len(target.read_text().splitlines()) == 3
