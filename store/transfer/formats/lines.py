@@ -102,17 +102,16 @@ def taxonomy_ids(file: Path, encoding: str, taken: Collection[Guess]) -> Ids:
         _refuse_outline(file)
     if not places or (not lacking and are_of_first and (repeated or (has_paths and are_numbered))):
         return Ids.NONE
+    reason = repeated
     if lacking:
         reason = f"Some lines of {file.name} begin with an id, such as {shorten(next(iter(places)))}, but not {lacking}"
-    else:
-        reason = repeated
     if reason:
-        if Guess.IDS not in taken:
-            raise Doubt(Guess.IDS, f"{reason}. Give each line an id of its own, or none; now they belong to the keys.")
-        return Ids.NONE
-    if invalid and Guess.IDS not in taken:
-        raise Doubt(Guess.IDS, f"{invalid} Write others, such as the last part; now ids would be made from the paths.")
-    return Ids.LEFT_OUT if invalid else Ids.KEPT
+        reason = f"{reason}. Give each line an id of its own, or none; now they would belong to the keys."
+    elif invalid:
+        reason = f"{invalid} Write others, such as the last part; now ids would be made from the paths."
+    if reason and Guess.IDS not in taken:
+        raise Doubt(Guess.IDS, reason)
+    return Ids.NONE if lacking or repeated else Ids.LEFT_OUT if invalid else Ids.KEPT
 
 
 def _refuse_outline(file: Path) -> None:
