@@ -178,8 +178,8 @@ def _copy_stdin(target: BinaryIO) -> None:
 
 ENDINGS = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "taxonomy", ".xlsx": "excel",
-    ".parquet": "parquet", ".json": "json", ".geojson": "geojson", ".geojsonl": "geojson", ".geojsons": "geojson",
-    ".ndgeojson": "geojson",
+    ".xlsm": "excel", ".xls": "excel", ".xlsb": "excel", ".ods": "excel", ".parquet": "parquet", ".json": "json",
+    ".geojson": "geojson", ".geojsonl": "geojson", ".geojsons": "geojson", ".ndgeojson": "geojson",
 }  # fmt: skip
 NAMES = tuple(dict.fromkeys(ENDINGS.values()))
 
@@ -303,14 +303,14 @@ def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) 
         found,
         table.header,
         table.texts,
-        has_text_header=name == "excel",
+        has_text_header=name == "excel" and not options.column_names,
     )
 
 
 def _read_table(file: Path, name: str, options: FileOptions) -> Table:
     match name:
         case "excel":
-            return excel_table(file, options.sheet)
+            return excel_table(file, options.sheet, options.header_row, options.column_names)
         case "parquet":
             return parquet_table(file)
         case _:
