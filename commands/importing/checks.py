@@ -111,7 +111,7 @@ def describe_file(hierarchy: str, address: str, source: Source, found: FileForma
     """
     for guess in found.guesses:
         typer.echo(f"{source.name}: {guess}")
-    words = ["clade", "import", hierarchy, address]
+    words = ["clade", "import", hierarchy, address, *found.words]
     if found.rows is not None and found.options is not None:
         rows = first_rows(found.header, islice(found.rows(), DESCRIBED_ROWS))
         used = {value.partition("=")[2]: f"{option} {value}" for option, value in found.options.pairs()}

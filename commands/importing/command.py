@@ -161,7 +161,7 @@ def import_file(
         levels or [], names or [], ids or [], attributes or [], case_insensitive or [], names_in or []
     )
     dialect = Dialect(encoding, delimiter_named(delimiter), quote)
-    names_of_columns = [name.strip() for name in next(csv.reader([column_names or ""]), [])]
+    names_of_columns = tuple([name.strip() for name in next(csv.reader([column_names or ""]), [])])
     options = FileOptions(columns, dialect, cell_format(nulls or [], numbers), sheet, header_row, names_of_columns)
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments)

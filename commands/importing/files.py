@@ -5,7 +5,7 @@ extension and the options, and the column options of a table, such as `--level c
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, NamedTuple
@@ -28,6 +28,7 @@ from store.transfer.formats.columns import (
 from store.transfer.formats.csv import (
     Dialect,
     cell_rows,
+    check_header,
     csv_header,
     looks_like_table,
     read_csv,
@@ -212,6 +213,7 @@ class FileFormat:
     """The format of a file, what was guessed about it, and, of a table, its columns and its rows as texts.
 
     The header of CSV and Excel is a row. Paths in JSON may be lists of keys. A file that is Clade's own is an export.
+    `words` are the options by which a command reads the text of the file so.
     """
 
     format: Format
@@ -222,6 +224,7 @@ class FileFormat:
     has_text_header: bool = False
     has_lists: bool = False
     is_own: bool = False
+    words: Sequence[str] = ()
 
 
 def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileOptions) -> FileFormat:
@@ -229,7 +232,7 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     name = name or name_of(file)
     if name is None:
         raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(NAMES)}.')
-    if name != "csv" and options.dialect != Dialect():
+    if name != "csv" and options.dialect != Dialect(options.dialect.encoding if name == "taxonomy" else None):
         raise BadInput("--delimiter, --encoding and --quote need a CSV file; add --format csv if it is one.")
     if name != "excel" and options.sheet is not None:
         raise BadInput("--sheet needs an Excel file; add --format excel if it is one.")
@@ -249,7 +252,13 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     if name == "jsonl":
         return FileFormat(Format(lambda: read_jsonl(file), rejected_json()), has_lists=True)
     level = taxonomy_level(hierarchy)
-    return FileFormat(Format(lambda: read_taxonomy(level, file), rejected_taxonomy()))
+    dialect = options.dialect.encoded(file, options.taken)
+    rejected = rejected_taxonomy(dialect.text_encoding, dialect.errors, dialect.mark)
+    return FileFormat(
+        Format(lambda: read_taxonomy(level, file, dialect.encoding or "utf-8"), rejected),
+        dialect.sentences(options.dialect),
+        words=dialect.words(options.dialect),
+    )
 
 
 def name_of(file: Path) -> str | None:
@@ -262,9 +271,10 @@ def name_of(file: Path) -> str | None:
 
 
 def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
-    dialect = options.dialect.resolved(file)
+    given = replace(options.dialect, header_row=options.header_row, columns=options.column_names)
+    dialect = given.resolved(file, options.taken)
     header = csv_header(file, dialect)
-    said = [sentence] if (sentence := dialect.sentence(options.dialect)) else []
+    said, words = dialect.sentences(given), dialect.words(given)
     if is_path_table(header) and not options.columns.levels:
         _refuse_columns(options)
         return FileFormat(
@@ -274,8 +284,14 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
             ),
             said,
             is_own=header == path_header(hierarchy),
+            words=words,
         )
-    found, levels, guesses = _columns(hierarchy, header, options.columns)
+    if not {value.partition("=")[2] for value in options.columns.levels} & {*header}:
+        check_header(file, dialect)
+    try:
+        found, levels, guesses = _columns(hierarchy, header, options.columns)
+    except BadInput as error:
+        raise BadInput(f"{error} {dialect.doubt}".rstrip()) from None
     return FileFormat(
         Format(
             lambda: read_csv(levels, file, dialect, options.cells),
@@ -285,7 +301,8 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
         found,
         header,
         lambda: cell_rows(file, dialect),
-        has_text_header=True,
+        has_text_header=not options.column_names,
+        words=words,
     )
 
 

@@ -281,7 +281,8 @@ def run_import(
         try:
             if is_table(address, table_options):
                 return _import_table(address, options, table_options, job, describe=describe)
-            return _import_file(address, name, replace(options, taken=job.taken), job, describe=describe)
+            taken = {*job.taken, Guess.ENCODING} if describe else job.taken  # a description shows how it is read
+            return _import_file(address, name, replace(options, taken=taken), job, describe=describe)
         except Doubt as doubt:
             if describe or not (sys.stdin.isatty() and sys.stderr.isatty()):
                 raise BadInput(f"{doubt} {OVERRIDE}") from None

@@ -181,7 +181,10 @@ class RowReader:
         Raises BadInput, with the column, for a typed cell that is no text where one is needed.
         """
         if len(cells) != self._width:
-            return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {self._width}.")
+            fitting = fitted(number, cells, self._width)
+            if isinstance(fitting, Rejection):
+                return fitting
+            cells = fitting
         if cells[0] == self._header[0] and list(cells) == self._header:
             return Rejection(number, "The row is the header again; remove it.")
         path: list[str] = []
@@ -265,6 +268,13 @@ class RowReader:
         return first_key, name
 
 
+def fitted(number: int, cells: Sequence[object], width: int) -> Sequence[object] | Rejection:
+    """The cells of a row as many as the header has: filled with empty ones, or without empty ones at the end."""
+    if any(text_of(cell).strip() for cell in cells[width:]):
+        return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {width}.")
+    return [*cells[:width], *[""] * (width - len(cells))]
+
+
 def text_of(cell: object) -> str:
     """A typed cell as a text file would have it: 7 for 7.0, true, 2026-11-22, nothing for None, objects as JSON."""
     match cell:
@@ -334,8 +344,9 @@ def check_columns(header: Sequence[str], levels: Iterable[LevelColumns]) -> None
     for level in levels:
         for column in (level.key, level.name, level.id, *level.attributes.values(), *level.names.values()):
             if column is not None and header.count(column) != 1:
-                found = "two columns" if column in header else "no column"
-                raise BadInput(f'The file has {found} "{column}"; it has {named(header)}.')
+                places = [str(number) for number, name in enumerate(header, start=1) if name == column]
+                found = f'{len(places)} columns "{column}" ({", ".join(places)})' if places else f'no column "{column}"'
+                raise BadInput(f"The file has {found}; it has {named(header)}.")
 
 
 def named(header: Sequence[str]) -> str:

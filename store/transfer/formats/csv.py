@@ -7,47 +7,51 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
-from store.errors import BadInput, shorten
+from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
-from store.transfer.formats.columns import PLAIN, CellFormat, LevelColumns, RowReader, check_columns
+from store.transfer.formats.columns import PLAIN, CellFormat, LevelColumns, RowReader, check_columns, named
+from store.transfer.formats.encodings import SAMPLE_BYTES, certain_encoding, guess_encoding
 from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
-from store.transfer.formats.source import BLOCK_BYTES, REASON, RejectedRows, content_name, csv_line, free_name, opened
+from store.transfer.formats.source import REASON, Doubt, Guess, RejectedRows, content_name, csv_line, free_name, opened
 from store.transfer.formats.tables import PathRowReader, checked_header
 from store.transfer.rows import Rejection, TextRows
 
 DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_NAMES = {"\t": "tab", "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "\\t": "\t"}
-SAMPLE_BYTES = 64_000
 SAMPLE_ROWS = 50
+ENOUGH_LINES = 3  # of a table below a title
+MAX_TITLES = 20  # lines above a header
+SHOWN_NAMES = 3
 MAX_CELL_CHARACTERS = 1 << 20  # more than any item holds; csv's own limit is less than some
-MAX_CHARACTER_BYTES = 4
-ENOUGH_CHARACTERS = 1_000  # beyond ASCII, after which the encoding is clear
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
-)  # fmt: skip
-_UTF8_CHARACTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
-_HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")  # of a byte that is not of the encoding
 _SEPARATOR_LINE = re.compile("\ufeff?sep=(.)\r?\n")  # which Excel writes and reads
 _END = "\r\n"  # the characters at the end of a line
 
+Quoting = Literal[0, 3]  # of csv: QUOTE_MINIMAL or QUOTE_NONE
 Record = tuple[int, str, list[str] | Rejection]  # the number of its first line, its text, its cells
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """The encoding of a file, the delimiter of its columns and their quote, `"` or none; None where to be guessed."""
+    """The encoding of a file, the delimiter of its columns and their quote, `"` or none; None where to be guessed.
+
+    The line `header_row`, counted from 1, has the names of the columns, or `columns` are those of a file without a
+    header. `doubt` is the sentence of an encoding that is guessed.
+    """
 
     encoding: str | None = None
     delimiter: str | None = None
     quote: str | None = None
+    header_row: int | None = None
+    columns: Sequence[str] = ()
+    doubt: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if self.encoding is not None:
@@ -63,30 +67,69 @@ class Dialect:
             raise BadInput(f"--quote is '\"' or none, not {shorten(self.quote)}.")
 
     @property
+    def codec(self) -> str:
+        """The name of the encoding, of which there are several for each, as Python has it."""
+        return codecs.lookup(self.encoding or "utf-8").name
+
+    @property
     def errors(self) -> str:
         """The error handler that keeps bytes of another encoding, as surrogates."""
-        is_wide = self.encoding and codecs.lookup(self.encoding).name.startswith(("utf-16", "utf-32"))
-        return "surrogatepass" if is_wide else "surrogateescape"
+        return "surrogatepass" if self.codec.startswith(("utf-16", "utf-32")) else "surrogateescape"
 
     @property
     def text_encoding(self) -> str:
         """The encoding of a part of the file, without a byte order mark."""
-        encoding = self.encoding or "utf-8"
-        return {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(encoding, encoding)
+        return {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(self.codec, self.codec)
 
-    def resolved(self, file: Path) -> "Dialect":
-        """This dialect for a file, with what is None guessed."""
-        dialect = replace(self, encoding=self.encoding or guess_encoding(file))
+    @property
+    def mark(self) -> str:
+        """The byte order mark, as a character, where the file begins with one."""
+        return "\ufeff" if self.text_encoding != self.codec else ""
+
+    @property
+    def quoting(self) -> Quoting:
+        """How csv takes quotes."""
+        return csv.QUOTE_NONE if self.quote == "none" else csv.QUOTE_MINIMAL
+
+    def encoded(self, file: Path, taken: Collection[Guess] = ()) -> "Dialect":
+        """This dialect with the encoding of a file. Raises Doubt for a guess that is not `taken`."""
+        if self.encoding is not None:
+            return self
+        encoding, doubt = guess_encoding(file)
+        if doubt and Guess.ENCODING not in taken:
+            raise Doubt(Guess.ENCODING, doubt)
+        return replace(self, encoding=encoding, doubt=doubt)
+
+    def resolved(self, file: Path, taken: Collection[Guess] = ()) -> "Dialect":
+        """This dialect for a file, with what is None guessed. Raises Doubt for a guess that is not `taken`.
+
+        Quotes stay None, since a doubt about them is raised where a row has it, unless that is taken.
+        """
+        dialect = self.encoded(file, taken)
+        if Guess.QUOTES in taken:
+            dialect = replace(dialect, quote=dialect.quote or '"')
         return replace(dialect, delimiter=dialect.delimiter or _guess_delimiter(file, dialect))
 
-    def sentence(self, given: "Dialect") -> str:
-        """What was guessed, if it is not what most files have; else nothing."""
+    def sentences(self, given: "Dialect") -> list[str]:
+        """What was guessed, if it is not what most files have."""
         parts: list[str] = []
         if given.encoding is None and self.encoding not in ("utf-8", "utf-8-sig"):
             parts.append(f"encoding {self.encoding}")
         if given.delimiter is None and self.delimiter not in (",", None):
             parts.append(f"delimiter {DELIMITER_NAMES.get(self.delimiter, self.delimiter)}")
-        return f"{' and '.join(parts)}, guessed; --encoding and --delimiter set them." if parts else ""
+        said = [f"{' and '.join(parts)}, guessed; --encoding and --delimiter set them."] if parts else []
+        return [*said, self.doubt] if self.doubt else said
+
+    def words(self, given: "Dialect") -> list[str]:
+        """The options of a command that reads the file so: those that are `given`, and a doubtful encoding."""
+        options = {
+            "--encoding": self.encoding if self.doubt else given.encoding,
+            "--delimiter": given.delimiter and DELIMITER_NAMES.get(given.delimiter, given.delimiter),
+            "--quote": given.quote,
+            "--header-row": self.header_row and str(self.header_row),
+            "--columns": csv_line(self.columns) if self.columns else None,
+        }
+        return [word for option, value in options.items() if value for word in (option, value)]
 
 
 def read_csv(
@@ -101,21 +144,30 @@ def read_csv(
     dialect = dialect or Dialect().resolved(file)
     _, header, records = _parts(file, dialect)
     check_columns(header, levels)
-    yield from _rows(records, RowReader(levels, header, cell_format), dialect)
+    yield from _rows(file, len(header), records, RowReader(levels, header, cell_format), dialect)
 
 
 def read_path_csv(hierarchy: Hierarchy, file: Path, dialect: Dialect) -> TextRows:
     """The records of a CSV file with the columns `path` and `level`, as `clade export` writes it."""
     _, header, records = _parts(file, dialect)
-    yield from _rows(records, PathRowReader(hierarchy, header), dialect)
+    yield from _rows(file, len(header), records, PathRowReader(hierarchy, header), dialect)
 
 
-def _rows(records: Iterator[Record], reader: RowReader | PathRowReader, dialect: Dialect) -> TextRows:
+def _rows(
+    file: Path, width: int, records: Iterator[Record], reader: RowReader | PathRowReader, dialect: Dialect
+) -> TextRows:
+    is_ragged = False
     for number, text, cells in records:
         if isinstance(cells, Rejection):
             yield text, cells
         elif cells:  # a blank line has none
             row = reader.row(number, cells)
+            if len(cells) < width:
+                if dialect.quote is None and dialect.delimiter == "\t" and any("\t" in cell for cell in cells):
+                    raise _doubtful(file, number, "has tabs, and its row has too few columns")
+                if not is_ragged and not text.endswith(("\r", "\n")):
+                    row = Rejection(number, f"The file ends in this row, after {quantity(len(cells), 'column')}.")
+                is_ragged = True
             if not text.isascii() and _SURROGATE.search(text):
                 encoding = "UTF-8" if dialect.text_encoding == "utf-8" else dialect.encoding
                 row = Rejection(number, f"The row is not valid {encoding}.")
@@ -129,9 +181,10 @@ def csv_header(file: Path, dialect: Dialect) -> list[str]:
 
 def cell_rows(file: Path, dialect: Dialect) -> Iterator[list[str]]:
     """The cells of the rows below the header, without those that cannot be read."""
-    for _, _, cells in _parts(file, dialect)[2]:
+    _, header, records = _parts(file, dialect)
+    for _, _, cells in records:
         if isinstance(cells, list) and cells:
-            yield cells
+            yield cells if len(cells) >= len(header) else [*cells, *[""] * (len(header) - len(cells))]
 
 
 def rejected_csv(file: Path, dialect: Dialect, reason_column: str = REASON) -> RejectedRows:
@@ -141,12 +194,18 @@ def rejected_csv(file: Path, dialect: Dialect, reason_column: str = REASON) -> R
     end = text[len(text.rstrip(_END)) :] or "\n"
 
     def line(content: str, reason: str) -> bytes:
-        written = content.rstrip(_END).encode(encoding, dialect.errors)
-        return written + f"{delimiter}{csv_line([reason], always_quoted=True)}{end}".encode(encoding, "replace")
+        written = content.rstrip(_END)
+        with suppress(csv.Error):  # of a row that is rejected for this
+            cells = next(csv.reader(io.StringIO(written, newline=""), delimiter=delimiter, quoting=dialect.quoting), [])
+            written += delimiter * (len(header) - len(cells))
+            while len(cells) > len(header) and not cells.pop() and written.endswith(delimiter):
+                written = written.removesuffix(delimiter)
+        said = re.sub(rf"[{re.escape(delimiter)}{_END}]", " ", reason)
+        said = said if dialect.quote == "none" else csv_line([reason], always_quoted=True)
+        return written.encode(encoding, dialect.errors) + f"{delimiter}{said}{end}".encode(encoding, "replace")
 
-    bom = "\ufeff" if dialect.encoding in ("utf-8-sig", "utf-16", "utf-32") else ""
-    head = f"{bom}{text.rstrip(_END)}{delimiter}{free_name(reason_column, header)}"
-    mark = head.encode(encoding, dialect.errors)
+    head = f"{dialect.mark}{text.rstrip(_END)}{delimiter}{free_name(reason_column, header)}"
+    mark = head.encode(encoding, "replace" if dialect.columns else dialect.errors)
     return RejectedRows(".csv", mark + end.encode(encoding), mark, line)
 
 
@@ -156,28 +215,90 @@ def delimiter_named(text: str | None) -> str | None:
 
 
 def looks_like_table(file: Path) -> bool:
-    """Whether the first lines of a text file are rows of one width, and none is a path with ` > ` in it."""
+    """Whether the first lines of a text file are rows of one width, and none is a path with ` > ` in it.
+
+    With any delimiter but a comma, a title may stand above them.
+    """
     with opened(file) as source:
-        text = source.read(SAMPLE_BYTES).decode(guess_encoding(file), "replace")
+        start = source.read(SAMPLE_BYTES)
+    text = start.decode(certain_encoding(start) or "latin-1", "replace")
     lines = [line for line in text.splitlines(keepends=True)[:SAMPLE_ROWS] if not line.startswith("#")]
     if any(" > " in line for line in lines):
         return False
-    return any(_score(lines, delimiter)[0] == 1 for delimiter in (DELIMITERS if len(lines) > 1 else "\t"))
+    delimiters = DELIMITERS if len(lines) > 1 else "\t"
+    if any(_score(lines, delimiter)[0] == 1 for delimiter in delimiters):
+        return True
+    return len(lines) > ENOUGH_LINES and any(
+        _score(lines[start:], delimiter, csv.QUOTE_NONE)[0] == 1 for delimiter in "\t|;" for start in (0, 1)
+    )
+
+
+def check_header(file: Path, dialect: Dialect) -> None:
+    """Raise BadInput where the header is narrower than nearly all rows, as a title above the header is.
+
+    Empty cells at the end of the title, as spreadsheets write them, do not make it wider.
+    """
+    records = ((number, cells) for number, _, cells in _records(file, dialect) if isinstance(cells, list))
+    rows = [(number, _stripped(cells), len(cells)) for number, cells in islice(records, SAMPLE_ROWS) if any(cells)]
+    if dialect.header_row or dialect.columns or not rows:
+        return
+    (line, title, width), *others = rows
+    wider = next((index for index, row in enumerate(others[:MAX_TITLES]) if len(row[1]) > len(title)), None)
+    if wider is None:
+        return
+    number, header, _ = others[wider]
+    below = others[wider:]
+    names = [sum(map(bool, cells)) for cells in (title, header)]
+    if width > len(title) and names[0] * 2 > names[1]:
+        return  # a few columns without a name, such as notes beside a table
+    if len(below) > 1 and sum(len(row[1]) > len(title) for row in below) >= 0.9 * len(below):
+        raise BadInput(
+            f"Line {line} of {file.name} has {quantity(len(title), 'column')}, the rows below it have more; "
+            f"--header-row {number} takes {named(header[:SHOWN_NAMES])} as the names of the columns."
+        )
+
+
+def _stripped(cells: list[str]) -> list[str]:
+    """Cells without the empty ones at the end."""
+    width = next((index for index in range(len(cells), 0, -1) if cells[index - 1].strip()), 0)
+    return cells[:width]
 
 
 def _parts(file: Path, dialect: Dialect) -> tuple[str, list[str], Iterator[Record]]:
-    """The first record that is not empty, the names of the columns in it, and the other records.
+    """The text of the header with the lines above it that are skipped, the names of its columns, the other records.
 
-    Raises BadInput without a header.
+    Raises BadInput without a header, and where that is not valid.
     """
     records = _records(file, dialect)
-    for _, text, cells in records:
+    if dialect.columns:
+        return _given_header(dialect, records)
+    above = ""
+    for number, text, cells in records:
         if isinstance(cells, Rejection):
-            break
+            raise BadInput(f"{file.name}, line {number}, is no header: {cells.reason}")
         if any(cell.strip("\ufeff \t") for cell in cells):
             names = [cell.removeprefix("\ufeff").strip() for cell in checked_header(file, cells)]
-            return text.removeprefix("\ufeff"), names, records
-    raise BadInput(f'"{file.name}" has no header: its first line must name the columns.')
+            return (above + text).removeprefix("\ufeff"), names, records
+        above += text if dialect.header_row else ""
+    where = "its first line" if dialect.header_row is None else f"line {dialect.header_row}"
+    raise BadInput(f'"{file.name}" has no header: {where} must name the columns.')
+
+
+def _given_header(dialect: Dialect, records: Iterator[Record]) -> tuple[str, list[str], Iterator[Record]]:
+    """What `_parts` is, by given names; a file of rejected rows has them as a header, with the column of reasons."""
+    names, end = [*dialect.columns], "\n"
+    for record in records:
+        _, text, cells = record
+        end = text[len(text.rstrip(_END)) :] or end
+        if isinstance(cells, list) and cells:
+            cells[0] = cells[0].removeprefix("\ufeff")
+            if cells[: len(names)] == names:
+                return text.removeprefix("\ufeff"), cells, records
+        if cells:
+            records = chain([record], records)
+            break
+    delimiter = dialect.delimiter or ","
+    return delimiter.join(csv_line([name]) for name in names) + end, names, records
 
 
 class _TooLong(Exception):
@@ -210,6 +331,13 @@ class _RecordedLines:
             raise _TooLong
         return line
 
+    def skip(self, count: int) -> None:
+        """Read lines as they are."""
+        for _ in range(count):
+            with suppress(_TooLong, StopIteration):
+                next(self)
+            self._bytes_left = MAX_LINE_BYTES
+
     def take_text(self) -> tuple[int, str]:
         """The number of the first line since the last call, and the text of all of them."""
         number, lines = self.number, self.lines
@@ -221,17 +349,30 @@ class _RecordedLines:
 def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
     """The records of a file; a quoted cell may have several lines, and the number is that of the first.
 
-    Raises BadInput for a quote that is never closed, since it would swallow all rows after it.
+    Lines above a given header are a record without cells. Raises BadInput for a quote that is never closed, since it
+    would swallow all rows after it, and Doubt for one that is closed in a later line, if these lines look like rows.
     """
-    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+    encoding = "utf-8-sig" if dialect.codec == "utf-8" else dialect.encoding
     delimiter = dialect.delimiter or ","
+    width = len(dialect.columns)
     with opened(file) as source:
         recorded = _RecordedLines(io.TextIOWrapper(source, encoding, dialect.errors, newline=""))
         csv.field_size_limit(MAX_CELL_CHARACTERS)
-        reader = csv.reader(recorded, delimiter=delimiter, strict=True)
+
+        def rows() -> Iterator[list[str]]:
+            return csv.reader(recorded, delimiter=delimiter, strict=True, quoting=dialect.quoting)
+
+        if dialect.header_row is not None:
+            recorded.skip(dialect.header_row - 1)
+            yield *recorded.take_text(), []
+        reader = rows()
         while True:
             try:
-                cells: list[str] | Rejection = next(reader)
+                row, lines = next(reader), recorded.lines
+                width = width or len(row)
+                if len(lines) > 1 and dialect.quote is None and _has_rows(lines, row, delimiter, width):
+                    raise _doubtful(file, recorded.number, f"goes on for {len(lines)} lines that look like rows")
+                cells: list[str] | Rejection = row
             except StopIteration:
                 return
             except UnicodeDecodeError as error:
@@ -241,62 +382,58 @@ def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
                 ) from error
             except _TooLong:
                 if len(recorded.lines) > 1:
-                    raise _unclosed(file, recorded.number) from None
+                    raise _unclosed(file, recorded, delimiter) from None
                 cells = Rejection(recorded.number, TOO_LONG)
-                reader = csv.reader(recorded, delimiter=delimiter, strict=True)  # the old one is in the middle of a row
+                reader = rows()  # the old one is in the middle of a row
             except csv.Error as error:
                 if len(recorded.lines) > 1 or "unexpected end" in str(error):
-                    raise _unclosed(file, recorded.number) from None
-                cells = Rejection(recorded.number, f"The row is not valid CSV: {error}.")
+                    raise _unclosed(file, recorded, delimiter) from None
+                place = _open_quote(recorded.lines, delimiter)
+                reason = f"The row is not valid CSV: {error}{place}; --quote none takes quotes as text."
+                cells = Rejection(recorded.number, reason)
             number, text = recorded.take_text()
             if number > 1 or not _SEPARATOR_LINE.fullmatch(text):
                 yield number, text, cells
 
 
-def _unclosed(file: Path, number: int) -> BadInput:
-    return BadInput(
-        f"{file.name}, line {number}: a quote in this row is not closed; close it, or double it if it is part of the "
-        "text. Nothing was imported."
+def _has_rows(lines: Sequence[str], cells: Sequence[str], delimiter: str, width: int) -> bool:
+    """Whether lines of one record look like rows: the first and the last, or one between them, has all columns.
+
+    The commas of a text have a blank after them. A text has no tabs, so that one in a cell of several lines is enough.
+    """
+    if delimiter == "\t":
+        return any("\t" in cell and ("\n" in cell or "\r" in cell) for cell in cells)
+    whole = [line.count(delimiter) - line.count(f"{delimiter} ") + 1 == width > 1 for line in lines]
+    return (whole[0] and whole[-1]) or any(whole[1:-1])
+
+
+def _doubtful(file: Path, number: int, what: str) -> Doubt:
+    return Doubt(
+        Guess.QUOTES,
+        f"{file.name}, line {number}: a value in quotes {what}; --quote none takes quotes as text, "
+        "--quote '\"' the value as it is.",
     )
 
 
-def guess_encoding(file: Path) -> str:
-    """The encoding by its byte order mark or zero bytes; else UTF-8 where most characters beyond ASCII are so, else
-    Windows-1252.
-    """
-    valid = invalid = 0
-    with opened(file) as source:
-        block = source.read(BLOCK_BYTES)
-        for mark, encoding in _BOMS:
-            if block.startswith(mark):
-                return encoding
-        start = block[:SAMPLE_BYTES]
-        if wide := _wide_encoding(start):
-            return wide
-        while block and valid + invalid < ENOUGH_CHARACTERS:
-            more = source.read(BLOCK_BYTES)
-            cut = len(block)
-            while more and cut > len(block) - MAX_CHARACTER_BYTES and block[cut - 1] >= 0x80:
-                cut -= 1  # a character may go on in the next block
-            if not block.isascii():
-                for run in _HIGH_BYTES.findall(block[:cut]):
-                    characters = _UTF8_CHARACTER.findall(run)
-                    valid += len(characters)
-                    invalid += len(run) - sum(map(len, characters))
-            block = block[cut:] + more
-    return "utf-8" if valid >= invalid else "cp1252"
+def _unclosed(file: Path, recorded: _RecordedLines, delimiter: str) -> BadInput:
+    place = _open_quote(recorded.lines, delimiter)
+    return BadInput(
+        f"{file.name}, line {recorded.number}: a quote in this row is not closed{place}; "
+        "close it, double it if it is part of the text, or add --quote none, which takes quotes as text. Nothing was "
+        "imported."
+    )
 
 
-def _wide_encoding(start: bytes) -> str | None:
-    """UTF-16 without a byte order mark: its zero bytes lie beside ends of lines, or are a quarter of all."""
-    even, odd = start[0::2].count(0), start[1::2].count(0)
-    encoding = "utf-16-le" if odd > even else "utf-16-be"
-    text = start.decode(encoding, "replace") if even or odd else ""
-    return encoding if "\n" in text or "\r" in text or 4 * (even + odd) > len(start) else None
+def _open_quote(lines: Sequence[str], delimiter: str) -> str:
+    """The first cell that begins with a quote and does not end with one, for a message."""
+    for number, cell in enumerate(lines[0].rstrip(_END).split(delimiter), start=1):
+        if cell.startswith('"') and (len(cell) == 1 or not cell.endswith('"') or '"' in cell[1:-1].replace('""', "")):
+            return f" (column {number}, {shorten(cell)})"
+    return ""
 
 
 def _guess_delimiter(file: Path, dialect: Dialect) -> str:
-    """The delimiter by which most of the first rows have as many columns as the header.
+    """The delimiter by which most of the first rows have as many columns as the header, else as most rows.
 
     Where none has, it is that of the file's extension: a tab, or a comma.
     """
@@ -305,20 +442,26 @@ def _guess_delimiter(file: Path, dialect: Dialect) -> str:
     if declared := _SEPARATOR_LINE.match(text):
         return declared[1]
     lines = text.splitlines(keepends=True)
-    whole = lines[:-1] or lines  # the last line may be cut
+    whole = (lines[:-1] or lines)[(dialect.header_row or 1) - 1 :]  # the last line may be cut
     first = "\t" if content_name(file).lower().endswith(".tsv") else ","
-    return max(dict.fromkeys((first, *DELIMITERS)), key=lambda delimiter: _score(whole, delimiter))
+    scores = {one: _score(whole, one, dialect.quoting) for one in dict.fromkeys((first, *DELIMITERS))}
+    if not max(scores.values())[0] > 0.5:  # perhaps since a title stands above the header
+        scores = {one: max(score, _score(whole, one, dialect.quoting, of_most=True)) for one, score in scores.items()}
+    return max(scores, key=lambda one: scores[one])
 
 
-def _score(lines: Iterable[str], delimiter: str) -> tuple[float, int]:
-    """The share of rows that have as many columns as the header, and this number; nothing for one column."""
+def _score(
+    lines: Iterable[str], delimiter: str, quoting: Quoting = csv.QUOTE_MINIMAL, *, of_most: bool = False
+) -> tuple[float, int]:
+    """The share of rows that have as many columns as the header or as most rows, and this number; nothing for one."""
     widths: list[int] = []
     with suppress(csv.Error):
-        for cells in csv.reader(lines, delimiter=delimiter):
+        for cells in csv.reader(lines, delimiter=delimiter, quoting=quoting):
             if cells:
                 widths.append(len(cells))
             if len(widths) >= SAMPLE_ROWS:
                 break
-    if not widths or widths[0] < 2:
+    width = max(widths, key=widths.count, default=0) if of_most else widths[0] if widths else 0
+    if width < 2:
         return 0.0, 0
-    return round(widths.count(widths[0]) / len(widths), 1), widths[0]
+    return round(widths.count(width) / len(widths), 1), width

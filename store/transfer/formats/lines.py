@@ -1,8 +1,9 @@
 """Formats with one row per line: JSON lines, as exports have them, and taxonomies."""
 
 import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, lookup
 from collections.abc import Iterator, Mapping
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,12 @@ def json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any] | Rejectio
             yield number, text, fields
 
 
-def read_taxonomy(level: str, file: Path) -> TextRows:
+def read_taxonomy(level: str, file: Path, encoding: str = "utf-8") -> TextRows:
     """The lines of a file with one `A > B > C` per line, with or without an id before it, in any order.
 
     All nodes of a path are of one level, and the id is that of the last one. Lines that begin with # are skipped.
     """
-    for number, text, problem in text_lines(file):
+    for number, text, problem in text_lines(file, encoding):
         if not text.startswith("#"):
             node_id = _ID.match(text)
             path = [segment.strip() for segment in _DIVIDER.split(f" {text[node_id.end() if node_id else 0 :]} ")]
@@ -105,25 +106,44 @@ def _is_deep(value: object) -> bool:
     return any(isinstance(one, dict | list) for one in layer)
 
 
-def text_lines(file: Path) -> Iterator[tuple[int, str, Rejection | None]]:
+def text_lines(file: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str, Rejection | None]]:
     """Number and text of each line that is not blank; of one that is too long, the beginning alone.
 
-    Lines are split as bytes, so that one that is not valid UTF-8 does not affect others. Raises BadInput for UTF-16.
+    Lines are split as bytes, so that one that is not valid does not affect others. Raises BadInput for UTF-16 where
+    that is not the `encoding`.
     """
+    codec = lookup(encoding).name
+    is_utf8 = codec in ("utf-8", "utf-8-sig")
+    errors = "surrogatepass" if codec.startswith(("utf-16", "utf-32")) else "surrogateescape"
     with opened(file) as source:
-        for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES + 1), b""), start=1):
-            reason = None
-            if number == 1 and line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-                raise BadInput(f"{file.name} is UTF-16; write it as UTF-8.")
-            if len(line) > MAX_LINE_BYTES:
-                reason, rest = TOO_LONG, line
-                while rest and not rest.endswith(b"\n"):
-                    rest = source.readline(MAX_LINE_BYTES)
-            content = line[:SHOWN_BYTES] if reason else line
-            content = (content.removeprefix(_BOM) if number == 1 else content).strip()
-            try:
-                text = content.decode()
-            except UnicodeDecodeError:
-                text, reason = content.decode(errors="surrogateescape"), reason or "The line is not valid UTF-8."
-            if text or reason:
-                yield number, text, Rejection(number, reason) if reason else None
+        text_source = TextIOWrapper(source, encoding, errors, newline="\n")
+
+        def read_line() -> bytes:
+            if is_utf8:
+                return source.readline(MAX_LINE_BYTES + 1)
+            return text_source.readline(MAX_LINE_BYTES + 1).encode("utf-8", errors)
+
+        try:
+            for number, line in enumerate(iter(read_line, b""), start=1):
+                reason = None
+                if is_utf8 and number == 1 and line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+                    raise BadInput(f"{file.name} is UTF-16; write it as UTF-8.")
+                if len(line) > MAX_LINE_BYTES:
+                    reason, rest = TOO_LONG, line
+                    while rest and not rest.endswith(b"\n"):
+                        rest = read_line()
+                content = line[:SHOWN_BYTES] if reason else line
+                content = (content.removeprefix(_BOM) if number == 1 else content).strip()
+                try:
+                    text = content.decode()
+                except UnicodeDecodeError:
+                    name = "UTF-8" if is_utf8 else encoding
+                    text, reason = content.decode(errors="surrogateescape"), reason or f"The line is not valid {name}."
+                if text or reason:
+                    yield number, text, Rejection(number, reason) if reason else None
+        except UnicodeDecodeError as error:
+            raise BadInput(
+                f"{file.name} is no {encoding}: {error.reason}; --encoding names another encoding."
+            ) from error
+        finally:
+            text_source.detach()  # so that it does not close the source

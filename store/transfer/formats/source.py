@@ -160,20 +160,23 @@ def rejected_table(header: Sequence[str], reason_column: str = REASON) -> Reject
 def rejected_json() -> RejectedRows:
     """Rejected rows of lines of JSON."""
     mark = b'{"' + JSON_REASON.encode()
-    return RejectedRows(".jsonl", b"", mark, lambda text, reason: _lines(orjson.dumps({JSON_REASON: reason}), text))
+    return RejectedRows(".jsonl", b"", mark, _json_lines)
 
 
-def rejected_taxonomy() -> RejectedRows:
-    """Rejected rows of a taxonomy, whose comments begin with #."""
+def rejected_taxonomy(encoding: str = "utf-8", errors: str = "surrogateescape", mark: str = "") -> RejectedRows:
+    """Rejected rows of a taxonomy, whose comments begin with #, in its encoding, with its byte order mark."""
 
     def line(text: str, reason: str) -> bytes:
-        return _lines(b"# " + " ".join(reason.split()).encode(errors="replace"), text)
+        comment = f"# {' '.join(reason.split())}\n".encode(encoding, "replace")
+        return comment + (text.rstrip("\r\n") + "\n").encode(encoding, errors)
 
-    return RejectedRows(".txt", b"", b"# row ", line)
+    head = mark.encode(encoding)
+    return RejectedRows(".txt", head, head + "# row ".encode(encoding), line)
 
 
-def _lines(reason: bytes, text: str) -> bytes:
-    return b"%b\n%b\n" % (reason, text.rstrip("\r\n").encode("utf-8", "surrogateescape"))
+def _json_lines(text: str, reason: str) -> bytes:
+    content = text.rstrip("\r\n").encode("utf-8", "surrogateescape")
+    return b"%b\n%b\n" % (orjson.dumps({JSON_REASON: reason}), content)
 
 
 def csv_line(cells: Iterable[str], *, always_quoted: bool = False) -> str:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import orjson
 
-from store.errors import BadInput, quantity, shorten
+from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Path as NodePath
 from store.model.names import NAMES
@@ -25,6 +25,7 @@ from store.transfer.formats.columns import (
     LevelColumns,
     RowReader,
     check_columns,
+    fitted,
     text_of,
     typed_text,
 )
@@ -54,7 +55,10 @@ class PathRowReader:
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
         """The row of cells, as those of JSON lines."""
         if len(cells) != len(self._header):
-            return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {len(self._header)}.")
+            fitting = fitted(number, cells, len(self._header))
+            if isinstance(fitting, Rejection):
+                return fitting
+            cells = fitting
         fields: dict[str, object] = {}
         typed = dict(zip(self._header, cells, strict=True))
         texts = {name: typed_text(typed[name], name, is_name=True) for name in ("path", "level")}

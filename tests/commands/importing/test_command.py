@@ -109,7 +109,7 @@ def test_pruning_prints_the_removed_nodes_unless_a_rejected_row_does_not_identif
 ) -> None:
     clade("import", "location", shops, *OPTIONS)
     first = "".join(SHOPS.splitlines(keepends=True)[:2])
-    written(shops, first + "US,NE\n")
+    written(shops, first + f"US,NE{',x' * 9}\n")
     kept = clade("import", "location", shops, *OPTIONS, "--prune")
     assert ("Nothing was removed" in kept.stderr, "removed:" in kept.stdout) == (True, False)
     written(shops, first)
@@ -195,7 +195,9 @@ def test_an_export_writes_through_no_link_and_over_no_part_of_another(
 
 
 def rejected(clade: Clade, tmp_path: Path) -> Result:
-    return clade("import", "location", written(tmp_path / "bad.csv", f"{SHOPS}US,NE\n=1+1,@x,+2,-3,4\n"), *OPTIONS)
+    return clade(
+        "import", "location", written(tmp_path / "bad.csv", f"{SHOPS}US,NE,,,,,x\n=1+1,@x,+2,-3,4,,5\n"), *OPTIONS
+    )
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
@@ -230,8 +232,8 @@ def test_a_file_of_rejected_rows_is_replaced_and_then_removed(clade: Clade, tmp_
     rejected(clade, tmp_path)
     heading, *rows = target.read_text().splitlines()
     assert heading == "Country,State,City,Shop,Name,Street,reason"
-    assert rows[0] == 'US,NE,"row 5: The row has 2 columns, the header 6."'
-    assert rows[1].startswith('=1+1,@x,+2,-3,4,"row 6: The row has 5 columns'), "the bytes of the row are unchanged"
+    assert rows[0] == 'US,NE,,,,,x,"row 5: The row has 7 columns, the header 6."'
+    assert rows[1].startswith('=1+1,@x,+2,-3,4,,5,"row 6: The row has 7 columns'), "the bytes of the row are unchanged"
     written(target, target.read_text() + "9,more,rows\n" * 100)
     assert "written to" in rejected(clade, tmp_path).stderr
     assert len(target.read_text().splitlines()) == 3

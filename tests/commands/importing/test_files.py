@@ -271,16 +271,16 @@ DIRTY = {
          6: POPULATION.format("Population") + "'99999999999' is not a valid Int"},
         "", [(b"DE,,2", b"DE,Bonn,2"), (b"99999999999", b"99")], 6,
     ),
-    "rows that are too short and too long, the header again": Dirty(
-        "c.csv", f"{CITIES}US\nUS,Omaha,1,2\n\nUS,Lincoln,3\n{CITIES}".encode(), 2,
-        {2: "The row has 1 column, the header 3.", 3: "The row has 4 columns, the header 3.",
-         6: "The row is the header again; remove it."},
-        "", [(b"US,Omaha,1,2,", b"US,Omaha,1,"), (b'US,"', b'US,,,"')], 3,
+    "rows that are too long, the header again": Dirty(
+        "c.csv", f"{CITIES}US,Omaha,1,2\n\nUS,Lincoln,3,, \n{CITIES}US,Ames".encode(), 2,
+        {2: "The row has 4 columns, the header 3.", 5: "The row is the header again; remove it.",
+         6: "The file ends in this row, after 2 columns."},
+        "", [(b"US,Omaha,1,2,", b"US,Omaha,1,"), (b"Country,City,Population,\"", b",,,\"")], 4,
     ),
     "semicolons, commas in numbers, Windows-1252": Dirty(
         "c.csv", GERMAN.encode("cp1252"), 3,
         {3: POPULATION.format("Einwohner") + "'1,5 Mio', which is not written like 1.234,56, is not a valid Int"},
-        GERMAN_OPTIONS, [(b"1,5 Mio", b"1.073.096")], 4,
+        GERMAN_OPTIONS + " --yes", [(b"1,5 Mio", b"1.073.096")], 4,
         "encoding cp1252 and delimiter ;, guessed; --encoding and --delimiter set them.",
     ),
     "UTF-16 as Excel writes it": Dirty(
@@ -501,10 +501,10 @@ def test_a_rejected_line_has_a_reason(clade: Clade, tmp_path: Path) -> None:
 
 # -- files that stop an import -----------------------------------------------------------------------------------------
 
-OPEN_QUOTE = "a quote in this row is not closed; close it, or double it"
+OPEN_QUOTE = "a quote in this row is not closed (column "
 STOPPED: dict[str, tuple[Any, ...]] = {
-    "an open quote": ("c.csv", b'Country,City\nUS,Ames\nUS,"Omaha\nUS,Lincoln\n', f"c.csv, line 3: {OPEN_QUOTE}"),
-    "an open quote up to the next one": ("c.csv", b'Country,X\n"a,1\nb,"2"\nc,3\n', f"c.csv, line 2: {OPEN_QUOTE}"),
+    "an open quote": ("c.csv", b'Country,City\nUS,Ames\nUS,"Omaha\nUS,Lincoln\n', f'c.csv, line 3: {OPEN_QUOTE}2, "Omaha); '),
+    "an open quote up to the next one": ("c.csv", b'Country,X\n"a,1\nb,"2"\nc,3\n', f'c.csv, line 2: {OPEN_QUOTE}1, "a); close it, double it if it is part of the text, or add --quote none'),
     "half a gzip file": ("c.csv.gz", gzip.compress(b"Country\nUS\n" * 1000)[:-20], "c.csv.gz cannot be decompressed"),
     "a zip file of many": ("c.zip", zipped({"a.csv": b"Country\n", "b.csv": b""}), "c.zip has 2 files (a.csv, b.csv)"),
     "a zip file of nothing": ("c.zip", zipped({}), "c.zip has 0 files (none), expected 1; unpack it."),
@@ -523,7 +523,7 @@ STOPPED: dict[str, tuple[Any, ...]] = {
     "no features": ("c.geojson", b'{"features": []}', "c.geojson has no features."),
     "UTF-16 as JSON lines": ("c.jsonl", "{}".encode("utf-16"), "c.jsonl is UTF-16; write it as UTF-8."),
     "two columns of one name": ("c.csv", b"Country,City,City,Population\nUS,Ames,Omaha,7\n",
-                                'The file has two columns "City"; it has "Country", "City", "City", "Population".'),
+                                'The file has 2 columns "City" (2, 3); it has "Country", "City", "City", "Population".'),
     "columns of other names": ("c.csv", b"Land,Stadt\nUS,Ames\n", ' --level city=City. The file has "Land", "Stadt".'),
     "a taxonomy of levels": ("c.txt", b"US > NE\n", "allowed under itself; location has none: use csv or jsonl."),
     "folded keys of items": ("c.json", items({"PK": "garden"}), "--fold-case is for files, not for DynamoDB tables",
