@@ -190,8 +190,8 @@ def _copy_stdin(target: BinaryIO) -> None:
 
 ENDINGS = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "taxonomy", ".xlsx": "excel",
-    ".parquet": "parquet", ".json": "json", ".geojson": "geojson", ".geojsonl": "geojson", ".geojsons": "geojson",
-    ".ndgeojson": "geojson",
+    ".xlsm": "excel", ".xls": "excel", ".xlsb": "excel", ".ods": "excel", ".parquet": "parquet", ".json": "json",
+    ".geojson": "geojson", ".geojsonl": "geojson", ".geojsons": "geojson", ".ndgeojson": "geojson",
 }  # fmt: skip
 NAMES = tuple(dict.fromkeys(ENDINGS.values()))
 
@@ -248,8 +248,9 @@ def cell_format(nulls: Sequence[str], numbers: str | None, fill_down: Sequence[s
 class FileFormat:
     """The format of a file, what was guessed about it, and, of a table, its columns and its rows as texts.
 
-    The header of CSV and Excel is a row. Paths in JSON may be lists of keys. A table of paths has no keys of `levels`.
-    A file that is Clade's own is an export. `words` are the options by which a command reads the text of the file so.
+    The header of CSV and Excel is a row, `merged` are columns with merged cells. Paths in JSON may be lists of keys. A
+    table of paths has no keys of `levels`. A file that is Clade's own is an export. `words` are the options by which a
+    command reads the text of the file so.
     """
 
     format: Format
@@ -262,6 +263,7 @@ class FileFormat:
     has_lists: bool = False
     is_own: bool = False
     words: Sequence[str] = ()
+    merged: Sequence[str] = ()
 
     @property
     def keys(self) -> list[str]:
@@ -349,7 +351,7 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
 
 
 def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) -> FileFormat:
-    header, is_row = table.header, name == "excel"
+    header, is_row = table.header, name == "excel" and not options.column_names
     if is_path_table(header) and not options.columns.levels:
         own = _path_columns(hierarchy, options)
         form = Format(lambda: read_path_table(hierarchy, table, own), rejected_table(header, JSON_REASON))
@@ -357,13 +359,13 @@ def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) 
         return FileFormat(form, (), options.columns, own, header, table.texts, has_text_header=is_row, is_own=is_own)
     found, levels, guesses = _columns(hierarchy, header, table.texts, options.columns)
     form = Format(lambda: read_table(levels, table, options.cells), rejected_table(header))
-    return FileFormat(form, guesses, found, levels, header, table.texts, has_text_header=is_row)
+    return FileFormat(form, guesses, found, levels, header, table.texts, is_row, merged=table.merged)
 
 
 def _read_table(file: Path, name: str, options: FileOptions) -> Table:
     match name:
         case "excel":
-            return excel_table(file, options.sheet)
+            return excel_table(file, options.sheet, options.header_row, options.column_names)
         case "parquet":
             return parquet_table(file)
         case _:

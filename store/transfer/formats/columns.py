@@ -6,7 +6,7 @@ The columns are given as options of an import, or matched by their names with le
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from functools import cached_property
 from typing import NamedTuple
 
@@ -161,6 +161,14 @@ class _NotLike(NamedTuple):
         return f"'{self.text}', which is not written like {self.example},"
 
 
+class ShownCell(NamedTuple):
+    """A cell of a sheet: its value, and the text that the sheet shows, or the reason why that is not known."""
+
+    value: object
+    text: str | None
+    reason: str = ""
+
+
 class RowReader:
     """Turns cells into rows; remembers how the first of the siblings of a folded level was written."""
 
@@ -171,6 +179,7 @@ class RowReader:
         self._nulls = [cell_format.nulls | cell_format.nulls_of.get(column, NO_NULLS) for column in header]
         self._numbers = cell_format.numbers
         self._levels = levels
+        self._naming = {column for one in levels for column in (one.key, one.name, one.id, *one.names.values())}
         self._columns = {level.key: level.values for level in levels}
         used = [column for own in self._columns.values() for column in {*own}]
         self._shares_columns = len(used) > len({*used})
@@ -204,7 +213,10 @@ class RowReader:
         return found
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
-        """The row of cells: texts, or numbers, truth values, dates and times where the format has types."""
+        """The row of cells: texts, or numbers, truth values, dates and times where the format has types.
+
+        Raises BadInput, with the column, for a typed cell that is no text where one is needed.
+        """
         if len(cells) != self._width:
             fitting = fitted(number, cells, self._width)
             if isinstance(fitting, Rejection):
@@ -250,7 +262,8 @@ class RowReader:
         used = {*keys, *(column for key in keys for column in self._columns[key])}
         for key, own in self._columns.items():
             for column in own if key not in keys else ():
-                if column not in used and (text := self._text(cells, column)):
+                text = text_of(cells[self._index[column]]).strip()
+                if column not in used and text and text not in self._nulls[self._index[column]]:
                     return f'Column "{column}" has {shorten(repr(text))}, but "{key}" is empty; fill in or clear both.'
         return None
 
@@ -266,15 +279,19 @@ class RowReader:
     def _text(self, cells: Sequence[object], column: str) -> str:
         index = self._index[column]
         cell = cells[index]
-        text = cell.strip() if isinstance(cell, str) else text_of(cell)
+        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_name=column in self._naming)
         return "" if text in self._nulls[index] else text
 
     def _cell(self, cells: Sequence[object], column: str | None) -> str | None:
         return None if column is None else self._text(cells, column) or None
 
     def _number(self, cells: Sequence[object], column: str) -> object:
-        text = self._text(cells, column)
-        if text and self._numbers and isinstance(cells[self._index[column]], str):
+        index = self._index[column]
+        cell = cells[index]
+        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_number=True)
+        if text in self._nulls[index]:
+            return None
+        if text and self._numbers and isinstance(cell, str):
             try:
                 return self._numbers.plain(text)
             except BadInput:
@@ -302,6 +319,8 @@ def text_of(cell: object) -> str:
             return ""
         case str():
             return cell
+        case ShownCell(value, text):
+            return text_of(value) if text is None else text
         case bool():
             return str(cell).lower()
         case float() if cell.is_integer() and abs(cell) < 1e15:
@@ -318,6 +337,35 @@ def text_of(cell: object) -> str:
             return ";".join(text_of(one) for one in cell)
         case _:
             return str(cell)
+
+
+def typed_text(cell: object, column: str, *, is_name: bool = False, is_number: bool = False) -> str:
+    """The text of a typed cell for a key, a name or an id (`is_name`), an attribute that is a number, or another one.
+
+    Raises BadInput for a number whose text the sheet alone knows, and for a name of a type with several texts: 1.10
+    and 1.1 are one number, 2 January and 2026-01-02 one date.
+    """
+    if isinstance(cell, ShownCell):
+        if is_number or (cell.value is None and not is_name):
+            return text_of(cell.value)
+        if cell.text is None:
+            raise BadInput(f'Column "{column}": {cell.reason}')
+        return cell.text
+    text = text_of(cell)
+    if is_name:
+        match cell:
+            case bool():
+                found = "a truth value"
+            case float() if not text.lstrip("-").isdecimal():
+                found = "a number with a fraction or an exponent"
+            case date() | time() | timedelta():
+                found = "a date or a time"
+            case dict() | list() | tuple():
+                found = "an object or a list"
+            case _:
+                return text
+        raise BadInput(f'Column "{column}": {shorten(text)} is {found}, not a text; write or format it as text.')
+    return text
 
 
 def json_text(value: object) -> str:

@@ -19,6 +19,7 @@ from store.model.names import NAMES
 from store.model.paths import format_path
 from store.transfer.formats.columns import (
     MAX_COLUMNS,
+    NUMERIC,
     PLAIN,
     CellFormat,
     LevelColumns,
@@ -26,6 +27,7 @@ from store.transfer.formats.columns import (
     check_columns,
     fitted,
     text_of,
+    typed_text,
 )
 from store.transfer.formats.lines import FIXED, row_of
 from store.transfer.formats.source import JSON_REASON, csv_line
@@ -66,12 +68,15 @@ class PathRowReader:
                 return fitting
             cells = fitting
         fields: dict[str, object] = {}
-        texts = dict(zip(self._header, map(text_of, cells), strict=True))
+        typed = dict(zip(self._header, cells, strict=True))
+        texts = {name: typed_text(typed[name], name, is_name=True) for name in ("path", "level")}
         level = self._hierarchy.find(texts["level"].strip())
-        for name, text in texts.items():
-            if name.startswith(JSON_REASON) or name in self._given:
+        for name, cell in typed.items():
+            if name.startswith(JSON_REASON) or name in texts or name in self._given:
                 continue
             attribute = level.attribute(name) if level else None
+            is_number = attribute is not None and attribute.kind in NUMERIC
+            text = cell if isinstance(cell, str) else typed_text(cell, name, is_name=name in FIXED, is_number=is_number)
             if name in AS_JSON or (attribute is not None and attribute.many and text.startswith("[")):
                 try:
                     fields |= {name: orjson.loads(text)} if text else {}
@@ -90,10 +95,14 @@ class PathRowReader:
 
 @dataclass(frozen=True)
 class Table:
-    """A header, and a function to all rows, each with its number in the file and what is wrong with it, or None."""
+    """A header, and a function to all rows, each with its number in the file and what is wrong with it, or None.
+
+    `merged` are the columns of a sheet with cells that are merged over several rows below the header.
+    """
 
     header: Sequence[str]
     rows: Callable[[], Iterator[TableRow]]
+    merged: Sequence[str] = ()
 
     def texts(self) -> Iterator[list[str]]:
         """The rows as texts, without those that cannot be read."""
@@ -118,7 +127,10 @@ def _rows(table: Table, reader: RowReader | PathRowReader) -> TextRows:
         if reason is not None or any(cell not in (None, "") for cell in cells):
             cells = reader.filled(cells) if reason is None else cells
             text = csv_line([text_of(cell) for cell in cells])
-            yield text, reader.row(number, cells) if reason is None else Rejection(number, reason)
+            try:
+                yield text, reader.row(number, cells) if reason is None else Rejection(number, reason)
+            except BadInput as error:
+                yield text, Rejection(number, str(error))
 
 
 def checked_header(file: Path, header: list[str]) -> list[str]:
