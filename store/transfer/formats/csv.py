@@ -156,7 +156,7 @@ def read_path_csv(hierarchy: Hierarchy, file: Path, dialect: Dialect, columns: S
 def _rows(
     file: Path, width: int, records: Iterator[Record], reader: RowReader | PathRowReader, dialect: Dialect
 ) -> TextRows:
-    is_ragged = False
+    is_ragged, delimiter = False, dialect.delimiter or ","
     for number, text, cells in records:
         if isinstance(cells, Rejection):
             yield text, cells
@@ -166,8 +166,8 @@ def _rows(
                 text = csv_line(map(str, filled), delimiter=dialect.delimiter or ",") + "\n"
             row = reader.row(number, filled)
             if len(cells) < width:
-                if dialect.quote is None and dialect.delimiter == "\t" and any("\t" in cell for cell in cells):
-                    raise _doubtful(file, number, "has tabs, and its row has too few columns")
+                if dialect.quote is None and _has_cells(text, cells, delimiter, width):
+                    raise _doubtful(file, number, "looks like several cells")
                 if not is_ragged and not text.endswith(("\r", "\n")):
                     row = Rejection(number, f"The file ends in this row, after {quantity(len(cells), 'column')}.")
                 is_ragged = True
@@ -246,15 +246,15 @@ def check_header(file: Path, dialect: Dialect) -> None:
     if dialect.header_row or dialect.columns or not rows:
         return
     (line, title, width), *others = rows
-    wider = next((index for index, row in enumerate(others[:MAX_TITLES]) if len(row[1]) > len(title)), None)
-    if wider is None:
+    first = next((index for index, row in enumerate(others[:MAX_TITLES]) if len(row[1]) > len(title)), None)
+    if first is None:
         return
-    number, header, _ = others[wider]
-    below = others[wider:]
-    names = [sum(map(bool, cells)) for cells in (title, header)]
-    if width > len(title) and names[0] * 2 > names[1]:
+    (number, header, _), below = others[first], others[first:]
+    is_padded = width > len(title)
+    if is_padded and 2 * sum(map(bool, title)) > sum(map(bool, header)):
         return  # a few columns without a name, such as notes beside a table
-    if len(below) > 1 and sum(len(row[1]) > len(title) for row in below) >= 0.9 * len(below):
+    wider = sum(len(cells) > len(title) if is_padded else count > width for _, cells, count in below)
+    if len(below) > 1 and wider >= 0.9 * len(below):
         raise BadInput(
             f"Line {line} of {file.name} has {quantity(len(title), 'column')}, the rows below it have more; "
             f"--header-row {number} takes {named(header[:SHOWN_NAMES])} as the names of the columns."
@@ -402,12 +402,23 @@ def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
 def _has_rows(lines: Sequence[str], cells: Sequence[str], delimiter: str, width: int) -> bool:
     """Whether lines of one record look like rows: the first and the last, or one between them, has all columns.
 
-    The commas of a text have a blank after them. A text has no tabs, so that one in a cell of several lines is enough.
+    A text has no tabs, so that one in a cell of several lines is enough.
     """
     if delimiter == "\t":
         return any("\t" in cell and ("\n" in cell or "\r" in cell) for cell in cells)
-    whole = [line.count(delimiter) - line.count(f"{delimiter} ") + 1 == width > 1 for line in lines]
+    whole = [_width(line, delimiter) == width > 1 for line in lines]
     return (whole[0] and whole[-1]) or any(whole[1:-1])
+
+
+def _has_cells(text: str, cells: Sequence[str], delimiter: str, width: int) -> bool:
+    """Whether a row that is shorter than the header has a cell in quotes that looks like several."""
+    is_several = any(delimiter in cell for cell in cells)
+    return is_several and (delimiter == "\t" or _width(text, delimiter) == width)
+
+
+def _width(line: str, delimiter: str) -> int:
+    """The number of columns of a line whose quotes are text. The commas of a text have a blank after them."""
+    return line.count(delimiter) - line.count(f"{delimiter} ") + 1
 
 
 def _doubtful(file: Path, number: int, what: str) -> Doubt:
