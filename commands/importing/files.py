@@ -43,6 +43,7 @@ from store.transfer.formats.source import (
     Format,
     Guess,
     content_name,
+    csv_line,
     rejected_json,
     rejected_table,
     rejected_taxonomy,
@@ -314,6 +315,8 @@ def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) 
             is_own=table.header == path_header(hierarchy),
         )
     found, levels, guesses = _columns(hierarchy, table.header, options.columns)
+    names = csv_line(options.column_names)
+    given = {"--sheet": options.sheet, "--header-row": options.header_row, "--columns": names}
     return FileFormat(
         Format(lambda: read_table(levels, table, options.cells), rejected_table(table.header)),
         guesses,
@@ -321,6 +324,7 @@ def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) 
         table.header,
         table.texts,
         has_text_header=name == "excel" and not options.column_names,
+        words=[word for option, value in given.items() if value for word in (option, str(value))],
     )
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from store.transfer.formats.columns import fold
+from store.errors import BadInput, quantity
+from store.transfer.formats.columns import fold, named
 
 Rows = Callable[[], Iterator[Sequence[str]]]
 
@@ -16,6 +17,8 @@ SAMPLE_CHARACTERS = 20_000_000
 MAX_COLUMNS = 100  # that are compared with each other
 MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two numbers are in memory
 MAX_CANDIDATES = 4
+TITLE_ROWS, MAX_TITLES = 50, 20  # rows in which a title is looked for, and those above a header
+SHOWN_NAMES = 3
 SURE_SEPARATORS = (" > ", " » ", " › ", " → ")
 SEPARATORS = (*SURE_SEPARATORS, " / ", " | ", ">", "|", "/")
 ENOUGH_ROWS = 3
@@ -201,6 +204,30 @@ def data_in_header(header: Sequence[str], rows: Iterable[Sequence[str]], known: 
         if name in values or (is_kind and kind != "text" and not _YEAR.fullmatch(name)):
             found = found or name
     return found
+
+
+def check_titles(place: str, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
+    """Raise BadInput where the first of `rows` is narrower than nearly all others, as a title above a header is.
+
+    Each has its number, its cells up to the last that is not empty, and its width with those; `place` has a {} for the
+    number.
+    """
+    if not rows:
+        return
+    (line, title, width), *others = rows
+    wider = next((index for index, row in enumerate(others[:MAX_TITLES]) if len(row[1]) > len(title)), None)
+    if wider is None:
+        return
+    number, header, _ = others[wider]
+    below = others[wider:]
+    names = [sum(map(bool, cells)) for cells in (title, header)]
+    if width > len(title) and names[0] * 2 > names[1]:
+        return  # a few columns without a name, such as notes beside a table
+    if len(below) > 1 and sum(len(row[1]) > len(title) for row in below) >= 0.9 * len(below):
+        raise BadInput(
+            f"{place.format(line)} has {quantity(len(title), 'column')}, the rows below it have more; "
+            f"--header-row {number} takes {named(header[:SHOWN_NAMES])} as the names of the columns."
+        )
 
 
 def _kind(text: str) -> str:
