@@ -44,6 +44,7 @@ from store.transfer.formats.source import (
     Guess,
     NumberFormat,
     content_name,
+    csv_line,
     rejected_json,
     rejected_table,
     rejected_taxonomy,
@@ -352,14 +353,16 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
 
 def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) -> FileFormat:
     header, is_row = table.header, name == "excel" and not options.column_names
+    given = {"--header-row": options.header_row, "--columns": csv_line(options.column_names)}
+    words = [word for option, value in given.items() if value for word in (option, str(value))]
     if is_path_table(header) and not options.columns.levels:
         own = _path_columns(hierarchy, options)
         form = Format(lambda: read_path_table(hierarchy, table, own), rejected_table(header, JSON_REASON))
         is_own = header == path_header(hierarchy)
-        return FileFormat(form, (), options.columns, own, header, table.texts, has_text_header=is_row, is_own=is_own)
+        return FileFormat(form, (), options.columns, own, header, table.texts, is_row, is_own=is_own, words=words)
     found, levels, guesses = _columns(hierarchy, header, table.texts, options.columns)
     form = Format(lambda: read_table(levels, table, options.cells), rejected_table(header))
-    return FileFormat(form, guesses, found, levels, header, table.texts, is_row, merged=table.merged)
+    return FileFormat(form, guesses, found, levels, header, table.texts, is_row, words=words, merged=table.merged)
 
 
 def _read_table(file: Path, name: str, options: FileOptions) -> Table:

@@ -352,19 +352,9 @@ def typed_text(cell: object, column: str, *, is_name: bool = False, is_number: b
             raise BadInput(f'Column "{column}": {cell.reason}')
         return cell.text
     text = text_of(cell)
-    if is_name:
-        match cell:
-            case bool():
-                found = "a truth value"
-            case float() if not text.lstrip("-").isdecimal():
-                found = "a number with a fraction or an exponent"
-            case date() | time() | timedelta():
-                found = "a date or a time"
-            case dict() | list() | tuple():
-                found = "an object or a list"
-            case _:
-                return text
-        raise BadInput(f'Column "{column}": {shorten(text)} is {found}, not a text; write or format it as text.')
+    is_exact = not isinstance(cell, float) or text.lstrip("-").isdecimal()
+    if is_name and (isinstance(cell, bool | date | time | timedelta | dict | list | tuple) or not is_exact):
+        raise BadInput(f'Column "{column}": {shorten(text)} is neither a text nor a whole number; write it as a text.')
     return text
 
 

@@ -16,9 +16,10 @@ from typing import Literal, TextIO
 
 from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
-from store.transfer.formats.columns import PLAIN, CellFormat, LevelColumns, RowReader, check_columns, named
+from store.transfer.formats.columns import PLAIN, CellFormat, LevelColumns, RowReader, check_columns
 from store.transfer.formats.encodings import SAMPLE_BYTES, certain_encoding, guess_encoding
 from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
+from store.transfer.formats.shapes import TITLE_ROWS, check_titles
 from store.transfer.formats.source import REASON, Doubt, Guess, RejectedRows, content_name, csv_line, free_name, opened
 from store.transfer.formats.tables import PathRowReader, checked_header
 from store.transfer.rows import Rejection, TextRows
@@ -27,8 +28,6 @@ DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_NAMES = {"\t": "tab", "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "\\t": "\t"}
 SAMPLE_ROWS = 50
 ENOUGH_LINES = 3  # of a table below a title
-MAX_TITLES = 20  # lines above a header
-SHOWN_NAMES = 3
 MAX_CELL_CHARACTERS = 1 << 20  # more than any item holds; csv's own limit is less than some
 _SURROGATE = re.compile("[\ud800-\udfff]")  # of a byte that is not of the encoding
 _SEPARATOR_LINE = re.compile("\ufeff?sep=(.)\r?\n")  # which Excel writes and reads
@@ -237,28 +236,14 @@ def looks_like_table(file: Path) -> bool:
 
 
 def check_header(file: Path, dialect: Dialect) -> None:
-    """Raise BadInput where the header is narrower than nearly all rows, as a title above the header is.
+    """Raise BadInput for a title above the header, as `check_titles` does.
 
     Empty cells at the end of the title, as spreadsheets write them, do not make it wider.
     """
-    records = ((number, cells) for number, _, cells in _records(file, dialect) if isinstance(cells, list))
-    rows = [(number, _stripped(cells), len(cells)) for number, cells in islice(records, SAMPLE_ROWS) if any(cells)]
-    if dialect.header_row or dialect.columns or not rows:
-        return
-    (line, title, width), *others = rows
-    first = next((index for index, row in enumerate(others[:MAX_TITLES]) if len(row[1]) > len(title)), None)
-    if first is None:
-        return
-    (number, header, _), below = others[first], others[first:]
-    is_padded = width > len(title)
-    if is_padded and 2 * sum(map(bool, title)) > sum(map(bool, header)):
-        return  # a few columns without a name, such as notes beside a table
-    wider = sum(len(cells) > len(title) if is_padded else count > width for _, cells, count in below)
-    if len(below) > 1 and wider >= 0.9 * len(below):
-        raise BadInput(
-            f"Line {line} of {file.name} has {quantity(len(title), 'column')}, the rows below it have more; "
-            f"--header-row {number} takes {named(header[:SHOWN_NAMES])} as the names of the columns."
-        )
+    if not dialect.header_row and not dialect.columns:
+        records = ((number, cells) for number, _, cells in _records(file, dialect) if isinstance(cells, list))
+        rows = [(number, _stripped(cells), len(cells)) for number, cells in islice(records, TITLE_ROWS) if any(cells)]
+        check_titles(f"Line {{}} of {file.name}", rows)
 
 
 def _stripped(cells: list[str]) -> list[str]:

@@ -9,7 +9,8 @@ from itertools import islice
 from math import gcd
 from typing import NamedTuple
 
-from store.transfer.formats.columns import fold
+from store.errors import BadInput, quantity
+from store.transfer.formats.columns import fold, named
 
 Rows = Callable[[], Iterator[Sequence[str]]]
 
@@ -19,6 +20,8 @@ SAMPLE_CHARACTERS = 20_000_000
 MAX_COLUMNS = 100  # that are compared with each other
 MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two numbers are in memory
 MAX_CANDIDATES = 4
+TITLE_ROWS, MAX_TITLES = 50, 20  # rows in which a title is looked for, and those above a header
+SHOWN_NAMES = 3
 SURE_SEPARATORS = (" > ", " » ", " › ", " → ", " -> ", " :: ", " | ", "->", ">", "»", "›", "→", "::", "|", "\\")
 DASHES = (" - ", " – ", ";")  # which keys may have, too, so that all of them must
 SEPARATORS = (*SURE_SEPARATORS, *DASHES, " / ", "/")
@@ -328,6 +331,30 @@ def data_in_header(header: Sequence[str], rows: Iterable[Sequence[str]], known: 
         if name in values or (is_kind and kind != "text" and not _YEAR.fullmatch(name)):
             found = found or name
     return found
+
+
+def check_titles(place: str, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
+    """Raise BadInput where the first of `rows` is narrower than nearly all others, as a title above a header is.
+
+    Each has its number, its cells up to the last that is not empty, and its width with those; `place` has a {} for the
+    number.
+    """
+    if not rows:
+        return
+    (line, title, width), *others = rows
+    first = next((index for index, row in enumerate(others[:MAX_TITLES]) if len(row[1]) > len(title)), None)
+    if first is None:
+        return
+    (number, header, _), below = others[first], others[first:]
+    is_padded = width > len(title)
+    if is_padded and 2 * sum(map(bool, title)) > sum(map(bool, header)):
+        return  # a few columns without a name, such as notes beside a table
+    wider = sum(len(cells) > len(title) if is_padded else count > width for _, cells, count in below)
+    if len(below) > 1 and wider >= 0.9 * len(below):
+        raise BadInput(
+            f"{place.format(line)} has {quantity(len(title), 'column')}, the rows below it have more; "
+            f"--header-row {number} takes {named(header[:SHOWN_NAMES])} as the names of the columns."
+        )
 
 
 def _kind(text: str) -> str:

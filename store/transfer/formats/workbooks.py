@@ -17,13 +17,13 @@ from typing import Any, cast
 from xml.parsers import expat
 
 from store.errors import BadInput, shorten
-from store.transfer.formats.columns import ShownCell, named, text_of
+from store.transfer.formats.columns import MAX_COLUMNS, ShownCell, named, text_of
+from store.transfer.formats.shapes import TITLE_ROWS, check_titles
 from store.transfer.formats.tables import Table, TableRow, checked_header, flat
 
 MAX_SHEET_ROWS = 1_048_576  # as many as Excel has
 MAX_DIGITS = 15  # of a number, of which Excel keeps no more
-MAX_GENERAL = 11  # characters of a number with a fraction that Excel shows in the format General
-SAMPLE_ROWS = 50  # in which a header is compared with the rows below
+MAX_GENERAL, MIN_GENERAL = 11, Decimal("0.0001")  # characters and value that the format General shows as they are
 MAX_TEXTS = 5_000_000, 200_000_000  # elements and bytes of the texts of all sheets
 MAX_PART = 500_000, 20_000_000  # elements and bytes of a row, and of any other part, such as the formats
 _TEXTS = "xl/sharedStrings.xml"
@@ -32,14 +32,14 @@ _CELL, _VALUE, _FORMULA, _ROW, _MERGED, _DIMENSION = [
     f"http://schemas.openxmlformats.org/spreadsheetml/2006/main {tag}"
     for tag in "c v f row mergeCell dimension".split()
 ]
+_SECTION_END = re.compile(r";(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)")  # outside of quotes
 _TOKEN = re.compile(
-    r"""(?P<blank>\[(?:\$-[0-9a-f]{1,4}|black|blue|cyan|green|magenta|red|white|yellow|color ?[0-9]+)\]|_.)"""
-    r"""|"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|(?P<digit>[0#])|(?P<point>\.)|(?P<plain>[-+$():!^&'~{}<>= ])""",
+    r"""(?P<mark>[0#.])|"([^"]*)"|\\(.)|([-+$(): ])"""
+    r"""|_.|\[(?:\$-[0-9a-f]{1,4}|black|blue|cyan|green|magenta|red|white|yellow|color ?[0-9]+)\]""",
     re.IGNORECASE,
 )
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a control character in a text
 _UNCOMPUTED = "The formula has no computed value; open the file in Excel and save it."
-_SECTIONS = re.compile(r";(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)")  # at ; outside of quotes
 BATCH_ROWS = 1_000
 _EXTRA = "install it with: pip install 'clade-graphql[files]'"
 
@@ -55,99 +55,90 @@ def excel_table(
     try:
         from openpyxl import load_workbook
         from openpyxl.cell.read_only import EMPTY_CELL
+        from openpyxl.utils import range_boundaries
     except ImportError:
         raise BadInput(f"Excel files need openpyxl; {_EXTRA}") from None
-    with _readable(file):
-        with zipfile.ZipFile(file) as archive:
-            for name in filter(_READ.match, archive.namelist()):
-                _Part(file, archive, name, is_sheet=False)
+    with _readable(file), zipfile.ZipFile(file) as archive:
+        for part_name in filter(_READ.match, archive.namelist()):
+            _Part(archive, part_name, is_sheet=False)
         warnings.filterwarnings("ignore", module="openpyxl")  # of what it does not keep, such as validations
         book = load_workbook(file.open("rb"), read_only=True, data_only=True, keep_links=False)
         sheets = {one.title: one for one in book.worksheets}
         if sheet is not None and sheet not in sheets:
             raise BadInput(f'{file.name} has no sheet "{sheet}"; it has {named([*sheets])}.')
-        visible = [name for name, one in sheets.items() if one.sheet_state == "visible"]
-        sheet = sheet or next(iter([*visible, *sheets]))
-        with zipfile.ZipFile(file) as archive:
-            part = _Part(file, archive, sheets[sheet]._worksheet_path, is_sheet=True)
-        sheets[sheet].reset_dimensions()  # by which rows would be cut where they are wrong
+        name = sheet or next(iter([*[name for name in sheets if sheets[name].sheet_state == "visible"], *sheets]))
+        part = _Part(archive, sheets[name]._worksheet_path, is_sheet=True)
+        sheets[name].reset_dimensions()  # by which rows would be cut where they are wrong
+        merged = [range_boundaries(one) for one in part.merged]
 
-    def cells() -> Iterator[tuple[int, list[object]]]:
-        """The rows that are not empty, without empty cells at their ends."""
+    def filled(first: int = 1) -> Iterator[tuple[int, list[object]]]:
+        """The rows from one on that are not empty, without empty cells at their ends."""
         with _readable(file):
-            for number, row in enumerate(sheets[sheet].iter_rows(), start=1):
-                values = [None if one is EMPTY_CELL else _cell(one, part.uncomputed) for one in row]
-                while values and values[-1] in (None, ""):
-                    values.pop()
-                if values:
-                    yield number, values
+            for number, row in enumerate(sheets[name].iter_rows(), start=1):
+                cells = [None if one is EMPTY_CELL else _cell(one, part.uncomputed) for one in row]
+                while cells and cells[-1] in (None, ""):
+                    cells.pop()
+                if cells and number >= first:
+                    yield number, cells
 
-    names, start = list(column_names), 0
-    if not names:
-        found = next(((number, row) for number, row in cells() if header_row in (None, number)), None)
-        if found is None and header_row is not None:
+    start, header = 0, list(column_names)
+    if not header:
+        sample = [
+            (number, [text_of(cell) for cell in row]) for number, row in islice(filled(header_row or 1), TITLE_ROWS)
+        ]
+        if header_row is not None and (not sample or sample[0][0] != header_row):
             raise BadInput(
-                f'Row {header_row} of the sheet "{sheet}" of {file.name} is empty; --header-row names another.'
+                f'Row {header_row} of the sheet "{name}" of {file.name} is empty; --header-row names another.'
             )
-        if found is None:
-            if others := [name for name in sheets if name != sheet]:
-                raise BadInput(f'The sheet "{sheet}" of {file.name} is empty; --sheet names another: {named(others)}.')
+        if not sample:
+            if others := [other for other in sheets if other != name]:
+                raise BadInput(f'The sheet "{name}" of {file.name} is empty; --sheet names another: {named(others)}.')
             raise BadInput(f'"{file.name}" has no header: the first row of its sheet must name the columns.')
-        start, first = found
-        names = [text_of(cell).strip() for cell in first]
         if header_row is None:
-            _check_width(file, start, names, islice(cells(), 1, SAMPLE_ROWS))
-    width = len(checked_header(file, names))
+            check_titles(f"Row {{}} of {file.name}", [(*one, MAX_COLUMNS) for one in sample])
+        start, header = sample[0][0], [text.strip() for text in sample[0][1]]
+    width = len(checked_header(file, header))
+    columns = {one for left, top, right, end in merged if start < top < end for one in range(left, right + 1)}
 
     def rows() -> Iterator[TableRow]:
-        for number, row in cells():
-            if number > start:
-                yield number, row + [None] * (width - len(row)), None
+        for number, cells in filled(start + 1):
+            yield number, cells + [None] * (width - len(cells)), None
 
-    return Table(names, rows, part.merged_columns(names, start))
+    return Table(header, rows, [one for number, one in enumerate(header, start=1) if number in columns])
 
 
 def shown_number(value: float, code: str) -> str | None:
     """A number as Excel shows it in a number format; None where that is not known, or rounded, or hidden.
 
-    ECMA-376 Part 1, 18.8.30 and 18.8.31: sections for positive and negative numbers and zero, the digits 0 and #, one
+    ECMA-376 Part 1, 18.8.30 and 18.8.31: sections for positive and negative numbers and zero, the digits 0 and #, a
     decimal point and literal characters. Thousands, percent, fractions, exponents and conditions are not known, as
-    they depend on the language of who looks at them; nor is a number of more digits than Excel keeps.
+    most of them depend on the language of who looks at them; nor is a number of more digits than Excel keeps.
     """
     number = Decimal(f"{value:.{MAX_DIGITS}g}")
-    if not abs(number) < 10**MAX_DIGITS:
-        return None
-    sections = _SECTIONS.split(code)
+    sections = _SECTION_END.split(code)
     index = 1 if number < 0 < len(sections) - 1 else 2 if number == 0 and len(sections) > 2 else 0
-    sign = "-" if number < 0 and index == 0 else ""
-    if sections[index].casefold() in ("general", "@"):
-        text = f"{abs(number):f}"
-        is_short = len(text) <= MAX_GENERAL and (number == 0 or abs(number) >= Decimal("0.0001"))
-        return sign + text if number == int(number) or is_short else None
-    tokens = list(_TOKEN.finditer(sections[index]))
-    kinds = [token.lastgroup for token in tokens]
-    points = kinds.count("point")
-    whole = kinds[: kinds.index("point")] if points else kinds
-    places = kinds.count("digit") - whole.count("digit")
-    marks = [token["digit"] for token in tokens if token["digit"]]
-    scaled = abs(number).scaleb(places)
-    if (
-        _TOKEN.sub("", sections[index])
-        or points > 1
-        or not marks
-        or scaled != int(scaled)
-        or "#" in marks[-places or len(marks) :]
-    ):
+    section, sign = sections[index], "-" if number < 0 and index == 0 else ""
+    number = abs(number)
+    if section.casefold() in ("general", "@"):
+        text = f"{number:f}"
+        is_whole = number < 10**MAX_DIGITS and number == int(number)
+        return sign + text if is_whole or (number > MIN_GENERAL and len(text) <= MAX_GENERAL) else None
+    tokens = list(_TOKEN.finditer(section))
+    marks = "".join([token["mark"] or "" for token in tokens])
+    whole, _, fraction = marks.partition(".")
+    if _TOKEN.sub("", section) or not re.fullmatch(r"(#*0+|#+)(\.0+)?", marks) or number >= 10**MAX_DIGITS:
         return None
-    least = max(places, len(marks) - marks.index("0") if "0" in marks else 0)
-    digits = list(str(int(scaled)).lstrip("0").zfill(least))
-    text = ""
+    scaled = number.scaleb(len(fraction))
+    if scaled != int(scaled):
+        return None
+    digits = str(int(scaled)).lstrip("0").zfill(len(whole.lstrip("#")) + len(fraction))
+    left, text = len(whole + fraction), ""
     for token in reversed(tokens):
-        if token["digit"]:
-            marks.pop()
-            text = ("".join(digits) if not marks else digits.pop() if digits else "") + text
-        else:
-            text = (token["quoted"] or token["escaped"] or token["point"] or token["plain"] or "") + text
+        shown = "".join(filter(None, token.groups()))
+        if token["mark"] in ("0", "#"):
+            left -= 1
+            digits, shown = (digits[:-1], digits[-1:]) if left else ("", digits)
+        text = shown + text
     return (sign + text).strip() or None
 
 
@@ -170,15 +161,15 @@ def parquet_table(file: Path) -> Table:
 
 
 class _Part:
-    """What a part of a workbook has, counted before it is read: the merged ranges of a sheet, and the cells with a
-    formula that has no computed value.
+    """A part of a workbook, counted before the library reads it: its merged ranges, and its cells with a formula that
+    has no computed value.
 
-    Raises BadInput for a part, or a row of a sheet, that takes too much memory, and for a document type: entities, by
-    which a few lines of XML become gigabytes, need one, and ECMA-376 Part 2 allows none in a package. Raises ValueError
-    for rows or cells that are not in order, of which the library would leave some out.
+    Raises ValueError for a part, or a row of a sheet, that takes too much memory; for a document type, which entities
+    need, by which a few lines become gigabytes, and which ECMA-376 Part 2 forbids; and for rows or cells that are not
+    in order, of which the library would leave some out.
     """
 
-    def __init__(self, file: Path, archive: zipfile.ZipFile, name: str, *, is_sheet: bool) -> None:
+    def __init__(self, archive: zipfile.ZipFile, name: str, *, is_sheet: bool) -> None:
         self.merged: list[str] = []
         self.uncomputed: set[str] = set()
         self._row = self._elements = 0
@@ -206,10 +197,7 @@ class _Part:
                 is_over = not is_sheet
 
         def refuse(*_: object) -> None:
-            raise BadInput(
-                f"{file.name} has in {name} more than is read at once; remove what lies far from the table, or save "
-                "the sheet as CSV."
-            )
+            raise ValueError(f"{name} has a document type")
 
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.StartElementHandler, parser.StartDoctypeDeclHandler = start, refuse
@@ -220,7 +208,7 @@ class _Part:
                 parser.Parse(block)
                 size, row = (size + len(block) if row == self._row else 0), self._row
                 if size > most_bytes or self._elements > most_elements or len(self.uncomputed) > MAX_SHEET_ROWS:
-                    refuse()
+                    raise ValueError(f"{name} has more than is read at once")
         self._next("")
 
     def _next(self, cell: str) -> None:
@@ -231,14 +219,6 @@ class _Part:
         if cell and (len(cell), cell) <= (len(self._cell), self._cell):
             raise ValueError(f"the cell {cell} is after {self._cell}")
         self._cell = cell
-
-    def merged_columns(self, names: Sequence[str], start: int) -> list[str]:
-        """The names of the columns with cells that are merged over rows below the row `start`."""
-        from openpyxl.utils import range_boundaries
-
-        found = [range_boundaries(one) for one in self.merged]
-        columns = {one for left, top, right, end in found if start < top < end for one in range(left, right + 1)}
-        return [name for number, name in enumerate(names, start=1) if number in columns]
 
 
 @contextmanager
@@ -281,18 +261,6 @@ def _formats() -> Mapping[int, str]:
     from openpyxl.styles.numbers import BUILTIN_FORMATS
 
     return cast(Mapping[int, str], BUILTIN_FORMATS)
-
-
-def _check_width(file: Path, start: int, names: Sequence[str], sample: Iterator[tuple[int, list[object]]]) -> None:
-    """Raise BadInput for a first row that is narrower than those below it, as a title above the header."""
-    rows = list(sample)
-    usual = sorted(len(row) for _, row in rows)[len(rows) // 2] if rows else 0
-    if len(names) < usual:
-        number, row = next((number, row) for number, row in rows if len(row) >= usual)
-        raise BadInput(
-            f"Row {start} of {file.name}, {named(names)}, has fewer columns than the rows below; --header-row {number} "
-            f"takes {named([text_of(cell) for cell in row])} as the header."
-        )
 
 
 def _names(field: Any, prefix: str = "") -> Iterator[str]:
