@@ -16,7 +16,7 @@ from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Path
 from store.model.names import checked_name
-from store.model.paths import checked_path
+from store.model.paths import check_new_key, checked_path
 from store.model.records import checked_id
 from store.writing.create_update import Create, Edit, Update
 from store.writing.edit_request import EditOptions, EditResult
@@ -32,6 +32,7 @@ async def create(
 ) -> EditResult:  # fmt: skip
     """Create a node at a path; its id may be given with or without the hierarchy's prefix."""
     path = checked_path(path)
+    check_new_key(path[-1])
     checked_name(name)
     check_create(request.caller, hierarchy.name, path)
     if node_id is not None:
@@ -55,6 +56,8 @@ async def move(
 ) -> EditResult:
     """Move a node, with all below it, to another path."""
     target = checked_path(target)
+    if target[-1] != path[-1]:
+        check_new_key(target[-1])
     check_change(request.caller, hierarchy.name, path)
     check_create(request.caller, hierarchy.name, target)
     return await _write(request, Move(hierarchy, path, target, expected), options)

@@ -1,73 +1,90 @@
-"""A look at a file before it is imported: `--describe` proposes a command, and files that an import would misread are
-rejected (trees by parent id, paths in one column, no header).
+"""Checks of a file before it is imported: files that would become another tree than a person sees in them are doubts.
+`--describe` proposes a command that has passed these checks and a trial of the first rows.
 """
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import typer
 
-from commands.importing.files import FileFormat, Source
-from commands.importing.tables import TableSource
-from store.errors import BadInput, shorten
-from store.model.hierarchy import Hierarchy
-from store.transfer.formats.columns import fold
+from commands.importing.files import FileFormat, FileOptions, NoLevels, Source, cell_format, format_of
+from store.errors import BadInput, quantity, shorten
+from store.model.hierarchy import Hierarchy, may_stand
+from store.transfer.formats.columns import PLAIN, CellFormat, fold
 from store.transfer.formats.shapes import (
     MAX_ROWS,
     SAMPLE_CHARACTERS,
     SAMPLE_ROWS,
-    ParentColumn,
+    Rows,
     data_in_header,
+    first_of_group,
     first_rows,
     joined_path,
+    nested_keys,
     parent_column,
 )
-from store.transfer.formats.source import EXAMPLES, Doubt, Guess, NumberFormat
-from store.transfer.rows import Rejection, Row
+from store.transfer.formats.source import EXAMPLES, JSON_REASON, Doubt, Guess, NumberFormat
+from store.transfer.rows import ImportPlan, Rejection, Row
 from store.transfer.tables.items import key_text
-from store.transfer.tables.scan import first_items, sample_items
+from store.transfer.tables.left_out import LeftOut
+from store.transfer.tables.proposals import are_ids
+from store.transfer.tables.scan import Export, first_items, sample_items
 
 PATHS = "columns path, level and name, such as Garden/Mowers,CATEGORY,Lawn mowers"
 
 
-def check_file(hierarchy: Hierarchy, source: Source, found: FileFormat, taken: Collection[Guess]) -> None:
-    """Raise Doubt for a file whose rows would become another tree than it has, unless this guess is `taken`."""
-    if found.rows is not None and found.options is not None:
-        levels = [value.partition("=")[2] for value in found.options.levels]
-        if found.has_text_header:
-            known = {fold(name) for level in hierarchy.levels.values() for name in (level.name, *level.attributes)}
-            cell = None if Guess.HEADER in taken else data_in_header(found.header, found.rows(), known)
-            if cell is not None:
-                raise Doubt(
-                    Guess.HEADER,
-                    f'The first row of {source.name} looks like data: "{shorten(cell)}" is no name of a column, by the '
-                    "rows below; add a line above it that names the columns.",
-                )
-        if Guess.SHAPE not in taken:
-            _refuse_parents(source.name, parent_column(found.header, found.rows, levels))
-    if not found.is_own and Guess.SHAPE not in taken:
+def check_file(
+    hierarchy: Hierarchy, source: Source, found: FileFormat, options: FileOptions, *, ignore_unknown: bool = False
+) -> None:
+    """Raise Doubt for a file whose rows would become another tree than it has, unless this guess is taken.
+
+    Raises BadInput for a table of paths with columns that have no place, unless they are to be ignored.
+    """
+    if found.is_own:
+        return
+    taken = options.taken
+    if found.rows is not None:
+        if found.has_text_header and Guess.HEADER not in taken:
+            _check_header(hierarchy, source.name, found.header, found.rows)
+        if not found.keys:
+            _check_paths(hierarchy, source.name, found, taken, ignore_unknown=ignore_unknown)
+        elif Guess.SHAPE not in taken:
+            _refuse_parents(source.name, found.header, found.rows, found.keys)
+            _check_groups(hierarchy, source.name, found, options.cells.fill_down)
+    if Guess.SHAPE not in taken:
         check_keys(source.name, (row for _, row in found.format.read()), only_texts=found.has_lists)
 
 
-def check_table(table: TableSource) -> None:
+def check_unmatched(hierarchy: Hierarchy, source: Source, found: NoLevels, taken: Collection[Guess]) -> None:
+    """Raise Doubt for a table without a column of a level that has no header, or that is a tree by parent ids."""
+    if Guess.HEADER not in taken:
+        _check_header(hierarchy, source.name, found.header, found.rows)
+    if Guess.SHAPE not in taken:
+        _refuse_parents(source.name, found.header, found.rows)
+
+
+def check_table(name: str, export: Export, left_out: LeftOut) -> None:
     """Raise Doubt for a table of DynamoDB whose items refer to their parents by an id."""
-    header = list(dict.fromkeys(name for item in sample_items(table.export, SAMPLE_ROWS) for name in item))
+    header = list(dict.fromkeys(column for item in sample_items(export, SAMPLE_ROWS, left_out) for column in item))
 
     def rows() -> Iterator[list[str]]:
-        for item in first_items(table.export, MAX_ROWS):
-            yield [key_text(item.get(name)) for name in header]
+        for item in first_items(export, MAX_ROWS, left_out):
+            yield [key_text(item.get(column)) for column in header]
 
-    _refuse_parents(table.source.name, parent_column(header, rows))
+    _refuse_parents(name, header, rows)
 
 
 def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool = False) -> None:
-    """Raise Doubt for rows in which the keys of a level are whole paths.
+    """Raise Doubt for rows in which the keys of a level are whole paths, or codes that begin with other ones.
 
     With `only_texts` paths that are lists of keys are taken as they are.
     """
-    levels: dict[str, tuple[str, set[str]]] = {}
+    levels: dict[str, tuple[str, defaultdict[tuple[object, ...], set[str]]]] = {}
+    codes: set[str] | None = set()  # of rows without columns, while all of them are roots
     size = 0
     for row in islice(rows, SAMPLE_ROWS):
         if isinstance(row, Rejection) or (only_texts and isinstance(row.path, list)):
@@ -79,19 +96,39 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
         for index, key in enumerate(row.path):
             level = levels_of[max(0, index - len(row.path) + len(levels_of))]
             column = row.columns[index] if index < len(row.columns) else ""
-            levels.setdefault(level, (column, set()))[1].add(str(key))
-    for level, (column, keys) in levels.items():
-        if found := joined_path(keys):
-            place = f'Column "{column}" of {source}' if column else source
+            levels.setdefault(level, (column, defaultdict(set)))[1][tuple(row.path[:index])].add(str(key))
+        if codes is not None and len(row.path) == 1 and row.parts and not row.columns:
+            codes.add(str(row.parts[0].id or str(row.path[0]).split(" ")[0]))
+        else:
+            codes = None
+    for level, (column, siblings) in levels.items():
+        place = f'Column "{column}" of {source}' if column else source
+        if found := joined_path(set().union(*siblings.values())):
             raise Doubt(
                 Guess.SHAPE,
                 f'{place} has whole paths, such as "{shorten(found.example)}", where a key of one {level} belongs; '
                 f"write a file with the {PATHS}, with / between the keys.",
             )
+        if nested := nested_keys(siblings.values() if column else [codes or ()]):
+            raise Doubt(
+                Guess.SHAPE,
+                f'{place} looks like a tree by codes: most keys begin with another one, such as "{shorten(nested[0])}" '
+                f'with "{shorten(nested[1])}", and all would become siblings; write a file with the {PATHS}.',
+            )
 
 
-def _refuse_parents(source: str, found: ParentColumn | None) -> None:
-    if found is not None:
+def _check_header(hierarchy: Hierarchy, source: str, header: Sequence[str], rows: Rows) -> None:
+    known = {fold(name) for level in hierarchy.levels.values() for name in (level.name, *level.attributes)}
+    if (cell := data_in_header(header, rows(), known)) is not None:
+        raise Doubt(
+            Guess.HEADER,
+            f'The first row of {source} looks like data: "{shorten(cell)}" is no name of a column, by the rows below; '
+            f"--columns names the {len(header):,} columns of a file without a header, such as --columns a,b,c.",
+        )
+
+
+def _refuse_parents(source: str, header: Sequence[str], rows: Rows, levels: Collection[str] = ()) -> None:
+    if (found := parent_column(header, rows, levels)) is not None:
         raise Doubt(
             Guess.SHAPE,
             f'{source} is a tree by parent ids: column "{shorten(found.parent)}" has values of "{shorten(found.id)}" '
@@ -99,46 +136,144 @@ def _refuse_parents(source: str, found: ParentColumn | None) -> None:
         )
 
 
+def _check_paths(
+    hierarchy: Hierarchy, source: str, found: FileFormat, taken: Collection[Guess], *, ignore_unknown: bool
+) -> None:
+    """Raise for a table whose columns are called path and level and mean something else, or that has other columns."""
+    rows = first_rows(found.header, found.rows()) if found.rows else []
+    index = found.header.index("level")
+    levels = [row[index].strip() for row in rows if len(row) > index]
+    if levels and not any(map(hierarchy.find, levels)):
+        if found.rows and Guess.SHAPE not in taken:
+            _refuse_parents(source, found.header, found.rows)
+        raise BadInput(
+            f'Column "level" of {source} has no level of {hierarchy.name}, such as "{shorten(levels[0])}"; the levels '
+            f"are {', '.join(hierarchy.levels)}. Columns of other names are imported with --level."
+        )
+    known = found.places(hierarchy)
+    for index, column in enumerate(found.header) if not ignore_unknown else ():
+        is_known = column in known or column.startswith(JSON_REASON)
+        if not is_known and any(len(row) > index and row[index].strip() for row in rows):
+            level = hierarchy.levels[next(iter(hierarchy.levels))].name.lower()
+            raise BadInput(
+                f'Column "{shorten(column)}" of {source} is no attribute of a level of {hierarchy.name}; '
+                f"{shlex.join(['--attr', f'{level}.ATTRIBUTE={column}'])} or "
+                f"{shlex.join(['--name-in', f'{level}.LANGUAGE={column}'])} gives it a place, --ignore-unknown leaves "
+                "it out."
+            )
+
+
+def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, filled: Collection[str]) -> None:
+    levels: dict[str | None, str | None] = {one.key: one.level for one in found.levels} | {None: None}
+    group = first_of_group(
+        found.header,
+        found.rows() if found.rows else (),
+        [key for key in found.keys if key not in filled],
+        lambda below, above: may_stand(hierarchy, levels[below] or "", levels[above]),
+    )
+    if group is not None:
+        raise Doubt(
+            Guess.SHAPE,
+            f'Column "{shorten(group.column)}" of {source} has values only in the first rows of groups: '
+            f'"{shorten(group.below)}" stands below the row of "{shorten(group.above)}", and would skip this level; '
+            f"--fill-down {shlex.quote(group.column)} gives empty cells the value above.",
+        )
+
+
 DESCRIBED_ROWS = 1_000
 SHOWN_VALUES = 3
+SHOWN_COLUMNS = 60
 NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
 
 
-def describe_file(hierarchy: str, address: str, source: Source, found: FileFormat, check: Callable[[], None]) -> None:
-    """Print the columns of a table with values of the first rows, what was guessed, and the proposed command.
+def describe_columns(header: Sequence[str], rows: Rows, places: Mapping[str, str]) -> None:
+    """Print the columns of a table with values of the first rows, and what becomes of them."""
+    sample = first_rows(header, islice(rows(), DESCRIBED_ROWS))
+    if len(header) > SHOWN_COLUMNS:
+        typer.echo(f"  {len(header):,} columns, the first {SHOWN_COLUMNS}:")
+    for index, column in enumerate(header[:SHOWN_COLUMNS]):
+        values = dict.fromkeys(row[index] for row in sample if index < len(row) and row[index])
+        shown = ", ".join(shorten(value, 30) for value in list(values)[:SHOWN_VALUES])
+        typer.echo(f"  {column}: {shown or 'no values'} ({places.get(column, 'not imported')})")
 
-    A file that fails the `check` has no command that would import it.
+
+def describe_file(
+    plan: ImportPlan, address: str, source: Source, format_name: str | None, options: FileOptions
+) -> None:
+    """Print the columns of a file, what was guessed, and a command that has passed the checks and a trial with a plan.
+
+    Raises BadInput for a file that no command would import.
     """
+    hierarchy = plan.hierarchy
+    options = replace(options, taken={*options.taken, Guess.ENCODING})
+    words = ["clade", "import", hierarchy.name, address, *(["--format", format_name] if format_name else [])]
+    try:
+        found = format_of(hierarchy, source.file, format_name, options)
+    except NoLevels as error:
+        describe_columns(error.header, error.rows, {})
+        check_unmatched(hierarchy, source, error, options.taken)
+        raise
     for guess in found.guesses:
         typer.echo(f"{source.name}: {guess}")
-    words = ["clade", "import", hierarchy, address, *found.words]
-    if found.rows is not None and found.options is not None:
-        rows = first_rows(found.header, islice(found.rows(), DESCRIBED_ROWS))
-        used = {value.partition("=")[2]: f"{option} {value}" for option, value in found.options.pairs()}
-        for index, column in enumerate(found.header):
-            values = dict.fromkeys(row[index] for row in rows if index < len(row) and row[index])
-            shown = ", ".join(shorten(value, 30) for value in list(values)[:SHOWN_VALUES])
-            typer.echo(f"  {column}: {shown or 'no values'}{'' if column in used else ' (not imported)'}")
+    if found.rows is not None:
+        describe_columns(found.header, found.rows, found.places(hierarchy))
+        if not options.columns.levels:
+            _refuse_ids(source.name, found)
         words += [word for pair in found.options.pairs() for word in pair]
-        words += _cell_options(found, rows)
-    check()
-    typer.echo(f"Proposed command:\n  {shlex.join(words)}")
+        if found.keys and options.cells == PLAIN:
+            options = replace(options, cells=_cells_of(found))
+            found = format_of(hierarchy, source.file, format_name, options)
+    check_file(hierarchy, source, found, options, ignore_unknown=plan.ignore_unknown)
+    if sentence := check_sample(plan, source.name, found):
+        typer.echo(sentence)
+    words += ["--ignore-unknown"] if plan.ignore_unknown else []
+    words += ["--level-ids"] if plan.level_ids else []
+    typer.echo(f"Proposed command:\n  {shlex.join([*words, *found.words, *options.words()])}")
 
 
-def _cell_options(found: FileFormat, rows: Sequence[Sequence[str]]) -> list[str]:
-    """`--null` and `--numbers`, where the sample has such cells in columns of attributes."""
-    if found.options is None:
-        return []
+def check_sample(plan: ImportPlan, source: str, found: FileFormat, enough: int = 1) -> str | None:
+    """How many of the first rows would be rejected, and the first reason; None if none. The rows are added to the plan.
+
+    Raises Doubt where these are more than half of at least `enough` rows: the columns are not what they are taken for.
+    """
+    for _, row in islice(found.format.read(), DESCRIBED_ROWS):
+        plan.take(row)
+    plan.check_ids()
+    if not plan.rejections:
+        return None
+    first = plan.rejections[0]
+    rows = f"{len(plan.rejections):,} of the first {quantity(plan.rows, 'row')}"
+    sentence = f"{rows} of {source} would be rejected; row {first.number}: {first.reason}"
+    if plan.rows >= enough and len(plan.rejections) * 2 > plan.rows:
+        raise Doubt(Guess.SHAPE, sentence)
+    return sentence
+
+
+def _refuse_ids(source: str, found: FileFormat) -> None:
+    """Raise BadInput where a column that is named like a level has ids, which no proposed command takes for keys."""
+    rows = first_rows(found.header, islice(found.rows(), DESCRIBED_ROWS)) if found.rows else []
+    for column in found.keys:
+        index = found.header.index(column)
+        values = [row[index].strip() for row in rows if len(row) > index and row[index].strip()]
+        if len(values) > 1 and are_ids(values):
+            raise BadInput(
+                f'Column "{shorten(column)}" of {source} has ids, such as {shorten(values[0])}, and no keys; name the '
+                "columns of keys with --level."
+            )
+
+
+def _cells_of(found: FileFormat) -> CellFormat:
+    """The format of cells, where the sample has such cells in columns of attributes."""
     columns = {value.partition("=")[2] for value in found.options.attributes}
+    rows = first_rows(found.header, islice(found.rows(), DESCRIBED_ROWS)) if found.rows else []
     indexes = [index for index, column in enumerate(found.header) if column in columns]
     cells = [(found.header[index], row[index].strip()) for row in rows for index in indexes if index < len(row)]
-    nulls = dict.fromkeys(f"{column}={cell}" for column, cell in cells if cell in NULLS)
-    words = [word for null in nulls for word in ("--null", null)]
+    nulls = [f"{column}={cell}" for column, cell in cells if cell in NULLS]
     numbers = [cell for _, cell in cells if re.fullmatch(r"[+-]?\d[\d.,' \u00a0\u202f]*", cell)]
     if any(not re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in numbers):
         fitting = [example for example in EXAMPLES if all(_fits(example, cell) for cell in numbers)]
-        words += ["--numbers", fitting[0]] if fitting else []
-    return words
+        return cell_format(nulls, next(iter(fitting), None))
+    return cell_format(nulls, None)
 
 
 def _fits(example: str, cell: str) -> bool:

@@ -33,6 +33,13 @@ NamesIn = Annotated[
 Ids = Annotated[
     list[str] | None, typer.Option("--id", help="Table: column of ids, such as city=Id; made from paths by default.")
 ]
+LevelIds = Annotated[
+    bool,
+    typer.Option(
+        "--level-ids",
+        help="Ids of the file are unique within a level only: each gets its level before it, such as city-30.",
+    ),
+]
 Attributes = Annotated[
     list[str] | None,
     typer.Option("--attr", help="Table: column of an attribute, such as store.street=Street; repeatable."),
@@ -56,6 +63,13 @@ Numbers = Annotated[
         "--numbers",
         help='Table: format of numbers by an example: "1,234.56", "1.234,56", "1 234,56" or "1\'234.56"; by default '
         "without thousands separators.",
+    ),
+]
+FillDown = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fill-down",
+        help="Table: column whose empty cells have the value above, as merged cells of Excel have; repeatable.",
     ),
 ]
 Delimiter = Annotated[
@@ -112,6 +126,24 @@ ReadUnits = Annotated[
 Segments = Annotated[
     int, typer.Option("--segments", help="DynamoDB table: segments to scan in parallel.", min=1, max=64)
 ]
+Skipped = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--skip", help="DynamoDB: attribute and value of items to leave out, such as __typename=Order; repeatable."
+    ),
+]
+Ttl = Annotated[
+    str | None,
+    typer.Option(
+        "--ttl",
+        help="DynamoDB: attribute with the time at which an item expires; by default that of the table, for an export "
+        "one with a usual name, such as expires.",
+    ),
+]
+KeepDeleted = Annotated[
+    bool,
+    typer.Option("--keep-deleted", help="DynamoDB: import items that have expired or are marked as deleted, too."),
+]
 IgnoreUnknown = Annotated[bool, typer.Option("--ignore-unknown", help="Skip attributes that a level does not define.")]
 Describe = Annotated[
     bool, typer.Option("--describe", help="Print the columns and a command that imports the file; import nothing.")
@@ -120,8 +152,8 @@ Yes = Annotated[
     bool,
     typer.Option(
         "--yes",
-        help="Import a file that looks like another kind (a tree by parent ids, paths in a column, no header), or of "
-        "which most rows are rejected.",
+        help="Import a file as it is guessed to be (encoding, header, quotes, shape, ids), or of which more than "
+        "500,000 rows are rejected.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the changes without writing them.")]
@@ -134,10 +166,12 @@ AllowRejects = Annotated[bool, typer.Option("--allow-rejects", help="Exit with s
 
 def import_file(
     hierarchy: HierarchyName, file: SourceName, levels: Levels = None, names: Names = None, names_in: NamesIn = None,
-    ids: Ids = None, attributes: Attributes = None, case_insensitive: CaseInsensitive = None, nulls: Nulls = None,
-    numbers: Numbers = None, delimiter: Delimiter = None, encoding: Encoding = None, quote: Quote = None,
+    ids: Ids = None, level_ids: LevelIds = False, attributes: Attributes = None,
+    case_insensitive: CaseInsensitive = None, nulls: Nulls = None, numbers: Numbers = None,
+    fill_down: FillDown = None, delimiter: Delimiter = None, encoding: Encoding = None, quote: Quote = None,
     header_row: HeaderRow = None, column_names: ColumnNames = None, sheet: Sheet = None, key: KeyTemplates = None,
-    keys: KeyNames = None, read_units: ReadUnits = None, segments: Segments = 4, format_name: FormatName = None,
+    keys: KeyNames = None, read_units: ReadUnits = None, segments: Segments = 4, skip: Skipped = None,
+    ttl: Ttl = None, keep_deleted: KeepDeleted = False, format_name: FormatName = None,
     ignore_unknown: IgnoreUnknown = False, describe: Describe = False, dry_run: DryRun = False, prune: Prune = False,
     moves: Moves = False, allow_rejects: AllowRejects = False, yes: Yes = False, store: StoreUrl = None,
 ) -> None:  # fmt: skip
@@ -150,8 +184,8 @@ def import_file(
     Example: clade import location stores.csv --level country=Country --level city=City --fold-case city
     """
     # With the formats and the transfer, which the help does without.
-    from commands.importing.files import FileOptions
-    from commands.importing.job import ImportJob, cell_format, run_import
+    from commands.importing.files import FileOptions, cell_format
+    from commands.importing.job import ImportJob, run_import
     from commands.importing.tables import TableOptions
     from store.transfer.formats.columns import ColumnOptions
     from store.transfer.formats.csv import Dialect, delimiter_named
@@ -162,8 +196,9 @@ def import_file(
     )
     dialect = Dialect(encoding, delimiter_named(delimiter), quote)
     names_of_columns = tuple([name.strip() for name in next(csv.reader([column_names or ""]), [])])
-    options = FileOptions(columns, dialect, cell_format(nulls or [], numbers), sheet, header_row, names_of_columns)
+    cells = cell_format(nulls or [], numbers, fill_down or [])
+    options = FileOptions(columns, dialect, cells, sheet, header_row, names_of_columns)
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
-    table_options = TableOptions(key or [], key_names, read_units, segments)
-    job = ImportJob(definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes)
+    table_options = TableOptions(key or [], key_names, read_units, segments, skip or [], ttl, keep_deleted)
+    job = ImportJob(definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes, level_ids)
     run_import(file, format_name, options, table_options, job, describe=describe)

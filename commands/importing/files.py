@@ -36,24 +36,35 @@ from store.transfer.formats.csv import (
     rejected_csv,
 )
 from store.transfer.formats.json import LINE_ENDINGS, geojson_table, is_nodes, json_table, read_nodes, read_objects
-from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
+from store.transfer.formats.lines import FIXED, read_jsonl, read_taxonomy, taxonomy_ids, taxonomy_level
 from store.transfer.formats.source import (
     BLOCK_BYTES,
     JSON_REASON,
     Format,
     Guess,
+    NumberFormat,
     content_name,
     csv_line,
     rejected_json,
     rejected_table,
     rejected_taxonomy,
 )
-from store.transfer.formats.tables import Table, is_path_table, path_header, read_path_table, read_table
+from store.transfer.formats.tables import (
+    LAST,
+    Table,
+    is_path_table,
+    path_header,
+    read_path_table,
+    read_table,
+)
 from store.transfer.formats.workbooks import excel_table, parquet_table
 
 
 class NoLevels(BadInput):
-    """A table without a column of a level."""
+    """A table without a column of a level, with its header and rows."""
+
+    header: Sequence[str]
+    rows: Callable[[], Iterator[Sequence[str]]]
 
 
 def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:
@@ -208,24 +219,66 @@ class FileOptions:
         if "" in self.column_names:
             raise BadInput("--columns has an empty name; name all columns, such as --columns Country,City.")
 
+    def words(self) -> Iterator[str]:
+        """The options about cells and the sheet, as words of a command."""
+        cells = self.cells
+        nulls = [f"{column}={text}" for column, texts in cells.nulls_of.items() for text in sorted(texts)]
+        for option, values in (
+            ("--sheet", [self.sheet]),
+            ("--null", [*sorted(cells.nulls), *nulls]),
+            ("--numbers", [cells.numbers.example if cells.numbers else None]),
+            ("--fill-down", sorted(cells.fill_down)),
+        ):
+            for value in values:
+                if value is not None:
+                    yield from (option, value)
+
+
+def cell_format(nulls: Sequence[str], numbers: str | None, fill_down: Sequence[str] = ()) -> CellFormat:
+    """The format of cells by `--null`, `--numbers` and `--fill-down`."""
+    everywhere = frozenset(null for null in nulls if "=" not in null)
+    columns: dict[str, frozenset[str]] = {}
+    for null in nulls:
+        column, equals, text = null.partition("=")
+        if equals:
+            columns[column] = columns.get(column, frozenset()) | {text}
+    return CellFormat(everywhere, columns, NumberFormat(numbers) if numbers is not None else None, frozenset(fill_down))
+
 
 @dataclass(frozen=True)
 class FileFormat:
     """The format of a file, what was guessed about it, and, of a table, its columns and its rows as texts.
 
-    The header of CSV and Excel is a row. Paths in JSON may be lists of keys. A file that is Clade's own is an export.
-    `words` are the options by which a command reads the text of the file so.
+    The header of CSV and Excel is a row. Paths in JSON may be lists of keys. A table of paths has no keys of `levels`.
+    A file that is Clade's own is an export. `words` are the options by which a command reads the text of the file so.
     """
 
     format: Format
     guesses: Sequence[str] = ()
-    options: ColumnOptions | None = None
+    options: ColumnOptions = field(default_factory=ColumnOptions)
+    levels: Sequence[LevelColumns] = ()
     header: Sequence[str] = ()
     rows: Callable[[], Iterator[Sequence[str]]] | None = None
     has_text_header: bool = False
     has_lists: bool = False
     is_own: bool = False
     words: Sequence[str] = ()
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns of keys, from the root down; none in a table of paths."""
+        return [level.key for level in self.levels if level.key]
+
+    def places(self, hierarchy: Hierarchy) -> dict[str, str]:
+        """The columns that are imported, with what they become, for a person."""
+        found: dict[str, str] = {}
+        if not self.keys:
+            known = {*FIXED, *LAST, *(name for level in hierarchy.levels.values() for name in level.attributes)}
+            found = {name: name for name in self.header if name in known}
+        for level in self.levels:
+            for column, place in level.places():
+                found[column] = f"{found[column]}, {place}" if column in found else place
+        return found
 
 
 def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileOptions) -> FileFormat:
@@ -254,12 +307,11 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
         return FileFormat(Format(lambda: read_jsonl(file), rejected_json()), has_lists=True)
     level = taxonomy_level(hierarchy)
     dialect = options.dialect.encoded(file, options.taken)
+    encoding = dialect.encoding or "utf-8"
+    ids = taxonomy_ids(file, encoding, options.taken)
     rejected = rejected_taxonomy(dialect.text_encoding, dialect.errors, dialect.mark)
-    return FileFormat(
-        Format(lambda: read_taxonomy(level, file, dialect.encoding or "utf-8"), rejected),
-        dialect.sentences(options.dialect),
-        words=dialect.words(options.dialect),
-    )
+    form = Format(lambda: read_taxonomy(level, file, ids, encoding), rejected)
+    return FileFormat(form, dialect.sentences(options.dialect), words=dialect.words(options.dialect))
 
 
 def name_of(file: Path) -> str | None:
@@ -276,56 +328,40 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     dialect = given.resolved(file, options.taken)
     header = csv_header(file, dialect)
     said, words = dialect.sentences(given), dialect.words(given)
+
+    def rows() -> Iterator[Sequence[str]]:
+        return cell_rows(file, dialect)
+
+    is_row = not options.column_names
     if is_path_table(header) and not options.columns.levels:
-        _refuse_columns(options)
-        return FileFormat(
-            Format(
-                lambda: read_path_csv(hierarchy, file, dialect),
-                rejected_csv(file, dialect, JSON_REASON),
-            ),
-            said,
-            is_own=header == path_header(hierarchy),
-            words=words,
-        )
+        own = _path_columns(hierarchy, options)
+        form = Format(lambda: read_path_csv(hierarchy, file, dialect, own), rejected_csv(file, dialect, JSON_REASON))
+        is_own = header == path_header(hierarchy)
+        return FileFormat(form, said, options.columns, own, header, rows, is_row, is_own=is_own, words=words)
     if not {value.partition("=")[2] for value in options.columns.levels} & {*header}:
         check_header(file, dialect)
     try:
-        found, levels, guesses = _columns(hierarchy, header, options.columns)
+        found, levels, guesses = _columns(hierarchy, header, rows, options.columns)
     except BadInput as error:
-        raise BadInput(f"{error} {dialect.doubt}".rstrip()) from None
-    return FileFormat(
-        Format(
-            lambda: read_csv(levels, file, dialect, options.cells),
-            rejected_csv(file, dialect),
-        ),
-        [*said, *guesses],
-        found,
-        header,
-        lambda: cell_rows(file, dialect),
-        has_text_header=not options.column_names,
-        words=words,
-    )
+        error.args = (f"{error} {dialect.doubt}".rstrip(),)
+        raise
+    form = Format(lambda: read_csv(levels, file, dialect, options.cells), rejected_csv(file, dialect))
+    return FileFormat(form, [*said, *guesses], found, levels, header, rows, is_row, words=words)
 
 
 def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) -> FileFormat:
-    if is_path_table(table.header) and not options.columns.levels:
-        _refuse_columns(options)
-        return FileFormat(
-            Format(lambda: read_path_table(hierarchy, table), rejected_table(table.header, JSON_REASON)),
-            is_own=table.header == path_header(hierarchy),
-        )
-    found, levels, guesses = _columns(hierarchy, table.header, options.columns)
+    header, is_row = table.header, name == "excel" and not options.column_names
     names = csv_line(options.column_names)
     given = {"--sheet": options.sheet, "--header-row": options.header_row, "--columns": names}
-    return FileFormat(
-        Format(lambda: read_table(levels, table, options.cells), rejected_table(table.header)),
-        guesses,
-        found,
-        table.header,
-        table.texts,
-        has_text_header=name == "excel" and not options.column_names,
-        words=[word for option, value in given.items() if value for word in (option, str(value))],
-    )
+    words = [word for option, value in given.items() if value for word in (option, str(value))]
+    if is_path_table(header) and not options.columns.levels:
+        own = _path_columns(hierarchy, options)
+        form = Format(lambda: read_path_table(hierarchy, table, own), rejected_table(header, JSON_REASON))
+        is_own = header == path_header(hierarchy)
+        return FileFormat(form, (), options.columns, own, header, table.texts, is_row, is_own=is_own, words=words)
+    found, levels, guesses = _columns(hierarchy, header, table.texts, options.columns)
+    form = Format(lambda: read_table(levels, table, options.cells), rejected_table(header))
+    return FileFormat(form, guesses, found, levels, header, table.texts, is_row, words=words)
 
 
 def _read_table(file: Path, name: str, options: FileOptions) -> Table:
@@ -338,15 +374,27 @@ def _read_table(file: Path, name: str, options: FileOptions) -> Table:
             return geojson_table(file, is_lines=content_name(file).lower().endswith(LINE_ENDINGS))
 
 
+def _path_columns(hierarchy: Hierarchy, options: FileOptions) -> list[LevelColumns]:
+    """The columns that options give to levels of a table of paths, besides those that are named like attributes."""
+    if options.cells != PLAIN or options.columns.case_insensitive:
+        raise BadInput("--null, --numbers, --fill-down and --fold-case need columns of levels, not of paths.")
+    return [level for level in columns(hierarchy, options.columns, hierarchy.levels) if level.values]
+
+
 def _columns(
-    hierarchy: Hierarchy, header: Sequence[str], given: ColumnOptions
+    hierarchy: Hierarchy, header: Sequence[str], rows: Callable[[], Iterator[Sequence[str]]], given: ColumnOptions
 ) -> tuple[ColumnOptions, list[LevelColumns], list[str]]:
-    """The options with those that follow from the names of the columns, where none of a level is given."""
+    """The options with those that follow from the names of the columns, where none of a level is given.
+
+    Raises NoLevels where there is no column of a level.
+    """
     found = given if given.levels else given.merged(match_columns(hierarchy, header))
     try:
         levels = columns(hierarchy, found)
     except NoLevels as error:
-        raise BadInput(f"{error} The file has {named(header)}.") from None
+        unmatched = NoLevels(f"{error} The file has {named(header)}.")
+        unmatched.header, unmatched.rows = header, rows
+        raise unmatched from None
     check_columns(header, levels)
     if given.levels:
         return found, levels, []
@@ -360,6 +408,6 @@ def _columns(
 def _refuse_columns(options: FileOptions) -> None:
     if any(options.columns.pairs()) or options.cells != PLAIN:
         raise BadInput(
-            "--level, --name, --name-in, --id, --attr, --fold-case, --null and --numbers need a table, such as a CSV "
-            "file; add --format csv if it is one."
+            "--level, --name, --name-in, --id, --attr, --fold-case, --fill-down, --null and --numbers need a table, "
+            "such as a CSV file; add --format csv if it is one."
         )

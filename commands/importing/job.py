@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,8 +16,15 @@ import typer
 
 from commands import interrupt
 from commands.common import HierarchyName, StoreUrl, hierarchy_named, progress, store_url, with_store
-from commands.importing.checks import check_file, check_keys, check_table, describe_file
-from commands.importing.files import FileOptions, Source, format_of, source_at
+from commands.importing.checks import (
+    check_file,
+    check_keys,
+    check_sample,
+    check_table,
+    check_unmatched,
+    describe_file,
+)
+from commands.importing.files import FileOptions, NoLevels, Source, format_of, source_at
 from commands.importing.tables import (
     NO_TEMPLATE,
     SCHEME,
@@ -25,6 +32,7 @@ from commands.importing.tables import (
     describe_table,
     is_table,
     item_columns,
+    left_out_of,
     table_at,
     table_format,
 )
@@ -36,9 +44,16 @@ from store.metadata.tree_version import Event
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key
 from store.output_file import output_file
-from store.transfer.formats.columns import CellFormat
-from store.transfer.formats.source import Doubt, Format, Guess, NumberFormat, RejectedRows
-from store.transfer.load import LoadResult, arrange_versions, delete_nodes, leave_existing_out, leave_wanted_out, load
+from store.transfer.formats.source import Doubt, Format, Guess, RejectedRows
+from store.transfer.load import (
+    LoadResult,
+    arrange_versions,
+    delete_nodes,
+    leave_existing_out,
+    leave_wanted_out,
+    load,
+    stored_keys,
+)
 from store.transfer.load import rewrite_names as rewrite
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan
@@ -52,6 +67,8 @@ METER_ROWS = 1000
 # and take a quarter of the time.
 GC_THRESHOLD = 200_000
 
+ENOUGH_ROWS = 100  # of which most are rejected, so that an import stops; of fewer the others are imported
+NO_PRUNE = "--prune needs a whole table; this has a part of it."
 OVERRIDE = "If that is right, --yes imports it as it is."
 MAX_REASONS = 5
 MAX_REJECTED = 500_000  # whose reasons are in memory
@@ -72,6 +89,7 @@ class ImportJob:
     dry_run: bool
     allow_rejects: bool
     is_confirmed: bool
+    level_ids: bool
     taken: set[Guess] = field(init=False)
     plan: ImportPlan = field(init=False)
     outcome: LoadResult = field(default_factory=LoadResult)
@@ -89,7 +107,6 @@ class ImportJob:
         Raises Doubt before anything is written.
         """
         self.source, self.format = source, form
-        self.plan = ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown)
         self._load_all()
         self._report()
         if self.outcome.rejections and not self.allow_rejects:
@@ -115,23 +132,35 @@ class ImportJob:
     def _progress(self, state: str) -> str:
         return f"{state}: {quantity(self.outcome.written, 'node')} written. Run the same command to continue."
 
-    def _read(self) -> None:
+    def new_plan(self, stored: Collection[Key] = ()) -> ImportPlan:
+        """A plan without rows, by the options of the import."""
+        return ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids, stored=stored)
+
+    def _read(self, stored: Collection[Key] = ()) -> None:
+        """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
+        self.plan = self.new_plan(stored)
         with progress("Reading", "rows") as meter:
             for _, row in self.format.read():
                 self.plan.take(row)
                 if len(self.plan.rejections) > MAX_REJECTED and not self.is_confirmed:
+                    self.plan.check_ids()
                     raise BadInput(
                         f"More than {MAX_REJECTED:,} rows of {self.source.name} are rejected; nothing was imported. "
                         f"The last: row {row.number}: {self.plan.rejections[-1].reason} --yes imports the others."
                     )
                 if self.plan.rows % METER_ROWS == 0:
                     meter(METER_ROWS)
+        self.plan.check_ids()
         self._versions = arrange_versions(self.plan)
-        leave_wanted_out(self.plan)
+        leave_wanted_out(self.plan, prune=self.prune)
 
     async def _write(self) -> None:
         url = "sqlite://:memory:" if self.dry_run and not await _has_table(self.url) else self.url
         async with opened(url, make=not self.dry_run or url != self.url) as store:
+            stored = set[Key]()
+            while found := await stored_keys(store, self.plan.unseen):
+                stored |= found
+                self._read(stored)
             # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
             is_scratch = self.dry_run and bool(self.moves or self._versions or self.plan.deleted)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
@@ -185,6 +214,11 @@ class ImportJob:
         if self._kept:
             nodes = quantity(self._kept, "node")
             typer.echo(f"not removed: {nodes}, whose items were deleted, since other items lie below.")
+        if self.plan.repeated:
+            rows = quantity(self.plan.repeated, "row")
+            typer.echo(f"repeated: {rows} of nodes that another row has; their values were joined.")
+        if unseen := len(self.plan.unseen):
+            typer.echo(f"{quantity(unseen, 'key')} had invisible characters or blanks, which were removed.")
         for sentence in self.plan.undefined.sentences():
             typer.echo(sentence)
         if self.prune and self.plan.pathless:
@@ -281,8 +315,9 @@ def run_import(
         try:
             if is_table(address, table_options):
                 return _import_table(address, options, table_options, job, describe=describe)
-            taken = {*job.taken, Guess.ENCODING} if describe else job.taken  # a description shows how it is read
-            return _import_file(address, name, replace(options, taken=taken), job, describe=describe)
+            if table_options.skip or table_options.ttl or table_options.keep_deleted:
+                raise BadInput("--skip, --ttl and --keep-deleted are for DynamoDB tables and their exports.")
+            return _import_file(address, name, replace(options, taken=job.taken), job, describe=describe)
         except Doubt as doubt:
             if describe or not (sys.stdin.isatty() and sys.stderr.isatty()):
                 raise BadInput(f"{doubt} {OVERRIDE}") from None
@@ -293,17 +328,20 @@ def run_import(
 def _import_file(
     address: str, format_name: str | None, options: FileOptions, job: ImportJob, *, describe: bool
 ) -> None:
+    hierarchy = job.hierarchy
     with source_at(address) as source:
-        found = format_of(job.hierarchy, source.file, format_name, options)
-
-        def check() -> None:
-            check_file(job.hierarchy, source, found, job.taken)
-
         if describe:
-            return describe_file(job.hierarchy.name, address, source, found, check)
+            return describe_file(job.new_plan(), address, source, format_name, options)
+        try:
+            found = format_of(hierarchy, source.file, format_name, options)
+        except NoLevels as error:
+            check_unmatched(hierarchy, source, error, job.taken)
+            raise
         for guess in found.guesses:
             typer.echo(f"{source.name}: {guess}", err=True)
-        check()
+        check_file(hierarchy, source, found, options, ignore_unknown=job.ignore_unknown)
+        if Guess.SHAPE not in job.taken:
+            check_sample(job.new_plan(), source.name, found, ENOUGH_ROWS)
         job.run(source, found.format)
 
 
@@ -313,30 +351,32 @@ def _import_table(
     hierarchy = job.hierarchy
     if options != FileOptions(options.columns):
         raise BadInput(
-            "--null, --numbers, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are for files, "
-            "not for DynamoDB tables."
+            "--null, --numbers, --fill-down, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are "
+            "for files, not for DynamoDB tables."
         )
-    if not describe:
-        if not table_options.templates:
-            if not address.startswith(SCHEME):
-                find_export(Path(address))  # a folder that has none needs no template
-            raise BadInput(NO_TEMPLATE)
-        templates, columns = item_columns(hierarchy, options.columns, table_options)
-        if address.startswith(SCHEME) and not job.dry_run:
-            DynamoDBUrl.parse(address.removeprefix(SCHEME))  # so that a wrong address leaves no store behind
-            interrupt.run(_find_store(job.url))
+    table_options.skipped()  # a wrong option costs no read
+    is_given = bool(table_options.templates or options.columns.levels)
+    if not is_given and not describe:
+        if not address.startswith(SCHEME):
+            find_export(Path(address))  # a folder that has none needs no template
+        raise BadInput(NO_TEMPLATE)
+    templates, columns = item_columns(hierarchy, options.columns, table_options) if is_given else ([], [])
+    if job.prune and job.dry_run and address.startswith(SCHEME):
+        raise BadInput(NO_PRUNE)
+    if address.startswith(SCHEME) and not job.dry_run and not describe:
+        DynamoDBUrl.parse(address.removeprefix(SCHEME))  # so that a wrong address leaves no store behind
+        interrupt.run(_find_store(job.url))
     with table_at(address, table_options, one_page=job.dry_run or describe) as table:
+        used = {column for one in columns for column in (one.key, *one.values)}
+        left_out = left_out_of(hierarchy, table, table_options, used, job.taken)
 
-        def check() -> None:
-            if Guess.SHAPE not in job.taken:
-                check_table(table)
-
+        if Guess.SHAPE not in job.taken:
+            check_table(table.source.name, table.export, left_out)
         if describe:
-            return describe_table(hierarchy, address, table, table_options, check)
-        if job.prune and (table.export.is_incremental or (job.dry_run and address.startswith(SCHEME))):
-            raise BadInput("--prune needs a whole table; this has a part of it.")
-        form, reader = table_format(hierarchy, table, templates, columns)
-        check()
+            return describe_table(hierarchy, address, table, table_options, options.columns, left_out)
+        if job.prune and table.is_part:
+            raise BadInput(NO_PRUNE)
+        form, reader = table_format(hierarchy, table, templates, columns, left_out, prune=job.prune)
         if Guess.SHAPE not in job.taken:
             check_keys(table.source.name, (row for _, row in form.read()))
         try:
@@ -350,14 +390,3 @@ async def _find_store(url: str) -> None:
     """Raise NoTable or Unavailable where there is no store, before a scan costs read units."""
     async with opened(url, make=True):
         pass
-
-
-def cell_format(nulls: Sequence[str], numbers: str | None) -> CellFormat:
-    """The format of cells by `--null` and `--numbers`."""
-    everywhere = frozenset(null for null in nulls if "=" not in null)
-    columns: dict[str, frozenset[str]] = {}
-    for null in nulls:
-        column, equals, text = null.partition("=")
-        if equals:
-            columns[column] = columns.get(column, frozenset()) | {text}
-    return CellFormat(everywhere, columns, NumberFormat(numbers) if numbers is not None else None)

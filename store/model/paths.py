@@ -13,6 +13,17 @@ MAX_PATH_CHARACTERS = 8_000  # of a path as text: at most four make one byte of 
 MAX_SEGMENT_CHARACTERS = 4_100  # likewise of one segment
 MAX_COMBINING_MARKS = 30  # in a row, as in Unicode's Stream-Safe Text Format (UAX #15): normalizing n of them takes n²
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+# What nobody sees: blanks, and the ignorable characters of Unicode; the tags after a flag make another flag of it.
+_UNSEEN = re.compile(
+    "(\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f)|[\xad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
+)
+_BLANKS = re.compile("[\\s\u2800\u3164\uffa0]+")
+_PRINTABLE_UNSEEN = re.compile("[\u034f\u2800\u3164\uffa0]")  # all others are not printable for Python
+_JOINERS = "\u180e\u200c\u200d"
+# Scripts in which a joiner changes how a word is written: from Arabic to Myanmar, Khmer, Mongolian, those of India.
+_JOINED = re.compile("[\u0620-\u109f\u1780-\u180d\u180f-\u18af\u1a00-\u1cff\ua800-\uabff\U00010a00-\U00011fff]")
+_VIRAMA = 9  # Unicode's combining class
 _TEXT_ESCAPE = re.compile("%(2F|25)?", re.IGNORECASE)  # or a lone %
 
 
@@ -85,6 +96,46 @@ def checked_segment(segment: object) -> str:
         return segment
     _check_marks(segment)
     return unicodedata.normalize("NFC", segment)
+
+
+def check_new_key(key: str) -> None:
+    """Raise BadPath for the key of a new node that could look like another one: it differs from its `visible_key`."""
+    if (visible := visible_key(key)) != key:
+        raise BadPath(
+            "A new key has no character that nobody sees, and no blanks at its ends or in a row; write "
+            f'"{shorten(visible)}", '
+            f"not {shorten(key)!a}."
+        )
+
+
+def visible_key(segment: str) -> str:
+    """A checked segment without what nobody sees, so that keys which look alike are one: without invisible characters,
+    and with plain single blanks between words. It may be empty.
+
+    Joiners stay where they belong to the writing: within words of scripts that have them, after a virama (RFC 5892,
+    appendix A), and between emoji.
+    """
+    is_plain = segment.isprintable() and "  " not in segment and segment[0] != " " and segment[-1] != " "
+    if is_plain and (segment.isascii() or not _PRINTABLE_UNSEEN.search(segment)):
+        return segment
+
+    def seen(match: re.Match[str]) -> str:
+        return match[0] if match[1] or _is_joiner(segment, match.start()) else ""
+
+    return unicodedata.normalize("NFC", _BLANKS.sub(" ", _UNSEEN.sub(seen, segment)).strip(" "))
+
+
+def _is_joiner(segment: str, index: int) -> bool:
+    """Whether the character at an index is a joiner that belongs to the writing."""
+    joiner, before, after = segment[index], segment[max(0, index - 1) : index], segment[index + 1 : index + 2]
+    if joiner not in _JOINERS or not before:
+        return False
+    if unicodedata.combining(before) == _VIRAMA:
+        return True
+    if _JOINED.match(before):
+        return _JOINED.match(after) is not None
+    is_emoji = before == "\ufe0f" or unicodedata.category(before) in ("So", "Sk")
+    return joiner == "\u200d" and is_emoji and after != "" and unicodedata.category(after) == "So"
 
 
 def _check_marks(segment: str) -> None:

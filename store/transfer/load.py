@@ -13,7 +13,7 @@ such revision yet; so the same import again adds none. Nodes whose items were de
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
@@ -26,7 +26,7 @@ from store.metadata.history import current_key
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, log_item, root_log_key
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key, id_key, parent_sort_key, siblings, subtree
+from store.model.keys import Key, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Change, Item, Put, Record, derived_id
 from store.reading import PAGE_ITEMS, Pages, tree_version, wait_for_moves
@@ -43,6 +43,12 @@ from store.writing.writer import Writer
 TREES_AT_ONCE = 8
 RETRIES = RetryPolicy(0.02, 0.25, attempts=20)  # of writing one tree while others write to it, too
 EXAMPLES = 5  # paths of each kind in the result
+MOVE_ADVICE = "use --moves to move it."
+OTHER_KEYS_ADVICE = (
+    "the file has the ids of stored nodes under other keys, as a translation has. For names in another language, "
+    "import a table that has the stored keys, with --name-in and the column of the names."
+)
+MOST = 0.8  # of the ids of a file: a translation may leave some keys as they are
 
 
 @dataclass
@@ -107,6 +113,10 @@ async def load(
                 group.create_task(running.trees(roots))
     except BaseExceptionGroup as failed:
         raise failed.exceptions[0] from None
+    if sum(one.has_other_key for one in result.rejections) >= max(2, MOST * len(plan.ids)):
+        result.rejections = [
+            one._replace(reason=one.reason.replace(MOVE_ADVICE, OTHER_KEYS_ADVICE)) for one in result.rejections
+        ]
     result.rejections.sort()
 
 
@@ -149,6 +159,15 @@ def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]
     return [(plan.versions[number], revisions[number]) for number in numbers]
 
 
+async def stored_keys(store: Store, keys: Collection[Key]) -> set[Key]:
+    """Those of the keys at which a node is stored."""
+    reads, found = ReadUsage(), set[Key]()
+    async for page in in_chunks(list(keys), PAGE_ITEMS):
+        items = await store.get(page, reads, strong=True)
+        found.update(key for key, item in zip(page, items, strict=True) if item is not None)
+    return found
+
+
 async def leave_existing_out(store: Store, plan: ImportPlan, revisions: dict[Key, int]) -> None:
     """Take the nodes out of a plan that have this revision, or a later one, in the table."""
     nodes = [node for tree in plan.trees.values() for node in tree.nodes.values()]
@@ -160,18 +179,27 @@ async def leave_existing_out(store: Store, plan: ImportPlan, revisions: dict[Key
                 del plan.trees[node.pk].nodes[node.sk]
 
 
-def leave_wanted_out(plan: ImportPlan) -> None:
-    """Take those deletions out of a plan whose node it has, too, such as the parent of a new one."""
-    plan.deleted = {
-        key: number for key, number in plan.deleted.items()
-        if key.pk not in plan.trees or key.sk not in plan.trees[key.pk].nodes
-    }  # fmt: skip
+def leave_wanted_out(plan: ImportPlan, *, prune: bool = False) -> None:
+    """Take those deletions out of a plan whose node it has, too, such as the parent of a new one, or a rejected row.
+
+    With `prune` also those in trees with other rows, which are pruned, and all where rejected rows keep nodes.
+    """
+
+    def is_wanted(key: Key) -> bool:
+        tree = plan.trees.get(key.pk)
+        if (tree := plan.trees.get(key.pk)) is None:
+            return False
+        return (prune and tree.size > 0) or key.sk in tree.nodes or key.sk in tree.rejected
+
+    is_kept = prune and plan.pathless
+    plan.deleted = {} if is_kept else {key: row for key, row in plan.deleted.items() if not is_wanted(key)}
 
 
 async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> int:
     """Delete the nodes of `plan.deleted`, children first, and count them in `result`; absent ones are left out.
 
-    They are those of an incremental export. Returns the number of nodes that stay because they have children.
+    They are those of an incremental export, or of items that are deleted but there. Returns the number of nodes that
+    stay because they have children.
     """
     writer, reads, kept = Writer(store), ReadUsage(), 0
     for key in sorted(plan.deleted, reverse=True):
@@ -318,7 +346,8 @@ class _Import:
             return None
         reason = f"The id {node.id} belongs to {path_text(*place)}"
         if (unmoved := self.plan.unmoved.get(node.id)) is None:
-            return Rejection(node.number, f"{reason}; use --moves to move it.", moved=True)
+            has_other_key = depth_of(place.sk) == depth_of(node.sk) and path_of(*place)[-1] != node.path[-1]
+            return Rejection(node.number, f"{reason}; {MOVE_ADVICE}", moved=True, has_other_key=has_other_key)
         return Rejection(node.number, f"{reason}, and cannot be moved here: {unmoved}", moved=True)
 
     def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation:

@@ -1,5 +1,6 @@
 """Moves of an import: nodes at another path than in the file, with all below them, before the rest is imported.
 
+A node that has its former key as its name, where the file has no name, gets the new key as its name.
 Parents come first, so the nodes below a moved node have come along when it is their turn. A node whose path another one
 has waits until that has moved away; one that cannot be moved stays, and the import rejects its row.
 """
@@ -24,7 +25,8 @@ from store.transfer.diff import bare_id
 from store.transfer.load import LoadResult
 from store.transfer.rows import ImportPlan
 from store.transfer.staging import Node, path_text
-from store.writing.create_update import Create
+from store.writing.create_update import Create, Update
+from store.writing.edit_request import EditOptions
 from store.writing.move_delete import Move
 from store.writing.reads import Reader, WriteContext
 from store.writing.transaction import TransactionBuilder
@@ -106,7 +108,7 @@ class ImportMoves:
 
     async def _try_move(self, node: Node, source: Key) -> bool:
         """Move a node; whether that was possible."""
-        node_id = cast(str, node.id)
+        node_id, renamed = cast(str, node.id), None
         try:
             if not self._blocked.isdisjoint(ancestor_keys(node.key)):
                 raise BadInput("its new parent cannot be moved there either.")
@@ -115,6 +117,7 @@ class ImportMoves:
             for pk in {source.pk, node.pk}:
                 await wait_for_moves(self._store, pk, self._reads)
             edit = _MoveNode(self._plan.hierarchy, path_of(*source), node.path, node=node)
+            renamed = await self._rename(edit)
             edit_result = await self._writer.write(edit, self._reads)
             if edit_result.move is not None:
                 job = self._writer.move_worker.job(edit_result.move.id)
@@ -122,12 +125,30 @@ class ImportMoves:
                 if job is not None and job.refusal is not None:
                     raise job.refusal
         except BadInput as error:
+            if renamed is not None:
+                await self._writer.write(renamed, self._reads)
             self._blocked.add(node.key)
             self._plan.unmoved[node_id] = str(error)
             return False
         self._result.note(Event.MOVED, node.level, source, node.key)
         self._plan.unmoved.pop(node_id, None)
         return True
+
+    async def _rename(self, edit: _MoveNode) -> Update | None:
+        """Give a node its new key as its name, where its name is the former key and the file has none.
+
+        It is written before the move, since afterwards an interrupted import could not tell the former key from a name
+        that somebody gave, and only where the move is possible. Returns the edit that takes it back.
+        """
+        former, key = edit.path[-1], edit.target[-1]
+        if edit.node.name is not None or former == key:
+            return None
+        planned = await self._writer.write(edit, self._reads, EditOptions(dry_run=True))
+        if planned.record.name != former or planned.dry_run is None or planned.dry_run.collisions:
+            return None
+        to_key, back = (Update(edit.hierarchy, edit.path, name, None, {}) for name in (key, former))
+        await self._writer.write(to_key, self._reads)
+        return back
 
     async def _make_parents(self, child: Node) -> None:
         """Create the ancestors of a target that only the file has; raises BadInput where an existing one will move."""

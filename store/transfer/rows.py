@@ -1,11 +1,12 @@
 """Rows of a file, and the import plan: the nodes that the rows describe, by tree."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Never, cast
 from uuid import uuid4
 
-from store.errors import BadInput, BadPath, shorten, shown
+from store.errors import BadInput, BadPath, quantity, shorten, shown
 from store.model.attributes import Value
 from store.model.hierarchy import (
     LEVEL_NAME,
@@ -17,9 +18,9 @@ from store.model.hierarchy import (
     misplaced,
     undefined_values,
 )
-from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Key, encode_segment, path_of
+from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Key, encode_segment, node_key, path_of
 from store.model.names import NAMES, checked_name, checked_names, merged_names
-from store.model.paths import check_sizes, checked_segment
+from store.model.paths import check_sizes, checked_segment, visible_key
 from store.model.ranks import manual_rank
 from store.model.records import Record, checked_id, derived_id
 from store.transfer.staging import Node, PlannedTrees, Tree
@@ -48,7 +49,8 @@ class Row(NamedTuple):
     """One row: a path, and a part for each of its last segments. `number` is its line, counted from 1.
 
     `columns` are the columns of a table that the segments come from, for messages. A row with a `version` is one of the
-    former versions of its node, counted from 1. A row that `is_deleted` says that its node is no more.
+    former versions of its node, counted from 1. A row that `is_deleted` says that its node is no more. The path of one
+    that `is_exact`, as those of exports, may have characters that nobody sees.
     """
 
     number: int
@@ -57,14 +59,19 @@ class Row(NamedTuple):
     columns: Sequence[str] = ()
     version: int | None = None
     is_deleted: bool = False
+    is_exact: bool = False
 
 
 class Rejection(NamedTuple):
-    """A row that cannot be imported, and why; `moved` where its node is at another path."""
+    """A row that cannot be imported, and why.
+
+    `moved` where its node is at another path, and `has_other_key` where that is as deep and ends in another key.
+    """
 
     number: int
     reason: str
     moved: bool = False
+    has_other_key: bool = False
 
 
 TextRows = Iterator[tuple[str, Row | Rejection]]  # the rows of a file in its order, each with its text
@@ -75,15 +82,23 @@ class ImportPlan:
 
     `trees` are by partition. `ids` are the given ids, each with the row that first gives it, `rejected_ids` those of
     rejected rows, `unmoved` why a node at another path was not moved to the one in the file, by id. `pathless` counts
-    the rejected rows without a valid path. `versions` are the former versions of nodes by number, `deleted` the rows of
-    nodes that are no more. `undefined` are the attributes and levels of the file that no class defines. With `rewrite`
-    all nodes of the trees get their attributes under their present names.
+    the rejected rows without a valid path, `repeated` the rows with a path that an earlier row has. `versions` are the
+    former versions of nodes by number, `deleted` the rows of nodes that are no more. `undefined` are the attributes and
+    levels of the file that no class defines. `unseen` are the keys with characters that nobody sees, which are left
+    out, except in the keys of `stored` nodes. With `level_ids` each id gets its level before it. With `rewrite` all
+    nodes of the trees get their attributes under their present names.
     """
 
-    def __init__(self, hierarchy: Hierarchy, *, ignore_unknown: bool = False, rewrite: bool = False) -> None:
+    def __init__(
+        self, hierarchy: Hierarchy, *, ignore_unknown: bool = False, rewrite: bool = False, level_ids: bool = False,
+        stored: Collection[Key] = (),
+    ) -> None:  # fmt: skip
         self.hierarchy = hierarchy
         self.rewrite = rewrite
         self.ignore_unknown = ignore_unknown
+        self.level_ids = level_ids
+        self.stored = stored
+        self.unseen: set[Key] = set()
         self.trees = PlannedTrees()
         self.ids: dict[str, int] = {}
         self.rejected_ids: set[str] = set()
@@ -93,15 +108,21 @@ class ImportPlan:
         self.rows = 0
         self.nodes = 0
         self.pathless = 0
+        self.repeated = 0
         self.versions: dict[int, ImportPlan] = {}
         self.deleted: dict[Key, int] = {}
+        self._collisions: Counter[tuple[str, str, str | None]] = Counter()  # id, level, that of the other if known
 
     def take(self, row: Row | Rejection) -> None:
         """Add the nodes of a row, all or none."""
         self.rows += 1
         if not isinstance(row, Rejection):
             try:
-                root, keys = _keys(row.path)
+                try:
+                    root, keys = _keys(row.path)
+                except _Unseen:
+                    row = self._visible(row)
+                    root, keys = _keys(row.path, _encoded_exactly)
             except BadPath as error:
                 row = Rejection(row.number, self._reasons(row, str(error)))
         if isinstance(row, Rejection):
@@ -114,24 +135,68 @@ class ImportPlan:
             return
         if row.version is not None:
             if row.version not in self.versions:
-                self.versions[row.version] = ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown)
+                self.versions[row.version] = ImportPlan(
+                    self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids, stored=self.stored
+                )
             return self.versions[row.version].take(row._replace(version=None))
         tree = self.trees.use(pk)
         keys = keys[len(keys) - len(row.parts) :]
+        is_repeated = not row.columns and len(keys) == 1 and keys[0] in tree.nodes
         try:
             for node in self._nodes(row, keys, tree):
                 self._add(node, tree)
+            self.repeated += is_repeated
         except BadInput as error:
             self.rejections.append(Rejection(row.number, str(error)))
             for sk in keys:
                 tree.rejected.setdefault(sk, row.number)
-            self.rejected_ids.update([part.id for part in row.parts if isinstance(part.id, str)])
+            self.rejected_ids.update([one for one in map(self._given_id, row.parts) if isinstance(one, str)])
+
+    def check_ids(self) -> None:
+        """Raise BadInput where ids are those of nodes of two levels, unless that is a slip of one row."""
+        ids = {node_id for node_id, _, _ in self._collisions}
+        nodes = (node for tree in self.trees.values() for node in tree.nodes.values()) if ids else ()
+        holders = {node.id: node.level for node in nodes if node.id in ids}
+        found = [
+            (node_id, level, holder, count)
+            for (node_id, level, other), count in self._collisions.items()
+            if (holder := other or holders.get(node_id, level)) != level
+        ]
+        if sum(count for *_, count in found) > 1:
+            node_id, level, holder, _ = found[0]
+            raise BadInput(
+                f"The id {node_id} is that of a {holder} and of a {level}, and {len(self.rejections):,} of "
+                f"{quantity(self.rows, 'row')} would be rejected. If ids are unique within a level only, add "
+                f"--level-ids, which puts the level before each, such as {level.lower()}-{node_id}."
+            )
+
+    def _visible(self, row: Row) -> Row:
+        """The row without what nobody sees in its keys, and in names that equal them; raises BadPath."""
+        path: list[str] = []
+        parts = [*row.parts]
+        for index, segment in enumerate(row.path, start=len(parts) - len(row.path)):
+            exact = checked_segment(segment)
+            key = exact if row.is_exact else visible_key(exact)
+            if key != exact:
+                place = node_key(self.hierarchy.name, (*path, exact))
+                if place in self.stored:
+                    key = exact
+                else:
+                    self.unseen.add(place)
+            if not key:
+                raise BadPath("A path has a segment without any character that one sees.")
+            path.append(key)
+            if index >= 0 and parts[index].name == segment:
+                parts[index] = parts[index]._replace(name=key)
+        return row._replace(path=path, parts=parts)
 
     def _reasons(self, row: Row, reason: str) -> str:
         """All reasons against a row whose path is not valid, with the column of the first segment that is not."""
         for column, segment in zip(row.columns, row.path, strict=False):
             try:
                 _encoded(segment)
+            except _Unseen:
+                continue
             except BadPath:
                 reason = f'Column "{column}": {reason}'
                 break
@@ -209,14 +274,21 @@ class ImportPlan:
         `earlier` is the node as former rows have it, `found` are those of the same row.
         """
         try:
-            node_id = checked_id(part.id)
+            node_id = checked_id(self._given_id(part) if self.level_ids else part.id)
             if node_id in self.ids and (earlier is None or earlier.id != node_id):
+                self._collisions[node_id, part.level.upper(), None] += 1
                 raise BadInput(f"The id {node_id} is that of another node already, in row {self.ids[node_id]}.")
-            if any(node.id == node_id for node in found):
+            if other := next((node for node in found if node.id == node_id), None):
+                self._collisions[node_id, part.level.upper(), other.level] += 1
                 raise BadInput(f"The id {node_id} is that of another node in the same row.")
         except BadInput as error:
             raise BadInput(_in_column(part, "id", str(error))) from None
         return node_id
+
+    def _given_id(self, part: Part) -> object:
+        """The id of a part, with its level where ids are unique within a level only."""
+        is_of_level = self.level_ids and isinstance(part.id, str) and part.id
+        return f"{part.level.lower()}-{part.id}" if is_of_level else part.id
 
     def _level(self, part: Part) -> Level:
         """The level of a part, in upper or lower case; also one that is not defined, where the part allows it."""
@@ -289,12 +361,24 @@ def _check_agreement(earlier: Node, node: Node) -> None:
             raise BadInput(f"{earlier} has the {name} {old} in row {earlier.number} already, not {new}.")
 
 
+class _Unseen(Exception):
+    """A key has characters that nobody sees."""
+
+
 @lru_cache(1 << 16)
 def _encoded(segment: object) -> str:
+    """A key as it is stored; raises _Unseen where that differs from what one sees."""
+    key = checked_segment(segment)
+    if visible_key(key) != key:
+        raise _Unseen
+    return encode_segment(key)
+
+
+def _encoded_exactly(segment: object) -> str:
     return encode_segment(checked_segment(segment))
 
 
-def _keys(path: Sequence[object]) -> tuple[str, list[str]]:
+def _keys(path: Sequence[object], encode: Callable[[object], str] = _encoded) -> tuple[str, list[str]]:
     """The encoded root of a path, and the sort keys of the nodes on it, the root's first.
 
     Raises BadPath as `paths.checked_path` does, which takes several times as long.
@@ -302,7 +386,7 @@ def _keys(path: Sequence[object]) -> tuple[str, list[str]]:
     if not 0 < len(path) <= MAX_SEGMENTS:
         raise BadPath(f"A path has 1 to {MAX_SEGMENTS} segments, not {len(path)}.")
     try:
-        root, *others = [_encoded(segment) for segment in path]
+        root, *others = [encode(segment) for segment in path]
     except TypeError:  # a value that cannot be hashed is not a text
         raise BadPath(f"The segments of a path must be strings, not {shown(path)}.") from None
     sk = "#"

@@ -71,6 +71,7 @@ PAGES = {
     "importing": Commands(
         (
             "many", "2 COUNTRY, 1 STATE, 2 CITY, 3 STORE", "staedte.csv: 2 rows, 3 nodes", "added: 3 (3 CATEGORY)",
+            "groups.csv: 3 rows, 6 nodes",
             "added: 3 (2 CATEGORY, 1 PRODUCT)", "Lincoln CITY", "Nothing would change.", "Copied ", "no findings",
             "would be moved: 1 (1 CITY)\n  US/NE/Lincoln -> US/NE/Lancaster/Lincoln\nwould be added: 1 (1 COUNTY)",
             "Proposed command:\n  clade import location stores.csv --level country=Country",
@@ -79,7 +80,8 @@ PAGES = {
         after="head -c 24 nodes.csv; wc -l < nebraska.jsonl",
         warned="delimiter ;, guessed",
         files={
-            "stores.csv": ("csv", 0), "staedte.csv": ("csv", 1), "garden.csv": ("csv", 2), "tree.json": ("json", 0),
+            "stores.csv": ("csv", 0), "staedte.csv": ("csv", 1), "garden.csv": ("csv", 2), "groups.csv": ("csv", 3),
+            "tree.json": ("json", 0),
             "more.jsonl": ("json", 1), "moving.jsonl": ("json", 2), "taxonomy.txt": ("text", 1),
         },
     ),

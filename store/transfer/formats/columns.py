@@ -16,6 +16,7 @@ from store.errors import BadInput, quantity, shorten
 from store.model.attributes import Kind
 from store.model.hierarchy import Hierarchy, Level
 from store.model.names import NAMES
+from store.model.paths import visible_key
 from store.transfer.formats.source import NumberFormat
 from store.transfer.rows import NOTHING, Part, Rejection, Row
 
@@ -70,14 +71,26 @@ class LevelColumns:
         """The columns of values, without the key's."""
         return [*self.columns.values(), *self.names.values()]
 
+    def places(self) -> Iterator[tuple[str, str]]:
+        """Each column with what it becomes, for a person."""
+        level = self.level.lower()
+        yield self.key, f"key of {level}"
+        for attribute, column in self.columns.items():
+            yield column, f"{attribute} of {level}"
+        for language, column in self.names.items():
+            yield column, f"name of {level} in {language}"
+
 
 @dataclass(frozen=True)
 class CellFormat:
-    """How cells are written: texts that mean no value, in all columns or in one, and the format of numbers."""
+    """How cells are written: texts that mean no value, in all columns or in one, the format of numbers, and columns
+    whose empty cells have the value above, as merged cells have.
+    """
 
     nulls: frozenset[str] = NO_NULLS
     nulls_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
     numbers: NumberFormat | None = None
+    fill_down: frozenset[str] = frozenset()
 
 
 PLAIN = CellFormat()
@@ -172,8 +185,32 @@ class RowReader:
         self._shares_columns = len(used) > len({*used})
         self._layouts: dict[tuple[int, ...], list[LevelColumns]] = {}
         self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
-        if unknown := cell_format.nulls_of.keys() - self._index.keys():
-            raise BadInput(f'The file has no column "{min(unknown)}" for --null; it has {named(header)}.')
+        self._fill_down = cell_format.fill_down
+        self._above: list[object] = []
+        for option, used_by in (("--null", cell_format.nulls_of), ("--fill-down", self._fill_down)):
+            if unknown := {*used_by} - self._index.keys():
+                raise BadInput(f'The file has no column "{min(unknown)}" for {option}; it has {named(header)}.')
+        if unused := {*self._fill_down} - {column for own in levels for column in (own.key, *own.values)}:
+            raise BadInput(f'Column "{min(unused)}" of --fill-down is not imported; name it with --level or --attr.')
+
+    def filled(self, cells: Sequence[object]) -> Sequence[object]:
+        """The cells of a row, with the empty ones of `--fill-down` as in the row above.
+
+        A cell to the right of one that has another value than above stays empty, since a new group begins there.
+        """
+        if not self._fill_down or len(cells) > self._width:
+            return cells
+        found = [*cells, *[""] * (self._width - len(cells))]
+        is_same = bool(self._above)
+        for level in self._levels:
+            for column in (level.key, *level.values):
+                index = self._index[column]
+                if is_same and column in self._fill_down and not self._text(found, column):
+                    found[index] = self._above[index]
+                if column == level.key:
+                    is_same = is_same and found[index] == self._above[index]
+        self._above = found
+        return found
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
         """The row of cells: texts, or numbers, truth values, dates and times where the format has types.
@@ -332,8 +369,8 @@ def json_text(value: object) -> str:
 def check_columns(header: Sequence[str], levels: Iterable[LevelColumns]) -> None:
     """Raise BadInput unless each column of the levels is in the header exactly once."""
     for level in levels:
-        for column in (level.key, level.name, level.id, *level.attributes.values(), *level.names.values()):
-            if column is not None and header.count(column) != 1:
+        for column in (level.key, *level.values):
+            if column and header.count(column) != 1:
                 places = [str(number) for number, name in enumerate(header, start=1) if name == column]
                 found = f'{len(places)} columns "{column}" ({", ".join(places)})' if places else f'no column "{column}"'
                 raise BadInput(f"The file has {found}; it has {named(header)}.")
@@ -352,7 +389,7 @@ def fold(name: str) -> str:
 
 
 def _caseless(text: str) -> str:
-    return unicodedata.normalize("NFC", text).casefold()
+    return visible_key(unicodedata.normalize("NFC", text)).casefold()
 
 
 class _FreeColumns:

@@ -146,10 +146,10 @@ def read_csv(
     yield from _rows(file, len(header), records, RowReader(levels, header, cell_format), dialect)
 
 
-def read_path_csv(hierarchy: Hierarchy, file: Path, dialect: Dialect) -> TextRows:
+def read_path_csv(hierarchy: Hierarchy, file: Path, dialect: Dialect, columns: Sequence[LevelColumns] = ()) -> TextRows:
     """The records of a CSV file with the columns `path` and `level`, as `clade export` writes it."""
     _, header, records = _parts(file, dialect)
-    yield from _rows(file, len(header), records, PathRowReader(hierarchy, header), dialect)
+    yield from _rows(file, len(header), records, PathRowReader(hierarchy, header, columns), dialect)
 
 
 def _rows(
@@ -160,7 +160,10 @@ def _rows(
         if isinstance(cells, Rejection):
             yield text, cells
         elif cells:  # a blank line has none
-            row = reader.row(number, cells)
+            filled = reader.filled(cells)
+            if filled is not cells:
+                text = csv_line(map(str, filled), delimiter=dialect.delimiter or ",") + "\n"
+            row = reader.row(number, filled)
             if len(cells) < width:
                 if dialect.quote is None and dialect.delimiter == "\t" and any("\t" in cell for cell in cells):
                     raise _doubtful(file, number, "has tabs, and its row has too few columns")

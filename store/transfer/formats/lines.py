@@ -2,7 +2,8 @@
 
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, lookup
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from enum import Enum, auto
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import orjson
 from store.errors import BadInput, BadPath, shorten, shown
 from store.model.hierarchy import Hierarchy
 from store.model.paths import parse_path
-from store.transfer.formats.source import JSON_REASON, opened
+from store.model.records import checked_id
+from store.transfer.formats.source import JSON_REASON, Doubt, Guess, opened
 from store.transfer.rows import Part, Rejection, Row, TextRows
 
 MAX_LINE_BYTES = 10_000_000  # far more than the largest item
@@ -20,15 +22,20 @@ MAX_DEPTH = 100  # of objects and lists in a line; DynamoDB stores 32
 SHOWN_BYTES = 1_000  # of a longer one
 TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
 _BOM = b"\xef\xbb\xbf"
+FIXED = ("path", "level", "name", "id")  # the first fields of a line of an export
 _OWN = frozenset(("path", "level", "name", "id", "rank", "undefined"))
-_ID = re.compile(r"(\d+)\s+-\s+")
+_ID = re.compile(r"(?=\S*(?:\d|://))(\S+)(?:\s*\t\s*|\s+[-:|]\s+)")  # a text with a digit, or a URI
 _DIVIDER = re.compile(r"(?<=\s)>(?=\s)")
 
 
 def read_jsonl(file: Path) -> TextRows:
     """The lines of a file with one JSON object per line, each with its row (see `row_of`)."""
     for number, text, fields in json_lines(file):
-        yield text, fields if isinstance(fields, Rejection) else row_of(number, fields)
+        if isinstance(fields, Rejection):
+            yield text, fields
+        else:
+            is_exported = tuple(fields)[: len(FIXED)] == FIXED and isinstance(fields["path"], list)
+            yield text, row_of(number, fields, is_exact=is_exported)
 
 
 def json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any] | Rejection]]:
@@ -39,17 +46,86 @@ def json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any] | Rejectio
             yield number, text, fields
 
 
-def read_taxonomy(level: str, file: Path, encoding: str = "utf-8") -> TextRows:
+class Ids(Enum):
+    """What stands before the paths of a taxonomy: nothing, ids, or ids that cannot be stored and are left out."""
+
+    NONE = auto()
+    KEPT = auto()
+    LEFT_OUT = auto()
+
+
+def read_taxonomy(level: str, file: Path, ids: Ids, encoding: str = "utf-8") -> TextRows:
     """The lines of a file with one `A > B > C` per line, with or without an id before it, in any order.
 
     All nodes of a path are of one level, and the id is that of the last one. Lines that begin with # are skipped.
     """
     for number, text, problem in text_lines(file, encoding):
         if not text.startswith("#"):
-            node_id = _ID.match(text)
+            node_id = _ID.match(text) if ids is not Ids.NONE else None
             path = [segment.strip() for segment in _DIVIDER.split(f" {text[node_id.end() if node_id else 0 :]} ")]
-            parts = [*[Part(level)] * (len(path) - 1), Part(level, id=node_id and node_id[1])]
-            yield text, problem or Row(number, path, parts)
+            last = Part(level, id=node_id[1] if node_id and ids is Ids.KEPT else None)
+            yield text, problem or Row(number, path, [*[Part(level)] * (len(path) - 1), last])
+
+
+def taxonomy_ids(file: Path, encoding: str, taken: Collection[Guess]) -> Ids:
+    """What stands before the paths of a taxonomy: ids, where each line has one that no other node has. Numbers belong
+    to the keys where each belongs to one first key, and is repeated with it or the last keys have numbers, too.
+
+    Raises Doubt, unless the guess is `taken`, where only some lines have an id, or some have the same one, or where ids
+    cannot be stored. Raises it as well for indented lines without paths, which are an outline.
+    """
+    places: dict[str, tuple[int, str]] = {}  # of each id the first row, and its path
+    numbers: dict[str, str] = {}  # the ids by the first keys of their paths
+    lacking = repeated = invalid = ""
+    has_paths, are_numbered, are_of_first = False, True, True
+    for row, text, problem in text_lines(file, encoding):
+        if problem or text.startswith("#"):
+            continue
+        has_paths = has_paths or " > " in text
+        match = _ID.match(text)
+        if match is None:
+            lacking = lacking or f'row {row}, "{shorten(text)}"'
+            continue
+        node_id, path = match[1], text[match.end() :]
+        key, _, rest = path.partition(" > ")
+        are_numbered = are_numbered and (not rest or _ID.match(rest.rpartition(" > ")[2].lstrip()) is not None)
+        first, other = places.setdefault(node_id, (row, path))
+        are_of_first = are_of_first and numbers.setdefault(key, node_id) == node_id and other.partition(" > ")[0] == key
+        if other != path:
+            repeated = repeated or f"The id {shorten(node_id)} is in rows {first} and {row} of {file.name}"
+        if not invalid:
+            try:
+                checked_id(node_id)
+            except BadInput as error:
+                invalid = f"Row {row} of {file.name}: {error}"
+    if not has_paths and Guess.SHAPE not in taken:
+        _refuse_outline(file)
+    if not places or (not lacking and are_of_first and (repeated or (has_paths and are_numbered))):
+        return Ids.NONE
+    reason = repeated
+    if lacking:
+        reason = f"Some lines of {file.name} begin with an id, such as {shorten(next(iter(places)))}, but not {lacking}"
+    if reason:
+        reason = f"{reason}. Give each line an id of its own, or none; now they would belong to the keys."
+    elif invalid:
+        reason = f"{invalid} Write others, such as the last part; now ids would be made from the paths."
+    if reason and Guess.IDS not in taken:
+        raise Doubt(Guess.IDS, reason)
+    return Ids.NONE if lacking or repeated else Ids.LEFT_OUT if invalid else Ids.KEPT
+
+
+def _refuse_outline(file: Path) -> None:
+    """Raise Doubt for a file in which a line is indented below one that is not."""
+    below = False
+    with opened(file) as source:
+        for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES), b""), start=1):
+            if below and line.startswith((b" ", b"\t")) and line.strip():
+                raise Doubt(
+                    Guess.SHAPE,
+                    f"{file.name} is an outline: row {number} is indented, and each line is imported as a root; write "
+                    "its whole path in each line, such as Tools > Saws.",
+                )
+            below = below or bool(line.strip() and not line.startswith((b" ", b"\t", b"#")))
 
 
 def taxonomy_level(hierarchy: Hierarchy) -> str:
@@ -63,12 +139,12 @@ def taxonomy_level(hierarchy: Hierarchy) -> str:
     )
 
 
-def row_of(number: int, fields: Mapping[str, Any]) -> Row | Rejection:
+def row_of(number: int, fields: Mapping[str, Any], *, is_exact: bool = False) -> Row | Rejection:
     """The row of `{"path": ["US", "NE"] or "US/NE", "level": "STATE", "name": …, "id": …}` and the level's attributes.
 
     A field left out leaves the node as it is, null removes an attribute. `names` has names in other languages, such as
     `{"de": "München"}`, where a language that is left out stays and null removes one. `rank` is the rank of a new node
-    among its siblings, `undefined` has attributes that its level does not define.
+    among its siblings, `undefined` has attributes that its level does not define. See `Row` for `is_exact`.
     """
     path = fields.get("path")
     if path is None:
@@ -82,7 +158,7 @@ def row_of(number: int, fields: Mapping[str, Any]) -> Row | Rejection:
     attributes = {name: value for name, value in fields.items() if name not in _OWN}
     field = fields.get
     part = Part(str(field("level") or ""), field("name"), field("id"), attributes, field("rank"), field("undefined"))
-    return Row(number, segments, [part])
+    return Row(number, segments, [part], is_exact=is_exact)
 
 
 def _json_object(number: int, text: str) -> dict[str, Any] | Rejection:

@@ -1,9 +1,12 @@
-"""Shapes of tables that an import would misread: trees by parent id, whole paths in one column, a first row of data."""
+"""Shapes of tables that an import would misread: trees by parent id, whole paths or codes in one column, cells that are
+empty below the first of a group, a first row of data.
+"""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
+from math import gcd
 from typing import NamedTuple
 
 from store.errors import BadInput, quantity
@@ -19,8 +22,9 @@ MAX_ROWS = 300_000  # in which a column of parents is looked for, of which two n
 MAX_CANDIDATES = 4
 TITLE_ROWS, MAX_TITLES = 50, 20  # rows in which a title is looked for, and those above a header
 SHOWN_NAMES = 3
-SURE_SEPARATORS = (" > ", " » ", " › ", " → ")
-SEPARATORS = (*SURE_SEPARATORS, " / ", " | ", ">", "|", "/")
+SURE_SEPARATORS = (" > ", " » ", " › ", " → ", " -> ", " :: ", " | ", "->", ">", "»", "›", "→", "::", "|", "\\")
+DASHES = (" - ", " – ", ";")  # which keys may have, too, so that all of them must
+SEPARATORS = (*SURE_SEPARATORS, *DASHES, " / ", "/")
 ENOUGH_ROWS = 3
 NO_PARENT = frozenset(("", "0", "-1", "-", "null", "none", "nil", "nan", "n/a", "na", "\\n", "root"))
 _PARENTS = re.compile(
@@ -29,6 +33,9 @@ _PARENTS = re.compile(
 )
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*(e[+-]?\d+)?", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?([./-])\d\d?\2\d{2,4}")
+_NUMBERED = re.compile(r"(\D*)(\d+)", re.ASCII)
+_NUMBERED_CODE = re.compile(r"[A-Z]{0,3}\d[\w.]*")
+_SEPARATOR = re.compile(r"\s*[^\w\s'’(\[&+]|_")  # a sign, with blanks before it or not
 _YEAR = re.compile(r"(1[89]|20|21)\d\d")
 _HEADER_WORDS = frozenset(
     ("id", "key", "code", "name", "path", "level", "type", "title", "label", "parent", "parentid")
@@ -49,6 +56,14 @@ class JoinedPath(NamedTuple):
     example: str
 
 
+class FirstOfGroup(NamedTuple):
+    """A column that has a value only in the first row of each group: a key below, and what it would be below."""
+
+    column: str
+    below: str
+    above: str
+
+
 def first_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[Sequence[str]]:
     """The rows of a sample: fewer of a wide table, or of one with long texts."""
     found: list[Sequence[str]] = []
@@ -67,7 +82,8 @@ def first_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[Seq
 def parent_column(header: Sequence[str], rows: Rows, levels: Collection[str] = ()) -> ParentColumn | None:
     """The column by which rows refer to their parents, by its values; None in a table that is none of these.
 
-    Two columns of `levels` refer to each other in any table of cities that are states, so only a name tells them.
+    Two columns of `levels` refer to each other in any table of cities that are states, so only a name tells them. Where
+    several columns are levels, these are the tree, and any other column may have numbers that are ids, too.
     """
     candidates = _candidates(header, first_rows(header, rows()), levels) if len(header) > 1 else ()
     for parent, own in candidates:
@@ -97,7 +113,7 @@ def _candidates(
             continue
         for parent, values in enumerate(columns):
             is_named = _is_named(header[parent])
-            if parent == own or (header[parent] in levels and header[own] in levels and not is_named):
+            if parent == own or (len(levels) > 1 and not is_named):
                 continue
             references = sum(value in known and value != one for one, value in zip(ids, values, strict=True))
             if is_named or references >= max(2, len(ids) // 100):
@@ -110,7 +126,7 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool) -> bool:
     """Whether pairs of an id and that of its parent are a tree; texts are kept as numbers, for their memory.
 
     A column that is not named like a parent may be any number, or the capital of each city. It is one of parents if
-    nothing refers to itself by a number or in a circle, nearly nothing elsewhere, and something has a grandparent.
+    nothing refers to itself by a number, in a circle or elsewhere, and something has a grandparent.
     """
     ids: dict[int | None, int | None] = {}
     is_numeric, own_references, blanks = True, 0, 0
@@ -127,7 +143,7 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool) -> bool:
     if is_numeric and (own_references or not blanks):
         return False
     height = _height(ids)
-    return known >= 0.95 * len(references) and height is not None and height >= 2
+    return known == len(references) and height is not None and height >= 2
 
 
 def _height(parents: dict[int | None, int | None]) -> int | None:
@@ -166,7 +182,9 @@ def joined_path(keys: Collection[str]) -> JoinedPath | None:
         known, counts = {key.strip() for key in keys}, Counter(parents)
         related = sum(parent in known or counts[parent] > 1 for parent in parents)
         if separator in SURE_SEPARATORS:
-            found = related >= 2 or any(key.count(separator) > 1 for key in joined)
+            found = related >= 2 or not known.isdisjoint(parents) or any(key.count(separator) > 1 for key in joined)
+        elif separator in DASHES and len(joined) + len(known & {*parents}) < len(keys):
+            found = False
         else:
             # No part is without letters or empty, as in a web address.
             words = [key for key in joined if all(any(map(str.isalpha, part)) for part in key.split(separator))]
@@ -178,6 +196,113 @@ def joined_path(keys: Collection[str]) -> JoinedPath | None:
             )
         if found:
             return JoinedPath(separator, max(joined, key=lambda key: (key.count(separator), -len(key))))
+    return None
+
+
+def nested_keys(siblings: Iterable[Collection[str]]) -> tuple[str, str] | None:
+    """A key, and the longest of its siblings that it begins with, where most keys of a level begin with a sibling's.
+
+    What follows is a separator, or the keys are codes: `71`, `711` and `A01`, `A01.1`, also such as `71000000`,
+    `71100000`, or of parts whose beginnings are no keys, such as `AE.01.101`. Numbers that follow one another without
+    large gaps are no such codes.
+    """
+    found: list[tuple[str, str]] = []
+    count = 0
+    siblings = list(siblings)
+    for keys in siblings:
+        codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
+        are_codes = len(codes) >= 0.7 * len(keys) and not _are_consecutive(codes)
+        nested = _beginnings(keys, are_codes=are_codes)
+        if are_codes and not nested and len({len(key) for key in keys}) == 1:
+            padded = {re.sub("(00)+$", "", key): key for key in keys}
+            nested = [(padded[key], padded[above]) for key, above in _beginnings(padded, are_codes=True)]
+            nested = nested if len(nested) >= 0.9 * sum(len(key) > 2 for key in padded) else []
+        found += nested
+        count += len(keys)
+    if count < ENOUGH_ROWS:
+        return None
+    if len(found) * 2 >= count:
+        return max(found, key=lambda pair: (len(pair[1]), pair))
+    return _dotted(siblings[0]) if len(siblings) == 1 else None
+
+
+def _dotted(keys: Collection[str]) -> tuple[str, str] | None:
+    """A key and the beginning that it shares with others, where nearly all roots have three parts: `AE.01.101`."""
+    for separator in (".", "-"):
+        codes = [key for key in keys if key.count(separator) > 1 and not _DATE.fullmatch(key) and " " not in key]
+        counts = Counter(code.rpartition(separator)[0] for code in codes)
+        if len(codes) >= 0.9 * len(keys) and sum(one for one in counts.values() if one > 1) * 2 >= len(codes):
+            above = max(counts, key=lambda one: counts[one])
+            return next(code for code in codes if code.rpartition(separator)[0] == above), above
+    return None
+
+
+def _beginnings(keys: Collection[str], *, are_codes: bool) -> list[tuple[str, str]]:
+    """The keys that begin with other ones, each with the longest of these."""
+    found: list[tuple[str, str]] = []
+    stack: list[str] = []
+    for key in sorted(keys):
+        while stack and not key.startswith(stack[-1]):
+            stack.pop()
+        above = next((one for one in reversed(stack) if are_codes or _SEPARATOR.match(key, len(one))), None)
+        if above:
+            found.append((key, above))
+        stack.append(key)
+    return found
+
+
+def _are_consecutive(codes: Iterable[str]) -> bool:
+    """Whether codes are numbers, with the same letters before them or several, that fill at least half their range."""
+    numbers: defaultdict[str, set[int]] = defaultdict(set)
+    for code in codes:
+        if not (parts := _NUMBERED.fullmatch(code)):
+            return False
+        numbers[parts[1]].add(int(parts[2]))
+    step = gcd(*(number for found in numbers.values() for number in found)) or 1
+    ranges = sum((max(found) - min(found)) // step + 1 for found in numbers.values())
+    return sum(map(len, numbers.values())) * 2 >= ranges
+
+
+# -- groups whose first row alone has a value --------------------------------------------------------------------------
+
+
+def first_of_group(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    keys: Sequence[str],
+    may_stand: Callable[[str, str | None], bool],
+) -> FirstOfGroup | None:
+    """The first of the columns of levels, from the root down, that is empty below the first row of each group.
+
+    Each of its values stands in one row alone, with a key of a level below or as a line above its group, and rows
+    without one follow it. So it is no level that some nodes skip, such as the states of a country. Rows whose key of
+    one column may not stand below that of another (None for the root) are rejected anyway: a few are only errors.
+    """
+    indexes = [header.index(key) for key in keys]
+    sample = [[row[index].strip() for index in indexes] for row in first_rows(header, rows) if len(row) > max(indexes)]
+    for place, column in enumerate(keys[:-1]):
+        above: list[str] = []
+        seen: set[tuple[str, ...]] = set()
+        repeated, empty, allowed, has_below, example = 0, 0, 0, False, None
+        for texts in sample:
+            group: list[str] = []
+            for at, text in enumerate(texts[:place]):
+                group.append(text or (above[at] if above and above[:at] == group else ""))
+            if text := texts[place]:
+                repeated += (*group, text) in seen
+                seen.add((*group, text))
+                above, has_below = [*group, text], any(texts[place + 1 :])
+            elif any(texts[place + 1 :]) and above[:place] == group and any(above[place:]):
+                below = next(at for at in range(place + 1, len(keys)) if texts[at])
+                upper = next((keys[at] for at in reversed(range(place)) if group[at]), None)
+                is_one = has_below or not any(texts[:place])
+                empty += is_one
+                allowed += is_one and may_stand(keys[below], upper)
+                example = example or FirstOfGroup(column, texts[below], "/".join(filter(None, above)))
+            elif group != above[:place]:
+                above = [*group, ""]
+        if (allowed or empty >= max(2, len(sample) // 3)) and repeated * 5 <= empty:
+            return example
     return None
 
 
@@ -197,6 +322,8 @@ def data_in_header(header: Sequence[str], rows: Iterable[Sequence[str]], known: 
             return None
         if not values or not name:
             continue
+        if _NUMBERED_CODE.fullmatch(name) and any(value != name and value.startswith(name) for value in values):
+            return name  # a code, such as A01 above A01.1
         kind, kinds = _kind(name), Counter(map(_kind, values))
         is_kind = kinds[kind] >= 0.9 * len(values)
         if kind == "text" and kinds["text"] < 0.1 * len(values):

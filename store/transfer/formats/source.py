@@ -43,6 +43,7 @@ class Guess(StrEnum):
     HEADER = "header"
     SHAPE = "shape"
     IDS = "ids"
+    EXPIRY = "expiry"
 
 
 class Doubt(BadInput):
@@ -179,10 +180,11 @@ def _json_lines(text: str, reason: str) -> bytes:
     return b"%b\n%b\n" % (orjson.dumps({JSON_REASON: reason}), content)
 
 
-def csv_line(cells: Iterable[str], *, always_quoted: bool = False) -> str:
+def csv_line(cells: Iterable[str], *, delimiter: str = ",", always_quoted: bool = False) -> str:
     """A line of CSV without its end."""
     output = io.StringIO()
-    csv.writer(output, quoting=csv.QUOTE_ALL if always_quoted else csv.QUOTE_MINIMAL).writerow(cells)
+    writer = csv.writer(output, delimiter=delimiter, quoting=csv.QUOTE_ALL if always_quoted else csv.QUOTE_MINIMAL)
+    writer.writerow(cells)
     return output.getvalue().removesuffix("\r\n")
 
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 import orjson
 
 from store.errors import BadInput, shorten
+from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Path as NodePath
 from store.model.names import NAMES
@@ -29,11 +30,10 @@ from store.transfer.formats.columns import (
     text_of,
     typed_text,
 )
-from store.transfer.formats.lines import row_of
+from store.transfer.formats.lines import FIXED, row_of
 from store.transfer.formats.source import JSON_REASON, csv_line
 from store.transfer.rows import Rejection, Row, TextRows
 
-FIXED = ("path", "level", "name", "id")
 LAST = (NAMES, "rank", "undefined")
 AS_JSON = (NAMES, "undefined")
 MAX_DEPTH = 32  # of objects in objects
@@ -45,12 +45,21 @@ TableRow = tuple[int, Sequence[object], str | None]
 class PathRowReader:
     """Turns cells into rows. An empty cell means no value, and nothing for an attribute that the level lacks.
 
-    A cell that is a JSON string, such as `" a"` or `""`, is this text.
+    A cell that is a JSON string, such as `" a"` or `""`, is this text. The `columns` of levels, which have no keys, are
+    of other names than their attributes.
     """
 
-    def __init__(self, hierarchy: Hierarchy, header: Sequence[str]) -> None:
+    def __init__(self, hierarchy: Hierarchy, header: Sequence[str], columns: Sequence[LevelColumns] = ()) -> None:
+        check_columns(header, columns)
         self._hierarchy = hierarchy
         self._header = header
+        self._columns = {own.level: own for own in columns}
+        self._given = {column for own in columns for column in own.values}
+        self._is_export = [name for name in header if not name.startswith(JSON_REASON)] == path_header(hierarchy)
+
+    def filled(self, cells: Sequence[object]) -> Sequence[object]:
+        """The cells of a row as they are, since each row has a whole path."""
+        return cells
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
         """The row of cells, as those of JSON lines."""
@@ -61,14 +70,13 @@ class PathRowReader:
             cells = fitting
         fields: dict[str, object] = {}
         typed = dict(zip(self._header, cells, strict=True))
-        texts = {name: typed_text(typed[name], name, is_name=True) for name in ("path", "level")}
-        level = self._hierarchy.find(texts["level"].strip())
+        path, level_name = (typed_text(typed[name], name, is_name=True).strip() for name in ("path", "level"))
+        level = self._hierarchy.find(level_name)
         for name, cell in typed.items():
-            if name.startswith(JSON_REASON) or name in texts:
+            if name.startswith(JSON_REASON) or name in self._given:
                 continue
             attribute = level.attribute(name) if level else None
-            is_number = attribute is not None and attribute.kind in NUMERIC
-            text = cell if isinstance(cell, str) else typed_text(cell, name, is_name=name in FIXED, is_number=is_number)
+            text = cell if isinstance(cell, str) else _text_of(cell, name, name, attribute)
             if name in AS_JSON or (attribute is not None and attribute.many and text.startswith("[")):
                 try:
                     fields |= {name: orjson.loads(text)} if text else {}
@@ -76,8 +84,19 @@ class PathRowReader:
                     return Rejection(number, f'Column "{name}": {shorten(text)} is not valid JSON: {error}.')
             elif text or attribute is not None:
                 fields[name] = _unquoted(text) if text else None
-        path = _unquoted(texts["path"].strip())
-        return row_of(number, {**fields, "path": path, "level": texts["level"].strip()})
+        if level and (own := self._columns.get(level.name)):
+            for name, column in own.columns.items():
+                fields[name] = _unquoted(_text_of(typed[column], column, name, level.attribute(name))) or None
+            if own.names:
+                names = own.names.items()
+                fields[NAMES] = {language: typed_text(typed[one], one, is_name=True) or None for language, one in names}
+        fields |= {"path": _unquoted(path), "level": level_name}
+        return row_of(number, fields, is_exact=self._is_export)
+
+
+def _text_of(cell: object, column: str, name: str, attribute: Attribute | None) -> str:
+    is_number = attribute is not None and attribute.kind in NUMERIC
+    return typed_text(cell, column, is_name=name in FIXED, is_number=is_number)
 
 
 @dataclass(frozen=True)
@@ -104,14 +123,15 @@ def read_table(levels: Sequence[LevelColumns], table: Table, cell_format: CellFo
     yield from _rows(table, RowReader(levels, table.header, cell_format))
 
 
-def read_path_table(hierarchy: Hierarchy, table: Table) -> TextRows:
+def read_path_table(hierarchy: Hierarchy, table: Table, columns: Sequence[LevelColumns] = ()) -> TextRows:
     """The rows of a table with the columns `path` and `level`, each with its line of CSV."""
-    yield from _rows(table, PathRowReader(hierarchy, table.header))
+    yield from _rows(table, PathRowReader(hierarchy, table.header, columns))
 
 
 def _rows(table: Table, reader: RowReader | PathRowReader) -> TextRows:
     for number, cells, reason in table.rows():
         if reason is not None or any(cell not in (None, "") for cell in cells):
+            cells = reader.filled(cells) if reason is None else cells
             text = csv_line([text_of(cell) for cell in cells])
             try:
                 yield text, reader.row(number, cells) if reason is None else Rejection(number, reason)

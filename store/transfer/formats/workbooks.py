@@ -2,10 +2,6 @@
 
 A sheet is read row by row. Each row, and what a workbook has beside them, is in memory as a whole, where a file of
 100 KB can have gigabytes. So elements and bytes are counted before the library reads them.
-
-A Parquet file of 100 KB can have gigabytes of values: a long text that many rows refer to, a list of a million equal
-numbers. So it is read in batches, texts as references to a dictionary, and rows become Python values a few megabytes
-at a time.
 """
 
 import re
@@ -22,7 +18,6 @@ from xml.parsers import expat
 
 from store.errors import BadInput, shorten
 from store.transfer.formats.columns import MAX_COLUMNS, ShownCell, named, text_of
-from store.transfer.formats.lines import MAX_LINE_BYTES
 from store.transfer.formats.shapes import TITLE_ROWS, check_titles
 from store.transfer.formats.tables import Table, TableRow, checked_header, flat
 
@@ -46,12 +41,6 @@ _TOKEN = re.compile(
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a control character in a text
 _UNCOMPUTED = "The formula has no computed value; open the file in Excel and save it."
 BATCH_ROWS = 1_000
-MAX_BATCH_BYTES = 256_000_000  # of a batch as Arrow has it
-MAX_VALUES = 20_000_000  # of a column of lists in one row group, which may have few bytes
-MAX_CHUNK_BYTES, MAX_RATIO = 256_000_000, 100  # of a column in one row group that is compressed by more than this
-NUMBER_BYTES = 16  # of the widest number, date or decimal, nearly
-MAX_VALUE_BYTES = 4_000_000  # as many as a cell of CSV can have
-_TOO_LONG = f"The row has more than {MAX_LINE_BYTES:,} bytes, or a value of more than {MAX_VALUE_BYTES:,}."
 _EXTRA = "install it with: pip install 'clade-graphql[files]'"
 
 
@@ -166,7 +155,6 @@ def parquet_table(file: Path) -> Table:
     try:
         with parquet.ParquetFile(file) as opened:
             header = [name for field in opened.schema_arrow for name in _names(field)]
-            _check_groups(file, opened.metadata)
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(file, error) from error
     return Table(checked_header(file, header), lambda: _parquet_rows(file, header))
@@ -285,125 +273,24 @@ def _names(field: Any, prefix: str = "") -> Iterator[str]:
         yield f"{prefix}{field.name}"
 
 
-def _check_groups(file: Path, metadata: Any) -> None:
-    """Raise BadInput for a row group of which a batch would take too much memory, by what the file says of it."""
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for index in range(group.num_columns):
-            chunk = group.column(index)
-            size, packed = chunk.total_uncompressed_size, chunk.total_compressed_size
-            is_list = metadata.schema.column(index).max_repetition_level > 0
-            if (is_list and chunk.num_values > MAX_VALUES) or size > max(MAX_CHUNK_BYTES, MAX_RATIO * packed):
-                raise BadInput(
-                    f'Column "{chunk.path_in_schema}" of {file.name} has {chunk.num_values:,} values and {size:,} '
-                    "bytes in one row group, which is too much to be read at once; write smaller row groups."
-                )
-
-
-def _batch_rows(metadata: Any) -> int:
-    """The rows of a batch: fewer where values that cannot be read as a dictionary may be long."""
-    fixed = [metadata.schema.column(index).length or 0 for index in range(metadata.num_columns)]
-    worst = sum(fixed)
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        chunks = map(group.column, range(group.num_columns))
-        prefixed = [one.total_uncompressed_size for one in chunks if "DELTA_BYTE_ARRAY" in one.encodings]
-        worst = max(worst, sum(fixed) + sum(prefixed))
-    return max(1, min(BATCH_ROWS, MAX_BATCH_BYTES // max(1, worst)))
-
-
 def _parquet_rows(file: Path, header: list[str]) -> Iterator[TableRow]:
     import pyarrow
     from pyarrow import parquet
 
     number = 0
     try:
-        with parquet.ParquetFile(file) as plain:
-            columns = [plain.metadata.schema.column(index) for index in range(plain.metadata.num_columns)]
-            texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
-            size, schema = _batch_rows(plain.metadata), plain.schema_arrow
-        with parquet.ParquetFile(file, read_dictionary=texts, pre_buffer=False) as opened:
-            for batch in opened.iter_batches(batch_size=size, use_threads=False):
-                for fields in _values(batch, schema):
+        with parquet.ParquetFile(file, pre_buffer=False) as opened:
+            for batch in opened.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
+                for fields in batch.to_pylist():
                     number += 1
-                    if fields is None:
-                        yield number, [None] * len(header), _TOO_LONG
-                        continue
                     values = map(flat(fields).get, header)
-                    cells = [one.decode(errors="replace") if isinstance(one, bytes) else one for one in values]
-                    yield number, cells, None
+                    yield (
+                        number,
+                        [one.decode(errors="replace") if isinstance(one, bytes) else one for one in values],
+                        None,
+                    )
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(file, error) from error
-
-
-def _values(batch: Any, schema: Any) -> Iterator[dict[str, Any] | None]:
-    """The rows of a batch as Python values, a few megabytes of them at a time; None for one that is too large."""
-    import pyarrow
-
-    if sum(_size(column, is_exact=False) for column in batch.columns) <= MAX_LINE_BYTES:
-        # Nearly all batches: without dictionaries, from which Arrow makes Python values slowly.
-        yield from pyarrow.Table.from_batches([batch]).cast(schema).to_pylist()
-        return
-    rows = zip(*map(_sizes, batch.columns), strict=True)
-    sizes = [MAX_LINE_BYTES + 1 if max(row) > MAX_VALUE_BYTES else sum(row) for row in rows]
-    start = 0
-    while start < len(sizes):
-        end, total = start, 0
-        while end < len(sizes) and total + sizes[end] <= MAX_LINE_BYTES:
-            total += sizes[end]
-            end += 1
-        if end == start:
-            yield None
-            start += 1
-        else:
-            yield from batch.slice(start, end - start).to_pylist()
-            start = end
-
-
-def _size(column: Any, *, is_exact: bool) -> int:
-    """The bytes of a column: the sum of its values, or the most that it may have by its longest text."""
-    import pyarrow
-    from pyarrow import compute
-
-    if pyarrow.types.is_nested(column.type):
-        return 8 * len(column) + sum(_size(part, is_exact=is_exact) for part in _parts(column))
-    if is_exact:
-        return compute.sum(_lengths(column)).as_py() or 0
-    texts = column.dictionary if pyarrow.types.is_dictionary(column.type) else column
-    return len(column) * (compute.max(_lengths(texts)).as_py() or 8)
-
-
-def _parts(column: Any) -> list[Any]:
-    """The columns in a column of structures, maps or lists."""
-    import pyarrow
-
-    if pyarrow.types.is_struct(column.type):
-        return list(column.flatten())
-    if not pyarrow.types.is_map(column.type):
-        return [column.flatten()]
-    start, end = (column.offsets[index].as_py() for index in (0, -1))
-    return [column.keys.slice(start, end - start), column.items.slice(start, end - start)]
-
-
-def _sizes(column: Any) -> list[int]:
-    """The bytes of each row of a column: of its texts, or some for each number."""
-    import pyarrow
-
-    if not pyarrow.types.is_nested(column.type):
-        return [size or 0 for size in _lengths(column).to_pylist()]
-    return [_size(column.slice(row, 1), is_exact=True) for row in range(len(column))]
-
-
-def _lengths(column: Any) -> Any:
-    """The bytes of each value of a column without structures and lists."""
-    import pyarrow
-    from pyarrow import compute, types
-
-    if types.is_dictionary(column.type):
-        return _lengths(column.dictionary).take(column.indices)
-    texts = (types.is_string, types.is_binary, types.is_large_string, types.is_large_binary)
-    if any(is_text(column.type) for is_text in texts):
-        return compute.binary_length(column)
-    width = column.type.byte_width if types.is_fixed_size_binary(column.type) else NUMBER_BYTES
-    return pyarrow.array([width] * len(column), "int64")
 
 
 def _unreadable(file: Path, error: Exception) -> BadInput:

@@ -1,29 +1,32 @@
 """Scan of a foreign DynamoDB table into files, and the exports of tables to S3 that such files are alike.
 
-Nothing is ever written to the table: DescribeTable and Scan are the only calls.
+Nothing is ever written to the table: DescribeTable, DescribeTimeToLive and Scan are the only calls.
 """
 
 import asyncio
 import base64
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
 from store.connect import DynamoDBUrl
-from store.dynamodb.client import DynamoDBClient
+from store.dynamodb.client import DynamoDBClient, Refused
 from store.dynamodb.codec import WireValue
 from store.errors import BadInput, NoTable, quantity, shorten
 from store.transfer.formats.lines import text_lines
 from store.transfer.formats.source import JSON_REASON
 from store.transfer.rows import Rejection, Row, TextRows
-from store.transfer.tables.items import ItemReader, item_of
+from store.transfer.tables.items import ItemReader, JsonItem, item_of, plain
+from store.transfer.tables.left_out import USUAL_EXPIRY, LeftOut, is_past, is_time
 
 UNIT_BYTES = 8_192  # an eventually consistent read unit
 MAX_LIMIT = 10_000
@@ -80,6 +83,14 @@ class TableScan:
         keys = tuple(key["AttributeName"] for key in order)
         return TableInfo(client.table, keys, found.get("ItemCount", 0), found.get("TableSizeBytes", 0))
 
+    async def expiry(self, client: DynamoDBClient) -> tuple[str, ...] | None:
+        """The attribute by which items expire, empty if none do; None where that is not to be known."""
+        try:
+            found = (await client.call("DescribeTimeToLive", TableName=client.table))["TimeToLiveDescription"]
+        except Refused:
+            return None
+        return (found["AttributeName"],) if found.get("TimeToLiveStatus") in ("ENABLING", "ENABLED") else ()
+
     async def first_page(self, client: DynamoDBClient, target: BinaryIO) -> None:
         """Write the first items to a file, each a line of DynamoDB JSON as in an export."""
         target.write(self._lines(await _page(client, {})))
@@ -128,17 +139,28 @@ class TableScan:
 @dataclass(frozen=True)
 class Export:
     """An export as a folder on disk: its data files of DynamoDB JSON, with their numbers of items by its manifest, None
-    without one.
+    without one. It has the state of the table at a time, None if unknown.
     """
 
     files: list[tuple[Path, int | None]]
     table: str | None = None
     is_incremental: bool = False
+    time: datetime | None = None
 
 
 def is_export(path: Path) -> bool:
-    """Whether a path may be that of an export: a folder, its manifest, or one of its data files."""
-    return path.is_dir() or path.name in (MANIFEST, SUMMARY)
+    """Whether a path is that of an export: a folder, its manifest, or a data file, which begins with an item.
+
+    A file of rejected items is one, too.
+    """
+    if path.is_dir() or path.name in (MANIFEST, SUMMARY):
+        return True
+    if not path.name.endswith(DATA_ENDINGS) or not path.is_file():
+        return False
+    with suppress(BadInput):
+        lines = (text for _, text, _ in text_lines(path) if not text.startswith(REASON_LINE))
+        return item_of(next(lines, ""))[0] == "Item"
+    return False
 
 
 def find_export(path: Path) -> Export:
@@ -164,20 +186,26 @@ def find_export(path: Path) -> Export:
         raise BadInput(f"The export is in the format {kind}; export the table as DYNAMODB_JSON.")
     described = [*_data_files(folder)]
     table = str(summary.get("tableArn", "")).rpartition("/")[2] or None
-    return Export(described, table, is_incremental=summary.get("exportType") == "INCREMENTAL_EXPORT")
+    time = None
+    with suppress(KeyError, TypeError, ValueError):
+        time = datetime.fromisoformat(summary.get("exportTime") or summary["exportToTime"])
+        time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return Export(described, table, summary.get("exportType") == "INCREMENTAL_EXPORT", time)
 
 
 def read_export(export: Export, reader: ItemReader) -> TextRows:
     """The lines of all data files, each with its row; deleted former versions are left out.
 
-    Raises BadInput for a file that is damaged or has another number of items than its manifest says.
+    Raises BadInput for a file that is damaged or has another number of items than its manifest says, and where an
+    option names an attribute that no item has.
     """
-    number = 0
-    reader.unused.clear()
+    number, is_rejected = 0, False
+    reader.clear()
     for file, expected in export.files:
         count = 0
         for line, text, problem in text_lines(file):
             if text.startswith(REASON_LINE):
+                is_rejected = True
                 continue
             number += 1
             count += 1
@@ -188,20 +216,54 @@ def read_export(export: Export, reader: ItemReader) -> TextRows:
                 yield text, row
         if expected is not None and count != expected:
             raise BadInput(f"{file.name} has {count:,} items, {expected:,} by the manifest; copy it again.")
+    if number and not is_rejected:
+        reader.left_out.check()
 
 
-def sample_items(export: Export, count: int) -> list[Any]:
-    """The first items that can be read."""
-    return list(islice(first_items(export, count * LINES_AN_ITEM), count))
+def sample_items(export: Export, count: int, left_out: LeftOut) -> list[JsonItem]:
+    """The first items that can be read and are not left out."""
+    return list(islice(first_items(export, count * LINES_AN_ITEM, left_out), count))
 
 
-def first_items(export: Export, lines: int) -> Iterator[Any]:
-    """The items in so many lines, without those that cannot be read."""
+def first_items(export: Export, lines: int, left_out: LeftOut) -> Iterator[JsonItem]:
+    """The items in so many lines, without those that cannot be read or are left out."""
     found = (line for file, _ in export.files for line in text_lines(file))
     for _, text, problem in islice(found, lines):
         if problem is None:
             with suppress(BadInput):
-                yield item_of(text)[1]
+                item = item_of(text)[1]
+                if not left_out.skips(item) and not left_out.is_gone(item):
+                    yield item
+
+
+class ExpiryAttribute(NamedTuple):
+    """An attribute with a usual name of a time to live: how many items are past it, and a value that is no time."""
+
+    name: str
+    past: int
+    other: str | None
+
+
+def usual_expiry(export: Export, at: float) -> list[ExpiryAttribute]:
+    """The attributes by whose values items of an export may expire, at a time in epoch seconds: those with some past.
+
+    An export does not say which attribute is the one of the table.
+    """
+    past: Counter[str] = Counter()
+    others: dict[str, str] = {}
+    for file, _ in export.files:
+        for _, text, problem in text_lines(file):
+            names = [name for name in USUAL_EXPIRY if f'"{name}"' in text]
+            if not names or problem:
+                continue
+            with suppress(BadInput):
+                kind, item = item_of(text)
+                for name in names if kind != "Keys" else ():
+                    if name in item:
+                        past[name] += is_past(item[name], at)
+                        if not is_time(item[name]):
+                            others.setdefault(name, str(plain(item[name])))
+    return [ExpiryAttribute(name, count, others.get(name)) for name, count in past.items() if count]
 
 
 async def _page(client: DynamoDBClient, parameters: dict[str, Any]) -> Any:

@@ -1,5 +1,5 @@
 """Limits of file formats: small files with gigabytes of values end in bounded memory, as processes of their own show;
-rows of Parquet that are too large; libraries that are imported only when needed.
+libraries are imported only when needed.
 """
 
 import gzip
@@ -8,23 +8,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-import pyarrow
 import pytest
-from pyarrow import parquet
 from typer.testing import CliRunner
 
 from commands.main import app_of
-from store.transfer.formats.workbooks import parquet_table
 
 MAX_PEAK_BYTES = 1_200_000_000
 MAX_FILE_BYTES = 3_000_000
 RUN_SECONDS = 120
-ZERO_ROWS = 60_000_000
 
 
 COMMAND = """
@@ -56,18 +49,6 @@ def packed(file: Path, parts: Iterator[bytes]) -> Path:
     return file
 
 
-def one_text(folder: Path) -> Path:
-    text = pyarrow.DictionaryArray.from_arrays([0] * 1_000, ["x" * 6_600_000])
-    parquet.write_table(pyarrow.table({"Country": text}), folder / "x.parquet", compression="zstd")
-    return folder / "x.parquet"
-
-
-def numbers_in_a_list(folder: Path) -> Path:
-    zeros = pyarrow.ListArray.from_arrays([0, ZERO_ROWS], pyarrow.repeat(pyarrow.scalar(0, "int8"), ZERO_ROWS))
-    parquet.write_table(pyarrow.table({"Country": zeros}), folder / "x.parquet", compression="zstd")
-    return folder / "x.parquet"
-
-
 def objects(folder: Path) -> Path:
     return packed(folder / "x.json.gz", (b"[" if n == 0 else b"{}," * 300_000 for n in range(100)))
 
@@ -87,46 +68,18 @@ def exported(folder: Path) -> Path:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("bomb", [one_text, numbers_in_a_list, objects, wrong_rows, long_line, exported])
+@pytest.mark.parametrize("bomb", [objects, wrong_rows, long_line, exported])
 def test_a_small_file_of_many_values_takes_bounded_memory(tmp_path: Path, bomb: Callable[[Path], Path]) -> None:
     file = bomb(tmp_path)
     sizes = [one.stat().st_size for one in (file.iterdir() if file.is_dir() else (file,))]
     assert sum(sizes) < MAX_FILE_BYTES
     words = ["--keys", "PK", "--key", "{country}"] if file.is_dir() else []
-    if file.name.split(".")[1:2] in (["csv"], ["parquet"]):
+    if file.name.split(".")[1:2] == ["csv"]:
         words = ["--level", "country=Country"]
     status, said, memory = peak(tmp_path, "import", "location", file, *words)
     assert status == 1, said
     assert "Traceback" not in said
     assert memory < MAX_PEAK_BYTES, said
-
-
-def test_rows_beside_one_that_is_too_large_are_the_same_in_every_type(tmp_path: Path) -> None:
-    """Long values are read as references to a dictionary, and rows piece by piece."""
-    types: dict[str, tuple[pyarrow.DataType, Any]] = {
-        "text": (pyarrow.string(), "a"),
-        "large": (pyarrow.large_string(), "b"),
-        "bytes": (pyarrow.binary(), b"c"),
-        "fixed": (pyarrow.binary(2), b"de"),
-        "list": (pyarrow.list_(pyarrow.string()), ["f", None]),
-        "struct": (pyarrow.struct([("x", pyarrow.string())]), {"x": "g"}),
-        "map": (pyarrow.map_(pyarrow.string(), pyarrow.string()), [("h", "i")]),
-        "date": (pyarrow.date32(), date(2026, 11, 22)),
-        "decimal": (pyarrow.decimal128(10, 2), Decimal("1.10")),
-        "true": (pyarrow.bool_(), True),
-        "null": (pyarrow.null(), None),
-        "long": (pyarrow.string(), "x"),
-    }
-    schema = pyarrow.schema([(name, one) for name, (one, _) in types.items()])
-    row = {name: value for name, (_, value) in types.items()}
-    empty = dict.fromkeys(types)
-    tables = []
-    for number, rows in enumerate(([row, empty], [row, {**row, "long": "x" * 9_000_000}, empty])):
-        parquet.write_table(pyarrow.Table.from_pylist(rows, schema), tmp_path / f"{number}.parquet")
-        tables.append([(cells, reason) for _, cells, reason in parquet_table(tmp_path / f"{number}.parquet").rows()])
-    small, (first, large, last) = tables
-    assert small == [first, last]
-    assert large[1] == "The row has more than 10,000,000 bytes, or a value of more than 4,000,000."
 
 
 def test_the_libraries_of_the_extra_are_imported_only_when_needed() -> None:

@@ -13,8 +13,11 @@ import shlex
 import time
 import uuid
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import aioboto3
@@ -28,6 +31,9 @@ from store.metadata.history import current_key, revisions
 from store.model.keys import id_key
 from tests import engines, invariants
 from tests.commands.conftest import Clade
+from tests.proxy import Proxy, in_thread, refused
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 STORES = [
     {"Country": "USA", "State#City#Zip": "NE#OMAHA#68118", "street": "100 St Andrews lane", "squareFeet": 921},
@@ -290,15 +296,20 @@ def test_a_dry_run_reads_one_page_and_writes_nothing(
         (["--key", "{category}", "--delimiter", ";"], "are for files, not for DynamoDB tables."),
         (["--key", "{category}", "--name", "variant=x"], "--name variant needs a column for this level"),
         (["--key", "{category}", "--prune", "--dry-run"], "--prune needs a whole table; this has a part of it."),
+        (["--key", "{category}", "--skip", "status"], "--skip status has no attribute and value; use --skip"),
     ],
 )
-def test_a_wrong_option_is_one_sentence(
-    clade: Clade, table: Callable[..., str], options: list[str], message: str
+def test_a_wrong_option_is_one_sentence_and_costs_no_call(
+    clade: Clade, engine: engines.Engine, options: list[str], message: str
 ) -> None:
-    result = clade("import", "category", table(PRODUCTS), *options)
-    assert isinstance(result.exception, BadInput), result.output + repr(result.exception)
-    assert message in str(result.exception)
-    assert "The scan of" not in result.stderr
+    proxy = Proxy(engine.url)
+    with in_thread(proxy):
+        url = f"dynamodb://absent?region=eu-west-1&endpoint={proxy.url}"
+        for more in ([], ["--dry-run"], ["--describe"]) if options and "--prune" not in options else ([],):
+            result = clade("import", "category", url, *options, *more)
+            assert isinstance(result.exception, BadInput), result.output + repr(result.exception)
+            assert message in str(result.exception)
+    assert proxy.calls == []
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
@@ -356,8 +367,8 @@ def change(item: dict[str, Any], *, is_deleted: bool = False) -> dict[str, Any]:
     return line if is_deleted else {**line, "NewImage": wire(item)}
 
 
-def export(folder: Path, files: list[list[dict[str, Any]]], *, kind: str = "FULL_EXPORT") -> Path:
-    """An export as DynamoDB writes it, below AWSDynamoDB/."""
+def export(folder: Path, files: list[list[dict[str, Any]]], *, kind: str = "FULL_EXPORT", time: datetime = NOW) -> Path:
+    """An export as DynamoDB writes it, below AWSDynamoDB/, of the table at a time."""
     top = folder / "AWSDynamoDB" / f"0169-{kind.lower()}"
     (top / "data").mkdir(parents=True)
     entries = []
@@ -370,6 +381,9 @@ def export(folder: Path, files: list[list[dict[str, Any]]], *, kind: str = "FULL
     (top / "manifest-files.json").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/ProductCatalog"
     summary = {"tableArn": arn, "outputFormat": "DYNAMODB_JSON", "exportType": kind, "itemCount": sum(map(len, files))}
+    summary["exportToTime" if kind.startswith("INCREMENTAL") else "exportTime"] = time.isoformat().replace(
+        "+00:00", "Z"
+    )
     (top / "manifest-summary.json").write_text(json.dumps(summary))
     (top / "manifest-summary.md5").write_text("x")
     return top
@@ -465,3 +479,335 @@ def test_a_damaged_export_stops_before_anything_is_written(clade: Clade, tmp_pat
     assert isinstance(result.exception, BadInput), result.output + repr(result.exception)
     assert message in str(result.exception)
     assert exported(clade, "category") == []
+
+
+# -- items that are left out -------------------------------------------------------------------------------------------
+
+
+def toys(**products: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"PK": "CATEGORY#Toys", "SK": f"PRODUCT#{name}", **values} for name, values in products.items()]
+
+
+def seconds(**ago: float) -> int:
+    return int((NOW - timedelta(**ago)).timestamp())
+
+
+KEY = ["--key", "CATEGORY#{category} / PRODUCT#{product}", "--keys", "PK,SK"]
+GONE = toys(
+    stays={"_deleted": False, "ttl": seconds(days=-1)}, zero={"_deleted": 0}, absent={"_deleted": None},
+    flag={"_deleted": True, "ttl": seconds(days=-30)}, number={"_deleted": 1}, text={"_deleted": "true"},
+    old={"ttl": seconds(days=2)}, older={"ttl": seconds(days=4 * 365)}, ancient={"ttl": seconds(days=6 * 365)},
+    words={"expires": "soon"},
+)  # fmt: skip
+STAY = ["Toys", "absent", "ancient", "stays", "words", "zero"]
+
+
+def keys(clade: Clade, hierarchy: str = "category") -> list[str]:
+    return sorted(node["path"][-1] for node in exported(clade, hierarchy))
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_items_that_are_deleted_or_expired_are_left_out_and_counted(clade: Clade, tmp_path: Path) -> None:
+    top = export(tmp_path, [items(*GONE)])
+    result = clade("import", "category", top, *KEY)
+    assert "added: 6 (1 CATEGORY, 5 PRODUCT)" in imported(result)
+    assert "3 items are deleted (_deleted): left out; --keep-deleted imports them." in result.stderr
+    assert '2 items are past the time of expiry in "ttl", as of 2026-03-01 00:00 UTC: left out;' in result.stderr
+    assert keys(clade) == STAY
+    kept = clade("import", "category", top, *KEY, "--keep-deleted")
+    assert "added: 5 (5 PRODUCT)" in imported(kept)
+    assert "left out" not in kept.stderr
+    pruned = clade("import", "category", top, *KEY, "--prune", "--dry-run")
+    assert "would be removed: 5 (5 PRODUCT)" in imported(pruned)
+    assert "removed: 5 (5 PRODUCT)" in imported(clade("import", "category", top, *KEY, "--prune"))
+    assert keys(clade) == STAY
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_tree_of_which_all_items_are_deleted_is_pruned_with_its_root(clade: Clade, tmp_path: Path) -> None:
+    options = ["--key", "CATEGORY#{category} / [PRODUCT#{product}]", "--key", "CATEGORY#{category} / META", *KEY[2:]]
+    whole = [{"PK": "CATEGORY#Toys", "SK": "META"}, *toys(A={}, B={}), {"PK": "CATEGORY#Tools", "SK": "META"}]
+    imported(clade("import", "category", export(tmp_path / "1", [items(*whole)]), *options))
+    gone = [{**item, "_deleted": True} if item["PK"] == "CATEGORY#Toys" else item for item in whole]
+    top = export(tmp_path / "2", [items(*gone)])
+    assert "Nothing changed." in imported(clade("import", "category", top, *options))
+    assert "removed: 3 (1 CATEGORY, 2 PRODUCT)" in imported(clade("import", "category", top, *options, "--prune"))
+    assert keys(clade) == ["Tools"]
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_items_that_are_marked_as_deleted_in_an_increment_are_removed(clade: Clade, tmp_path: Path) -> None:
+    imported(clade("import", "category", export(tmp_path / "1", [items(*toys(A={}, B={}, C={}, D={}))]), *KEY))
+    lines = [change(item) for item in toys(A={"_deleted": True}, B={"ttl": seconds(days=1)}, C={"kind": "draft"})]
+    later = export(tmp_path / "2", [lines], kind="INCREMENTAL_EXPORT")
+    assert "removed: 2 (2 PRODUCT)" in imported(clade("import", "category", later, *KEY, "--skip", "kind=draft"))
+    assert keys(clade) == ["C", "D", "Toys"]
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ({"expires": seconds(days=9)}, ""),
+        ({"expires": 0}, 'which is also "0"'),
+        ({"expires": "never"}, 'which is also "never"'),
+        ({"expires": seconds(days=9) * 1000}, 'which is also "'),
+    ],
+)
+def test_an_attribute_that_is_no_time_everywhere_expires_nothing_without_an_answer(
+    clade: Clade, tmp_path: Path, value: dict[str, Any], why: str
+) -> None:
+    top = export(tmp_path, [items(*toys(A={}, B={"expires": seconds(days=1)}, C=value))])
+    if why:
+        result = clade("import", "category", top, *KEY)
+        assert isinstance(result.exception, BadInput)
+        assert f'1 item of ProductCatalog may have expired by "expires", {why}' in str(result.exception)
+        assert exported(clade, "category") == []
+        imported(clade("import", "category", top, *KEY, "--ttl", "expires", "--dry-run"))
+        assert "added: 4 " in imported(clade("import", "category", top, *KEY, "--yes"))
+    else:
+        assert "added: 2 " in imported(clade("import", "category", top, *KEY))
+        named = clade("import", "category", top, *KEY, "--ttl", "until")
+        assert 'No item has the attribute "until" of --ttl.' in str(named.exception)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_an_attribute_of_a_level_is_not_taken_for_the_expiry(
+    clade: Clade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = export(tmp_path, [items(*toys(A={"expires": seconds(days=1)}, B={}))])
+    options = [*KEY, "--attr", "product.brand=expires"]
+    result = clade("import", "category", top, *options)
+    assert "which is imported as an attribute; --ttl expires leaves them out" in str(result.exception)
+    assert "added: 2 " in imported(clade("import", "category", top, *options, "--ttl", "expires"))
+    assert "added: 1 " in imported(clade("import", "category", top, *options, "--keep-deleted"))
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_items_with_a_value_of_skip_are_left_out(clade: Clade, tmp_path: Path) -> None:
+    found = [
+        *toys(A={"status": "DRAFT"}, B={"status": "LIVE"}, C={"rank": 7}, D={"hidden": True}),
+    ]
+    top = export(tmp_path, [items(*found, {"PK": "ORDER#1", "SK": "LINE#1", "status": "DRAFT"})])
+    skip = ["--skip", "status=DRAFT", "--skip", "rank=7", "--skip", "hidden=true", "--skip", "status=OLD"]
+    result = clade("import", "category", top, *KEY, *skip)
+    assert "added: 2 (1 CATEGORY, 1 PRODUCT)" in imported(result)
+    for sentence in (
+        "2 items with status=DRAFT: left out by --skip.", "1 item with rank=7: left out", "1 item with hidden=true: ",
+        "No item has status=OLD of --skip.",
+    ):  # fmt: skip
+        assert sentence in result.stderr
+    wrong = clade("import", "category", top, *KEY, "--skip", "state=DRAFT", "--allow-rejects")
+    assert 'No item has the attribute "state" of --skip.' in str(wrong.exception)
+    (tmp_path / "a.csv").write_text("category\nA\n")
+    assert "--skip, --ttl and --keep-deleted are for DynamoDB" in str(
+        clade("import", "category", tmp_path / "a.csv", "--skip", "a=b").exception
+    )
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_the_time_to_live_is_that_of_the_table_or_unknown(
+    clade: Clade, table: Callable[..., str], engine: engines.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("commands.importing.tables.time", SimpleNamespace(time=NOW.timestamp))
+    name = table(toys(A={}, B={"until": seconds(days=2)}, C={"expires": seconds(days=2)})).partition("?")[0]
+    proxy = Proxy(engine.url)
+    with in_thread(proxy):
+        url = f"{name}?region=eu-west-1&endpoint={proxy.url}"
+        assert "added: 4 " in imported(clade("import", "category", url, *KEY[:2], "--dry-run"))
+        proxy.spoil("DescribeTimeToLive", refused("AccessDeniedException"))
+        unknown = clade("import", "category", url, *KEY[:2], "--dry-run")
+        assert "is unknown, since DescribeTimeToLive is not allowed; attributes with usual names" in unknown.stderr
+        assert "added: 3 " in imported(unknown)
+        asyncio.run(enable_ttl(engine, name.removeprefix("dynamodb://"), "until"))
+        result = clade("import", "category", url, *KEY[:2])
+        assert "added: 3 " in imported(result)
+        assert '1 item is past the time of expiry in "until"' in result.stderr
+        assert keys(clade) == ["A", "C", "Toys"]
+        calls = len(proxy.calls)
+        imported(clade("import", "category", url, *KEY[:2], "--ttl", "expires", "--dry-run"))
+        assert [call.operation for call in proxy.calls[calls:]] == ["DescribeTable", "Scan"]
+
+
+async def enable_ttl(engine: engines.Engine, name: str, attribute: str) -> None:
+    session = aioboto3.Session(*engines.KEY_PAIR.values(), region_name="eu-west-1")
+    async with session.client("dynamodb", endpoint_url=engine.url) as client:
+        await client.update_time_to_live(
+            TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": attribute}
+        )
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_table_whose_keys_are_ids_is_imported_by_its_attributes(clade: Clade, tmp_path: Path) -> None:
+    places = [
+        {"id": str(uuid.UUID(int=number)), "__typename": "Shop", "country": country, "city": city, "population": size}
+        for number, (country, city, size) in enumerate([("US", "Omaha", 1), ("US", "Ames", 2), ("FR", "Lyon", "many")])
+    ]
+    top = export(tmp_path, [items(*places, {"id": "x", "__typename": "Shop"})])
+    options = ["--level", "country=country", "--level", "city=city"]
+    result = clade("import", "location", top, *options)
+    assert result.exit_code == 1
+    assert "added: 3 (1 COUNTRY, 2 CITY)" in result.stdout
+    assert "The item has none of the attributes of levels: country, city." in result.stderr
+    rejected = tmp_path / "ProductCatalog.rejected.json"
+    rejected.write_text(rejected.read_text().replace('"many"', '"3"').splitlines(keepends=True)[1])
+    assert "added: 2 (1 COUNTRY, 1 CITY)" in imported(clade("import", "location", rejected, *options))
+
+
+class RandomTable:
+    """A random tree as items of one key pattern, with items that are deleted, expired, skipped or foreign."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        mark, other = random.sample("#|:/_~", 2)
+        place = "|".join(random.choices("abc", k=2))
+        patterns: list[tuple[str, list[str], int, Callable[[list[str]], dict[str, str]]]] = [
+            (
+                "category", ["--key", f"C{mark}{{category}} / [P{mark}{{product}}[{other}V{mark}{{variant}}]]"], 3,
+                lambda path: {"PK": f"C{mark}{path[0]}", "SK": other.join(
+                    f"{kind}{mark}{key}" for kind, key in zip("PV", path[1:], strict=False)) or "x"},
+            ),
+            (
+                "category", ["--key", f"{place} / {{category*{mark}}}"], 5,
+                lambda path: {"PK": place, "SK": mark.join(path)},
+            ),
+            (
+                "location", ["--key", "@{country} / x", "--key", f"@{{country}} / {{state}}[{mark}{{city}}]"], 3,
+                lambda path: {"PK": f"@{path[0]}", "SK": mark.join(path[1:]) or "x"},
+            ),
+            (
+                "location", ["--level", "country=c", "--level", "state=s", "--level", "city=t"], 3,
+                lambda path: {"PK": "-".join(path), "SK": "x", **dict(zip("cst", path, strict=False))},
+            ),
+        ]  # fmt: skip
+        self.hierarchy, self.options, depth, keys = random.choice(patterns)
+        self.options = [*self.options, "--keys", "PK,SK", "--skip", "kind=draft", "--skip", "kind=7"]
+        if self.hierarchy == "category" and depth == 3:
+            self.options += ["--key", f"C{mark}{{category}} / x"]
+        paths: list[list[str]] = [[]]
+        for number in range(random.randrange(3, 14)):
+            above = random.choice([path for path in paths if len(path) < depth])
+            paths.append([*above, f"{random.choice('kÄ日 ')}{number}".strip()])
+        self.ttl = random.choice(["ttl", "_ttl", "expiresAt"])
+        self.items: list[dict[str, Any]] = [{**keys(["y0"]), "kind": "live"}]
+        self.tree, self.counts = {("y0",)}, {"deleted": 0, "past": 0, "with kind": 0, "foreign": 0}
+        for path in paths[1:]:
+            why, values = random.choice([*LIVE, *LEFT_OUT])
+            values = {self.ttl if name == "time" else name: value for name, value in values.items()}
+            self.items.append({**keys(path), **values})
+            if why:
+                self.counts[why] += 1
+            else:
+                self.tree |= {tuple(path[: length + 1]) for length in range(len(path))}
+        if random.random() < 0.3:
+            self.items.append({"PK": "?", "SK": "?", "total": 7})
+            self.counts["foreign"] += 1
+        random.shuffle(self.items)
+
+
+LIVE: list[tuple[str, dict[str, Any]]] = [
+    ("", {}), ("", {"_deleted": False}), ("", {"_deleted": 0, "kind": "live"}), ("", {"time": seconds(days=-9)}),
+    ("", {"time": seconds(days=6 * 366)}),
+]  # fmt: skip
+LEFT_OUT = [
+    ("deleted", {"_deleted": True}), ("deleted", {"_deleted": 1}), ("deleted", {"_deleted": "true"}),
+    ("past", {"time": seconds(days=3)}), ("with kind", {"kind": "draft"}), ("with kind", {"kind": 7}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_random_tables_are_imported_as_their_trees(clade: Clade, tmp_path: Path) -> None:
+    for seed in range(12):
+        made = RandomTable(Random(seed))  # noqa: S311
+        top = export(tmp_path / str(seed), [items(*made.items)])
+        store = ["--store", f"sqlite:///{tmp_path / str(seed)}.db"]
+        words = ["import", made.hierarchy, top, *made.options, *store]
+        # Nodes of items that are left out are there at first, and pruned.
+        result = clade(*words[:3], *made.options, "--keep-deleted", *store) if seed % 2 else None
+        assert result is None or result.exit_code == made.counts["foreign"], result.output
+        result = clade(*words, *(["--prune"] if seed % 2 else []))
+        assert result.exit_code == made.counts["foreign"], (seed, result.output, result.exception)
+        if made.counts["foreign"] and seed % 2:
+            continue  # nothing is pruned, since such a row has no path
+        found = clade("export", made.hierarchy, *store)
+        assert {tuple(json.loads(line)["path"]) for line in found.stdout.splitlines()} == made.tree, seed
+        sentences = {"deleted": "deleted (_deleted)", "past": f'in "{made.ttl}"', "with kind": "by --skip."}
+        for word, sentence in sentences.items():
+            lines = [line for line in result.stderr.splitlines() if sentence in line and line[0].isdecimal()]
+            assert sum(int(line.split()[0]) for line in lines) == made.counts[word], (seed, result.stderr)
+            assert all(word in line for line in lines)
+
+
+# -- describe ----------------------------------------------------------------------------------------------------------
+
+IDS = {
+    "uuid": lambda n: str(uuid.UUID(int=7**9 * n + 1)), "hex": lambda n: f"{n:024x}a1b2c3d4",
+    "number": lambda n: 10**10 + n,
+    "ulid": lambda n: f"01ARZ3NDEKTSV4RRFFQ69G5F{n:02}", "ksuid": lambda n: f"0ujtsYcgvSTl8PAuAdqWYSMnLO{n}",
+    "nanoid": lambda n: f"V1StGXR8_Z5jdHi6B-m{n:02}", "typed": lambda n: f"Shop#{uuid.UUID(int=n)}",
+}  # fmt: skip
+CITIES = [("US", "NE", "Omaha"), ("US", "NE", "Lincoln"), ("US", "NY", "Buffalo"), ("FR", None, "Lyon")]
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("kind", IDS)
+def test_keys_that_are_ids_are_no_levels_and_attributes_are_proposed(clade: Clade, tmp_path: Path, kind: str) -> None:
+    shops = [
+        {"__typename": "Shop", "id": IDS[kind](number), "country": country, "city": city, "population": 7, "note": "x"}
+        | ({"state": state, "state#city": f"{state}#{city}"} if state else {})
+        for number, (country, state, city) in enumerate(CITIES)
+    ]
+    top = export(tmp_path, [items(*shops)])
+    result = clade("import", "location", top, "--describe")
+    command = shlex.split(imported(result).splitlines()[-1])
+    assert "The keys are ids, such as " in result.stdout
+    assert command[4:] == ["--level", "country=country", "--level", "state=state", "--level", "city=city"]
+    for line in (
+        "__typename: Shop (not imported)",
+        "country: US, FR (key of country)",
+        "population: 7 (attribute population)",
+    ):
+        assert f"  {line}\n" in result.stdout
+    imported(clade(*command[1:]))
+    paths = sorted(tuple(node["path"]) for node in exported(clade, "location") if node["level"] == "CITY")
+    assert paths == sorted(tuple(key for key in place if key) for place in CITIES)
+
+
+PATHS = ["A", "A/B", "A/B/C", "A/D", "E", "E/F/G/H"]
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "item",
+    [
+        lambda path: {"path": path, "label": path[-1]},
+        lambda path: {"id": str(uuid.uuid5(uuid.NAMESPACE_URL, path)), "path": path},
+        lambda path: {"PK": path[0], "SK": path},
+        lambda path: {"PK": "CATEGORY", "SK": path.replace("/", "#")},
+    ],
+)
+def test_keys_that_are_whole_paths_are_imported_by_the_described_command(
+    clade: Clade, tmp_path: Path, item: Callable[[str], dict[str, Any]]
+) -> None:
+    top = export(tmp_path, [items(*(item(path) for path in PATHS))])
+    command = shlex.split(imported(clade("import", "category", top, "--describe")).splitlines()[-1])
+    imported(clade(*command[1:]))
+    assert sorted("/".join(node["path"]) for node in exported(clade, "category")) == sorted([*PATHS, "E/F", "E/F/G"])
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_describe_tries_a_command_before_it_proposes_it(clade: Clade, tmp_path: Path) -> None:
+    prices = [{"PK": "CATEGORY#A", "SK": f"PRODUCT#{n}", "price": "1" if n < 3 else "cheap"} for n in range(8)]
+    top = export(tmp_path / "most", [items(*prices)])
+    refused = clade("import", "category", top, "--describe")
+    assert isinstance(refused.exception, BadInput)
+    assert "No command is proposed for ProductCatalog: item 4: price: 'cheap' is not a valid" in str(refused.exception)
+    top = export(tmp_path / "some", [items(*prices[:5])])
+    some = imported(clade("import", "category", top, "--describe"))
+    assert "Of 5 items 2 would be rejected, such as item 4: price: 'cheap' is not a valid Decimal." in some
+    constant = [{"PK": f"CATEGORY#{n}", "SK": "METADATA"} for n in range(3)]
+    found = imported(clade("import", "category", export(tmp_path / "c", [items(*constant)]), "--describe"))
+    assert "--key 'CATEGORY#{category} / METADATA'" in found
+    numbers = export(tmp_path / "n", [items(*({"orderId": 10**11 + n, "total": n % 2} for n in range(4)))])
+    nothing = clade("import", "category", numbers, "--describe")
+    assert "no attribute is named like a level: write --key or --level yourself." in str(nothing.exception)

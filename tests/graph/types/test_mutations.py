@@ -2,7 +2,11 @@
 
 import pytest
 
+from graph.hierarchies.locations import Location
+from store.engine import ReadUsage
 from store.model.records import key_of
+from store.writing.create_update import Create
+from store.writing.writer import Writer
 from tests import invariants
 from tests.systems.writing import Clients, plant
 
@@ -180,6 +184,12 @@ async def test_a_server_that_may_not_write_forbids_it(clients):
         ('createLocation(parent: "US/KS", key: "X", name: "x", attributes: {city: {}})', "NOT_FOUND"),
         ('createLocation(parent: "US", key: "NE", name: "x", attributes: {state: {}})', "ALREADY_EXISTS"),
         ('createLocation(parent: "US", key: "", name: "x", attributes: {state: {}})', "BAD_PATH"),
+        ('createLocation(parent: "US", key: "N\\u200bE", name: "x", attributes: {state: {}})', "BAD_PATH"),
+        ('createLocation(key: "\u2060", name: "x", attributes: {country: {}})', "BAD_PATH"),
+        ('createLocation(parent: "US", key: " NE", name: "x", attributes: {state: {}})', "BAD_PATH"),
+        ('renameLocation(path: "US/NE", key: "N\u00adE")', "BAD_PATH"),
+        ('renameLocation(path: "US/NE", key: "New\u00a0York")', "BAD_PATH"),
+        ('renameLocation(path: "US/NE", key: "New  York")', "BAD_PATH"),
         ('createLocation(parent: "US", key: "X", name: "x", id: "a b", attributes: {state: {}})', "BAD_USER_INPUT"),
         ('createLocation(parent: "US", key: "X", name: "x", id: "", attributes: {state: {}})', "BAD_USER_INPUT"),
         ('updateLocation(path: "US/NE", attributes: {city: {}})', "WRONG_LEVEL"),
@@ -205,6 +215,21 @@ async def test_an_invalid_mutation_is_rejected_with_a_code_and_changes_nothing(c
     assert message.endswith(".")
     after = await invariants.all_items(clients.store)
     assert sorted(after, key=key_of) == sorted(before, key=key_of)
+
+
+async def test_a_stored_key_that_looks_like_another_is_changed_moved_and_renamed(clients):
+    odd = "Om\u200baha "
+    await Writer(clients.store).write(Create(Location.definition(), ("US", "NE", odd), "CITY", "x", {}), ReadUsage())
+    for change in (
+        f'updateLocation(path: "US/NE/{odd}", name: "New")',
+        f'moveLocation(path: "US/NE/{odd}", to: "US/MO")',
+        f'renameLocation(path: "US/MO/{odd}", key: "{odd}")',
+        f'createLocation(parent: "US/MO/{odd}", key: "1", name: "One", attributes: {{store: {{}}}})',
+        f'renameLocation(path: "US/MO/{odd}", key: "O")',
+    ):
+        await clients.ask(f"mutation {{ {change} {{ node {{ id }} }} }}")
+    found = await clients.ask('{ location(path: "US/MO/O") { name children { nodes { key } } } }')
+    assert found["location"] == {"name": "New", "children": {"nodes": [{"key": "1"}]}}
 
 
 async def test_each_field_of_one_operation_sees_what_those_before_it_wrote(clients):

@@ -7,8 +7,8 @@ from typing import Any
 
 Values = dict[str, Any]
 
-# Keys that any reader of the docs may expect to work: "Any character may be in a key; in paths / is written %2F, and %
-# %25" (modelling.md).
+# Keys that any reader of the docs may expect to work: "Any character that one sees may be in a key; in paths / is
+# written %2F, and % %25" (modelling.md).
 KEYS = (
     "a", "b", "c", "A", "B", "10", "9", "007", "Ärger", "a\u0308rger", "łódź", "مرحبا", "שלום", "日本", "한국어", "ไทย",
     "हिन्दी", "x/y", "/", "100%", "%", "%2F", "#1", "#", "$5", "!", "&amp;", "<b>x</b>", "'", '"', "\\", "👩‍👩‍👧",
@@ -16,8 +16,9 @@ KEYS = (
 )  # fmt: skip
 # Keys at the ends of what can be stored: "A path, one of its keys: 8,000; 4,100 characters", "combining marks in a row
 # in a key: 30" (security.md), "a sort key 1,024 bytes" (dynamodb.md). They may be refused as BAD_PATH.
-ODD_KEYS = (" a", "a ", ".", "..", "k" * 500, "漢" * 250, "é" * 500, "a" + "\u0301" * 30, "\u202eabc", "a\u200db")
-BAD_KEYS = ("", "k" * 4_101, "a\x00b", "a" + "\u0330" * 31)
+ODD_KEYS = (".", "..", "k" * 500, "漢" * 250, "é" * 500, "a" + "\u0301" * 30)
+# "No character that nobody sees, and no blanks at its ends or in a row" (modelling.md).
+BAD_KEYS = ("", "k" * 4_101, "a\x00b", "a" + "\u0330" * 31, " a", "a ", "a  b", "a\u00a0b", "\u202eabc", "a\u200db")
 
 NAMES = (
     "Ann", "ann", "Élan", "elan", "Zebra", "Ångström", "São Paulo", "sao tome", "Łódź", "Straße", "STRASSE", "Ο Όμηρος",

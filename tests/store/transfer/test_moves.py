@@ -119,9 +119,10 @@ async def test_a_move_that_is_not_possible_is_rejected_with_its_reason(
 async def test_a_large_move_has_ended_before_its_tree_is_compared(store: Store) -> None:
     await journaled.plant(store)
     (item,) = [item for item in (await invariants.nodes(store, "category")).values() if item["sk"] == "#a#"]
-    told: list[Told] = [("o/new", "CATEGORY"), ("o/new/a", "CATEGORY", {"id": str(item["id"]).partition(":")[2]})]
+    told: list[Told] = [("o/new", "CATEGORY"), ("o/new/b", "CATEGORY", {"id": str(item["id"]).partition(":")[2]})]
     outcome = await resettled(store, told, CATEGORY)
     assert (outcome.moved, outcome.added, outcome.rejections) == ({"CATEGORY": 1}, {"CATEGORY": 1}, [])
+    assert (await record(store, "o/new/b", "category")).name == "b"
     await journaled.has_ended(store)
 
 
