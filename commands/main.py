@@ -1,9 +1,12 @@
 """Command line: the list of commands. A command's module is imported when it is called; the list needs none."""
 
+import codecs
+import json
 import os
 import sys
 from collections.abc import Collection
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -43,6 +46,7 @@ COMMANDS = {
 }
 """The commands by name, by panels of the help."""
 NAMES = [name for commands in COMMANDS.values() for name in commands]
+AS_ASCII = str.maketrans({"│": "|", "├": "|", "└": "`", "─": "-", "…": "...", "\N{REPLACEMENT CHARACTER}": "?"})
 
 
 def _print_version(is_requested: bool) -> None:
@@ -105,6 +109,10 @@ def _warn_of_ignored_variables() -> None:
 def run_process() -> None:
     """The command line as a process of its own, which Ctrl-C ends with a sentence."""
     interrupt.catch()
+    codecs.register_error("clade", _escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # None where the process was started without it
+            stream.reconfigure(errors="clade")
     try:
         run()
     except interrupt.Interrupted:  # which no command has said more about
@@ -113,6 +121,15 @@ def run_process() -> None:
         sys.exit(interrupt.EXIT_INTERRUPTED)
     finally:
         interrupt.ignore()  # while Python ends
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """Characters that the encoding of a console lacks: lines of trees in ASCII, others such as \\u0421, which JSON and
+    GraphQL read. Data such as an export is written as bytes and never comes here.
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end].translate(AS_ASCII))[1:-1], error.end
 
 
 def run() -> None:

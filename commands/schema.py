@@ -40,7 +40,7 @@ def schema(
     elif file is None:
         if check:
             raise typer.BadParameter("missing with --check.", param_hint="FILE")
-        sys.stdout.write(text)
+        sys.stdout.buffer.write(text.encode())  # UTF-8 as in a file, whatever the encoding of the console
     elif not check:
         file.write_text(text, encoding="utf-8")
     elif not file.is_file() or file.read_text(encoding="utf-8") != text:

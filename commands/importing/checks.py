@@ -164,6 +164,14 @@ def _check_paths(
 
 
 def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, filled: Collection[str]) -> None:
+    used = found.places(hierarchy)
+    if merged := [column for column in found.merged if column in used and column not in filled]:
+        option = shlex.join(word for column in merged for word in ("--fill-down", column))
+        raise Doubt(
+            Guess.SHAPE,
+            f'Column "{shorten(merged[0])}" of {source} has merged cells, and only the first of the merged ones has a '
+            f"value; {option} gives it to all of them.",
+        )
     levels: dict[str | None, str | None] = {one.key: one.level for one in found.levels} | {None: None}
     group = first_of_group(
         found.header,

@@ -249,8 +249,9 @@ def cell_format(nulls: Sequence[str], numbers: str | None, fill_down: Sequence[s
 class FileFormat:
     """The format of a file, what was guessed about it, and, of a table, its columns and its rows as texts.
 
-    The header of CSV and Excel is a row. Paths in JSON may be lists of keys. A table of paths has no keys of `levels`.
-    A file that is Clade's own is an export. `words` are the options by which a command reads the text of the file so.
+    The header of CSV and Excel is a row, `merged` are columns with merged cells. Paths in JSON may be lists of keys. A
+    table of paths has no keys of `levels`. A file that is Clade's own is an export. `words` are the options by which a
+    command reads the text of the file so.
     """
 
     format: Format
@@ -263,6 +264,7 @@ class FileFormat:
     has_lists: bool = False
     is_own: bool = False
     words: Sequence[str] = ()
+    merged: Sequence[str] = ()
 
     @property
     def keys(self) -> list[str]:
@@ -361,7 +363,7 @@ def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) 
         return FileFormat(form, (), options.columns, own, header, table.texts, is_row, is_own=is_own, words=words)
     found, levels, guesses = _columns(hierarchy, header, table.texts, options.columns)
     form = Format(lambda: read_table(levels, table, options.cells), rejected_table(header))
-    return FileFormat(form, guesses, found, levels, header, table.texts, is_row, words=words)
+    return FileFormat(form, guesses, found, levels, header, table.texts, is_row, words=words, merged=table.merged)
 
 
 def _read_table(file: Path, name: str, options: FileOptions) -> Table:

@@ -151,9 +151,7 @@ def left_out_of(
                 )
     skip, required = options.skipped(), {options.ttl: "--ttl"} if options.ttl else {}
     required |= {name: "--skip" for name, _ in skip}
-    return LeftOut(
-        skip, expiry or (), at, keep_deleted=options.keep_deleted, required={} if table.is_part else required
-    )
+    return LeftOut(skip, expiry or (), at, options.keep_deleted, {} if table.is_part else required)
 
 
 def describe_table(
@@ -191,7 +189,8 @@ def describe_table(
     for sentence in left_out.sentences():
         typer.echo(sentence)
     words = ["clade", "import", hierarchy.name, address]
-    words += ["--keys", ",".join(proposal.keys)] if proposal.templates and proposal.keys != table.keys else []
+    is_known = address.startswith(SCHEME) and not options.keys and proposal.keys == table.keys
+    words += ["--keys", ",".join(proposal.keys)] if proposal.templates and not is_known else []
     words += [word for text in proposal.templates for word in ("--key", text)]
     words += [word for pair in proposal.columns.pairs() for word in pair]
     words += [word for text in options.skip for word in ("--skip", text)]

@@ -186,7 +186,6 @@ def leave_wanted_out(plan: ImportPlan, *, prune: bool = False) -> None:
     """
 
     def is_wanted(key: Key) -> bool:
-        tree = plan.trees.get(key.pk)
         if (tree := plan.trees.get(key.pk)) is None:
             return False
         return (prune and tree.size > 0) or key.sk in tree.nodes or key.sk in tree.rejected

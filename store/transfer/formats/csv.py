@@ -155,7 +155,7 @@ def read_path_csv(hierarchy: Hierarchy, file: Path, dialect: Dialect, columns: S
 def _rows(
     file: Path, width: int, records: Iterator[Record], reader: RowReader | PathRowReader, dialect: Dialect
 ) -> TextRows:
-    is_ragged = False
+    is_ragged, delimiter = False, dialect.delimiter or ","
     for number, text, cells in records:
         if isinstance(cells, Rejection):
             yield text, cells
@@ -165,8 +165,8 @@ def _rows(
                 text = csv_line(map(str, filled), delimiter=dialect.delimiter or ",") + "\n"
             row = reader.row(number, filled)
             if len(cells) < width:
-                if dialect.quote is None and dialect.delimiter == "\t" and any("\t" in cell for cell in cells):
-                    raise _doubtful(file, number, "has tabs, and its row has too few columns")
+                if dialect.quote is None and _has_cells(text, cells, delimiter, width):
+                    raise _doubtful(file, number, "looks like several cells")
                 if not is_ragged and not text.endswith(("\r", "\n")):
                     row = Rejection(number, f"The file ends in this row, after {quantity(len(cells), 'column')}.")
                 is_ragged = True
@@ -387,12 +387,23 @@ def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
 def _has_rows(lines: Sequence[str], cells: Sequence[str], delimiter: str, width: int) -> bool:
     """Whether lines of one record look like rows: the first and the last, or one between them, has all columns.
 
-    The commas of a text have a blank after them. A text has no tabs, so that one in a cell of several lines is enough.
+    A text has no tabs, so that one in a cell of several lines is enough.
     """
     if delimiter == "\t":
         return any("\t" in cell and ("\n" in cell or "\r" in cell) for cell in cells)
-    whole = [line.count(delimiter) - line.count(f"{delimiter} ") + 1 == width > 1 for line in lines]
+    whole = [_width(line, delimiter) == width > 1 for line in lines]
     return (whole[0] and whole[-1]) or any(whole[1:-1])
+
+
+def _has_cells(text: str, cells: Sequence[str], delimiter: str, width: int) -> bool:
+    """Whether a row that is shorter than the header has a cell in quotes that looks like several."""
+    is_several = any(delimiter in cell for cell in cells)
+    return is_several and (delimiter == "\t" or _width(text, delimiter) == width)
+
+
+def _width(line: str, delimiter: str) -> int:
+    """The number of columns of a line whose quotes are text. The commas of a text have a blank after them."""
+    return line.count(delimiter) - line.count(f"{delimiter} ") + 1
 
 
 def _doubtful(file: Path, number: int, what: str) -> Doubt:

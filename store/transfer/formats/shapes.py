@@ -342,15 +342,15 @@ def check_titles(place: str, rows: Sequence[tuple[int, Sequence[str], int]]) -> 
     if not rows:
         return
     (line, title, width), *others = rows
-    wider = next((index for index, row in enumerate(others[:MAX_TITLES]) if len(row[1]) > len(title)), None)
-    if wider is None:
+    first = next((index for index, row in enumerate(others[:MAX_TITLES]) if len(row[1]) > len(title)), None)
+    if first is None:
         return
-    number, header, _ = others[wider]
-    below = others[wider:]
-    names = [sum(map(bool, cells)) for cells in (title, header)]
-    if width > len(title) and names[0] * 2 > names[1]:
+    (number, header, _), below = others[first], others[first:]
+    is_padded = width > len(title)
+    if is_padded and 2 * sum(map(bool, title)) > sum(map(bool, header)):
         return  # a few columns without a name, such as notes beside a table
-    if len(below) > 1 and sum(len(row[1]) > len(title) for row in below) >= 0.9 * len(below):
+    wider = sum(len(cells) > len(title) if is_padded else count > width for _, cells, count in below)
+    if len(below) > 1 and wider >= 0.9 * len(below):
         raise BadInput(
             f"{place.format(line)} has {quantity(len(title), 'column')}, the rows below it have more; "
             f"--header-row {number} takes {named(header[:SHOWN_NAMES])} as the names of the columns."

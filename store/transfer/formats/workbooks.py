@@ -1,4 +1,4 @@
-"""Tables of binary files: Excel workbooks (.xlsx) and Parquet.
+"""Tables of binary files: Excel workbooks (.xlsx), by openpyxl, and Parquet, by pyarrow.
 
 A sheet is read row by row. Each row, and what a workbook has beside them, is in memory as a whole, where a file of
 100 KB can have gigabytes. So elements and bytes are counted before the library reads them.
@@ -284,11 +284,8 @@ def _parquet_rows(file: Path, header: list[str]) -> Iterator[TableRow]:
                 for fields in batch.to_pylist():
                     number += 1
                     values = map(flat(fields).get, header)
-                    yield (
-                        number,
-                        [one.decode(errors="replace") if isinstance(one, bytes) else one for one in values],
-                        None,
-                    )
+                    cells = [one.decode(errors="replace") if isinstance(one, bytes) else one for one in values]
+                    yield number, cells, None
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(file, error) from error
 

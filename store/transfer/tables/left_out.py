@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,29 +16,23 @@ FIVE_YEARS = 5 * 366 * 86_400
 JsonItem = Mapping[str, Any]  # in DynamoDB JSON
 
 
+@dataclass
 class LeftOut:
     """Decides which items an import leaves out, and counts them.
 
     Left out are items of DataStore of AWS Amplify that are deleted (`_deleted`), those that are past their time in an
     attribute of `expiry` at the time `at`, in epoch seconds, and those with one of the values of `skip`, pairs of an
-    attribute and its value as text. With `keep_deleted` only the last. `required` are attributes that some item must
-    have, each with the option that names it.
+    attribute and its value as text. With `keep_deleted` only the last. `required` are attributes of which some item
+    must have a value, those of expiry a number, each with the option that names it.
     """
 
-    def __init__(
-        self,
-        skip: Sequence[tuple[str, str]] = (),
-        expiry: Collection[str] = (),
-        at: float = 0.0,
-        *,
-        keep_deleted: bool = False,
-        required: Mapping[str, str] | None = None,
-    ) -> None:
-        self._skip = skip
-        self._expiry = () if keep_deleted else expiry
-        self._at = at
-        self._keep_deleted = keep_deleted
-        self._required = required or {}
+    skip: Sequence[tuple[str, str]] = ()
+    expiry: Collection[str] = ()
+    at: float = 0.0
+    keep_deleted: bool = False
+    required: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
@@ -45,13 +40,13 @@ class LeftOut:
         self._deleted = 0
         self._expired: Counter[str] = Counter()
         self._skipped: Counter[tuple[str, str]] = Counter()
-        self._absent = {*self._required}
+        self._absent = {*self.required}
 
     def skips(self, item: JsonItem) -> bool:
         """Whether an item is skipped by an option."""
         if self._absent:
-            self._absent -= item.keys()
-        for pair in self._skip:
+            self._absent -= {name for name, value in item.items() if name not in self.expiry or _number(value)}
+        for pair in self.skip:
             if _text(item.get(pair[0])) == pair[1]:
                 self._skipped[pair] += 1
                 return True
@@ -59,11 +54,13 @@ class LeftOut:
 
     def is_gone(self, item: JsonItem) -> bool:
         """Whether an item is deleted or expired, so that its node is no more."""
-        if not self._keep_deleted and DELETED in item and _text(item[DELETED]) in ("true", "1"):
+        if self.keep_deleted:
+            return False
+        if DELETED in item and _text(item[DELETED]) in ("true", "1"):
             self._deleted += 1
             return True
-        for name in self._expiry:
-            if name in item and is_past(item[name], self._at):
+        for name in self.expiry:
+            if name in item and is_past(item[name], self.at):
                 self._expired[name] += 1
                 return True
         return False
@@ -71,23 +68,24 @@ class LeftOut:
     def check(self) -> None:
         """Raise BadInput for a required attribute that no item had."""
         for name in sorted(self._absent):
-            raise BadInput(f'No item has the attribute "{shorten(name)}" of {self._required[name]}.')
+            what = "a number in" if name in self.expiry else "the attribute"
+            raise BadInput(f'No item has {what} "{shorten(name)}" of {self.required[name]}.')
 
     def sentences(self) -> list[str]:
         """What was left out, and the option that imports it."""
         found = [f"{_items(self._deleted)} deleted ({DELETED}): left out"] if self._deleted else []
-        time = datetime.fromtimestamp(self._at, UTC)
+        time = datetime.fromtimestamp(self.at, UTC)
         found += [
             f'{_items(count)} past the time of expiry in "{shorten(name)}", as of {time:%Y-%m-%d %H:%M} UTC: left out'
             for name, count in self._expired.items()
         ]
         return [
-            *(f"{sentence}; --keep-deleted imports them." for sentence in found),
+            *(f"{sentence}; --keep-deleted imports such items." for sentence in found),
             *(
                 f"{quantity(count, 'item')} with {shorten(name)}={shorten(value)}: left out by --skip."
                 if (count := self._skipped[name, value])
                 else f"No item has {shorten(name)}={shorten(value)} of --skip."
-                for name, value in self._skip
+                for name, value in self.skip
             ),
         ]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -236,18 +236,11 @@ def first_items(export: Export, lines: int, left_out: LeftOut) -> Iterator[JsonI
                     yield item
 
 
-class ExpiryAttribute(NamedTuple):
-    """An attribute with a usual name of a time to live: how many items are past it, and a value that is no time."""
+def usual_expiry(export: Export, at: float) -> list[tuple[str, int, str | None]]:
+    """The attributes with a usual name of a time to live that some items are past, at a time in epoch seconds.
 
-    name: str
-    past: int
-    other: str | None
-
-
-def usual_expiry(export: Export, at: float) -> list[ExpiryAttribute]:
-    """The attributes by whose values items of an export may expire, at a time in epoch seconds: those with some past.
-
-    An export does not say which attribute is the one of the table.
+    Each with the number of these items, and a value in another item that is no time. An export does not say which
+    attribute is the one of the table.
     """
     past: Counter[str] = Counter()
     others: dict[str, str] = {}
@@ -263,7 +256,7 @@ def usual_expiry(export: Export, at: float) -> list[ExpiryAttribute]:
                         past[name] += is_past(item[name], at)
                         if not is_time(item[name]):
                             others.setdefault(name, str(plain(item[name])))
-    return [ExpiryAttribute(name, count, others.get(name)) for name, count in past.items() if count]
+    return [(name, count, others.get(name)) for name, count in past.items() if count]
 
 
 async def _page(client: DynamoDBClient, parameters: dict[str, Any]) -> Any:

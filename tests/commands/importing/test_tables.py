@@ -403,6 +403,7 @@ def test_a_full_export_is_imported_from_its_folder_its_manifest_or_the_folder_ab
     one = top / "data" / "file0.json.gz"
     assert "unchanged: 3" in imported(clade("import", "category", one, *PRODUCT_KEYS, "--keys", "PK,SK"))
     described = imported(clade("import", "category", top, "--describe"))
+    assert described == imported(clade("import", "category", top, "--describe", "--keys", "PK,SK"))
     assert f"--keys PK,SK --key '{PRODUCT_KEYS[1]}' --name product=productName" in described
     consistent(store_url)
 
@@ -511,7 +512,7 @@ def test_items_that_are_deleted_or_expired_are_left_out_and_counted(clade: Clade
     top = export(tmp_path, [items(*GONE)])
     result = clade("import", "category", top, *KEY)
     assert "added: 6 (1 CATEGORY, 5 PRODUCT)" in imported(result)
-    assert "3 items are deleted (_deleted): left out; --keep-deleted imports them." in result.stderr
+    assert "3 items are deleted (_deleted): left out; --keep-deleted imports such items." in result.stderr
     assert '2 items are past the time of expiry in "ttl", as of 2026-03-01 00:00 UTC: left out;' in result.stderr
     assert keys(clade) == STAY
     kept = clade("import", "category", top, *KEY, "--keep-deleted")
@@ -568,7 +569,7 @@ def test_an_attribute_that_is_no_time_everywhere_expires_nothing_without_an_answ
     else:
         assert "added: 2 " in imported(clade("import", "category", top, *KEY))
         named = clade("import", "category", top, *KEY, "--ttl", "until")
-        assert 'No item has the attribute "until" of --ttl.' in str(named.exception)
+        assert 'No item has a number in "until" of --ttl.' in str(named.exception)
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
