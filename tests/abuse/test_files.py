@@ -22,24 +22,20 @@ from store.transfer.rows import Rejection, Row
 COUNTRIES = [LevelColumns("COUNTRY", "Country")]
 
 
-@pytest.mark.parametrize(("last", "rows"), [("A20000", 19_999), ("XFD1300", None)])
-def test_cells_of_a_workbook_that_lie_far_apart_take_no_memory(tmp_path, last, rows):
-    """The library makes a rectangle of all cells: of these two it would be one of 21 million."""
+@pytest.mark.parametrize("last", ["A20000", "XFD1048576"])
+def test_cells_of_a_workbook_that_lie_far_apart_take_no_memory(tmp_path, last):
     book = openpyxl.Workbook()
     book.active["A1"], book.active[last] = "Country", "7"
     book.save(tmp_path / "a.xlsx")
-    if rows:
-        assert len(list(excel_table(tmp_path / "a.xlsx").rows())) == rows
-        return
-    with pytest.raises(BadInput, match="1,300 rows and 16,384 columns, at most 20,000,000 cells are read"):
-        list(excel_table(tmp_path / "a.xlsx").rows())
+    ((number, cells, _),) = excel_table(tmp_path / "a.xlsx").rows()
+    assert (number, cells[-1]) == (book.active[last].row, "7")
 
 
 def test_a_spreadsheet_of_another_format_is_no_workbook(tmp_path):
     """In OpenDocument a cell can be repeated a billion times."""
     with zipfile.ZipFile(tmp_path / "a.ods", "w") as archive:
         archive.writestr("content.xml", "<a/>")
-    with pytest.raises(BadInput, match=r"no \.xlsx workbook"):
+    with pytest.raises(BadInput, match=r"cannot be read as an Excel workbook .* save it as \.xlsx in Excel"):
         excel_table(tmp_path / "a.ods")
 
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 import orjson
 
 from store.errors import BadInput, shorten
+from store.model.attributes import Attribute
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Path as NodePath
 from store.model.names import NAMES
@@ -69,14 +70,13 @@ class PathRowReader:
             cells = fitting
         fields: dict[str, object] = {}
         typed = dict(zip(self._header, cells, strict=True))
-        texts = {name: typed_text(typed[name], name, is_name=True) for name in ("path", "level")}
-        level = self._hierarchy.find(texts["level"].strip())
+        path, level_name = (typed_text(typed[name], name, is_name=True).strip() for name in ("path", "level"))
+        level = self._hierarchy.find(level_name)
         for name, cell in typed.items():
-            if name.startswith(JSON_REASON) or name in texts or name in self._given:
+            if name.startswith(JSON_REASON) or name in self._given:
                 continue
             attribute = level.attribute(name) if level else None
-            is_number = attribute is not None and attribute.kind in NUMERIC
-            text = cell if isinstance(cell, str) else typed_text(cell, name, is_name=name in FIXED, is_number=is_number)
+            text = cell if isinstance(cell, str) else _text_of(cell, name, name, attribute)
             if name in AS_JSON or (attribute is not None and attribute.many and text.startswith("[")):
                 try:
                     fields |= {name: orjson.loads(text)} if text else {}
@@ -85,12 +85,18 @@ class PathRowReader:
             elif text or attribute is not None:
                 fields[name] = _unquoted(text) if text else None
         if level and (own := self._columns.get(level.name)):
-            fields |= {name: _unquoted(texts[column]) or None for name, column in own.columns.items()}
+            for name, column in own.columns.items():
+                fields[name] = _unquoted(_text_of(typed[column], column, name, level.attribute(name))) or None
             if own.names:
-                fields[NAMES] = {language: texts[column] or None for language, column in own.names.items()}
-        path = _unquoted(texts["path"].strip())
-        fields |= {"path": path, "level": texts["level"].strip()}
+                names = own.names.items()
+                fields[NAMES] = {language: typed_text(typed[one], one, is_name=True) or None for language, one in names}
+        fields |= {"path": _unquoted(path), "level": level_name}
         return row_of(number, fields, is_exact=self._is_export)
+
+
+def _text_of(cell: object, column: str, name: str, attribute: Attribute | None) -> str:
+    is_number = attribute is not None and attribute.kind in NUMERIC
+    return typed_text(cell, column, is_name=name in FIXED, is_number=is_number)
 
 
 @dataclass(frozen=True)
