@@ -17,7 +17,7 @@ import typer
 from commands import interrupt
 from commands.common import HierarchyName, StoreUrl, hierarchy_named, progress, store_url, with_store
 from commands.importing.checks import check_file, check_keys, check_table, describe_file
-from commands.importing.files import FileOptions, Source, format_of, source_at
+from commands.importing.files import FileOptions, Source, check_address, format_of, source_at
 from commands.importing.tables import (
     NO_TEMPLATE,
     SCHEME,
@@ -277,6 +277,8 @@ def run_import(
 
     A doubt is a question on a terminal, whose answer the next try knows, and ends the command elsewhere.
     """
+    if not address.startswith(SCHEME):
+        check_address(address)
     while True:
         try:
             if is_table(address, table_options):
