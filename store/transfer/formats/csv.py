@@ -116,7 +116,8 @@ class Dialect:
             parts.append(f"encoding {self.encoding}")
         if given.delimiter is None and self.delimiter not in (",", None):
             parts.append(f"delimiter {DELIMITER_NAMES.get(self.delimiter, self.delimiter)}")
-        said = [f"{' and '.join(parts)}, guessed; --encoding and --delimiter set them."] if parts else []
+        options = "--encoding and --delimiter set them" if self.delimiter else "--encoding sets it"
+        said = [f"{' and '.join(parts)}, guessed; {options}."] if parts else []
         return [*said, self.doubt] if self.doubt else said
 
     def words(self, given: "Dialect") -> list[str]:
@@ -363,9 +364,10 @@ def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
                 cells: list[str] | Rejection = row
             except StopIteration:
                 return
-            except UnicodeDecodeError as error:
+            except UnicodeError as error:
+                reason = getattr(error, "reason", error)  # a missing byte order mark has none
                 raise BadInput(
-                    f"{file.name} is no {dialect.encoding} from line {recorded.number} on: {error.reason}; "
+                    f"{file.name} is no {dialect.encoding} from line {recorded.number} on: {reason}; "
                     "--encoding names another encoding."
                 ) from error
             except _TooLong:
@@ -377,8 +379,8 @@ def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
                 if len(recorded.lines) > 1 or "unexpected end" in str(error):
                     raise _unclosed(file, recorded, delimiter) from None
                 place = _open_quote(recorded.lines, delimiter)
-                reason = f"The row is not valid CSV: {error}{place}; --quote none takes quotes as text."
-                cells = Rejection(recorded.number, reason)
+                invalid = f"The row is not valid CSV: {error}{place}; --quote none takes quotes as text."
+                cells = Rejection(recorded.number, invalid)
             number, text = recorded.take_text()
             if number > 1 or not _SEPARATOR_LINE.fullmatch(text):
                 yield number, text, cells
@@ -445,7 +447,8 @@ def _guess_delimiter(file: Path, dialect: Dialect) -> str:
     first = "\t" if content_name(file).lower().endswith(".tsv") else ","
     scores = {one: _score(whole, one, dialect.quoting) for one in dict.fromkeys((first, *DELIMITERS))}
     if not max(scores.values())[0] > 0.5:  # perhaps since a title stands above the header
-        scores = {one: max(score, _score(whole, one, dialect.quoting, of_most=True)) for one, score in scores.items()}
+        quotings: tuple[Quoting, ...] = (dialect.quoting, csv.QUOTE_NONE)
+        scores = {one: max(_score(whole, one, quoting, of_most=True) for quoting in quotings) for one in scores}
     return max(scores, key=lambda one: scores[one])
 
 
@@ -460,7 +463,7 @@ def _score(
                 widths.append(len(cells))
             if len(widths) >= SAMPLE_ROWS:
                 break
-    width = max(widths, key=widths.count, default=0) if of_most else widths[0] if widths else 0
+    width = max(widths, key=lambda one: (widths.count(one), one), default=0) if of_most else widths[0] if widths else 0
     if width < 2:
         return 0.0, 0
     return round(widths.count(width) / len(widths), 1), width

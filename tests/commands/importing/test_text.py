@@ -104,6 +104,17 @@ def test_a_column_that_is_missing_in_a_guessed_encoding_is_told_with_it(
     assert "a guess is --encoding cp1251" in message
 
 
+@pytest.mark.parametrize("encoding", ["cp1251", "utf-16", "utf-8-sig", "cp932"])
+def test_rejected_lines_of_a_taxonomy_keep_its_encoding(clade: Clade, tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a.txt").write_bytes("Ниш\nНиш > \x07Ы\nНиш > Ж\n".encode(encoding))
+    assert "rejected: 1 row; written" in clade("import", "category", "a.txt", "--encoding", encoding).stderr
+    assert "rejected: 1 row; written" in clade("import", "category", "a.txt", "--encoding", encoding).stderr
+    rejected = tmp_path / "a.rejected.txt"
+    rejected.write_bytes(rejected.read_bytes().decode(encoding).replace("\x07", "").encode(encoding))
+    assert clade("import", "category", "a.rejected.txt", "--encoding", encoding).exit_code == 0
+    assert paths(tmp_path, clade, "category") == {"Ниш", "Ниш/Ы", "Ниш/Ж"}
+
+
 # -- quotes ------------------------------------------------------------------------------------------------------------
 
 SWALLOWED = 'Country,City,Also,n\nNO,Moss,"the town,1\nNO,Halden,Fred,2\nNO,Askim,9",3\nNO,Ski,,4\n'
