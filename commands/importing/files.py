@@ -234,11 +234,13 @@ class FileOptions:
             raise BadInput("--columns has an empty name; name all columns, such as --columns Country,City.")
 
     def words(self) -> Iterator[str]:
-        """The options about cells and the sheet, as words of a command."""
+        """The options about cells, the header and the sheet, as words of a command."""
         cells = self.cells
         nulls = [f"{column}={text}" for column, texts in cells.nulls_of.items() for text in sorted(texts)]
         for option, values in (
             ("--sheet", [self.sheet]),
+            ("--header-row", [str(self.header_row) if self.header_row else None]),
+            ("--columns", [csv_line(self.column_names)] if self.column_names else []),
             ("--null", [*sorted(cells.nulls), *nulls]),
             ("--numbers", [cells.numbers.example if cells.numbers else None]),
             ("--fill-down", sorted(cells.fill_down)),
@@ -367,16 +369,14 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
 
 def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) -> FileFormat:
     header, is_row = table.header, name == "excel" and not options.column_names
-    given = {"--header-row": options.header_row, "--columns": csv_line(options.column_names)}
-    words = [word for option, value in given.items() if value for word in (option, str(value))]
     if is_path_table(header) and not options.columns.levels:
         own = _path_columns(hierarchy, options)
         form = Format(lambda: read_path_table(hierarchy, table, own), rejected_table(header, JSON_REASON))
         is_own = header == path_header(hierarchy)
-        return FileFormat(form, (), options.columns, own, header, table.texts, is_row, is_own=is_own, words=words)
+        return FileFormat(form, (), options.columns, own, header, table.texts, is_row, is_own=is_own)
     found, levels, guesses = _columns(hierarchy, header, table.texts, options.columns)
     form = Format(lambda: read_table(levels, table, options.cells), rejected_table(header))
-    return FileFormat(form, guesses, found, levels, header, table.texts, is_row, words=words, merged=table.merged)
+    return FileFormat(form, guesses, found, levels, header, table.texts, is_row, merged=table.merged)
 
 
 def _read_table(file: Path, name: str, options: FileOptions) -> Table:

@@ -126,8 +126,6 @@ class Dialect:
             "--encoding": self.encoding if self.doubt else given.encoding,
             "--delimiter": given.delimiter and DELIMITER_NAMES.get(given.delimiter, given.delimiter),
             "--quote": given.quote,
-            "--header-row": self.header_row and str(self.header_row),
-            "--columns": csv_line(self.columns) if self.columns else None,
         }
         return [word for option, value in options.items() if value for word in (option, value)]
 
