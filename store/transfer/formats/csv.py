@@ -164,7 +164,7 @@ def _rows(
                 text = csv_line(map(str, filled), delimiter=dialect.delimiter or ",") + "\n"
             row = reader.row(number, filled)
             if len(cells) < width:
-                if dialect.quote is None and _has_cells(text, cells, delimiter, width):
+                if dialect.quote is None and _has_cells(text, cells, delimiter):
                     raise _doubtful(file, number, "looks like several cells")
                 if not is_ragged and not text.endswith(("\r", "\n")):
                     row = Rejection(number, f"The file ends in this row, after {quantity(len(cells), 'column')}.")
@@ -218,7 +218,7 @@ def delimiter_named(text: str | None) -> str | None:
 def looks_like_table(file: Path) -> bool:
     """Whether the first lines of a text file are rows of one width, and none is a path with ` > ` in it.
 
-    With any delimiter but a comma, a title may stand above them.
+    With any delimiter but a comma, titles may stand above them.
     """
     with opened(file) as source:
         start = source.read(SAMPLE_BYTES)
@@ -229,9 +229,8 @@ def looks_like_table(file: Path) -> bool:
     delimiters = DELIMITERS if len(lines) > 1 else "\t"
     if any(_score(lines, delimiter)[0] == 1 for delimiter in delimiters):
         return True
-    return len(lines) > ENOUGH_LINES and any(
-        _score(lines[start:], delimiter, csv.QUOTE_NONE)[0] == 1 for delimiter in "\t|;" for start in (0, 1)
-    )
+    starts = range(min(MAX_TITLES, len(lines) // 2)) if len(lines) > ENOUGH_LINES else ()
+    return any(_score(lines[start:], one, csv.QUOTE_NONE)[0] == 1 for one in "\t|;" for start in starts)
 
 
 def check_header(file: Path, dialect: Dialect) -> None:
@@ -395,10 +394,10 @@ def _has_rows(lines: Sequence[str], cells: Sequence[str], delimiter: str, width:
     return (whole[0] and whole[-1]) or any(whole[1:-1])
 
 
-def _has_cells(text: str, cells: Sequence[str], delimiter: str, width: int) -> bool:
+def _has_cells(text: str, cells: Sequence[str], delimiter: str) -> bool:
     """Whether a row that is shorter than the header has a cell in quotes that looks like several."""
     is_several = any(delimiter in cell for cell in cells)
-    return is_several and (delimiter == "\t" or _width(text, delimiter) == width)
+    return is_several and (delimiter == "\t" or _width(text, delimiter) > len(cells))
 
 
 def _width(line: str, delimiter: str) -> int:
