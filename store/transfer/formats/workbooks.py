@@ -1,8 +1,4 @@
-"""Tables of binary files: Excel workbooks (.xlsx), by openpyxl, and Parquet, by pyarrow.
-
-A sheet is read row by row. Each row, and what a workbook has beside them, is in memory as a whole, where a file of
-100 KB can have gigabytes. So elements and bytes are counted before the library reads them.
-"""
+"""Tables of binary files: Excel workbooks (.xlsx), row by row by openpyxl, and Parquet, in batches by pyarrow."""
 
 import re
 import warnings
@@ -13,8 +9,8 @@ from decimal import Decimal
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
-from xml.parsers import expat
+from typing import IO, Any, cast
+from xml.etree import ElementTree
 
 from store.errors import BadInput, shorten
 from store.transfer.formats.columns import MAX_COLUMNS, ShownCell, named, text_of
@@ -24,13 +20,8 @@ from store.transfer.formats.tables import Table, TableRow, checked_header, flat
 MAX_SHEET_ROWS = 1_048_576  # as many as Excel has
 MAX_DIGITS = 15  # of a number, of which Excel keeps no more
 MAX_GENERAL, MIN_GENERAL = 11, Decimal("0.0001")  # characters and value that the format General shows as they are
-MAX_TEXTS = 5_000_000, 200_000_000  # elements and bytes of the texts of all sheets
-MAX_PART = 500_000, 20_000_000  # elements and bytes of a row, and of any other part, such as the formats
-_TEXTS = "xl/sharedStrings.xml"
-_READ = re.compile(r"(docProps|xl/worksheets|xl/theme|xl/chartsheets)/|xl/(workbook|styles|sharedStrings)|.*\.rels$|\[")
-_CELL, _VALUE, _FORMULA, _ROW, _MERGED, _DIMENSION = [
-    f"http://schemas.openxmlformats.org/spreadsheetml/2006/main {tag}"
-    for tag in "c v f row mergeCell dimension".split()
+_VALUE, _FORMULA, _ROW, _MERGED = [
+    f"{{http://schemas.openxmlformats.org/spreadsheetml/2006/main}}{tag}" for tag in "v f row mergeCell".split()
 ]
 _SECTION_END = re.compile(r";(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)")  # outside of quotes
 _TOKEN = re.compile(
@@ -59,23 +50,22 @@ def excel_table(
     except ImportError:
         raise BadInput(f"Excel files need openpyxl; {_EXTRA}") from None
     with _readable(file), zipfile.ZipFile(file) as archive:
-        for part_name in filter(_READ.match, archive.namelist()):
-            _Part(archive, part_name, is_sheet=False)
         warnings.filterwarnings("ignore", module="openpyxl")  # of what it does not keep, such as validations
         book = load_workbook(file.open("rb"), read_only=True, data_only=True, keep_links=False)
         sheets = {one.title: one for one in book.worksheets}
         if sheet is not None and sheet not in sheets:
             raise BadInput(f'{file.name} has no sheet "{sheet}"; it has {named([*sheets])}.')
         name = sheet or next(iter([*[name for name in sheets if sheets[name].sheet_state == "visible"], *sheets]))
-        part = _Part(archive, sheets[name]._worksheet_path, is_sheet=True)
+        with archive.open(sheets[name]._worksheet_path) as content:
+            merged, uncomputed = _facts(content)
         sheets[name].reset_dimensions()  # by which rows would be cut where they are wrong
-        merged = [range_boundaries(one) for one in part.merged]
+        ranges = [range_boundaries(one) for one in merged]
 
     def filled(first: int = 1) -> Iterator[tuple[int, list[object]]]:
         """The rows from one on that are not empty, without empty cells at their ends."""
         with _readable(file):
             for number, row in enumerate(sheets[name].iter_rows(), start=1):
-                cells = [None if one is EMPTY_CELL else _cell(one, part.uncomputed) for one in row]
+                cells = [None if one is EMPTY_CELL else _cell(one, uncomputed) for one in row]
                 while cells and cells[-1] in (None, ""):
                     cells.pop()
                 if cells and number >= first:
@@ -98,7 +88,7 @@ def excel_table(
             check_titles(f"Row {{}} of {file.name}", [(*one, MAX_COLUMNS) for one in sample])
         start, header = sample[0][0], [text.strip() for text in sample[0][1]]
     width = len(checked_header(file, header))
-    columns = {one for left, top, right, end in merged if start < top < end for one in range(left, right + 1)}
+    columns = {one for left, top, right, end in ranges if start < top < end for one in range(left, right + 1)}
 
     def rows() -> Iterator[TableRow]:
         for number, cells in filled(start + 1):
@@ -160,65 +150,27 @@ def parquet_table(file: Path) -> Table:
     return Table(checked_header(file, header), lambda: _parquet_rows(file, header))
 
 
-class _Part:
-    """A part of a workbook, counted before the library reads it: its merged ranges, and its cells with a formula that
-    has no computed value.
+def _facts(sheet: IO[bytes]) -> tuple[list[str], set[str]]:
+    """The merged ranges of a sheet, and its cells with a formula that has no computed value.
 
-    Raises ValueError for a part, or a row of a sheet, that takes too much memory; for a document type, which entities
-    need, by which a few lines become gigabytes, and which ECMA-376 Part 2 forbids; and for rows or cells that are not
-    in order, of which the library would leave some out.
+    Raises ValueError for rows or cells that are not in order, of which the library would leave some out.
     """
-
-    def __init__(self, archive: zipfile.ZipFile, name: str, *, is_sheet: bool) -> None:
-        self.merged: list[str] = []
-        self.uncomputed: set[str] = set()
-        self._row = self._elements = 0
-        self._cell = self._formula = ""
-        is_over = False  # the library reads a sheet that is not imported up to its dimension
-
-        def start(tag: str, attributes: Mapping[str, str]) -> None:
-            nonlocal is_over
-            self._elements += 1
-            if tag == _VALUE:
-                self._formula = ""
-            elif tag == _CELL:
-                self._next(attributes.get("r", ""))
-            elif tag == _FORMULA:
-                self._formula = self._cell
-            elif tag == _ROW:
-                self._next("")
-                row = int(float(attributes.get("r", self._row + 1)))
-                if not self._row < row <= MAX_SHEET_ROWS:
-                    raise ValueError(f"row {row} is after row {self._row}")
-                self._row, self._elements = row, 0
-            elif tag == _MERGED:
-                self.merged.append(attributes["ref"])
-            elif tag == _DIMENSION:
-                is_over = not is_sheet
-
-        def refuse(*_: object) -> None:
-            raise ValueError(f"{name} has a document type")
-
-        parser = expat.ParserCreate(namespace_separator=" ")
-        parser.StartElementHandler, parser.StartDoctypeDeclHandler = start, refuse
-        most_elements, most_bytes = MAX_TEXTS if name == _TEXTS else MAX_PART
-        size = row = 0
-        with archive.open(name) as content:
-            while (block := content.read(1 << 16)) and not is_over:
-                parser.Parse(block)
-                size, row = (size + len(block) if row == self._row else 0), self._row
-                if size > most_bytes or self._elements > most_elements or len(self.uncomputed) > MAX_SHEET_ROWS:
-                    raise ValueError(f"{name} has more than is read at once")
-        self._next("")
-
-    def _next(self, cell: str) -> None:
-        """Begin a cell, or end a row."""
-        if self._formula:
-            self.uncomputed.add(self._formula)
-            self._formula = ""
-        if cell and (len(cell), cell) <= (len(self._cell), self._cell):
-            raise ValueError(f"the cell {cell} is after {self._cell}")
-        self._cell = cell
+    merged: list[str] = []
+    uncomputed: set[str] = set()
+    last = 0
+    for _, element in ElementTree.iterparse(sheet):  # noqa: S314 - expat bounds the expansion of entities
+        if element.tag == _MERGED:
+            merged.append(element.attrib["ref"])
+        elif element.tag == _ROW:
+            row = int(float(element.get("r", last + 1)))
+            cells = [one.attrib["r"] for one in element if "r" in one.attrib]
+            if not last < row <= MAX_SHEET_ROWS or cells != sorted({*cells}, key=lambda cell: (len(cell), cell)):
+                raise ValueError(f"row {row} or a cell in it is not in order")
+            formulas = [one for one in element if one.find(_FORMULA) is not None]
+            uncomputed |= {one.get("r", "") for one in formulas if one.find(_VALUE) is None}
+            last = row
+            element.clear()
+    return merged, uncomputed
 
 
 @contextmanager
