@@ -14,7 +14,7 @@ import typer
 from commands.importing.files import FileFormat, FileOptions, NoLevels, Source, cell_format, format_of
 from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy, may_stand
-from store.transfer.formats.columns import PLAIN, CellFormat, fold
+from store.transfer.formats.columns import PLAIN, CellFormat, ColumnOptions, fold
 from store.transfer.formats.shapes import (
     MAX_ROWS,
     SAMPLE_CHARACTERS,
@@ -28,6 +28,7 @@ from store.transfer.formats.shapes import (
     parent_column,
 )
 from store.transfer.formats.source import EXAMPLES, JSON_REASON, Doubt, Guess, NumberFormat
+from store.transfer.formats.tables import Table
 from store.transfer.rows import ImportPlan, Rejection, Row
 from store.transfer.tables.items import key_text
 from store.transfer.tables.left_out import LeftOut
@@ -47,24 +48,24 @@ def check_file(
     if found.is_own:
         return
     taken = options.taken
-    if found.rows is not None:
+    if (table := found.table) is not None:
         if found.has_text_header and Guess.HEADER not in taken:
-            _check_header(hierarchy, source.name, found.header, found.rows)
+            _check_header(hierarchy, source.name, table)
         if not found.keys:
-            _check_paths(hierarchy, source.name, found, taken, ignore_unknown=ignore_unknown)
+            _check_paths(hierarchy, source.name, found, table, taken, ignore_unknown=ignore_unknown)
         elif Guess.SHAPE not in taken:
-            _refuse_parents(source.name, found.header, found.rows, found.keys)
-            _check_groups(hierarchy, source.name, found, options.cells.fill_down)
+            _refuse_parents(source.name, table.header, table.texts, found.keys)
+            _check_groups(hierarchy, source.name, found, table, options.cells.fill_down)
     if Guess.SHAPE not in taken:
         check_keys(source.name, (row for _, row in found.format.read()), only_texts=found.has_lists)
 
 
-def check_unmatched(hierarchy: Hierarchy, source: Source, found: NoLevels, taken: Collection[Guess]) -> None:
+def check_unmatched(hierarchy: Hierarchy, source: Source, table: Table, taken: Collection[Guess]) -> None:
     """Raise Doubt for a table without a column of a level that has no header, or that is a tree by parent ids."""
     if Guess.HEADER not in taken:
-        _check_header(hierarchy, source.name, found.header, found.rows)
+        _check_header(hierarchy, source.name, table)
     if Guess.SHAPE not in taken:
-        _refuse_parents(source.name, found.header, found.rows)
+        _refuse_parents(source.name, table.header, table.texts)
 
 
 def check_table(name: str, export: Export, left_out: LeftOut) -> None:
@@ -117,13 +118,13 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
             )
 
 
-def _check_header(hierarchy: Hierarchy, source: str, header: Sequence[str], rows: Rows) -> None:
+def _check_header(hierarchy: Hierarchy, source: str, table: Table) -> None:
     known = {fold(name) for level in hierarchy.levels.values() for name in (level.name, *level.attributes)}
-    if (cell := data_in_header(header, rows(), known)) is not None:
+    if (cell := data_in_header(table.header, table.texts(), known)) is not None:
         raise Doubt(
             Guess.HEADER,
             f'The first row of {source} looks like data: "{shorten(cell)}" is no name of a column, by the rows below; '
-            f"--columns names the {len(header):,} columns of a file without a header, such as --columns a,b,c.",
+            f"--columns names the {len(table.header):,} columns of a file without a header, such as --columns a,b,c.",
         )
 
 
@@ -137,21 +138,22 @@ def _refuse_parents(source: str, header: Sequence[str], rows: Rows, levels: Coll
 
 
 def _check_paths(
-    hierarchy: Hierarchy, source: str, found: FileFormat, taken: Collection[Guess], *, ignore_unknown: bool
-) -> None:
+    hierarchy: Hierarchy, source: str, found: FileFormat, table: Table, taken: Collection[Guess], *,
+    ignore_unknown: bool,
+) -> None:  # fmt: skip
     """Raise for a table whose columns are called path and level and mean something else, or that has other columns."""
-    rows = first_rows(found.header, found.rows()) if found.rows else []
-    index = found.header.index("level")
+    rows = first_rows(table.header, table.texts())
+    index = table.header.index("level")
     levels = [row[index].strip() for row in rows if len(row) > index]
     if levels and not any(map(hierarchy.find, levels)):
-        if found.rows and Guess.SHAPE not in taken:
-            _refuse_parents(source, found.header, found.rows)
+        if Guess.SHAPE not in taken:
+            _refuse_parents(source, table.header, table.texts)
         raise BadInput(
             f'Column "level" of {source} has no level of {hierarchy.name}, such as "{shorten(levels[0])}"; the levels '
             f"are {', '.join(hierarchy.levels)}. Columns of other names are imported with --level."
         )
     known = found.places(hierarchy)
-    for index, column in enumerate(found.header) if not ignore_unknown else ():
+    for index, column in enumerate(table.header) if not ignore_unknown else ():
         is_known = column in known or column.startswith(JSON_REASON)
         if not is_known and any(len(row) > index and row[index].strip() for row in rows):
             level = hierarchy.levels[next(iter(hierarchy.levels))].name.lower()
@@ -163,9 +165,9 @@ def _check_paths(
             )
 
 
-def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, filled: Collection[str]) -> None:
+def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, table: Table, filled: Collection[str]) -> None:
     used = found.places(hierarchy)
-    if merged := [column for column in found.merged if column in used and column not in filled]:
+    if merged := [column for column in table.merged if column in used and column not in filled]:
         option = shlex.join(word for column in merged for word in ("--fill-down", column))
         raise Doubt(
             Guess.SHAPE,
@@ -174,8 +176,8 @@ def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, filled: 
         )
     levels: dict[str | None, str | None] = {one.key: one.level for one in found.levels} | {None: None}
     group = first_of_group(
-        found.header,
-        found.rows() if found.rows else (),
+        table.header,
+        table.texts(),
         [key for key in found.keys if key not in filled],
         lambda below, above: may_stand(hierarchy, levels[below] or "", levels[above]),
     )
@@ -194,9 +196,10 @@ SHOWN_COLUMNS = 60
 NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
 
 
-def describe_columns(header: Sequence[str], rows: Rows, places: Mapping[str, str]) -> None:
+def describe_columns(table: Table, places: Mapping[str, str]) -> None:
     """Print the columns of a table with values of the first rows, and what becomes of them."""
-    sample = first_rows(header, islice(rows(), DESCRIBED_ROWS))
+    header = table.header
+    sample = first_rows(header, islice(table.texts(), DESCRIBED_ROWS))
     if len(header) > SHOWN_COLUMNS:
         typer.echo(f"  {len(header):,} columns, the first {SHOWN_COLUMNS}:")
     for index, column in enumerate(header[:SHOWN_COLUMNS]):
@@ -218,17 +221,18 @@ def describe_file(
     try:
         found = format_of(hierarchy, source.file, format_name, options)
     except NoLevels as error:
-        describe_columns(error.header, error.rows, {})
-        check_unmatched(hierarchy, source, error, options.taken)
+        describe_columns(error.table, {})
+        check_unmatched(hierarchy, source, error.table, options.taken)
         raise
     for guess in found.guesses:
         typer.echo(f"{source.name}: {guess}")
-    if found.rows is not None:
-        describe_columns(found.header, found.rows, found.places(hierarchy))
+    if (table := found.table) is not None:
+        describe_columns(table, found.places(hierarchy))
+        rows = first_rows(table.header, islice(table.texts(), DESCRIBED_ROWS))
         if not options.columns.levels:
-            _refuse_ids(source.name, found)
+            _refuse_ids(source.name, found.keys, table.header, rows)
         if found.keys and options.cells == PLAIN:
-            options = replace(options, cells=_cells_of(found))
+            options = replace(options, cells=_cells_of(found.options, table.header, rows))
             found = format_of(hierarchy, source.file, format_name, options)
     check_file(hierarchy, source, found, options, ignore_unknown=plan.ignore_unknown)
     if sentence := check_sample(plan, source.name, found):
@@ -257,12 +261,10 @@ def check_sample(plan: ImportPlan, source: str, found: FileFormat, enough: int =
     return sentence
 
 
-def _refuse_ids(source: str, found: FileFormat) -> None:
+def _refuse_ids(source: str, keys: Sequence[str], header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Raise BadInput where a column that is named like a level has ids, which no proposed command takes for keys."""
-    rows = first_rows(found.header, islice(found.rows(), DESCRIBED_ROWS)) if found.rows else []
-    for column in found.keys:
-        index = found.header.index(column)
-        values = [row[index].strip() for row in rows if len(row) > index and row[index].strip()]
+    for column in keys:
+        values = [cell for row in rows if (cell := row[header.index(column)].strip())]
         if len(values) > 1 and are_ids(values):
             raise BadInput(
                 f'Column "{shorten(column)}" of {source} has ids, such as {shorten(values[0])}, and no keys; name the '
@@ -270,12 +272,11 @@ def _refuse_ids(source: str, found: FileFormat) -> None:
             )
 
 
-def _cells_of(found: FileFormat) -> CellFormat:
+def _cells_of(options: ColumnOptions, header: Sequence[str], rows: Sequence[Sequence[str]]) -> CellFormat:
     """The format of cells, where the sample has such cells in columns of attributes."""
-    columns = {value.partition("=")[2] for value in found.options.attributes}
-    rows = first_rows(found.header, islice(found.rows(), DESCRIBED_ROWS)) if found.rows else []
-    indexes = [index for index, column in enumerate(found.header) if column in columns]
-    cells = [(found.header[index], row[index].strip()) for row in rows for index in indexes if index < len(row)]
+    columns = {value.partition("=")[2] for value in options.attributes}
+    indexes = [index for index, column in enumerate(header) if column in columns]
+    cells = [(header[index], row[index].strip()) for row in rows for index in indexes if index < len(row)]
     nulls = [f"{column}={cell}" for column, cell in cells if cell in NULLS]
     numbers = [cell for _, cell in cells if re.fullmatch(r"[+-]?\d[\d.,' \u00a0\u202f]*", cell)]
     if any(not re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in numbers):

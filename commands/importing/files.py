@@ -4,7 +4,7 @@ extension and the options, and the column options of a table, such as `--level c
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,50 +22,34 @@ from store.transfer.formats.columns import (
     CellFormat,
     ColumnOptions,
     LevelColumns,
+    RowReader,
     check_columns,
     match_columns,
     named,
 )
-from store.transfer.formats.csv import (
-    Dialect,
-    cell_rows,
-    check_header,
-    csv_header,
-    looks_like_table,
-    read_csv,
-    read_path_csv,
-    rejected_csv,
-)
+from store.transfer.formats.csv import Dialect, check_header, csv_table, looks_like_table
 from store.transfer.formats.json import LINE_ENDINGS, geojson_table, is_nodes, json_table, read_nodes, read_objects
 from store.transfer.formats.lines import FIXED, read_jsonl, read_taxonomy, taxonomy_ids, taxonomy_level
 from store.transfer.formats.source import (
     BLOCK_BYTES,
     JSON_REASON,
+    REASON,
     Format,
     Guess,
     NumberFormat,
     content_name,
     csv_line,
     rejected_json,
-    rejected_table,
     rejected_taxonomy,
 )
-from store.transfer.formats.tables import (
-    LAST,
-    Table,
-    is_path_table,
-    path_header,
-    read_path_table,
-    read_table,
-)
+from store.transfer.formats.tables import LAST, PathRowReader, Table, is_path_table, path_header, read_table
 from store.transfer.formats.workbooks import excel_table, parquet_table
 
 
 class NoLevels(BadInput):
-    """A table without a column of a level, with its header and rows."""
+    """A table without a column of a level."""
 
-    header: Sequence[str]
-    rows: Callable[[], Iterator[Sequence[str]]]
+    table: Table
 
 
 def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:
@@ -263,24 +247,21 @@ def cell_format(nulls: Sequence[str], numbers: str | None, fill_down: Sequence[s
 
 @dataclass(frozen=True)
 class FileFormat:
-    """The format of a file, what was guessed about it, and, of a table, its columns and its rows as texts.
+    """The format of a file, what was guessed about it, and of a table its options and the columns of its levels.
 
-    The header of CSV and Excel is a row, `merged` are columns with merged cells. Paths in JSON may be lists of keys. A
-    table of paths has no keys of `levels`. A file that is Clade's own is an export. `words` are the options by which a
-    command reads the text of the file so.
+    The header of CSV and Excel is a row. Paths in JSON may be lists of keys. A table of paths has no keys of `levels`.
+    A file that is Clade's own is an export. `words` are the options by which a command reads the text of the file so.
     """
 
     format: Format
     guesses: Sequence[str] = ()
+    words: Sequence[str] = ()
+    table: Table | None = None
     options: ColumnOptions = field(default_factory=ColumnOptions)
     levels: Sequence[LevelColumns] = ()
-    header: Sequence[str] = ()
-    rows: Callable[[], Iterator[Sequence[str]]] | None = None
     has_text_header: bool = False
     has_lists: bool = False
     is_own: bool = False
-    words: Sequence[str] = ()
-    merged: Sequence[str] = ()
 
     @property
     def keys(self) -> list[str]:
@@ -290,9 +271,9 @@ class FileFormat:
     def places(self, hierarchy: Hierarchy) -> dict[str, str]:
         """The columns that are imported, with what they become, for a person."""
         found: dict[str, str] = {}
-        if not self.keys:
+        if not self.keys and self.table is not None:
             known = {*FIXED, *LAST, *(name for level in hierarchy.levels.values() for name in level.attributes)}
-            found = {name: name for name in self.header if name in known}
+            found = {name: name for name in self.table.header if name in known}
         for level in self.levels:
             for column, place in level.places():
                 found[column] = f"{found[column]}, {place}" if column in found else place
@@ -312,12 +293,18 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
         raise BadInput("--header-row and --columns need a CSV or an Excel file; add --format csv if it is one.")
     if name == "csv":
         return _csv(hierarchy, file, options)
-    if name in ("excel", "parquet", "geojson"):
-        return _table(hierarchy, name, _read_table(file, name, options), options)
+    if name == "excel":
+        table = excel_table(file, options.sheet, options.header_row, options.column_names)
+        return _table(hierarchy, table, options, is_row=not options.column_names)
+    if name == "parquet":
+        return _table(hierarchy, parquet_table(file), options)
+    if name == "geojson":
+        is_lines = content_name(file).lower().endswith(LINE_ENDINGS)
+        return _table(hierarchy, geojson_table(file, is_lines=is_lines), options)
     if name == "json":
         objects = read_objects(file)
         if not is_nodes(objects) or options.columns.levels:
-            return _table(hierarchy, name, json_table(file, objects), options)
+            return _table(hierarchy, json_table(file, objects), options)
         _refuse_columns(options)
         return FileFormat(Format(lambda: read_nodes(objects), rejected_json()), has_lists=True)
     _refuse_columns(options)
@@ -329,7 +316,7 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     ids = taxonomy_ids(file, encoding, options.taken)
     rejected = rejected_taxonomy(dialect.text_encoding, dialect.errors, dialect.mark)
     form = Format(lambda: read_taxonomy(level, file, ids, encoding), rejected)
-    return FileFormat(form, dialect.sentences(options.dialect), words=dialect.words(options.dialect))
+    return FileFormat(form, dialect.sentences(options.dialect), dialect.words(options.dialect))
 
 
 def name_of(file: Path) -> str | None:
@@ -344,49 +331,29 @@ def name_of(file: Path) -> str | None:
 def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     given = replace(options.dialect, header_row=options.header_row, columns=options.column_names)
     dialect = given.resolved(file, options.taken)
-    header = csv_header(file, dialect)
-    said, words = dialect.sentences(given), dialect.words(given)
-
-    def rows() -> Iterator[Sequence[str]]:
-        return cell_rows(file, dialect)
-
-    is_row = not options.column_names
-    if is_path_table(header) and not options.columns.levels:
-        own = _path_columns(hierarchy, options)
-        form = Format(lambda: read_path_csv(hierarchy, file, dialect, own), rejected_csv(file, dialect, JSON_REASON))
-        is_own = header == path_header(hierarchy)
-        return FileFormat(form, said, options.columns, own, header, rows, is_row, is_own=is_own, words=words)
-    if not {value.partition("=")[2] for value in options.columns.levels} & {*header}:
+    table = csv_table(file, dialect)
+    named_columns = {value.partition("=")[2] for value in options.columns.levels}
+    if not is_path_table(table.header) and named_columns.isdisjoint(table.header):
         check_header(file, dialect)
     try:
-        found, levels, guesses = _columns(hierarchy, header, rows, options.columns)
+        found = _table(hierarchy, table, options, is_row=not options.column_names)
     except BadInput as error:
         error.args = (f"{error} {dialect.doubt}".rstrip(),)
         raise
-    form = Format(lambda: read_csv(levels, file, dialect, options.cells), rejected_csv(file, dialect))
-    return FileFormat(form, [*said, *guesses], found, levels, header, rows, is_row, words=words)
+    return replace(found, guesses=[*dialect.sentences(given), *found.guesses], words=dialect.words(given))
 
 
-def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) -> FileFormat:
-    header, is_row = table.header, name == "excel" and not options.column_names
-    if is_path_table(header) and not options.columns.levels:
-        own = _path_columns(hierarchy, options)
-        form = Format(lambda: read_path_table(hierarchy, table, own), rejected_table(header, JSON_REASON))
+def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: bool = False) -> FileFormat:
+    """The format of a table, whose header is a row of the file or not."""
+    header, given = table.header, options.columns
+    if is_path_table(header) and not given.levels:
+        levels = _path_columns(hierarchy, options)
+        rows = Format(lambda: read_table(table, PathRowReader(hierarchy, header, levels)), table.rejected(JSON_REASON))
         is_own = header == path_header(hierarchy)
-        return FileFormat(form, (), options.columns, own, header, table.texts, is_row, is_own=is_own)
-    found, levels, guesses = _columns(hierarchy, header, table.texts, options.columns)
-    form = Format(lambda: read_table(levels, table, options.cells), rejected_table(header))
-    return FileFormat(form, guesses, found, levels, header, table.texts, is_row, merged=table.merged)
-
-
-def _read_table(file: Path, name: str, options: FileOptions) -> Table:
-    match name:
-        case "excel":
-            return excel_table(file, options.sheet, options.header_row, options.column_names)
-        case "parquet":
-            return parquet_table(file)
-        case _:
-            return geojson_table(file, is_lines=content_name(file).lower().endswith(LINE_ENDINGS))
+        return FileFormat(rows, (), (), table, given, levels, is_row, is_own=is_own)
+    found, levels, guesses = _columns(hierarchy, table, given)
+    rows = Format(lambda: read_table(table, RowReader(levels, header, options.cells)), table.rejected(REASON))
+    return FileFormat(rows, guesses, (), table, found, levels, is_row)
 
 
 def _path_columns(hierarchy: Hierarchy, options: FileOptions) -> list[LevelColumns]:
@@ -397,18 +364,19 @@ def _path_columns(hierarchy: Hierarchy, options: FileOptions) -> list[LevelColum
 
 
 def _columns(
-    hierarchy: Hierarchy, header: Sequence[str], rows: Callable[[], Iterator[Sequence[str]]], given: ColumnOptions
+    hierarchy: Hierarchy, table: Table, given: ColumnOptions
 ) -> tuple[ColumnOptions, list[LevelColumns], list[str]]:
     """The options with those that follow from the names of the columns, where none of a level is given.
 
     Raises NoLevels where there is no column of a level.
     """
+    header = table.header
     found = given if given.levels else given.merged(match_columns(hierarchy, header))
     try:
         levels = columns(hierarchy, found)
     except NoLevels as error:
         unmatched = NoLevels(f"{error} The file has {named(header)}.")
-        unmatched.header, unmatched.rows = header, rows
+        unmatched.table = table
         raise unmatched from None
     check_columns(header, levels)
     if given.levels:

@@ -337,7 +337,7 @@ def _import_file(
         try:
             found = format_of(hierarchy, source.file, format_name, options)
         except NoLevels as error:
-            check_unmatched(hierarchy, source, error, job.taken)
+            check_unmatched(hierarchy, source, error.table, job.taken)
             raise
         for guess in found.guesses:
             typer.echo(f"{source.name}: {guess}", err=True)

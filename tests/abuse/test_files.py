@@ -10,8 +10,8 @@ import pytest
 from pyarrow import parquet
 
 from store.errors import BadInput
-from store.transfer.formats.columns import LevelColumns
-from store.transfer.formats.csv import read_csv
+from store.transfer.formats.columns import LevelColumns, RowReader
+from store.transfer.formats.csv import csv_table
 from store.transfer.formats.json import is_nodes, json_table, read_nodes, read_objects
 from store.transfer.formats.lines import read_jsonl
 from store.transfer.formats.source import content_name
@@ -27,7 +27,7 @@ def test_cells_of_a_workbook_that_lie_far_apart_take_no_memory(tmp_path, last):
     book = openpyxl.Workbook()
     book.active["A1"], book.active[last] = "Country", "7"
     book.save(tmp_path / "a.xlsx")
-    ((number, cells, _),) = excel_table(tmp_path / "a.xlsx").rows()
+    ((number, cells, _, _),) = excel_table(tmp_path / "a.xlsx").rows()
     assert (number, cells[-1]) == (book.active[last].row, "7")
 
 
@@ -62,7 +62,7 @@ def damaged() -> dict[str, bytes]:
 
 def read(file: Path) -> None:
     content_name(file)
-    list(excel_table(file).rows() if file.suffix == ".xlsx" else read_csv(COUNTRIES, file))
+    list((excel_table(file) if file.suffix == ".xlsx" else csv_table(file)).rows())
 
 
 @pytest.mark.parametrize("damage", damaged())
@@ -95,7 +95,11 @@ def test_a_document_that_is_nested_without_end_is_rejected(tmp_path, text):
 
 def read_json(file: Path) -> None:
     objects = read_objects(file)
-    list(read_nodes(objects) if is_nodes(objects) else read_table(COUNTRIES, json_table(file, objects)))
+    list(
+        read_nodes(objects)
+        if is_nodes(objects)
+        else read_table(json_table(file, objects), RowReader(COUNTRIES, ["Country"]))
+    )
 
 
 def test_texts_of_parquet_that_are_not_utf_8_are_one_sentence(tmp_path):

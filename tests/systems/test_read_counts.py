@@ -15,8 +15,9 @@ from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
 from store.connect import open_store
 from store.engine import Store
-from store.transfer.formats.columns import ColumnOptions
-from store.transfer.formats.csv import read_csv
+from store.transfer.formats.columns import ColumnOptions, RowReader
+from store.transfer.formats.csv import csv_table
+from store.transfer.formats.tables import read_table
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Rejection
 from tests.real_files import STARBUCKS, real_file
@@ -34,7 +35,8 @@ def stores_of_the_chain() -> ImportPlan:
     form = columns(
         wanted.hierarchy, ColumnOptions(LEVELS, ["store=Store Name"], [], ["store.street=Street Address"], ["city"])
     )
-    for _, row in read_csv(form, real_file(STARBUCKS)):
+    table = csv_table(real_file(STARBUCKS))
+    for _, row in read_table(table, RowReader(form, table.header)):
         if not isinstance(row, Rejection) and row.path[0] == "US" and (thorough() or row.path[1] in STATES):
             wanted.take(row)
     return wanted

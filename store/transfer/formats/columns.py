@@ -175,7 +175,6 @@ class RowReader:
     def __init__(self, levels: Sequence[LevelColumns], header: Sequence[str], cell_format: CellFormat = PLAIN) -> None:
         self._index = {column: index for index, column in enumerate(header)}
         self._header = list(header)
-        self._width = len(header)
         self._nulls = [cell_format.nulls | cell_format.nulls_of.get(column, NO_NULLS) for column in header]
         self._numbers = cell_format.numbers
         self._levels = levels
@@ -187,6 +186,7 @@ class RowReader:
         self._first: dict[tuple[tuple[str, ...], str], tuple[str, str | None]] = {}
         self._fill_down = cell_format.fill_down
         self._above: list[object] = []
+        check_columns(header, levels)
         for option, used_by in (("--null", cell_format.nulls_of), ("--fill-down", self._fill_down)):
             if unknown := {*used_by} - self._index.keys():
                 raise BadInput(f'The file has no column "{min(unknown)}" for {option}; it has {named(header)}.')
@@ -198,9 +198,9 @@ class RowReader:
 
         A cell to the right of one that has another value than above stays empty, since a new group begins there.
         """
-        if not self._fill_down or len(cells) > self._width:
+        if not self._fill_down:
             return cells
-        found = [*cells, *[""] * (self._width - len(cells))]
+        found = list(cells)
         is_same = bool(self._above)
         for level in self._levels:
             for column in (level.key, *level.values):
@@ -217,11 +217,6 @@ class RowReader:
 
         Raises BadInput, with the column, for a typed cell that is no text where one is needed.
         """
-        if len(cells) != self._width:
-            fitting = fitted(number, cells, self._width)
-            if isinstance(fitting, Rejection):
-                return fitting
-            cells = fitting
         if cells[0] == self._header[0] and list(cells) == self._header:
             return Rejection(number, "The row is the header again; remove it.")
         path: list[str] = []
@@ -305,10 +300,13 @@ class RowReader:
         return first_key, name
 
 
-def fitted(number: int, cells: Sequence[object], width: int) -> Sequence[object] | Rejection:
-    """The cells of a row as many as the header has: filled with empty ones, or without empty ones at the end."""
+def fitted(cells: Sequence[object], width: int) -> Sequence[object]:
+    """The cells of a row as many as the header has: filled with empty ones, or without empty ones at the end.
+
+    Raises BadInput where there are more.
+    """
     if any(text_of(cell).strip() for cell in cells[width:]):
-        return Rejection(number, f"The row has {quantity(len(cells), 'column')}, the header {width}.")
+        raise BadInput(f"The row has {quantity(len(cells), 'column')}, the header {width}.")
     return [*cells[:width], *[""] * (width - len(cells))]
 
 

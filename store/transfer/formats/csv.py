@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from store.errors import BadInput, quantity, shorten
-from store.model.hierarchy import Hierarchy
-from store.transfer.formats.columns import PLAIN, CellFormat, LevelColumns, RowReader, check_columns
 from store.transfer.formats.encodings import SAMPLE_BYTES, certain_encoding, guess_encoding
 from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
 from store.transfer.formats.shapes import MAX_TITLES, TITLE_ROWS, check_titles
 from store.transfer.formats.source import REASON, Doubt, Guess, RejectedRows, content_name, csv_line, free_name, opened
-from store.transfer.formats.tables import PathRowReader, checked_header
-from store.transfer.rows import Rejection, TextRows
+from store.transfer.formats.tables import Table, TableRow, checked_header
+from store.transfer.rows import Rejection
 
 DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_NAMES = {"\t": "tab", "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "\\t": "\t"}
@@ -130,62 +128,40 @@ class Dialect:
         return [word for option, value in options.items() if value for word in (option, value)]
 
 
-def read_csv(
-    levels: Sequence[LevelColumns], file: Path, dialect: Dialect | None = None, cell_format: CellFormat = PLAIN
-) -> TextRows:
-    """The records of a CSV or TSV file, each with its row; without a resolved dialect, that is guessed.
+def csv_table(file: Path, dialect: Dialect | None = None) -> Table:
+    """The table of a CSV or TSV file; without a resolved dialect, that is guessed.
 
-    An empty cell skips its level, and an empty cell of an attribute means no value. The text may have surrogates for
-    bytes of another encoding. Raises BadInput where the file has no header, or not exactly one column of each name, and
-    where a quote is never closed.
+    The texts of rows may have surrogates for bytes of another encoding. Raises BadInput where the file has no header;
+    while rows are read, BadInput for a quote that is never closed, and Doubt for values in quotes that look like rows.
     """
-    dialect = dialect or Dialect().resolved(file)
-    _, header, records = _parts(file, dialect)
-    check_columns(header, levels)
-    yield from _rows(file, len(header), records, RowReader(levels, header, cell_format), dialect)
+    given = dialect or Dialect().resolved(file)
+    delimiter = given.delimiter or ","
+    _, header, _ = _parts(file, given)
 
+    def rows() -> Iterator[TableRow]:
+        is_ragged = False
+        for number, text, cells in _parts(file, given)[2]:
+            if isinstance(cells, Rejection):
+                yield number, (), cells.reason, text
+            elif cells:  # a blank line has none
+                reason = None
+                if len(cells) < len(header):
+                    if given.quote is None and _has_cells(text, cells, delimiter):
+                        raise _doubtful(file, number, "looks like several cells")
+                    if not is_ragged and not text.endswith(("\r", "\n")):
+                        reason = f"The file ends in this row, after {quantity(len(cells), 'column')}."
+                    is_ragged = True
+                if not text.isascii() and _SURROGATE.search(text):
+                    encoding = "UTF-8" if given.text_encoding == "utf-8" else given.encoding
+                    reason = f"The row is not valid {encoding}."
+                yield number, cells, reason, text
 
-def read_path_csv(hierarchy: Hierarchy, file: Path, dialect: Dialect, columns: Sequence[LevelColumns] = ()) -> TextRows:
-    """The records of a CSV file with the columns `path` and `level`, as `clade export` writes it."""
-    _, header, records = _parts(file, dialect)
-    yield from _rows(file, len(header), records, PathRowReader(hierarchy, header, columns), dialect)
-
-
-def _rows(
-    file: Path, width: int, records: Iterator[Record], reader: RowReader | PathRowReader, dialect: Dialect
-) -> TextRows:
-    is_ragged, delimiter = False, dialect.delimiter or ","
-    for number, text, cells in records:
-        if isinstance(cells, Rejection):
-            yield text, cells
-        elif cells:  # a blank line has none
-            filled = reader.filled(cells)
-            if filled is not cells:
-                text = csv_line(map(str, filled), delimiter=dialect.delimiter or ",") + "\n"
-            row = reader.row(number, filled)
-            if len(cells) < width:
-                if dialect.quote is None and _has_cells(text, cells, delimiter):
-                    raise _doubtful(file, number, "looks like several cells")
-                if not is_ragged and not text.endswith(("\r", "\n")):
-                    row = Rejection(number, f"The file ends in this row, after {quantity(len(cells), 'column')}.")
-                is_ragged = True
-            if not text.isascii() and _SURROGATE.search(text):
-                encoding = "UTF-8" if dialect.text_encoding == "utf-8" else dialect.encoding
-                row = Rejection(number, f"The row is not valid {encoding}.")
-            yield text, row
-
-
-def csv_header(file: Path, dialect: Dialect) -> list[str]:
-    """The names of the columns. Raises BadInput without a header."""
-    return _parts(file, dialect)[1]
-
-
-def cell_rows(file: Path, dialect: Dialect) -> Iterator[list[str]]:
-    """The cells of the rows below the header, without those that cannot be read."""
-    _, header, records = _parts(file, dialect)
-    for _, _, cells in records:
-        if isinstance(cells, list) and cells:
-            yield cells if len(cells) >= len(header) else [*cells, *[""] * (len(header) - len(cells))]
+    return Table(
+        header,
+        rows,
+        line=lambda cells: csv_line(cells, delimiter=delimiter) + "\n",
+        rejected_by=lambda reason_column: rejected_csv(file, given, reason_column),
+    )
 
 
 def rejected_csv(file: Path, dialect: Dialect, reason_column: str = REASON) -> RejectedRows:

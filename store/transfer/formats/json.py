@@ -130,9 +130,9 @@ def _table(file: Path, rows: Callable[[], Iterator[_TableObject]], content: str)
     def table_rows() -> Iterator[TableRow]:
         for number, value, row, reason in rows():
             if row is not None:
-                yield number, [row.get(name) for name in header], reason
+                yield number, [row.get(name) for name in header], reason, None
             else:  # there are no cells, so the reason has the value
-                yield number, [None] * len(header), f"{reason} It is {json_text(value)}."
+                yield number, [None] * len(header), f"{reason} It is {json_text(value)}.", None
 
     return Table(header, table_rows)
 

@@ -5,7 +5,7 @@ themselves.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -21,8 +21,6 @@ from store.model.paths import format_path
 from store.transfer.formats.columns import (
     MAX_COLUMNS,
     NUMERIC,
-    PLAIN,
-    CellFormat,
     LevelColumns,
     RowReader,
     check_columns,
@@ -31,7 +29,7 @@ from store.transfer.formats.columns import (
     typed_text,
 )
 from store.transfer.formats.lines import FIXED, row_of
-from store.transfer.formats.source import JSON_REASON, csv_line
+from store.transfer.formats.source import JSON_REASON, RejectedRows, csv_line, rejected_table
 from store.transfer.rows import Rejection, Row, TextRows
 
 LAST = (NAMES, "rank", "undefined")
@@ -39,7 +37,7 @@ AS_JSON = (NAMES, "undefined")
 MAX_DEPTH = 32  # of objects in objects
 _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 
-TableRow = tuple[int, Sequence[object], str | None]
+TableRow = tuple[int, Sequence[object], str | None, str | None]  # number, cells, what is wrong, text
 
 
 class PathRowReader:
@@ -63,11 +61,6 @@ class PathRowReader:
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
         """The row of cells, as those of JSON lines."""
-        if len(cells) != len(self._header):
-            fitting = fitted(number, cells, len(self._header))
-            if isinstance(fitting, Rejection):
-                return fitting
-            cells = fitting
         fields: dict[str, object] = {}
         typed = dict(zip(self._header, cells, strict=True))
         path, level_name = (typed_text(typed[name], name, is_name=True).strip() for name in ("path", "level"))
@@ -101,42 +94,49 @@ def _text_of(cell: object, column: str, name: str, attribute: Attribute | None) 
 
 @dataclass(frozen=True)
 class Table:
-    """A header, and a function to all rows, each with its number in the file and what is wrong with it, or None.
+    """A header, and a function to all rows, each with its number in the file, what is wrong with it and its text.
 
-    `merged` are the columns of a sheet with cells that are merged over several rows below the header.
+    The text is None where it is a line of CSV of the cells, which `line` makes. `rejected` says how rejected rows are
+    written, with a column of this name for the reason. `merged` are the columns of a sheet with cells that are merged
+    over several rows below the header.
     """
 
     header: Sequence[str]
     rows: Callable[[], Iterator[TableRow]]
     merged: Sequence[str] = ()
+    line: Callable[[Iterable[str]], str] = csv_line
+    rejected_by: Callable[[str], RejectedRows] | None = None
+
+    def rejected(self, reason_column: str) -> RejectedRows:
+        """How rejected rows are written, with this column for the reason."""
+        return self.rejected_by(reason_column) if self.rejected_by else rejected_table(self.header, reason_column)
 
     def texts(self) -> Iterator[list[str]]:
-        """The rows as texts, without those that cannot be read."""
-        for _, cells, reason in self.rows():
+        """The rows as texts, as wide as the header, without those that cannot be read."""
+        for _, cells, reason, _ in self.rows():
             if reason is None:
-                yield [text_of(cell) for cell in cells]
+                yield [*map(text_of, cells), *[""] * (len(self.header) - len(cells))]
 
 
-def read_table(levels: Sequence[LevelColumns], table: Table, cell_format: CellFormat = PLAIN) -> TextRows:
-    """The rows of a table, each with its line of CSV. Empty cells are as in `read_csv`; rows of them are skipped."""
-    check_columns(table.header, levels)
-    yield from _rows(table, RowReader(levels, table.header, cell_format))
+def read_table(table: Table, reader: RowReader | PathRowReader) -> TextRows:
+    """The rows of a table, each with its text. An empty cell skips its level, and means no value of an attribute.
 
-
-def read_path_table(hierarchy: Hierarchy, table: Table, columns: Sequence[LevelColumns] = ()) -> TextRows:
-    """The rows of a table with the columns `path` and `level`, each with its line of CSV."""
-    yield from _rows(table, PathRowReader(hierarchy, table.header, columns))
-
-
-def _rows(table: Table, reader: RowReader | PathRowReader) -> TextRows:
-    for number, cells, reason in table.rows():
-        if reason is not None or any(cell not in (None, "") for cell in cells):
-            cells = reader.filled(cells) if reason is None else cells
-            text = csv_line([text_of(cell) for cell in cells])
+    Raises BadInput and Doubt for what is wrong with the table as a whole.
+    """
+    width = len(table.header)
+    for number, cells, reason, text in table.rows():
+        if text is None and reason is None and not any(cell not in (None, "") for cell in cells):
+            continue
+        row: Row | Rejection | None = None
+        if reason is None:
             try:
-                yield text, reader.row(number, cells) if reason is None else Rejection(number, reason)
+                fitting = cells if len(cells) == width else fitted(cells, width)
+                cells = reader.filled(fitting)
+                text = text if cells is fitting else None
+                row = reader.row(number, cells)
             except BadInput as error:
-                yield text, Rejection(number, str(error))
+                reason = str(error)
+        yield table.line(map(text_of, cells)) if text is None else text, row or Rejection(number, reason or "")
 
 
 def checked_header(file: Path, header: list[str]) -> list[str]:

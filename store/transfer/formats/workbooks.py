@@ -92,7 +92,7 @@ def excel_table(
 
     def rows() -> Iterator[TableRow]:
         for number, cells in filled(start + 1):
-            yield number, cells + [None] * (width - len(cells)), None
+            yield number, cells + [None] * (width - len(cells)), None, None
 
     return Table(header, rows, [one for number, one in enumerate(header, start=1) if number in columns])
 
@@ -237,7 +237,7 @@ def _parquet_rows(file: Path, header: list[str]) -> Iterator[TableRow]:
                     number += 1
                     values = map(flat(fields).get, header)
                     cells = [one.decode(errors="replace") if isinstance(one, bytes) else one for one in values]
-                    yield number, cells, None
+                    yield number, cells, None, None
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(file, error) from error
 
