@@ -35,7 +35,16 @@ from store.transfer.formats.csv import (
     read_path_csv,
     rejected_csv,
 )
-from store.transfer.formats.json import LINE_ENDINGS, geojson_table, is_nodes, json_table, read_nodes, read_objects
+from store.transfer.formats.json import (
+    LINE_ENDINGS,
+    check_lists,
+    check_nodes,
+    geojson_table,
+    is_nodes,
+    json_table,
+    read_nodes,
+    read_objects,
+)
 from store.transfer.formats.lines import read_jsonl, read_taxonomy, taxonomy_level
 from store.transfer.formats.source import (
     BLOCK_BYTES,
@@ -240,11 +249,7 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     if name in ("excel", "parquet", "geojson"):
         return _table(hierarchy, name, _read_table(file, name, options), options)
     if name == "json":
-        objects = read_objects(file)
-        if not is_nodes(objects) or options.columns.levels:
-            return _table(hierarchy, name, json_table(file, objects), options)
-        _refuse_columns(options)
-        return FileFormat(Format(lambda: read_nodes(objects), rejected_json()), has_lists=True)
+        return _json(hierarchy, file, options)
     _refuse_columns(options)
     if name == "jsonl":
         return FileFormat(Format(lambda: read_jsonl(file), rejected_json()), has_lists=True)
@@ -287,6 +292,21 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
         lambda: cell_rows(file, dialect),
         has_text_header=True,
     )
+
+
+def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
+    """A tree, or a table where the nodes have columns. Raises Doubt for a tree in lists of another name."""
+    objects, is_taken = read_objects(file), Guess.SHAPE in options.taken
+    if is_nodes(objects) and not options.columns.levels:
+        _refuse_columns(options)
+        if not is_taken:
+            check_nodes(hierarchy, file, objects)
+        return FileFormat(Format(lambda: read_nodes(hierarchy, objects), rejected_json()), has_lists=True)
+    table, lists = json_table(file, objects)
+    if not is_taken:
+        levels = options.columns.levels or match_columns(hierarchy, table.header).levels
+        check_lists(file, lists, [level.partition("=")[2] for level in levels])
+    return _table(hierarchy, "json", table, options)
 
 
 def _table(hierarchy: Hierarchy, name: str, table: Table, options: FileOptions) -> FileFormat:
