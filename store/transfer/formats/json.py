@@ -31,12 +31,9 @@ _OWN = _NAMED | {"path", "level"}
 
 
 class _Place(NamedTuple):
-    """The place of a node with its fields: the path above it, the characters of that, the level of the parent, and the
-    row of the parent where that was rejected.
-    """
+    """The place of a node with its fields: the path above it, the level of the parent, and its row if rejected."""
 
     above: list[Any]
-    size: int
     level: Level | None
     rejected: int
     fields: Any
@@ -68,8 +65,9 @@ def read_objects(file: Path) -> list[Any]:
         if len(roots) == 1:
             return roots[0]
         for found in (document.get(CHILDREN), document):
-            if isinstance(found, dict) and found and all(_is_node(one) for one in found.values()):
-                return _by_key(found)
+            nodes = _by_key(found)
+            if nodes and all("level" in one or CHILDREN in one for one in nodes):
+                return nodes
     lists = [value for value in document.values() if isinstance(value, list)]
     return lists[0] if len(lists) == 1 and len(document) == 1 else [document]
 
@@ -77,9 +75,9 @@ def read_objects(file: Path) -> list[Any]:
 def is_nodes(objects: list[Any]) -> bool:
     """Whether objects are nodes, with a path, or a key or name and a level or children, and not rows of a table."""
     first = next((one for one in objects if isinstance(one, dict)), {})
-    if "path" in first or (_is_node(first) and not _NAMED.isdisjoint(first)):
+    if "path" in first or ("level" in first and not _NAMED.isdisjoint(first)):
         return True
-    return any(isinstance(one, dict) and _has_children(one) and not _NAMED.isdisjoint(one) for one in objects)
+    return any(_has_children(one) and not _NAMED.isdisjoint(one) for one in objects)
 
 
 def check_nodes(hierarchy: Hierarchy, file: Path, objects: list[Any]) -> None:
@@ -106,7 +104,7 @@ def read_nodes(hierarchy: Hierarchy, objects: list[Any]) -> TextRows:
     rejected here is rejected as well, each with its path. Raises BadInput for a path that no key can have.
     """
     number = 0
-    waiting = [_Place([], 0, None, 0, one) for one in reversed(objects)]
+    waiting = [_Place([], None, 0, one) for one in reversed(objects)]
     while waiting:
         place = waiting.pop()
         number += 1
@@ -115,13 +113,10 @@ def read_nodes(hierarchy: Hierarchy, objects: list[Any]) -> TextRows:
         if children:
             given = own["path"]
             path = [*row.path] if isinstance(row, Row) else given if isinstance(given, list) else [given]
-            size = place.size + sum(len(str(key)) for key in path[len(place.above) :])
-            if size > MAX_PATH_CHARACTERS:
-                raise BadInput(
-                    f"The path of row {number} has more than {MAX_PATH_CHARACTERS:,} characters; shorten it."
-                )
+            if sum(len(str(key)) for key in path) > MAX_PATH_CHARACTERS:
+                raise BadInput(f"The path of row {number} has over {MAX_PATH_CHARACTERS:,} characters; shorten it.")
             level, rejected = hierarchy.find(str(own.get("level"))), number if isinstance(row, Rejection) else 0
-            waiting += [_Place(path, size, level, rejected, child) for child in reversed(children)]
+            waiting += [_Place(path, level, rejected, child) for child in reversed(children)]
 
 
 def json_table(file: Path, objects: list[Any]) -> tuple[Table, dict[str, bool]]:
@@ -162,16 +157,15 @@ def geojson_table(file: Path, *, is_lines: bool) -> Table:
     return _table(file, rows, "features")
 
 
-def _has_children(fields: dict[str, Any]) -> bool:
-    return isinstance(fields.get(CHILDREN), list | dict)
+def _has_children(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get(CHILDREN), list | dict)
 
 
-def _is_node(value: Any) -> bool:
-    return isinstance(value, dict) and ("level" in value or _has_children(value))
-
-
-def _by_key(nodes: dict[str, Any]) -> list[Any]:
-    return [{"key": key, **fields} for key, fields in nodes.items()]
+def _by_key(value: Any) -> list[dict[str, Any]]:
+    """The nodes of an object that has only objects, by their keys."""
+    if not isinstance(value, dict) or not all(isinstance(fields, dict) for fields in value.values()):
+        return []
+    return [{"key": key, **fields} for key, fields in value.items()]
 
 
 def _node(hierarchy: Hierarchy, number: int, place: _Place) -> tuple[Row | Rejection, dict[str, Any], Sequence[Any]]:
@@ -182,14 +176,13 @@ def _node(hierarchy: Hierarchy, number: int, place: _Place) -> tuple[Row | Rejec
         return Rejection(number, reason), {"path": [*place.above, fields]}, ()
     own = {name: value for name, value in fields.items() if name not in (CHILDREN, "key")}
     children, reason = fields.get(CHILDREN) or (), ""
-    if isinstance(children, dict) and all(isinstance(one, dict) for one in children.values()):
-        children = _by_key(children)
-    elif not isinstance(children, list | tuple):
+    children = _by_key(children) or children
+    if not isinstance(children, list | tuple):
         reason = f'"{CHILDREN}" is a list of nodes, or an object of nodes by key.'
         own[CHILDREN], children = children, ()
     if "path" not in own:
         key = fields.get("key", fields.get("name"))
-        if key is None:
+        if _NAMED.isdisjoint(fields):
             reason = f"The node below {place.parent} has no key and no name."
         elif "key" not in fields and is_key(key):
             own["name"] = str(key)

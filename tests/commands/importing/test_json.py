@@ -85,7 +85,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "children without names": ([{"title": "A", "children": [{"title": "B"}]}], "category", f'"children" {LOST}'),
     "a path that takes much memory": (
         [{"key": "A" * 20_001, "level": "CATEGORY", "children": [SAWS]}], "category",
-        "The path of row 1 has more than 20,000 characters; shorten it.",
+        "The path of row 1 has over 20,000 characters; shorten it.",
     ),
 }  # fmt: skip
 
@@ -113,7 +113,7 @@ WRONG = {
     "18446744073709551616": "not 1.8446744073709552e+19; write a text.",
     "true": "not True; write a text.",
     "[1]": "not [1]; write a text.",
-    "null": "The node below A has no key and no name.",
+    "null": "not None; write a text.",
 }
 
 
