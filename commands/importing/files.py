@@ -28,7 +28,16 @@ from store.transfer.formats.columns import (
     named,
 )
 from store.transfer.formats.csv import Dialect, check_header, csv_table, looks_like_table
-from store.transfer.formats.json import LINE_ENDINGS, geojson_table, is_nodes, json_table, read_nodes, read_objects
+from store.transfer.formats.json import (
+    LINE_ENDINGS,
+    check_lists,
+    check_nodes,
+    geojson_table,
+    is_nodes,
+    json_table,
+    read_nodes,
+    read_objects,
+)
 from store.transfer.formats.lines import FIXED, read_jsonl, read_taxonomy, taxonomy_ids, taxonomy_level
 from store.transfer.formats.source import (
     BLOCK_BYTES,
@@ -302,11 +311,7 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
         is_lines = content_name(file).lower().endswith(LINE_ENDINGS)
         return _table(hierarchy, geojson_table(file, is_lines=is_lines), options)
     if name == "json":
-        objects = read_objects(file)
-        if not is_nodes(objects) or options.columns.levels:
-            return _table(hierarchy, json_table(file, objects), options)
-        _refuse_columns(options)
-        return FileFormat(Format(lambda: read_nodes(objects), rejected_json()), has_lists=True)
+        return _json(hierarchy, file, options)
     _refuse_columns(options)
     if name == "jsonl":
         return FileFormat(Format(lambda: read_jsonl(file), rejected_json()), has_lists=True)
@@ -341,6 +346,21 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
         error.args = (f"{error} {dialect.doubt}".rstrip(),)
         raise
     return replace(found, guesses=[*dialect.sentences(given), *found.guesses], words=dialect.words(given))
+
+
+def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
+    """A tree, or a table where the nodes have columns. Raises Doubt for a tree in lists of another name."""
+    objects, is_taken = read_objects(file), Guess.SHAPE in options.taken
+    if is_nodes(objects) and not options.columns.levels:
+        _refuse_columns(options)
+        if not is_taken:
+            check_nodes(hierarchy, file, objects)
+        return FileFormat(Format(lambda: read_nodes(hierarchy, objects), rejected_json()), has_lists=True)
+    table, lists = json_table(file, objects)
+    if not is_taken:
+        levels = options.columns.levels or match_columns(hierarchy, table.header).levels
+        check_lists(file, lists, [level.partition("=")[2] for level in levels])
+    return _table(hierarchy, table, options)
 
 
 def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: bool = False) -> FileFormat:

@@ -9,6 +9,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from graph.hierarchies.locations import Location
 from store.errors import BadInput
 from store.transfer.formats.columns import LevelColumns, RowReader
 from store.transfer.formats.csv import csv_table
@@ -95,11 +96,11 @@ def test_a_document_that_is_nested_without_end_is_rejected(tmp_path, text):
 
 def read_json(file: Path) -> None:
     objects = read_objects(file)
-    list(
-        read_nodes(objects)
-        if is_nodes(objects)
-        else read_table(json_table(file, objects), RowReader(COUNTRIES, ["Country"]))
-    )
+    if is_nodes(objects):
+        list(read_nodes(Location.definition(), objects))
+    else:
+        table, _ = json_table(file, objects)
+        list(read_table(table, RowReader(COUNTRIES, table.header)))
 
 
 def test_texts_of_parquet_that_are_not_utf_8_are_one_sentence(tmp_path):

@@ -1,15 +1,16 @@
 """JSON documents: trees of nodes with their children, lists of objects as tables, and GeoJSON."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import orjson
 
-from store.errors import BadInput, shown
+from store.errors import BadInput, shorten, shown
+from store.model.hierarchy import Hierarchy, Level
 from store.transfer.formats.columns import MAX_COLUMNS, json_text
-from store.transfer.formats.lines import json_lines, row_of
-from store.transfer.formats.source import opened
+from store.transfer.formats.lines import is_key, json_lines, row_of
+from store.transfer.formats.source import Doubt, Guess, opened
 from store.transfer.formats.tables import MAX_DEPTH, Table, TableRow, checked_header, flat
 from store.transfer.rows import Rejection, Row, TextRows
 
@@ -20,54 +21,125 @@ CHILDREN = "children"
 LATITUDE, LONGITUDE, ID = "latitude", "longitude", "id"
 LINE_ENDINGS = (".geojsonl", ".geojsons", ".ndgeojson")
 
+MAX_PATH_CHARACTERS = 20_000  # in the lines of rejected rows, many times what keys may have
+OTHER_LIST = (
+    '{file} is a tree: "{name}" has objects that would be lost. The nodes of a tree are in lists "children", each with '
+    'a "key" or "name", and need no --level; a table has --level with a column of each list.'
+)
+_NAMED = frozenset(("key", "name"))
+_OWN = _NAMED | {"path", "level"}
+
+
+class _Place(NamedTuple):
+    """The place of a node with its fields: the path above it, the level of the parent, and its row if rejected."""
+
+    above: list[Any]
+    level: Level | None
+    rejected: int
+    fields: Any
+
+    @property
+    def parent(self) -> str:
+        return shorten("/".join(map(str, self.above)), 200) or "the root"
+
+    def levels(self, hierarchy: Hierarchy) -> list[str]:
+        """The levels that may stand here, none where that of the parent is not known."""
+        under = self.level and self.level.name
+        return [one.label for one in hierarchy.levels.values() if under in one.under and (under or not self.above)]
+
+
 _TableObject = tuple[int, Any, dict[str, object] | None, str | None]  # number, value, row, what is wrong
 
 
 def read_objects(file: Path) -> list[Any]:
-    """The objects of a document: of a list, or of the only list in an object; else the object itself."""
+    """The objects of a document: of a list, of the only list in an object, or of an object of nodes by key; else the
+    object itself.
+    """
     document = _read_document(file)
     if isinstance(document, list):
         return document
     if not isinstance(document, dict):
         raise BadInput(f"{file.name} is neither a list of objects nor an object.")
+    if _OWN.isdisjoint(document):
+        roots = [value for value in document.values() if isinstance(value, list) and is_nodes(value)]
+        if len(roots) == 1:
+            return roots[0]
+        for found in (document.get(CHILDREN), document):
+            nodes = _by_key(found)
+            if nodes and all("level" in one or CHILDREN in one for one in nodes):
+                return nodes
     lists = [value for value in document.values() if isinstance(value, list)]
     return lists[0] if len(lists) == 1 and len(document) == 1 else [document]
 
 
 def is_nodes(objects: list[Any]) -> bool:
-    """Whether objects are nodes, with a path or with a level and children, and not rows of a table."""
+    """Whether objects are nodes, with a path, or a key or name and a level or children, and not rows of a table."""
     first = next((one for one in objects if isinstance(one, dict)), {})
-    return "path" in first or ("level" in first and ("key" in first or "name" in first))
+    if "path" in first or ("level" in first and not _NAMED.isdisjoint(first)):
+        return True
+    return any(_has_children(one) and not _NAMED.isdisjoint(one) for one in objects)
 
 
-def read_nodes(objects: list[Any]) -> TextRows:
+def check_nodes(hierarchy: Hierarchy, file: Path, objects: list[Any]) -> None:
+    """Raise Doubt for nodes with a list of others that has another name than `children`."""
+    waiting = [*objects]
+    while waiting:
+        fields = waiting.pop()
+        for name, value in fields.items() if isinstance(fields, dict) else ():
+            if name == CHILDREN and isinstance(value, list | dict):
+                waiting += value if isinstance(value, list) else value.values()
+            elif (
+                isinstance(value, list)
+                and any(isinstance(one, dict) and not _NAMED.isdisjoint(one) for one in value)
+                and not any(level.attribute(name) for level in hierarchy.levels.values())
+            ):
+                raise Doubt(Guess.SHAPE, OTHER_LIST.format(file=file.name, name=shorten(name)))
+
+
+def read_nodes(hierarchy: Hierarchy, objects: list[Any]) -> TextRows:
     """The nodes of `{"key": "US", "level": "COUNTRY", "name": …, "children": […]}` as rows of JSON lines.
 
-    The key is the name where it is left out. A node may have a `path` instead, as in JSON lines.
+    The key is the name where it is left out, and the level the only one that may stand there. `children` may also be
+    an object of nodes by key. A node may have a `path` instead, as in JSON lines. What lies below a node that is
+    rejected here is rejected as well, each with its path. Raises BadInput for a path that no key can have.
     """
     number = 0
-    waiting: list[tuple[list[str], Any]] = [([], one) for one in reversed(objects)]
+    waiting = [_Place([], None, 0, one) for one in reversed(objects)]
     while waiting:
-        above, fields = waiting.pop()
+        place = waiting.pop()
         number += 1
-        row, own = _node(number, above, fields)
+        row, own, children = _node(hierarchy, number, place)
         yield json_text(own), row
-        if isinstance(row, Row) and isinstance(fields.get(CHILDREN), list):
-            path = [str(segment) for segment in row.path]
-            waiting += [(path, child) for child in reversed(fields[CHILDREN])]
+        if children:
+            given = own["path"]
+            path = [*row.path] if isinstance(row, Row) else given if isinstance(given, list) else [given]
+            if sum(len(str(key)) for key in path) > MAX_PATH_CHARACTERS:
+                raise BadInput(f"The path of row {number} has over {MAX_PATH_CHARACTERS:,} characters; shorten it.")
+            level, rejected = hierarchy.find(str(own.get("level"))), number if isinstance(row, Rejection) else 0
+            waiting += [_Place(path, level, rejected, child) for child in reversed(children)]
 
 
-def json_table(file: Path, objects: list[Any]) -> Table:
+def json_table(file: Path, objects: list[Any]) -> tuple[Table, dict[str, bool]]:
     """The table of objects: columns such as address.city for objects in objects, and a row for each object in a list,
-    with all columns of the object around it.
+    with all columns of the object around it. With it the columns of these lists, and whether a list is one of
+    `children`, or in another of its name.
     """
+    lists: dict[str, bool] = {}
 
     def rows() -> Iterator[_TableObject]:
-        found = (row for one in objects for row in _expanded(one, "", {}, 0))
+        found = (row for one in objects for row in _expanded(one, "", {}, 0, lists))
         for number, row in enumerate(found, start=1):
             yield number, row, *((row, None) if isinstance(row, dict) else (None, "The row is not a JSON object."))
 
-    return _table(file, rows, "objects")
+    return _table(file, rows, "objects"), lists
+
+
+def check_lists(file: Path, lists: Mapping[str, bool], columns: Iterable[str]) -> None:
+    """Raise Doubt for a tree of which a table would lose nodes: a list has none of the `columns` of levels."""
+    homes = {max((one for one in lists if column.startswith(f"{one}.")), key=len, default="") for column in columns}
+    for name, is_nested in lists.items():
+        if is_nested and name not in homes:
+            raise Doubt(Guess.SHAPE, OTHER_LIST.format(file=file.name, name=shorten(name)))
 
 
 def geojson_table(file: Path, *, is_lines: bool) -> Table:
@@ -85,18 +157,43 @@ def geojson_table(file: Path, *, is_lines: bool) -> Table:
     return _table(file, rows, "features")
 
 
-def _node(number: int, above: list[str], fields: Any) -> tuple[Row | Rejection, Any]:
+def _has_children(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get(CHILDREN), list | dict)
+
+
+def _by_key(value: Any) -> list[dict[str, Any]]:
+    """The nodes of an object that has only objects, by their keys."""
+    if not isinstance(value, dict) or not all(isinstance(fields, dict) for fields in value.values()):
+        return []
+    return [{"key": key, **fields} for key, fields in value.items()]
+
+
+def _node(hierarchy: Hierarchy, number: int, place: _Place) -> tuple[Row | Rejection, dict[str, Any], Sequence[Any]]:
+    """The row of a node, its fields as a line of JSON has them, and its children."""
+    fields = place.fields
     if not isinstance(fields, dict):
-        return Rejection(number, f"The node below {'/'.join(above) or 'the root'} is not a JSON object."), fields
+        reason = f"The node below {place.parent} is not a JSON object."
+        return Rejection(number, reason), {"path": [*place.above, fields]}, ()
     own = {name: value for name, value in fields.items() if name not in (CHILDREN, "key")}
-    if not isinstance(fields.get(CHILDREN, []), list | None):
-        return Rejection(number, f'"{CHILDREN}" is a list of nodes.'), own
+    children, reason = fields.get(CHILDREN) or (), ""
+    children = _by_key(children) or children
+    if not isinstance(children, list | tuple):
+        reason = f'"{CHILDREN}" is a list of nodes, or an object of nodes by key.'
+        own[CHILDREN], children = children, ()
     if "path" not in own:
         key = fields.get("key", fields.get("name"))
-        if not isinstance(key, str):
-            return Rejection(number, f"The node below {'/'.join(above) or 'the root'} has no key and no name."), own
-        own = {"path": [*above, key], **own}
-    return row_of(number, own), own
+        if _NAMED.isdisjoint(fields):
+            reason = f"The node below {place.parent} has no key and no name."
+        elif "key" not in fields and is_key(key):
+            own["name"] = str(key)
+        own = {"path": [*place.above, key], **own}
+        if own.get("level") is None and (levels := place.levels(hierarchy)):
+            own["level"] = levels[0] if len(levels) == 1 else None
+            if len(levels) > 1 and not reason:
+                reason = f'The node below {place.parent} has no level; write "level" with {" or ".join(levels)}.'
+        if place.rejected and not reason:
+            reason = f"Parent {place.parent} is missing, since row {place.rejected} was rejected."
+    return Rejection(number, reason) if reason else row_of(number, own), own, children
 
 
 def _read_document(file: Path) -> Any:
@@ -137,8 +234,11 @@ def _table(file: Path, rows: Callable[[], Iterator[_TableObject]], content: str)
     return Table(header, table_rows)
 
 
-def _expanded(fields: Any, prefix: str, above: dict[str, object], depth: int) -> Iterator[Any]:
-    """The rows of an object by column, with the columns of those around it; what is no object as it is."""
+def _expanded(fields: Any, prefix: str, above: dict[str, object], depth: int, lists: dict[str, bool]) -> Iterator[Any]:
+    """The rows of an object by column, with the columns of those around it; what is no object as it is.
+
+    `lists` gets the columns of lists of objects, and whether one nests in itself.
+    """
     if not isinstance(fields, dict):
         yield fields
         return
@@ -148,13 +248,16 @@ def _expanded(fields: Any, prefix: str, above: dict[str, object], depth: int) ->
     for name, value in flat(fields, prefix).items():
         if isinstance(value, list) and any(isinstance(one, dict) for one in value):
             inner.append((name, value))
+            if name not in lists:
+                last = name.removeprefix(prefix)
+                lists[name] = last == CHILDREN or f".{last}." in f".{prefix}"
         else:
             own[name] = value
     if not inner:
         yield own
     for name, values in inner:
         for value in values:
-            yield from _expanded(value, f"{name}.", own, depth + 1)
+            yield from _expanded(value, f"{name}.", own, depth + 1, lists)
 
 
 def _collection(file: Path) -> list[Any]:

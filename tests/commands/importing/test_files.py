@@ -230,7 +230,7 @@ NESTED = [
 ]  # fmt: skip
 TREE = {
     "key": "US", "level": "COUNTRY", "children": [
-        {"name": "Omaha", "level": "CITY", "population": "many"}, {"name": "Ames", "level": "CITY", "children": {}},
+        {"name": "Omaha", "level": "CITY", "population": "many"}, {"name": "Ames", "level": "CITY", "children": 7},
         {"level": "CITY"},
         {"key": "NE", "level": "STATE", "children": [{"key": "Lincoln", "level": "CITY"}, []]},
     ],
@@ -381,7 +381,7 @@ DIRTY = {
     ),
     "JSON as a tree": Dirty(
         "c.json", json.dumps(TREE).encode(), 3,
-        {2: "population: 'many' is not a valid Int", 3: '"children" is a list of nodes.',
+        {2: "population: 'many' is not a valid Int", 3: '"children" is a list of nodes, or an object of nodes by key.',
          4: "The node below US has no key and no name.", 7: "The node below US/NE is not a JSON object."},
         "", [(b'"many"', b"7")], 4,
     ),
@@ -464,8 +464,11 @@ LINES = [
     ("{", "The line is not valid JSON: unexpected end of data (column 2)."),
     ('{"level": "CITY"}', "The line has no path;"),
     ('{"path": 7, "level": "CITY"}', "A path is a list of texts or one text, not 7."),
-    ('{"path": ["US", 7], "level": "CITY"}', "The segments of a path must be strings, not 7."),
-    ('{"path": ["US", [7]], "level": "CITY"}', "The segments of a path must be strings, not "),
+    ('{"path": ["US", 7.0], "level": "CITY"}', "A key is a text or a whole number of at most 64 bits, not 7.0; write"),
+    (
+        '{"path": ["US", [7]], "level": "CITY"}',
+        "A key is a text or a whole number of at most 64 bits, not [7]; write a",
+    ),
     ('{"path": [], "level": "CITY"}', "A path has 1 to 32 segments, not 0."),
     ('{"path": "US//Omaha", "level": "CITY"}', "A path has an empty segment;"),
     ('{"path": ["' + '","'.join("x" * 33) + '"], "level": "CITY"}', "A path has 1 to 32 segments, not 33."),
