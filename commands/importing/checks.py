@@ -227,16 +227,16 @@ def describe_file(
         describe_columns(found.header, found.rows, found.places(hierarchy))
         if not options.columns.levels:
             _refuse_ids(source.name, found)
-        words += [word for pair in found.options.pairs() for word in pair]
         if found.keys and options.cells == PLAIN:
             options = replace(options, cells=_cells_of(found))
             found = format_of(hierarchy, source.file, format_name, options)
     check_file(hierarchy, source, found, options, ignore_unknown=plan.ignore_unknown)
     if sentence := check_sample(plan, source.name, found):
         typer.echo(sentence)
+    words += [*found.words, *(word for pair in found.options.pairs() for word in pair), *options.words()]
     words += ["--ignore-unknown"] if plan.ignore_unknown else []
     words += ["--level-ids"] if plan.level_ids else []
-    typer.echo(f"Proposed command:\n  {shlex.join([*words, *found.words, *options.words()])}")
+    typer.echo(f"Proposed command:\n  {shlex.join(words)}")
 
 
 def check_sample(plan: ImportPlan, source: str, found: FileFormat, enough: int = 1) -> str | None:

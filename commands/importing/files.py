@@ -2,6 +2,7 @@
 extension and the options, and the column options of a table, such as `--level city=City`.
 """
 
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -159,18 +160,31 @@ class Source(NamedTuple):
         return self.folder / f"{stem.encode()[:MAX_NAME_BYTES].decode(errors='ignore')}.rejected{ending}"
 
 
+def check_address(address: str) -> None:
+    """Raise BadInput for what is neither a file, a folder nor the standard input.
+
+    Unlike those of `Path`, the functions of `os.path` take an address that is longer than a file's name may be.
+    """
+    if address == STDIN or os.path.isfile(address) or os.path.isdir(address):
+        return
+    if os.path.exists(address):
+        raise BadInput(
+            f"{shorten(address, 200)} is a pipe or a device, which can be read only once; pipe it in: "
+            "clade import HIERARCHY - --format csv < FILE."
+        )
+    if "://" in address:
+        raise BadInput(
+            f"{shown_address(address)} is an address, and only files are imported; download it, or pipe it in: "
+            "curl -fL ADDRESS | clade import HIERARCHY - --format csv."
+        )
+    raise typer.BadParameter(f"file '{shorten(address, 200)}' does not exist.", param_hint="FILE")
+
+
 @contextmanager
 def source_at(address: str) -> Iterator[Source]:
-    """The source at an address while the block runs. Raises BadInput where it cannot be read."""
+    """The source at an address, which `check_address` has passed, while the block runs. Raises BadInput."""
     if address != STDIN:
         file = Path(address)
-        if not file.exists() and "://" in address:
-            raise BadInput(
-                f"{shown_address(address)} is an address, and only files are imported; download it, or pipe it in: "
-                "curl -fL ADDRESS | clade import HIERARCHY - --format csv."
-            )
-        if not file.is_file():
-            raise typer.BadParameter(f"file '{shorten(address, 200)}' does not exist.", param_hint="FILE")
         yield Source(file, file.name, file.parent)
         return
     with TemporaryDirectory(prefix="clade-") as folder:
@@ -341,7 +355,7 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
         own = _path_columns(hierarchy, options)
         form = Format(lambda: read_path_csv(hierarchy, file, dialect, own), rejected_csv(file, dialect, JSON_REASON))
         is_own = header == path_header(hierarchy)
-        return FileFormat(form, said, options.columns, own, header, rows, is_row, is_own=is_own)
+        return FileFormat(form, said, options.columns, own, header, rows, is_row, is_own=is_own, words=words)
     if not {value.partition("=")[2] for value in options.columns.levels} & {*header}:
         check_header(file, dialect)
     try:

@@ -24,7 +24,7 @@ from commands.importing.checks import (
     check_unmatched,
     describe_file,
 )
-from commands.importing.files import FileOptions, NoLevels, Source, format_of, source_at
+from commands.importing.files import FileOptions, NoLevels, Source, check_address, format_of, source_at
 from commands.importing.tables import (
     NO_TEMPLATE,
     SCHEME,
@@ -311,6 +311,8 @@ def run_import(
 
     A doubt is a question on a terminal, whose answer the next try knows, and ends the command elsewhere.
     """
+    if not address.startswith(SCHEME):
+        check_address(address)
     while True:
         try:
             if is_table(address, table_options):

@@ -116,7 +116,8 @@ class Dialect:
             parts.append(f"encoding {self.encoding}")
         if given.delimiter is None and self.delimiter not in (",", None):
             parts.append(f"delimiter {DELIMITER_NAMES.get(self.delimiter, self.delimiter)}")
-        said = [f"{' and '.join(parts)}, guessed; --encoding and --delimiter set them."] if parts else []
+        options = "--encoding and --delimiter set them" if self.delimiter else "--encoding sets it"
+        said = [f"{' and '.join(parts)}, guessed; {options}."] if parts else []
         return [*said, self.doubt] if self.doubt else said
 
     def words(self, given: "Dialect") -> list[str]:
@@ -163,7 +164,7 @@ def _rows(
                 text = csv_line(map(str, filled), delimiter=dialect.delimiter or ",") + "\n"
             row = reader.row(number, filled)
             if len(cells) < width:
-                if dialect.quote is None and _has_cells(text, cells, delimiter, width):
+                if dialect.quote is None and _has_cells(text, cells, delimiter):
                     raise _doubtful(file, number, "looks like several cells")
                 if not is_ragged and not text.endswith(("\r", "\n")):
                     row = Rejection(number, f"The file ends in this row, after {quantity(len(cells), 'column')}.")
@@ -217,7 +218,7 @@ def delimiter_named(text: str | None) -> str | None:
 def looks_like_table(file: Path) -> bool:
     """Whether the first lines of a text file are rows of one width, and none is a path with ` > ` in it.
 
-    With any delimiter but a comma, a title may stand above them.
+    With any delimiter but a comma, titles may stand above them.
     """
     with opened(file) as source:
         start = source.read(SAMPLE_BYTES)
@@ -228,9 +229,8 @@ def looks_like_table(file: Path) -> bool:
     delimiters = DELIMITERS if len(lines) > 1 else "\t"
     if any(_score(lines, delimiter)[0] == 1 for delimiter in delimiters):
         return True
-    return len(lines) > ENOUGH_LINES and any(
-        _score(lines[start:], delimiter, csv.QUOTE_NONE)[0] == 1 for delimiter in "\t|;" for start in (0, 1)
-    )
+    starts = range(min(MAX_TITLES, len(lines) // 2)) if len(lines) > ENOUGH_LINES else ()
+    return any(_score(lines[start:], one, csv.QUOTE_NONE)[0] == 1 for one in "\t|;" for start in starts)
 
 
 def check_header(file: Path, dialect: Dialect) -> None:
@@ -361,9 +361,10 @@ def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
                 cells: list[str] | Rejection = row
             except StopIteration:
                 return
-            except UnicodeDecodeError as error:
+            except UnicodeError as error:
+                reason = getattr(error, "reason", error)  # a missing byte order mark has none
                 raise BadInput(
-                    f"{file.name} is no {dialect.encoding} from line {recorded.number} on: {error.reason}; "
+                    f"{file.name} is no {dialect.encoding} from line {recorded.number} on: {reason}; "
                     "--encoding names another encoding."
                 ) from error
             except _TooLong:
@@ -375,8 +376,8 @@ def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
                 if len(recorded.lines) > 1 or "unexpected end" in str(error):
                     raise _unclosed(file, recorded, delimiter) from None
                 place = _open_quote(recorded.lines, delimiter)
-                reason = f"The row is not valid CSV: {error}{place}; --quote none takes quotes as text."
-                cells = Rejection(recorded.number, reason)
+                invalid = f"The row is not valid CSV: {error}{place}; --quote none takes quotes as text."
+                cells = Rejection(recorded.number, invalid)
             number, text = recorded.take_text()
             if number > 1 or not _SEPARATOR_LINE.fullmatch(text):
                 yield number, text, cells
@@ -393,10 +394,10 @@ def _has_rows(lines: Sequence[str], cells: Sequence[str], delimiter: str, width:
     return (whole[0] and whole[-1]) or any(whole[1:-1])
 
 
-def _has_cells(text: str, cells: Sequence[str], delimiter: str, width: int) -> bool:
+def _has_cells(text: str, cells: Sequence[str], delimiter: str) -> bool:
     """Whether a row that is shorter than the header has a cell in quotes that looks like several."""
     is_several = any(delimiter in cell for cell in cells)
-    return is_several and (delimiter == "\t" or _width(text, delimiter) == width)
+    return is_several and (delimiter == "\t" or _width(text, delimiter) > len(cells))
 
 
 def _width(line: str, delimiter: str) -> int:
@@ -443,7 +444,8 @@ def _guess_delimiter(file: Path, dialect: Dialect) -> str:
     first = "\t" if content_name(file).lower().endswith(".tsv") else ","
     scores = {one: _score(whole, one, dialect.quoting) for one in dict.fromkeys((first, *DELIMITERS))}
     if not max(scores.values())[0] > 0.5:  # perhaps since a title stands above the header
-        scores = {one: max(score, _score(whole, one, dialect.quoting, of_most=True)) for one, score in scores.items()}
+        quotings: tuple[Quoting, ...] = (dialect.quoting, csv.QUOTE_NONE)
+        scores = {one: max(_score(whole, one, quoting, of_most=True) for quoting in quotings) for one in scores}
     return max(scores, key=lambda one: scores[one])
 
 
@@ -458,7 +460,7 @@ def _score(
                 widths.append(len(cells))
             if len(widths) >= SAMPLE_ROWS:
                 break
-    width = max(widths, key=widths.count, default=0) if of_most else widths[0] if widths else 0
+    width = max(widths, key=lambda one: (widths.count(one), one), default=0) if of_most else widths[0] if widths else 0
     if width < 2:
         return 0.0, 0
     return round(widths.count(width) / len(widths), 1), width

@@ -2,11 +2,11 @@
 
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, lookup
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import Enum, auto
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
 
@@ -188,38 +188,38 @@ def text_lines(file: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str, 
     Lines are split as bytes, so that one that is not valid does not affect others. Raises BadInput for UTF-16 where
     that is not the `encoding`.
     """
-    codec = lookup(encoding).name
-    is_utf8 = codec in ("utf-8", "utf-8-sig")
-    errors = "surrogatepass" if codec.startswith(("utf-16", "utf-32")) else "surrogateescape"
+    is_utf8 = lookup(encoding).name in ("utf-8", "utf-8-sig")
     with opened(file) as source:
-        text_source = TextIOWrapper(source, encoding, errors, newline="\n")
+        read_line = source.readline if is_utf8 else _utf8_lines(file, source, encoding)
+        for number, line in enumerate(iter(lambda: read_line(MAX_LINE_BYTES + 1), b""), start=1):
+            reason = None
+            if is_utf8 and number == 1 and line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+                raise BadInput(f"{file.name} is UTF-16; write it as UTF-8.")
+            if len(line) > MAX_LINE_BYTES:
+                reason, rest = TOO_LONG, line
+                while rest and not rest.endswith(b"\n"):
+                    rest = read_line(MAX_LINE_BYTES)
+            content = line[:SHOWN_BYTES] if reason else line
+            content = (content.removeprefix(_BOM) if number == 1 else content).strip()
+            try:
+                text = content.decode()
+            except UnicodeDecodeError:
+                name = "UTF-8" if is_utf8 else encoding
+                text, reason = content.decode(errors="surrogateescape"), reason or f"The line is not valid {name}."
+            if text or reason:
+                yield number, text, Rejection(number, reason) if reason else None
 
-        def read_line() -> bytes:
-            if is_utf8:
-                return source.readline(MAX_LINE_BYTES + 1)
-            return text_source.readline(MAX_LINE_BYTES + 1).encode("utf-8", errors)
 
+def _utf8_lines(file: Path, source: IO[bytes], encoding: str) -> Callable[[int], bytes]:
+    """A function to the next line in UTF-8 of a file in another encoding; invalid bytes are invalid there, too."""
+    errors = "surrogatepass" if lookup(encoding).name.startswith(("utf-16", "utf-32")) else "surrogateescape"
+    text = TextIOWrapper(source, encoding, errors, newline="\n")
+
+    def read_line(size: int) -> bytes:
         try:
-            for number, line in enumerate(iter(read_line, b""), start=1):
-                reason = None
-                if is_utf8 and number == 1 and line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-                    raise BadInput(f"{file.name} is UTF-16; write it as UTF-8.")
-                if len(line) > MAX_LINE_BYTES:
-                    reason, rest = TOO_LONG, line
-                    while rest and not rest.endswith(b"\n"):
-                        rest = read_line()
-                content = line[:SHOWN_BYTES] if reason else line
-                content = (content.removeprefix(_BOM) if number == 1 else content).strip()
-                try:
-                    text = content.decode()
-                except UnicodeDecodeError:
-                    name = "UTF-8" if is_utf8 else encoding
-                    text, reason = content.decode(errors="surrogateescape"), reason or f"The line is not valid {name}."
-                if text or reason:
-                    yield number, text, Rejection(number, reason) if reason else None
-        except UnicodeDecodeError as error:
-            raise BadInput(
-                f"{file.name} is no {encoding}: {error.reason}; --encoding names another encoding."
-            ) from error
-        finally:
-            text_source.detach()  # so that it does not close the source
+            return text.readline(size).encode("utf-8", errors)
+        except UnicodeError as error:
+            reason = getattr(error, "reason", error)  # a missing byte order mark has none
+            raise BadInput(f"{file.name} is no {encoding}: {reason}; --encoding names another encoding.") from error
+
+    return read_line

@@ -5,6 +5,7 @@ files that it could take for something else. Rejected rows can be corrected and 
 import csv
 import gzip
 import json
+import os
 import shlex
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
@@ -510,6 +511,9 @@ STOPPED: dict[str, tuple[Any, ...]] = {
     "a zip file of nothing": ("c.zip", zipped({}), "c.zip has 0 files (none), expected 1; unpack it."),
     "no zip file": ("c.zip", b"PK\x03\x04nothing", "c.zip is not a zip archive"),
     "half a character": ("c.csv", "Country\nUS\n".encode("utf-16") + b"U", "c.csv is no utf-16 from line"),
+    "no UTF-16": ("c.csv", b"Country\nUS\n", "c.csv is no utf-16 from line 1 on: ", "--encoding utf-16"),
+    "no UTF-16 in a taxonomy": ("c.txt", b"A\nB\n", "c.txt is no utf-16: UTF-16 stream", "category --encoding utf-16"),
+    "half a character in a taxonomy": ("c.txt", "A\n".encode("utf-16") + b"B", "c.txt is no utf-16: ", "category"),
     "no header": ("c.csv", b"", '"c.csv" has no header: its first line must'),
     "no Excel file": ("c.xlsx", b"Country\nUS\n", "c.xlsx cannot be read as an Excel workbook"),
     "a zip file as Excel": ("c.xlsx", zipped({"a.csv": b"Country\n"}), "c.xlsx cannot be read as an Excel workbook"),
@@ -725,13 +729,22 @@ def test_the_described_command_imports_the_file(clade: Clade, tmp_path: Path) ->
     [
         ("s3://bucket/cities.csv?key=x", "s3://bucket/cities.csv is an address, and only files are imported; download"),
         ("https://me:secret@host/cities.csv", "https://host/cities.csv is an address, and only files are imported"),
+        (f"https://host/{'x' * 300}.csv?{'y' * 5_000}", "is an address, and only files are imported; download it"),
+        ("https://host/a.json --keys PK --key {country}", "https://host/a.json is an address, and only files are"),
+        ("x" * 300, "x…' does not exist."),
+        ("a\0.csv", "file 'a\N{REPLACEMENT CHARACTER}.csv' does not exist."),
+        ("none.json --keys PK --key {country}", "file 'none.json' does not exist."),
+        ("pipe.csv", "pipe.csv is a pipe or a device, which can be read only once; pipe it in: clade import"),
         ("folder", "folder is not an export of a DynamoDB table"),
         ("land.csv", "No column is named like a level of location"),
     ],
 )
 def test_what_cannot_be_described_gets_one_sentence(clade: Clade, tmp_path: Path, address: str, message: str) -> None:
     (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "land.csv").write_text("Land;Stadt\nDE;Bonn\n")
     for more in ([], ["--describe"]):
-        assert message in str(clade("import", "location", address, *more).exception)
+        result = clade("import", "location", *address.split(" "), *more)
+        assert message in " ".join(result.output.replace("│", "").split()) + str(result.exception)
+        assert result.exit_code > 0
     assert not (tmp_path / "clade.db").exists()
