@@ -19,7 +19,7 @@ from store.model.hierarchy import Hierarchy
 from store.transfer.formats.columns import PLAIN, CellFormat, LevelColumns, RowReader, check_columns
 from store.transfer.formats.encodings import SAMPLE_BYTES, certain_encoding, guess_encoding
 from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
-from store.transfer.formats.shapes import TITLE_ROWS, check_titles
+from store.transfer.formats.shapes import MAX_TITLES, TITLE_ROWS, check_titles
 from store.transfer.formats.source import REASON, Doubt, Guess, RejectedRows, content_name, csv_line, free_name, opened
 from store.transfer.formats.tables import PathRowReader, checked_header
 from store.transfer.rows import Rejection, TextRows
