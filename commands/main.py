@@ -40,7 +40,6 @@ COMMANDS = {
         "backup": Command("commands.copies:backup", "Copy an SQLite store into one file."),
         "restore": Command("commands.copies:restore", "Replace the whole content of an SQLite store with a backup."),
         "copy": Command("commands.copies:copy_store", "Copy a whole store into a new one, SQLite or DynamoDB."),
-        "rewrite-names": Command("commands.importing.job:rewrite_names", "Store attributes under their current names."),
     },
     "Access": {"key": Command("commands.keys:app", "Create, list and revoke API keys.")},
 }

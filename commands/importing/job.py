@@ -1,21 +1,20 @@
 """Import job: from a source with its options, of a file or a DynamoDB table, to what is written; it moves nodes,
-writes the differences to the store, and reports them. `clade rewrite-names` is one without a file.
+writes the differences to the store, and reports them.
 """
 
 import gc
 import os
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from commands import interrupt
-from commands.common import HierarchyName, StoreUrl, hierarchy_named, progress, store_url, with_store
+from commands.common import progress
 from commands.importing.checks import (
     check_file,
     check_keys,
@@ -54,7 +53,6 @@ from store.transfer.load import (
     load,
     stored_keys,
 )
-from store.transfer.load import rewrite_names as rewrite
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan
 from store.transfer.tables.scan import find_export
@@ -279,72 +277,51 @@ def _is_file_of_rejected_rows(target: Path, rejected: RejectedRows) -> bool:
     return not found or found == start
 
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the number of nodes without writing them.")]
-
-
-def rewrite_names(hierarchy: HierarchyName, dry_run: DryRun = False, store: StoreUrl = None) -> None:
-    """Store attributes under their current names, if their class has was="former name".
-
-    Each node with a former name is written once, as a revision of its own; former revisions stay as they are. Servers
-    may read and write meanwhile. After an interruption, the same command continues. Levels keep their stored names.
-
-    Example: clade rewrite-names location
-    """
-    definition, result = hierarchy_named(hierarchy), LoadResult()
-
-    async def run(store: Store) -> None:
-        with progress("Rewriting", "nodes") as meter:
-            await rewrite(store, definition, result, dry_run=dry_run, on_nodes=meter)
-
-    stopped = "Run the same command to continue."
-    with interruptible(lambda: f"Stopped: {quantity(result.written, 'node')} written. {stopped}"):
-        with_store(opened(store_url(store)), run)
-    nodes = quantity(result.written, "node")
-    typer.echo(f"{definition.name}: {nodes} {'would be' if dry_run else 'were'} rewritten.")
-
-
 def run_import(
     address: str, name: str | None, options: FileOptions, table_options: TableOptions, job: ImportJob, *,
     describe: bool,
 ) -> None:  # fmt: skip
-    """Import the file or the table at an address, or only describe it; `name` is that of the file's format.
+    """Import the file or the table at an address, or only describe it; `name` is that of the file's format."""
+    if address.startswith(SCHEME):
+        return _import_table(address, options, table_options, job, describe=describe)
+    check_address(address)
+    if is_table(address, table_options):
+        return _import_table(address, options, table_options, job, describe=describe)
+    if table_options.skip or table_options.ttl or table_options.keep_deleted:
+        raise BadInput("--skip, --ttl and --keep-deleted are for DynamoDB tables and their exports.")
+    with source_at(address) as source:
 
-    A doubt is a question on a terminal, whose answer the next try knows, and ends the command elsewhere.
+        def attempt() -> None:
+            given = replace(options, taken=job.taken)
+            if describe:
+                return describe_file(job.new_plan(), address, source, name, given)
+            try:
+                found = format_of(job.hierarchy, source.file, name, given)
+            except NoLevels as error:
+                check_unmatched(job.hierarchy, source, error.table, job.taken)
+                raise
+            for guess in found.guesses:
+                typer.echo(f"{source.name}: {guess}", err=True)
+            check_file(job.hierarchy, source, found, given, ignore_unknown=job.ignore_unknown)
+            if Guess.SHAPE not in job.taken:
+                check_sample(job.new_plan(), source.name, found, ENOUGH_ROWS)
+            job.run(source, found.format)
+
+        _ask(attempt, job, describe=describe)
+
+
+def _ask(attempt: Callable[[], None], job: ImportJob, *, describe: bool) -> None:
+    """Attempt an import or its description. A doubt is a question on a terminal, after which the next attempt takes
+    the guess; elsewhere it ends the command.
     """
-    if not address.startswith(SCHEME):
-        check_address(address)
     while True:
         try:
-            if is_table(address, table_options):
-                return _import_table(address, options, table_options, job, describe=describe)
-            if table_options.skip or table_options.ttl or table_options.keep_deleted:
-                raise BadInput("--skip, --ttl and --keep-deleted are for DynamoDB tables and their exports.")
-            return _import_file(address, name, replace(options, taken=job.taken), job, describe=describe)
+            return attempt()
         except Doubt as doubt:
             if describe or not (sys.stdin.isatty() and sys.stderr.isatty()):
                 raise BadInput(f"{doubt} {OVERRIDE}") from None
             typer.confirm(f"{doubt}\nImport it as it is?", abort=True, err=True)
             job.taken.add(doubt.guess)
-
-
-def _import_file(
-    address: str, format_name: str | None, options: FileOptions, job: ImportJob, *, describe: bool
-) -> None:
-    hierarchy = job.hierarchy
-    with source_at(address) as source:
-        if describe:
-            return describe_file(job.new_plan(), address, source, format_name, options)
-        try:
-            found = format_of(hierarchy, source.file, format_name, options)
-        except NoLevels as error:
-            check_unmatched(hierarchy, source, error.table, job.taken)
-            raise
-        for guess in found.guesses:
-            typer.echo(f"{source.name}: {guess}", err=True)
-        check_file(hierarchy, source, found, options, ignore_unknown=job.ignore_unknown)
-        if Guess.SHAPE not in job.taken:
-            check_sample(job.new_plan(), source.name, found, ENOUGH_ROWS)
-        job.run(source, found.format)
 
 
 def _import_table(
@@ -369,23 +346,26 @@ def _import_table(
         DynamoDBUrl.parse(address.removeprefix(SCHEME))  # so that a wrong address leaves no store behind
         interrupt.run(_find_store(job.url))
     with table_at(address, table_options, one_page=job.dry_run or describe) as table:
-        used = {column for one in columns for column in (one.key, *one.values)}
-        left_out = left_out_of(hierarchy, table, table_options, used, job.taken)
 
-        if Guess.SHAPE not in job.taken:
-            check_table(table.source.name, table.export, left_out)
-        if describe:
-            return describe_table(hierarchy, address, table, table_options, options.columns, left_out)
-        if job.prune and table.is_part:
-            raise BadInput(NO_PRUNE)
-        form, reader = table_format(hierarchy, table, templates, columns, left_out, prune=job.prune)
-        if Guess.SHAPE not in job.taken:
-            check_keys(table.source.name, (row for _, row in form.read()))
-        try:
-            job.run(table.source, form)
-        finally:
-            for sentence in reader.sentences():
-                typer.echo(sentence, err=True)
+        def attempt() -> None:
+            used = {column for one in columns for column in (one.key, *one.values)}
+            left_out = left_out_of(hierarchy, table, table_options, used, job.taken)
+            if Guess.SHAPE not in job.taken:
+                check_table(table.source.name, table.export, left_out)
+            if describe:
+                return describe_table(hierarchy, address, table, table_options, options.columns, left_out)
+            if job.prune and table.is_part:
+                raise BadInput(NO_PRUNE)
+            form, reader = table_format(hierarchy, table, templates, columns, left_out, prune=job.prune)
+            if Guess.SHAPE not in job.taken:
+                check_keys(table.source.name, (row for _, row in form.read()))
+            try:
+                job.run(table.source, form)
+            finally:
+                for sentence in reader.sentences():
+                    typer.echo(sentence, err=True)
+
+        _ask(attempt, job, describe=describe)
 
 
 async def _find_store(url: str) -> None:

@@ -1,5 +1,5 @@
 """Changes of a hierarchy's classes: renamed levels and attributes are read, exported and imported under their present
-names, on both stores, and the old names of attributes are rewritten.
+names, on both stores.
 """
 
 import json
@@ -13,7 +13,7 @@ from store.errors import BadInput
 from store.model.keys import node_key
 from store.transfer.export import export
 from store.transfer.formats.lines import row_of
-from store.transfer.load import LoadResult, load, rewrite_names
+from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests import invariants
 from tests.classes import land_after, land_before
@@ -82,21 +82,19 @@ LISTED = [
 SEARCH = "query($text: String!) { searchLands(text: $text, level: [CITY]) { nodes { key } } }"
 
 
-async def test_values_are_read_listed_and_searched_by_their_present_names_before_and_after_rewriting(server, store):
+async def test_values_are_read_listed_and_searched_by_their_present_names(server, store):
     await plant(store, land_before.Land, [
         (["AT"], "COUNTRY"),
         *[(["AT", name], "TOWN", f"Neustadt {name}", {"people": n}) for name, n in (("a", 1), ("b", 3), ("c", 2))],
     ])  # fmt: skip
-    for _ in range(2):
-        assert await server.data(ALL, QUERY) == EXPECTED
-        for order, where, wanted in LISTED:
-            order = [{"field": name, "direction": direction} for name, direction in order]
-            found = await server.data(ALL, LISTS, order=order, where=where)
-            assert [one["key"] for one in found["land"]["descendants"]["nodes"]] == wanted.split()
-        for text, wanted in (("ann", "Bonn"), ("neustadt", "b c a")):  # towns weigh by their inhabitants
-            found = await server.data(ALL, SEARCH, text=text)
-            assert [one["key"] for one in found["searchLands"]["nodes"]] == wanted.split()
-        await rewrite_names(store, NEW, LoadResult())
+    assert await server.data(ALL, QUERY) == EXPECTED
+    for order, where, wanted in LISTED:
+        order = [{"field": name, "direction": direction} for name, direction in order]
+        found = await server.data(ALL, LISTS, order=order, where=where)
+        assert [one["key"] for one in found["land"]["descendants"]["nodes"]] == wanted.split()
+    for text, wanted in (("ann", "Bonn"), ("neustadt", "b c a")):  # towns weigh by their inhabitants
+        found = await server.data(ALL, SEARCH, text=text)
+        assert [one["key"] for one in found["searchLands"]["nodes"]] == wanted.split()
 
 
 async def test_new_nodes_are_of_the_renamed_level(server):
@@ -141,45 +139,6 @@ async def test_an_import_counts_what_no_class_defines_whether_it_stores_or_skips
         "land: 1 node is of the level ISLAND, which is not defined.",
         "land: 2 nodes have a value of gone, which CITY does not define.",
     ]
-
-
-async def test_former_names_are_rewritten_once_and_nothing_else_changes(server, store):
-    before, seen = await exported(store), []
-    dry = LoadResult()
-    await rewrite_names(store, NEW, dry, dry_run=True)
-    assert (dry.written, await report(store)) == (2, REPORT)
-    result = LoadResult()
-    await rewrite_names(store, NEW, result, on_nodes=seen.append)
-    assert (result.written, sum(seen)) == (2, 2)
-    assert await report(store) == REPORT[:1]
-    again = LoadResult()
-    await rewrite_names(store, NEW, again)
-    assert (again.written, again.commits) == (0, 0)
-    assert await exported(store) == before
-    (item,) = await store.get([node_key("land", ("DE", "Bonn"))], ReadUsage(), strong=True)
-    assert {item.get(name) for name in ("people", "mayor")} == {None}
-    assert (item["population"], item["major"], item["gone"], item["revision"]) == (7, "Ann", "x", 2)
-    assert await server.data(ALL, QUERY) == EXPECTED
-
-
-async def test_a_rewriting_that_stops_is_continued(server, store):
-    towns = [(["AT", f"t{n}"], "TOWN", f"t{n}", {"people": n}) for n in range(120)]  # more than one commit takes
-    await plant(store, land_before.Land, [(["AT"], "COUNTRY"), *towns])
-    whole = LoadResult()
-    await rewrite_names(store, NEW, whole, dry_run=True)
-
-    def stop(nodes):
-        raise BadInput("stopped")
-
-    with pytest.raises(BadInput, match="stopped"):
-        await rewrite_names(store, NEW, LoadResult(), on_nodes=stop)
-    await invariants.check(store, {"land": NEW})
-    left = [item async for page in store.scan(ReadUsage()) for item in page if "tier" in item and "people" in item]
-    rest = LoadResult()
-    await rewrite_names(store, NEW, rest)
-    assert rest.written == len(left)
-    assert 0 < rest.written < whole.written
-    assert await report(store) == REPORT[:1]
 
 
 def test_a_level_is_found_by_both_names_and_messages_have_the_present_one():

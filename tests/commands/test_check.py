@@ -1,4 +1,4 @@
-"""`clade check`, `clade repair` and `clade rewrite-names`: output and exit status."""
+"""`clade check` and `clade repair`: output and exit status."""
 
 import asyncio
 import json
@@ -102,7 +102,7 @@ LINES = [
 ]
 
 
-def test_former_names_are_counted_and_rewritten(clade: Clade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_former_names_are_counted(clade: Clade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "nodes.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in LINES))
     monkeypatch.setenv("CLADE_HIERARCHIES", BEFORE)
@@ -112,11 +112,6 @@ def test_former_names_are_counted_and_rewritten(clade: Clade, tmp_path: Path, mo
     checked = clade("check", "land")
     assert checked.exit_code == 0
     assert "land: 1 node of CITY has population under its former name people." in checked.output
-    assert clade("rewrite-names", "land", "--dry-run").output == "land: 2 nodes would be rewritten.\n"
-    assert clade("rewrite-names", "land").output == "land: 2 nodes were rewritten.\n"
-    assert clade("rewrite-names", "land").output == "land: 0 nodes were rewritten.\n"
-    checked = clade("check", "land")
-    assert "former" not in checked.output
     assert "land: 1 node has a value of gone, which CITY does not define." in checked.output
     exported = [json.loads(line) for line in clade("export", "land").output.splitlines() if line.startswith("{")]
     assert [(one["level"], one.get("population"), one.get("major")) for one in exported] == [

@@ -96,7 +96,6 @@ COMMANDS = {
     "copy STORE sqlite:///made.db": "Stopped: the copy is incomplete; run the same command to complete it.",
     "check": "Stopped; the rest of the table was not checked.",
     "repair": "Stopped. All printed repairs were made; run the same command to continue.",
-    "rewrite-names location": "Stopped: 0 nodes written. Run the same command to continue.",
     "tree location": "clade: Stopped.", "key list": "clade: Stopped.", "table describe": "clade: Stopped.",
     "serve --port 0": "clade: Stopped.",
 }  # fmt: skip
