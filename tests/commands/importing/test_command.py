@@ -2,7 +2,9 @@
 
 import json
 import os
+import pty
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from typer.testing import CliRunner
 from commands.main import app_of
 from store.errors import BadInput, NoTable
 from tests.commands.conftest import Clade
+from tests.conftest import CLADE
 
 pytestmark = pytest.mark.extenddb
 
@@ -259,3 +262,18 @@ def test_an_export_as_csv_imports_as_the_same(clade: Clade, tmp_path: Path) -> N
     assert clade("import", "category", exported, "--store", other).exit_code == 0
     assert [json.loads(line) for line in clade("export", "category", "--store", other).stdout.splitlines()] == lines
     assert clade("export", "category", "--format", "csv").stdout == exported.read_bytes().decode()
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 1)])
+def test_a_guess_is_a_question_on_a_terminal(tmp_path: Path, answer: str, status: int) -> None:
+    (tmp_path / "a.csv").write_text("Country,State,City\nNO,Viken,Moss\nNO,,Halden\n", encoding="utf-8")
+    ours, theirs = pty.openpty()
+    words = [CLADE, "import", "location", "a.csv", "--store", "sqlite:///a.db"]
+    command = subprocess.Popen(words, cwd=tmp_path, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True)
+    os.close(theirs)
+    os.write(ours, f"{answer}\n".encode())
+    output, _ = command.communicate(timeout=60)
+    asked = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert "--fill-down State gives empty cells the value above.\r\nImport it as it is? [y/N]" in asked
+    assert (command.returncode, "added: 4" in output, (tmp_path / "a.db").exists()) == (status, not status, not status)
