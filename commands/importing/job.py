@@ -52,9 +52,9 @@ from store.transfer.load import (
     leave_existing_out,
     leave_wanted_out,
     load,
+    rewrite_plan,
     stored_keys,
 )
-from store.transfer.load import rewrite_names as rewrite
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.transfer.rows import ImportPlan
 from store.transfer.tables.scan import find_export
@@ -294,7 +294,7 @@ def rewrite_names(hierarchy: HierarchyName, dry_run: DryRun = False, store: Stor
 
     async def run(store: Store) -> None:
         with progress("Rewriting", "nodes") as meter:
-            await rewrite(store, definition, result, dry_run=dry_run, on_nodes=meter)
+            await load(store, await rewrite_plan(store, definition), result, dry_run=dry_run, on_nodes=meter)
 
     stopped = "Run the same command to continue."
     with interruptible(lambda: f"Stopped: {quantity(result.written, 'node')} written. {stopped}"):

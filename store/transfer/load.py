@@ -119,22 +119,15 @@ async def load(
     result.rejections.sort()
 
 
-async def rewrite_names(
-    store: Store,
-    hierarchy: Hierarchy,
-    result: LoadResult,
-    *,
-    dry_run: bool = False,
-    on_nodes: Callable[[int], None] = lambda nodes: None,
-) -> None:
-    """Store attributes of all trees under their present names, as an import does, and add to `result` what is done.
+async def rewrite_plan(store: Store, hierarchy: Hierarchy) -> ImportPlan:
+    """A plan without rows that stores attributes of all trees under their present names.
 
     Each node with a former name is written once, as a revision of its own.
     """
     plan = ImportPlan(hierarchy, rewrite=True)
     for top in await root_keys(store, hierarchy, ReadUsage()):
         plan.trees[top.pk] = Tree(top.pk)
-    await load(store, plan, result, dry_run=dry_run, on_nodes=on_nodes)
+    return plan
 
 
 def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]]:

@@ -8,16 +8,7 @@ from uuid import uuid4
 
 from store.errors import BadInput, BadPath, quantity, shorten, shown
 from store.model.attributes import Value
-from store.model.hierarchy import (
-    LEVEL_NAME,
-    MAX_NAME_CHARACTERS,
-    Hierarchy,
-    Level,
-    Undefined,
-    may_stand,
-    misplaced,
-    undefined_values,
-)
+from store.model.hierarchy import LEVEL_NAME, Hierarchy, Level, Undefined, may_stand, misplaced, undefined_values
 from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Key, encode_segment, node_key, path_of
 from store.model.names import NAMES, checked_name, checked_names, merged_names
 from store.model.paths import check_sizes, checked_segment, visible_key
@@ -289,7 +280,7 @@ class ImportPlan:
         """The level of a part, in upper or lower case; also one that is not defined, where the part allows it."""
         if part.undefined is None or self.hierarchy.find(part.level) is not None:
             return self.hierarchy.level(part.level)
-        if not LEVEL_NAME.fullmatch(part.level) or len(part.level) > MAX_NAME_CHARACTERS:
+        if not LEVEL_NAME.fullmatch(part.level):
             raise BadInput(f'"{shorten(part.level)}" is not a valid name of a level; use capitals, digits and _.')
         return self.hierarchy.any_level(part.level)
 

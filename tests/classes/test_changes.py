@@ -13,7 +13,7 @@ from store.errors import BadInput
 from store.model.keys import node_key
 from store.transfer.export import export
 from store.transfer.formats.lines import row_of
-from store.transfer.load import LoadResult, load, rewrite_names
+from store.transfer.load import LoadResult, load, rewrite_plan
 from store.transfer.rows import ImportPlan
 from tests import invariants
 from tests.classes import land_after, land_before
@@ -96,7 +96,7 @@ async def test_values_are_read_listed_and_searched_by_their_present_names_before
         for text, wanted in (("ann", "Bonn"), ("neustadt", "b c a")):  # towns weigh by their inhabitants
             found = await server.data(ALL, SEARCH, text=text)
             assert [one["key"] for one in found["searchLands"]["nodes"]] == wanted.split()
-        await rewrite_names(store, NEW, LoadResult())
+        await load(store, await rewrite_plan(store, NEW), LoadResult())
 
 
 async def test_new_nodes_are_of_the_renamed_level(server):
@@ -146,14 +146,14 @@ async def test_an_import_counts_what_no_class_defines_whether_it_stores_or_skips
 async def test_former_names_are_rewritten_once_and_nothing_else_changes(server, store):
     before, seen = await exported(store), []
     dry = LoadResult()
-    await rewrite_names(store, NEW, dry, dry_run=True)
+    await load(store, await rewrite_plan(store, NEW), dry, dry_run=True)
     assert (dry.written, await report(store)) == (2, REPORT)
     result = LoadResult()
-    await rewrite_names(store, NEW, result, on_nodes=seen.append)
+    await load(store, await rewrite_plan(store, NEW), result, on_nodes=seen.append)
     assert (result.written, sum(seen)) == (2, 2)
     assert await report(store) == REPORT[:1]
     again = LoadResult()
-    await rewrite_names(store, NEW, again)
+    await load(store, await rewrite_plan(store, NEW), again)
     assert (again.written, again.commits) == (0, 0)
     assert await exported(store) == before
     (item,) = await store.get([node_key("land", ("DE", "Bonn"))], ReadUsage(), strong=True)
@@ -166,17 +166,17 @@ async def test_a_rewriting_that_stops_is_continued(server, store):
     towns = [(["AT", f"t{n}"], "TOWN", f"t{n}", {"people": n}) for n in range(120)]  # more than one commit takes
     await plant(store, land_before.Land, [(["AT"], "COUNTRY"), *towns])
     whole = LoadResult()
-    await rewrite_names(store, NEW, whole, dry_run=True)
+    await load(store, await rewrite_plan(store, NEW), whole, dry_run=True)
 
     def stop(nodes):
         raise BadInput("stopped")
 
     with pytest.raises(BadInput, match="stopped"):
-        await rewrite_names(store, NEW, LoadResult(), on_nodes=stop)
+        await load(store, await rewrite_plan(store, NEW), LoadResult(), on_nodes=stop)
     await invariants.check(store, {"land": NEW})
     left = [item async for page in store.scan(ReadUsage()) for item in page if "tier" in item and "people" in item]
     rest = LoadResult()
-    await rewrite_names(store, NEW, rest)
+    await load(store, await rewrite_plan(store, NEW), rest)
     assert rest.written == len(left)
     assert 0 < rest.written < whole.written
     assert await report(store) == REPORT[:1]
