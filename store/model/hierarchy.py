@@ -18,7 +18,7 @@ from store.model.attributes import NUMBERS, Attribute, Kind, Value
 from store.model.names import NAMES, with_changes
 
 MAX_NAME_CHARACTERS = 64  # of the names of a hierarchy and of a level, which are parts of keys
-LEVEL_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+LEVEL_NAME = re.compile(rf"[A-Z][A-Z0-9_]{{0,{MAX_NAME_CHARACTERS - 1}}}")
 # Names of Clade's own attributes of items, of the fields that every node has, and of columns of files.
 RESERVED = frozenset(
     "pk sk parent rank tier expires id path key name level depth above kids below revision updated_at changed_by "
@@ -178,7 +178,7 @@ class Hierarchy:
 
 
 def _check_level(hierarchy: Hierarchy, level: Level) -> None:
-    if not LEVEL_NAME.fullmatch(level.name) or len(level.name) > MAX_NAME_CHARACTERS:
+    if not LEVEL_NAME.fullmatch(level.name):
         raise ValueError(
             f"{level.title} is not a valid name of a level; begin it with a letter, and write letters of A to Z, "
             f"digits and _, at most {MAX_NAME_CHARACTERS}."

@@ -7,16 +7,18 @@ batch has, besides the nodes it is about, all their ancestors with their new cou
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
 from store.errors import rfc3339
-from store.metadata.history import id_item_at, revision_item, tombstone_item, without_redirect
+from store.metadata.history import id_item_at, revision_item
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, changed_counts, level_at_depth
 from store.model.hierarchy import Hierarchy
 from store.model.keys import (
     decode_segment,
+    depth_of,
     first_rank,
     last_segment,
     level_partition,
@@ -30,7 +32,6 @@ from store.model.records import (
     Change,
     Condition,
     Counts,
-    Delete,
     Item,
     Put,
     Record,
@@ -39,6 +40,7 @@ from store.model.records import (
 from store.search.items import Located, is_indexed, removals, search_changes
 from store.transfer.diff import TreeDiff
 from store.transfer.staging import Node
+from store.writing.derived import node_removed
 
 MAX_LOG_BYTES = 300_000  # the log entries of a batch are one item, and items end at 400 KB
 LOG_ENTRY_BYTES = 250  # of an entry without its sort key
@@ -92,34 +94,12 @@ def batches(
     begun.
     """
     builder = _BatchBuilder(hierarchy, diff, version, max_changes)
-    for siblings, have_children in _siblings(creations):
-        yield from builder.create(siblings, have_children=have_children)
+    yield from builder.create(creations)
     for old, new in diff.updated:
         yield from builder.update(old, new)
     for record in diff.removed:
         yield from builder.remove(record)
     yield from builder.finish()
-
-
-def _siblings(creations: Sequence[Creation]) -> Iterator[tuple[Sequence[Creation], bool]]:
-    """New siblings of one level that follow one another and have no new children; a node that has some is by itself.
-
-    The second value is whether it has some.
-    """
-    begin, shared = 0, ("", "")  # of the siblings so far: the place of the first, their parent and level
-    for place, creation in enumerate(creations):
-        sk, level = creation.node.sk, creation.node.level
-        has_children = place + 1 < len(creations) and creations[place + 1].node.sk.startswith(sk)
-        parent = sk[: sk.rindex("#", 0, -1)] if len(sk) > 1 else ""
-        if begin < place and (has_children or (parent, level) != shared):
-            yield creations[begin:place], False
-            begin = place
-        shared = parent, level
-        if has_children:
-            yield [creation], True
-            begin = place + 1
-    if begin < len(creations):
-        yield creations[begin:], False
 
 
 class _BatchBuilder:
@@ -139,15 +119,17 @@ class _BatchBuilder:
         self._level, self._depth = "", 0  # theirs
         self._open()
 
-    def create(self, siblings: Sequence[Creation], *, have_children: bool) -> Iterator[Batch]:
-        """Create siblings of one level; `have_children` where their own follow, so that their counts change again."""
-        first = siblings[0].node
-        self._ancestors = self._ancestors_of(first.sk)
-        shared = self._shared(first)
-        self._level, self._depth = first.level, len(cast(list[str], shared["above"]))
+    def create(self, creations: Sequence[Creation]) -> Iterator[Batch]:
+        """Create nodes, parents first; siblings of one level that follow one another are counted together."""
+        shared: Item = {}
         changes = self._batch.changes
-        for creation in siblings:
+        for creation, following in zip_longest(creations, islice(creations, 1, None)):
             node, own = creation.node, last_segment(self._pk, creation.node.sk)
+            ancestors = self._ancestors_of(node.sk)
+            if ancestors is not self._ancestors or node.level != self._level:
+                self._count_new()
+                self._ancestors, self._level, self._depth = ancestors, node.level, depth_of(node.sk)
+                shared = self._shared(node)
             item: Item = {
                 **shared, "sk": node.sk, "rank": node.rank or first_rank(node.level, own), "id": creation.id,
                 "name": decode_segment(own) if node.name is None else node.name, "revision": creation.revision,
@@ -162,7 +144,7 @@ class _BatchBuilder:
             self._include_ancestors()
             self._uncounted += 1
             self._batch.entries.append(LogEntry(Event.CREATED, node.sk, creation.id, node.level, creation.revision))
-            if have_children:
+            if following and following.node.sk.startswith(node.sk):  # whose creation changes the counts of this one
                 self._records[node.sk] = self._unwritten[node.sk] = _CountedRecord(Record.of(item), ABSENT)
             else:
                 changes.append(Put(item, ABSENT))
@@ -191,12 +173,7 @@ class _BatchBuilder:
         self._include_ancestors()
         self._count(record.level, record.depth, -1)
         self._batch.entries.append(LogEntry(Event.DELETED, record.sk, record.id, record.level, record.revision))
-        self._batch.changes += [
-            Delete(record.key),
-            Put(revision_item(record)),
-            Put(tombstone_item(record, self._batch.at)),
-            *without_redirect(record, has_redirects=self._has_redirects),
-        ]
+        self._batch.changes += node_removed(record, self._batch.at, None, has_redirects=self._has_redirects)
 
     def finish(self) -> Iterator[Batch]:
         """Yield the batch so far, and begin the next."""

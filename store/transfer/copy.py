@@ -7,7 +7,7 @@ its name at the end, and a table has a layout of its own until then.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -70,17 +70,11 @@ async def _table(url: str) -> AsyncIterator[Store]:
     """A table that is empty or has an incomplete copy, marked as such until the copy is complete."""
     async with open_store(url) as store:
         (layout,) = await store.get([LAYOUT_KEY], ReadUsage(), strong=True)
-        if layout_in(layout) != COPYING and not await _is_empty(store):
+        if layout_in(layout) != COPYING and await anext(store.scan(ReadUsage()), None) is not None:
             raise BadInput(f'"{url}" is not empty; a copy goes into a new table, made with: clade table create')
         await store.commit([Put(layout_item(COPYING))])
         yield store
         await store.commit([Put(layout_item())])
-
-
-async def _is_empty(store: Store) -> bool:
-    async for _ in store.scan(ReadUsage()):
-        return False
-    return True
 
 
 class Copy:
@@ -94,7 +88,6 @@ class Copy:
         self._target = target
         self._on_items = on_items
         self._reads = ReadUsage()
-        self._permits = asyncio.Semaphore(COMMITS_AT_ONCE)
         self.items = 0
         self.nodes = 0
 
@@ -104,20 +97,19 @@ class Copy:
         Raises Conflict where a large move is running, and Unavailable where anything was written to the source
         meanwhile; then the copy is not complete.
         """
-        is_resumed = not await _is_empty(self._target)
+        is_resumed = await anext(self._target.scan(ReadUsage()), None) is not None
         async with self._source.snapshot() or nullcontext(self._source) as source:
-            is_consistent = source is not self._source
             before: Versions = {}
-            if not is_consistent:
+            if is_live := source is self._source:
                 async for page in source.scan(self._reads):
                     _note_versions(page, before)
             found = await self._copy(source, compare=is_resumed)
             if is_resumed:
                 await self._remove_others(source)
-            if not is_consistent:
+            if is_live:
                 await self._check_unchanged(before, found)
                 keys = await find_keys(source, self._reads)  # which are in no tree version
-                await self._put([key.item() for key in keys])
+                await self._write([key.item() for key in keys])
 
     async def _copy(self, source: Store, *, compare: bool) -> Versions:
         """Copy all items, or with `compare` those that differ; returns the tree versions among them."""
@@ -128,7 +120,7 @@ class Copy:
             if compare:
                 there = await self._target.get([key_of(item) for item in page], self._reads, strong=True)
                 items = [item for item, other in zip(page, there, strict=True) if item != other]
-            await self._put(items)
+            await self._write(items)
             self.items += len(page)
             self.nodes += sum("tier" in item for item in page)
             self._on_items(len(page))
@@ -139,24 +131,23 @@ class Copy:
         async for page in self._target.scan(self._reads):
             there = await source.get([key_of(item) for item in page], self._reads, strong=True)
             gone = [item for item, other in zip(page, there, strict=True) if other is None]
-            for changes in self._transactions(gone, lambda item: Delete(key_of(item))):
+            await self._write(gone, lambda item: Delete(key_of(item)))
+
+    async def _write(self, items: Sequence[Item], change: Callable[[Item], Change] = Put) -> None:
+        """Write one change for each item, in some transactions at a time."""
+        permits = asyncio.Semaphore(COMMITS_AT_ONCE)
+
+        async def commit(changes: Sequence[Change]) -> None:
+            async with permits:
                 await self._target.commit(changes)
 
-    async def _put(self, items: Sequence[Item]) -> None:
+        steps = (Step(None, [change(item)], size_of(item)) for item in items)
         try:
             async with asyncio.TaskGroup() as group:
-                for changes in self._transactions(items, Put):
-                    group.create_task(self._commit(changes))
+                for changes, _ in in_transactions(steps, self._target.max_changes):
+                    group.create_task(commit(changes))
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
-
-    async def _commit(self, changes: Sequence[Change]) -> None:
-        async with self._permits:
-            await self._target.commit(changes)
-
-    def _transactions(self, items: Sequence[Item], change: Callable[[Item], Change]) -> Iterator[list[Change]]:
-        steps = (Step(None, [change(item)], size_of(item)) for item in items)
-        return (changes for changes, _ in in_transactions(steps, self._target.max_changes))
 
     async def _check_unchanged(self, before: Versions, found: Versions) -> None:
         """Raise Unavailable unless the tree versions are the same before, during and after the copy."""

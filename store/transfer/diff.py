@@ -11,28 +11,12 @@ from typing import cast
 from msgspec.structs import replace
 
 from store.errors import BadInput
-from store.model.attributes import Value
 from store.model.hierarchy import may_stand, misplaced
 from store.model.keys import parent_sort_key
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Item, Record, check_content
 from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Node, Tree, path_text
-
-
-@dataclass
-class TreeDiff:
-    """The changes of a tree: `created` parents first, `updated` as old and new state, `removed` children first.
-
-    `above` are the table's records of all ancestors of changes, by sort key.
-    """
-
-    created: list[Node] = field(default_factory=list)
-    updated: list[tuple[Record, Record]] = field(default_factory=list)
-    removed: list[Record] = field(default_factory=list)
-    above: dict[str, Record] = field(default_factory=dict)
-    unchanged: int = 0
-    rejections: list[Rejection] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -54,21 +38,30 @@ class _OpenNode:
     ranked: list[Node] = field(default_factory=list)
 
 
-class TreeMerge:
-    """The merge of one tree: `add` the table's node items in key order, page by page, then `finish`.
+@dataclass
+class TreeDiff:
+    """The changes of a tree, by a merge: `add` the table's node items in key order, page by page, then `finish`.
 
     With `prune`, nodes below those of the file that the file does not have are removed, but not nodes of rejected rows.
-    An updated record has its next revision, and still the time of the former one.
+    `created` are parents first, `updated` old and new state, `removed` children first. An updated record has its next
+    revision, and still the time of the former one. `above` are the table's records of all ancestors of changes, by sort
+    key.
     """
 
-    def __init__(self, plan: ImportPlan, tree: Tree, *, prune: bool = False) -> None:
-        self._plan = plan
-        self._pk = tree.pk
-        self._prune = prune
-        self._rejected = dict(tree.rejected)
-        self._rest = [tree.nodes[sk] for sk in sorted(tree.nodes, reverse=True)]
-        self._stack: list[_OpenNode] = []
-        self._found = TreeDiff()
+    plan: ImportPlan
+    tree: Tree
+    prune: bool
+    created: list[Node] = field(default_factory=list)
+    updated: list[tuple[Record, Record]] = field(default_factory=list)
+    removed: list[Record] = field(default_factory=list)
+    above: dict[str, Record] = field(default_factory=dict)
+    unchanged: int = 0
+    rejections: list[Rejection] = field(default_factory=list)
+    _stack: list[_OpenNode] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._rejected = dict(self.tree.rejected)
+        self._rest = [self.tree.nodes[sk] for sk in sorted(self.tree.nodes, reverse=True)]
 
     def add(self, items: Iterable[Item]) -> None:
         for item in items:
@@ -77,11 +70,10 @@ class TreeMerge:
                 self._create(self._rest.pop())
             self._compare(sk, item, self._rest.pop() if self._rest and self._rest[-1].sk == sk else None)
 
-    def finish(self) -> TreeDiff:
+    def finish(self) -> None:
         while self._rest:
             self._create(self._rest.pop())
         self._close("")
-        return self._found
 
     def _create(self, node: Node) -> None:
         """Add a node that the table does not have."""
@@ -92,7 +84,7 @@ class TreeMerge:
             self._reject(node, str(error))
             return
         self._record_stack()
-        self._found.created.append(node)
+        self.created.append(node)
         if above is not None:
             above.kept = True
             if node.rank is not None:
@@ -112,10 +104,8 @@ class TreeMerge:
                 accepted = True
             except BadInput as error:
                 self._reject(node, str(error))
-        elif self._plan.rewrite:
-            self._rewrite(item)
         in_file = accepted or (above is not None and above.in_file)
-        kept = accepted or not (self._prune and in_file) or sk in self._rejected or self._is_claimed(item, node)
+        kept = accepted or not (self.prune and in_file) or sk in self._rejected or self._is_claimed(item, node)
         self._stack.append(_OpenNode(sk, cast(str, item["level"]), item, in_file=in_file, kept=kept))
 
     def _close(self, sk: str) -> _OpenNode | None:
@@ -129,7 +119,7 @@ class TreeMerge:
                     ranks.add(node.rank or "")
             if open_node.item is not None and not open_node.kept:
                 self._record_stack()
-                self._found.removed.append(Record.of(open_node.item))
+                self.removed.append(Record.of(open_node.item))
             elif self._stack:
                 self._stack[-1].kept = True
         return self._stack[-1] if self._stack else None
@@ -141,32 +131,32 @@ class TreeMerge:
                 return
             open_node.recorded = True
             if open_node.item is not None:
-                self._found.above[open_node.sk] = Record.of(open_node.item)
+                self.above[open_node.sk] = Record.of(open_node.item)
 
     def _is_claimed(self, item: Item, node: Node | None) -> bool:
         """Whether the file has the id of this item at another path, so that it is not to be removed.
 
         `node` is the file's node at the path of the item.
         """
-        node_id, plan = bare_id(item), self._plan
+        node_id, plan = bare_id(item), self.plan
         return node_id in plan.rejected_ids or (node_id in plan.ids and (node is None or node.id != node_id))
 
     def _reject(self, node: Node, reason: str) -> None:
-        self._found.rejections.append(Rejection(node.number, reason))
+        self.rejections.append(Rejection(node.number, reason))
         self._rejected[node.sk] = node.number
 
     def _check_new(self, node: Node, above: _OpenNode | None) -> None:
         if len(node.sk) > 1 and (above is None or above.sk != parent_sort_key(node.sk)):
             parent = parent_sort_key(node.sk)
-            name = path_text(self._pk, parent)
+            name = path_text(self.tree.pk, parent)
             if parent in self._rejected:
                 raise BadInput(f"Parent {name} is missing, since row {self._rejected[parent]} was rejected.")
             raise BadInput(f"Parent {name} is neither in the file nor in the table.")
         under = above.level if above else None
-        if not may_stand(self._plan.hierarchy, node.level, under):
-            raise BadInput(misplaced(self._plan.hierarchy.levels[node.level], under))
+        if not may_stand(self.plan.hierarchy, node.level, under):
+            raise BadInput(misplaced(self.plan.hierarchy.levels[node.level], under))
         before = node.values
-        values = self._plan.hierarchy.any_level(node.level).new_values(before)
+        values = self.plan.hierarchy.any_level(node.level).new_values(before)
         if values is not before:
             node.values = values
         check_content(node, node.name or "", values, len(node.encoded))
@@ -178,29 +168,17 @@ class TreeMerge:
         if node.id is not None and node.id != bare_id(item):
             raise BadInput(f"{node} has the id {bare_id(item)} in the table, not {node.id}; ids never change.")
         same_name, changes = node.name is None or node.name == item["name"], node.values
-        if same_name and all(item.get(name) == value for name, value in changes.items()):
-            self._found.unchanged += 1
-            return
-        old, level = Record.of(item), self._plan.hierarchy.any_level(node.level)
-        values = level.changed(old.attributes, changes)
-        if same_name and values == level.current(old.attributes):
-            self._found.unchanged += 1
-            return
-        name = old.name if node.name is None else node.name
-        check_content(node, name, values)
-        self._add_update(old, name, values)
-
-    def _rewrite(self, item: Item) -> None:
-        """Add the update of a node that has attributes under former names."""
-        old = Record.of(item)
-        values = self._plan.hierarchy.any_level(old.level).current(old.attributes)
-        if values is not old.attributes:
-            self._add_update(old, old.name, dict(values))
-
-    def _add_update(self, old: Record, name: str, values: dict[str, Value]) -> None:
-        self._record_stack()
-        new = replace(old, name=name, attributes=values, revision=old.revision + 1, changed_by=None)
-        self._found.updated.append((old, new))
+        if not same_name or any(item.get(name) != value for name, value in changes.items()):
+            old, level = Record.of(item), self.plan.hierarchy.any_level(node.level)
+            values = level.changed(old.attributes, changes)
+            if not same_name or values != level.current(old.attributes):
+                name = old.name if node.name is None else node.name
+                check_content(node, name, values)
+                self._record_stack()
+                new = replace(old, name=name, attributes=values, revision=old.revision + 1, changed_by=None)
+                self.updated.append((old, new))
+                return
+        self.unchanged += 1
 
 
 def bare_id(item: Item) -> str:

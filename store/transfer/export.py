@@ -9,7 +9,7 @@ import orjson
 
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, Unavailable, shorten
-from store.metadata.tree_version import Event, TreeVersion
+from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy, Undefined
 from store.model.keys import Index, Key, KeyRange, Path, hierarchy_of, node_key, siblings, subtree, tree_key
 from store.model.names import NAMES, are_names
@@ -47,8 +47,12 @@ async def export(
     reads, undefined = ReadUsage(), undefined or Undefined(hierarchy)
     async with store.snapshot() or nullcontext(store) as source:
         await source.check_integrity()
-        tops = await (root_keys(source, hierarchy, reads) if path is None else _node(source, hierarchy, path, reads))
+        tops = await root_keys(source, hierarchy, reads) if path is None else [node_key(hierarchy.name, path)]
         trees = [top.pk for top in tops]
+        if path is not None:
+            moves = await _moves(source, tops[0].pk, reads)
+            if await source.get(tops, reads, strong=True) == [None] or moves.hide(tops[0]):
+                raise BadInput(f'{hierarchy.name} has no node "{shorten(format_path(path), 200)}".')
         before = await tree_versions(source, trees, reads)
         for top in tops:
             async for page in _visible_pages(source, subtree(*top), reads):
@@ -65,13 +69,12 @@ async def count(store: Store, hierarchy: Hierarchy, path: Path | None = None) ->
     if path is not None and len(path) > 1:
         (item,) = await store.get([node_key(hierarchy.name, path)], reads)
         return Record.of(item).subtree_size if item else 0
-    if path is not None:
-        return sum((await tree_version(store, tree_key(hierarchy.name, path), reads)).shape.values())
-    total = 0
-    async for page in _visible_pages(store, siblings(hierarchy.name), reads):
-        for version in await tree_versions(store, [cast(str, item["pk"]) for item in page], reads):
-            total += sum(version.shape.values())
-    return total
+    if path is None:
+        pages = _visible_pages(store, siblings(hierarchy.name), reads)
+        trees = [cast(str, item["pk"]) async for page in pages for item in page]
+    else:
+        trees = [tree_key(hierarchy.name, path)]
+    return sum(sum(version.shape.values()) for version in await tree_versions(store, trees, reads))
 
 
 async def _check_moves(store: Store, then: TreeVersion, top: Key, reads: ReadUsage) -> None:
@@ -79,7 +82,7 @@ async def _check_moves(store: Store, then: TreeVersion, top: Key, reads: ReadUsa
     number = then.number
     while found := await transactions(store, then.partition, number, LOG_PAGE_ITEMS, reads):
         for entry in [entry for transaction in found for entry in transaction.entries]:
-            ends = (entry.source, entry.target) if entry.event is Event.MOVED and entry.source != entry.target else ()
+            ends = (entry.source, entry.target) if entry.source != entry.target else ()
             keys = [node_key(hierarchy_of(top.pk), parse_path(cast(str, path))) for path in ends]
             if any(key.holds(top) or top.holds(key) for key in keys):
                 raise Unavailable(
@@ -87,15 +90,6 @@ async def _check_moves(store: Store, then: TreeVersion, top: Key, reads: ReadUsa
                     "can be in the export twice or not at all; export again."
                 )
         number = found[-1].number
-
-
-async def _node(store: Store, hierarchy: Hierarchy, path: Path, reads: ReadUsage) -> list[Key]:
-    key = node_key(hierarchy.name, path)
-    moves = await _moves(store, key.pk, reads)
-    (item,) = await store.get([key], reads, strong=True)
-    if item is None or moves.hide(key):
-        raise BadInput(f'{hierarchy.name} has no node "{shorten(format_path(path), 200)}".')
-    return [key]
 
 
 async def root_keys(store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> list[Key]:

@@ -13,7 +13,7 @@ such revision yet; so the same import again adds none. Nodes whose items were de
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
@@ -24,16 +24,13 @@ from store.engine import ReadUsage, Store
 from store.errors import Conflict, NotEmpty, NotFound
 from store.metadata.history import current_key
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, log_item, root_log_key
-from store.model.attributes import Value
-from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Change, Item, Put, Record, derived_id
 from store.reading import PAGE_ITEMS, Pages, tree_version, wait_for_moves
 from store.search.items import is_indexed, marker
 from store.transfer.batches import Batch, Creation, batches
-from store.transfer.diff import TreeDiff, TreeMerge
-from store.transfer.export import root_keys
+from store.transfer.diff import TreeDiff
 from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Node, Tree, path_text
 from store.writing.move_delete import Delete, Policy
@@ -120,63 +117,69 @@ async def load(
     result.rejections.sort()
 
 
-async def rewrite_names(
-    store: Store,
-    hierarchy: Hierarchy,
-    result: LoadResult,
-    *,
-    dry_run: bool = False,
-    on_nodes: Callable[[int], None] = lambda nodes: None,
-) -> None:
-    """Store attributes of all trees under their present names, as an import does, and add to `result` what is done.
-
-    Each node with a former name is written once, as a revision of its own.
-    """
-    plan = ImportPlan(hierarchy, rewrite=True)
-    for top in await root_keys(store, hierarchy, ReadUsage()):
-        plan.trees[top.pk] = Tree(top.pk)
-    await load(store, plan, result, dry_run=dry_run, on_nodes=on_nodes)
-
-
 def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]]:
     """The plans of the former versions, oldest first, each with the revision that its nodes get.
 
     The newest version of a node is its current one where the table has no current one. Attributes that a version lacks
     and another has are removed by it. Versions that equal the one before are left out.
     """
-    numbers = sorted(plan.versions)
-    found: dict[Key, list[tuple[int, Node]]] = {}
-    for number in numbers:
-        for tree in plan.versions[number].trees.values():
+    arranged = [(plan.versions[number], dict[Key, int]()) for number in sorted(plan.versions)]
+    found: dict[Key, list[tuple[ImportPlan, dict[Key, int]]]] = {}
+    for one in arranged:
+        version, _ = one
+        plan.rejections += version.rejections
+        version.rejections = []
+        for tree in version.trees.values():
             for node in tree.nodes.values():
-                found.setdefault(node.key, []).append((number, node))
-    revisions: dict[int, dict[Key, int]] = {number: {} for number in numbers}
+                found.setdefault(node.key, []).append(one)
     for key, versions in found.items():
-        _arrange(plan, key, versions, revisions)
-    for number in numbers:
-        plan.rejections += plan.versions[number].rejections
-        plan.versions[number].rejections = []
-    return [(plan.versions[number], revisions[number]) for number in numbers]
+        _arrange(plan, key, versions)
+    return arranged
+
+
+def _arrange(plan: ImportPlan, key: Key, versions: list[tuple[ImportPlan, dict[Key, int]]]) -> None:
+    """Arrange the versions of one node."""
+    present = plan.trees.setdefault(key.pk, Tree(key.pk)).nodes
+    if key.sk not in present:
+        present[key.sk] = versions.pop()[0].trees[key.pk].nodes.pop(key.sk)
+        plan.nodes += 1
+    current = present[key.sk]
+    former = [version.trees[key.pk].nodes[key.sk] for version, _ in versions]
+    names = dict.fromkeys(name for node in (*former, current) for name in node.values)
+    for node in (*former, current):
+        node.values = {**dict.fromkeys(names), **node.values}
+    is_bare = all(node.name is None and not node.values for node in former)
+    revision, earlier = 0, None
+    for (version, revisions), node in zip(versions, former, strict=True):
+        content = (node.name, node.values)
+        if content == earlier:
+            del version.trees[key.pk].nodes[key.sk]
+            continue
+        if is_bare:  # only an ancestor of versions: with its present content it is created once
+            version.trees[key.pk].nodes[key.sk] = current
+        revision, earlier = revision + 1, content
+        revisions[key] = revision
 
 
 async def stored_keys(store: Store, keys: Collection[Key]) -> set[Key]:
     """Those of the keys at which a node is stored."""
-    reads, found = ReadUsage(), set[Key]()
-    async for page in in_chunks(list(keys), PAGE_ITEMS):
-        items = await store.get(page, reads, strong=True)
-        found.update(key for key, item in zip(page, items, strict=True) if item is not None)
-    return found
+    return {key async for key, _ in _stored(store, keys)}
 
 
 async def leave_existing_out(store: Store, plan: ImportPlan, revisions: dict[Key, int]) -> None:
     """Take the nodes out of a plan that have this revision, or a later one, in the table."""
-    nodes = [node for tree in plan.trees.values() for node in tree.nodes.values()]
+    async for key, item in _stored(store, revisions):
+        revision = item["revision"]
+        if isinstance(revision, int) and revision >= revisions[key]:
+            del plan.trees[key.pk].nodes[key.sk]
+
+
+async def _stored(store: Store, keys: Collection[Key]) -> AsyncIterator[tuple[Key, Item]]:
     reads = ReadUsage()
-    async for page in in_chunks(nodes, PAGE_ITEMS):
-        for node, item in zip(page, await store.get([node.key for node in page], reads, strong=True), strict=True):
-            revision = item["revision"] if item else 0
-            if isinstance(revision, int) and revision >= revisions[node.key]:
-                del plan.trees[node.pk].nodes[node.sk]
+    async for page in in_chunks(list(keys), PAGE_ITEMS):
+        for key, item in zip(page, await store.get(page, reads, strong=True), strict=True):
+            if item is not None:
+                yield key, item
 
 
 def leave_wanted_out(plan: ImportPlan, *, prune: bool = False) -> None:
@@ -185,13 +188,11 @@ def leave_wanted_out(plan: ImportPlan, *, prune: bool = False) -> None:
     With `prune` also those in trees with other rows, which are pruned, and all where rejected rows keep nodes.
     """
 
-    def is_wanted(key: Key) -> bool:
-        if (tree := plan.trees.get(key.pk)) is None:
-            return False
-        return (prune and tree.size > 0) or key.sk in tree.nodes or key.sk in tree.rejected
-
-    is_kept = prune and plan.pathless
-    plan.deleted = {} if is_kept else {key: row for key, row in plan.deleted.items() if not is_wanted(key)}
+    for key in list(plan.deleted):
+        tree = plan.trees.get(key.pk) or Tree(key.pk)
+        is_wanted = (prune and tree.size > 0) or key.sk in tree.nodes or key.sk in tree.rejected
+        if is_wanted or (prune and plan.pathless):
+            del plan.deleted[key]
 
 
 async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> int:
@@ -209,40 +210,12 @@ async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> in
         await wait_for_moves(store, key.pk, reads)
         try:
             await writer.write(Delete(plan.hierarchy, record.path, Policy.REFUSE), reads)
+            result.note(Event.DELETED, record.level, key)
         except NotEmpty:
             kept += 1
         except NotFound:
             continue
-        else:
-            result.note(Event.DELETED, record.level, key)
     return kept
-
-
-def _arrange(
-    plan: ImportPlan, key: Key, versions: list[tuple[int, Node]], revisions: dict[int, dict[Key, int]]
-) -> None:
-    tree = plan.trees.setdefault(key.pk, Tree(key.pk))
-    current = tree.nodes.get(key.sk)
-    if current is None:
-        number, current = versions.pop()
-        del plan.versions[number].trees[key.pk].nodes[key.sk]
-        tree.nodes[key.sk] = current
-        plan.nodes += 1
-    nodes = [*(node for _, node in versions), current]
-    names = dict.fromkeys(name for node in nodes for name in node.values)
-    for node in nodes:
-        node.values = {**dict.fromkeys(names), **node.values}
-    is_bare = all(node.name is None and not node.values for _, node in versions)
-    earlier: tuple[str | None, dict[str, Value]] | None = None
-    for number, node in versions:
-        content = (node.name, node.values)
-        if content == earlier:
-            del plan.versions[number].trees[key.pk].nodes[key.sk]
-            continue
-        if is_bare:  # only an ancestor of versions: with its present content it is created once
-            plan.versions[number].trees[key.pk].nodes[key.sk] = current
-        revisions[number][key] = sum(key in others for others in revisions.values()) + 1
-        earlier = content
 
 
 @dataclass
@@ -265,17 +238,15 @@ class _Import:
         """Import one tree after another."""
         for root in roots:
             tree = self.plan.trees.pop(root)
-            if tree.size or self.plan.rewrite:
+            if tree.size:
                 await self._import_tree(tree)
 
     async def _import_tree(self, tree: Tree) -> None:
-        is_first = True
-        for delay in RETRIES.delays():
+        for attempt, delay in enumerate(RETRIES.delays()):
             await asyncio.sleep(delay)
             version = await wait_for_moves(self.store, tree.pk, self.reads)
             # The ids in a new tree are seldom taken, so at first only the transactions require it, without a read.
-            look_for_ids = bool(version.number) or self.dry_run or not is_first
-            is_first = False
+            look_for_ids = version.number > 0 or self.dry_run or attempt > 0
             with contextlib.suppress(Conflict):
                 await self._attempt(tree, version, look_for_ids=look_for_ids)
                 return self.on_nodes(max(0, len(tree.nodes) - self._written[tree.pk]))
@@ -286,10 +257,10 @@ class _Import:
     async def _attempt(self, tree: Tree, version: TreeVersion, *, look_for_ids: bool) -> None:
         """Read and compare a tree, and write the differences."""
         # All records are read, but only changes are kept in memory.
-        merge = TreeMerge(self.plan, tree, prune=self.prune)
+        diff = TreeDiff(self.plan, tree, self.prune)
         async for items in Pages(self.store, subtree(tree.pk, "#"), self.reads):
-            merge.add(items)
-        diff = merge.finish()
+            diff.add(items)
+        diff.finish()
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
         for batch in batches(self.plan.hierarchy, diff, creations, version, self.store.max_changes):
@@ -317,9 +288,8 @@ class _Import:
         async for page in in_chunks(diff.created, PAGE_ITEMS):
             bare_ids = (plan.id_of(node) or derived_id(plan.hierarchy.name, node.path) for node in page)
             ids = [f"{plan.hierarchy.name}:{bare_id}" for bare_id in bare_ids]
-            items: Sequence[Item | None] = [None] * len(ids)
-            if look_for_ids:
-                items = await self.store.get([id_key(one) for one in ids], self.reads, strong=True)
+            keys = [id_key(one) for one in ids]
+            items = await self.store.get(keys, self.reads, strong=True) if look_for_ids else [None] * len(ids)
             for node, node_id, item in zip(page, ids, items, strict=True):
                 if node.sk == "#" and node.rank is not None:
                     await self._rank_root(node)

@@ -57,7 +57,7 @@ class ImportMoves:
         self._plan = plan
         self._result = result
         self._reads = ReadUsage()
-        self._blocked: set[Key] = set()  # targets of nodes that cannot be moved there yet
+        self._blocked: dict[Key, Node] = {}  # nodes that cannot be moved yet, by their targets
         self._nodes = {
             node.id: node for tree in plan.trees.values() for node in tree.nodes.values() if node.id is not None
         }
@@ -87,20 +87,15 @@ class ImportMoves:
 
     async def _round(self, nodes: Sequence[Node], on_nodes: Callable[[int], None]) -> list[Node]:
         """Move each of these nodes, parents first; returns those that are blocked."""
-        self._blocked.clear()
-        left: list[Node] = []
+        self._blocked = {}
         async for page in in_chunks(nodes, PAGE_ITEMS):
             keys = await self._current_keys(page)
             for number, node in enumerate(page):
                 source = keys[number]
-                if source is None or source == node.key:
-                    continue
-                if await self._try_move(node, source):
+                if source is not None and source != node.key and await self._try_move(node, source):
                     keys = [key.moved(source, node.key) if key and source.holds(key) else key for key in keys]
-                else:
-                    left.append(node)
             on_nodes(len(page) - sum(node.key in self._blocked for node in page))
-        return left
+        return list(self._blocked.values())
 
     async def _current_keys(self, nodes: Sequence[Node]) -> list[Key | None]:
         keys = [id_key(f"{self._plan.hierarchy.name}:{node.id}") for node in nodes]
@@ -110,7 +105,7 @@ class ImportMoves:
         """Move a node; whether that was possible."""
         node_id, renamed = cast(str, node.id), None
         try:
-            if not self._blocked.isdisjoint(ancestor_keys(node.key)):
+            if not self._blocked.keys().isdisjoint(ancestor_keys(node.key)):
                 raise BadInput("its new parent cannot be moved there either.")
             await self._make_parents(node)
             # The end is waited for, since the import does not compare trees with running moves.
@@ -127,7 +122,7 @@ class ImportMoves:
         except BadInput as error:
             if renamed is not None:
                 await self._writer.write(renamed, self._reads)
-            self._blocked.add(node.key)
+            self._blocked[node.key] = node
             self._plan.unmoved[node_id] = str(error)
             return False
         self._result.note(Event.MOVED, node.level, source, node.key)

@@ -1,23 +1,14 @@
 """Rows of a file, and the import plan: the nodes that the rows describe, by tree."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Never, cast
 from uuid import uuid4
 
 from store.errors import BadInput, BadPath, quantity, shorten, shown
 from store.model.attributes import Value
-from store.model.hierarchy import (
-    LEVEL_NAME,
-    MAX_NAME_CHARACTERS,
-    Hierarchy,
-    Level,
-    Undefined,
-    may_stand,
-    misplaced,
-    undefined_values,
-)
+from store.model.hierarchy import LEVEL_NAME, Hierarchy, Level, Undefined, may_stand, misplaced, undefined_values
 from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Key, encode_segment, node_key, path_of
 from store.model.names import NAMES, checked_name, checked_names, merged_names
 from store.model.paths import check_sizes, checked_segment, visible_key
@@ -85,16 +76,14 @@ class ImportPlan:
     the rejected rows without a valid path, `repeated` the rows with a path that an earlier row has. `versions` are the
     former versions of nodes by number, `deleted` the rows of nodes that are no more. `undefined` are the attributes and
     levels of the file that no class defines. `unseen` are the keys with characters that nobody sees, which are left
-    out, except in the keys of `stored` nodes. With `level_ids` each id gets its level before it. With `rewrite` all
-    nodes of the trees get their attributes under their present names.
+    out, except in the keys of `stored` nodes. With `level_ids` each id gets its level before it.
     """
 
     def __init__(
-        self, hierarchy: Hierarchy, *, ignore_unknown: bool = False, rewrite: bool = False, level_ids: bool = False,
+        self, hierarchy: Hierarchy, *, ignore_unknown: bool = False, level_ids: bool = False,
         stored: Collection[Key] = (),
     ) -> None:  # fmt: skip
         self.hierarchy = hierarchy
-        self.rewrite = rewrite
         self.ignore_unknown = ignore_unknown
         self.level_ids = level_ids
         self.stored = stored
@@ -118,18 +107,18 @@ class ImportPlan:
         self.rows += 1
         if not isinstance(row, Rejection):
             try:
-                try:
-                    root, keys = _keys(row.path)
-                except _Unseen:
+                segments = _encoded_path(row.path)
+                if "" in segments:
                     row = self._visible(row)
-                    root, keys = _keys(row.path, _encoded_exactly)
+                    segments = [encode_segment(checked_segment(segment)) for segment in row.path]
+                keys = _sort_keys(segments)
             except BadPath as error:
                 row = Rejection(row.number, self._reasons(row, str(error)))
         if isinstance(row, Rejection):
             self.rejections.append(row)
             self.pathless += 1
             return
-        pk = f"{self.hierarchy.name}#{root}"
+        pk = f"{self.hierarchy.name}#{segments[0]}"
         if row.is_deleted:
             self.deleted[Key(pk, keys[-1])] = row.number
             return
@@ -195,8 +184,6 @@ class ImportPlan:
         for column, segment in zip(row.columns, row.path, strict=False):
             try:
                 _encoded(segment)
-            except _Unseen:
-                continue
             except BadPath:
                 reason = f'Column "{column}": {reason}'
                 break
@@ -219,60 +206,57 @@ class ImportPlan:
         found: list[Node] = []
         reasons: list[str] = []
         whole = len(row.parts) == len(row.path)
-        above: Level | None = None
+        above: str | None = None
         for sk, part in zip(keys, row.parts, strict=True):
             try:
                 level = self.hierarchy.levels.get(part.level) or self._level(part)
             except BadInput as error:
                 raise BadInput(" ".join([*reasons, str(error)])) from None
-            if (above or whole) and not may_stand(self.hierarchy, level.name, above.name if above else None):
-                reasons.append(misplaced(level, above.name if above else None))
-            above = level
+            if (above or whole) and not may_stand(self.hierarchy, level.name, above):
+                reasons.append(misplaced(level, above))
+            above = level.name
             earlier = tree.nodes.get(sk)
             if earlier is not None and earlier.level == level.name and part == Part(part.level):
                 continue
-            try:
-                node = self._node(row.number, part, level, tree.pk, sk)
-                if part.id is not None:
-                    node.id = self._id(part, earlier, found)
-                if earlier is not None:
-                    _check_agreement(earlier, node)
-                elif len(sk) > MAX_SORT_KEY_BYTES // 8 or len(tree.pk) > MAX_ROOT_BYTES // 8:
-                    # Raises BadPath where the rank, which contains the level, is too long.
-                    Record.new(self.hierarchy.name, node.path, level.name, "", "", "", {}, above=[])
+            node = Node(tree.pk, sk, level.name, None, None, row.number)
+            if faults := self._fill(node, part, level, earlier, found):
+                reasons += faults
+            else:
                 found.append(node)
-            except BadInput as error:
-                reasons.append(str(error))
         if reasons:
             raise BadInput(" ".join(dict.fromkeys(reasons)))
         return found
 
-    def _node(self, number: int, part: Part, level: Level, pk: str, sk: str) -> Node:
-        """The node of a part without its id; raises BadInput with all reasons against it."""
+    def _fill(self, node: Node, part: Part, level: Level, earlier: Node | None, found: list[Node]) -> list[str]:
+        """Give a node the content of its part; returns all reasons against that.
+
+        `earlier` is the node as former rows have it, `found` are those of the same row.
+        """
         reasons: list[str] = []
-        node = Node(pk, sk, level.name, None, None, number)
         if part.attributes or part.undefined is not None:
             node.values = self._values(level, part, reasons)
         try:
             node.name = checked_name(part.name)
         except BadInput as error:
             reasons.append(_in_column(part, "name", str(error)))
-        if part.rank is not None:
-            node.rank = manual_rank(level.name, part.rank)
-        if reasons:
+        try:
+            if part.rank is not None:
+                node.rank = manual_rank(level.name, part.rank)
             if part.id is not None:
-                try:
-                    self._id(part, None, [])
-                except BadInput as error:
-                    reasons.append(str(error))
-            raise BadInput(" ".join(reasons))
-        return node
+                node.id = self._id(part, earlier, found)
+            if reasons:
+                return reasons
+            if earlier is not None:
+                _check_agreement(earlier, node)
+            elif len(node.sk) > MAX_SORT_KEY_BYTES // 8 or len(node.pk) > MAX_ROOT_BYTES // 8:
+                # Raises BadPath where the rank, which contains the level, is too long.
+                Record.new(self.hierarchy.name, node.path, level.name, "", "", "", {}, above=[])
+        except BadInput as error:
+            reasons.append(str(error))
+        return reasons
 
     def _id(self, part: Part, earlier: Node | None, found: list[Node]) -> str:
-        """The id of a part; raises BadInput where it is not valid, or that of another node.
-
-        `earlier` is the node as former rows have it, `found` are those of the same row.
-        """
+        """The id of a part; raises BadInput where it is not valid, or that of another node."""
         try:
             node_id = checked_id(self._given_id(part) if self.level_ids else part.id)
             if node_id in self.ids and (earlier is None or earlier.id != node_id):
@@ -294,7 +278,7 @@ class ImportPlan:
         """The level of a part, in upper or lower case; also one that is not defined, where the part allows it."""
         if part.undefined is None or self.hierarchy.find(part.level) is not None:
             return self.hierarchy.level(part.level)
-        if not LEVEL_NAME.fullmatch(part.level) or len(part.level) > MAX_NAME_CHARACTERS:
+        if not LEVEL_NAME.fullmatch(part.level):
             raise BadInput(f'"{shorten(part.level)}" is not a valid name of a level; use capitals, digits and _.')
         return self.hierarchy.any_level(part.level)
 
@@ -302,8 +286,11 @@ class ImportPlan:
         """The attributes of a part as stored; what is wrong with them is added to `reasons`."""
         values: dict[str, Value] = {}
         if part.undefined is not None:
-            values = undefined_values(level, part.undefined)
-            self.undefined.see(level.name, values)
+            try:
+                values = undefined_values(level, part.undefined)
+                self.undefined.see(level.name, values)
+            except BadInput as error:
+                reasons.append(str(error))
         for name, value in part.attributes.items():
             attribute = level.attribute(name)
             try:
@@ -361,39 +348,28 @@ def _check_agreement(earlier: Node, node: Node) -> None:
             raise BadInput(f"{earlier} has the {name} {old} in row {earlier.number} already, not {new}.")
 
 
-class _Unseen(Exception):
-    """A key has characters that nobody sees."""
-
-
 @lru_cache(1 << 16)
 def _encoded(segment: object) -> str:
-    """A key as it is stored; raises _Unseen where that differs from what one sees."""
+    """A key as it is stored, empty where that differs from what one sees; raises BadPath."""
     key = checked_segment(segment)
-    if visible_key(key) != key:
-        raise _Unseen
-    return encode_segment(key)
+    return encode_segment(key) if visible_key(key) == key else ""
 
 
-def _encoded_exactly(segment: object) -> str:
-    return encode_segment(checked_segment(segment))
-
-
-def _keys(path: Sequence[object], encode: Callable[[object], str] = _encoded) -> tuple[str, list[str]]:
-    """The encoded root of a path, and the sort keys of the nodes on it, the root's first.
-
-    Raises BadPath as `paths.checked_path` does, which takes several times as long.
-    """
+def _encoded_path(path: Sequence[object]) -> list[str]:
+    """The `_encoded` keys of a path; with `_sort_keys` checked as by `paths.checked_path`, which takes much longer."""
     if not 0 < len(path) <= MAX_SEGMENTS:
         raise BadPath(f"A path has 1 to {MAX_SEGMENTS} segments, not {len(path)}.")
     try:
-        root, *others = [encode(segment) for segment in path]
+        return [_encoded(segment) for segment in path]
     except TypeError:  # a value that cannot be hashed is not a text
         raise BadPath(f"The segments of a path must be strings, not {shown(path)}.") from None
-    sk = "#"
-    keys = [sk]
-    for segment in others:
-        sk = f"{sk}{segment}#"
-        keys.append(sk)
-    if len(sk) > MAX_SORT_KEY_BYTES // 8 or len(root) > MAX_ROOT_BYTES // 8:
-        check_sizes(path_of(f"#{root}", sk))
-    return root, keys
+
+
+def _sort_keys(segments: Sequence[str]) -> list[str]:
+    """The sort keys of the nodes on a path of encoded keys, the root's first; raises BadPath for too long ones."""
+    keys = ["#"]
+    for segment in segments[1:]:
+        keys.append(f"{keys[-1]}{segment}#")
+    if len(keys[-1]) > MAX_SORT_KEY_BYTES // 8 or len(segments[0]) > MAX_ROOT_BYTES // 8:
+        check_sizes(path_of(f"#{segments[0]}", keys[-1]))
+    return keys

@@ -111,6 +111,7 @@ async def test_a_misspelt_attribute_is_still_rejected_and_so_is_what_no_item_can
         {"path": "FR", "level": "COUNTRY", "undefined": {"": 1}},
         {"path": "IT", "level": "no level", "undefined": {}},
         {"path": "ES", "level": "AREA"},
+        {"path": "PT//Faro", "level": "COUNTRY", "undefined": [1]},
     ]
     outcome = await taken(store, tmp_path / "nodes.jsonl", lines, OLD)
-    assert [rejection.number for rejection in outcome.rejections] == [1, 2, 3, 4, 5, 6, 7]
+    assert [rejection.number for rejection in outcome.rejections] == [1, 2, 3, 4, 5, 6, 7, 8]
