@@ -32,7 +32,6 @@ from commands.importing.tables import (
     describe_table,
     is_table,
     item_columns,
-    left_out_of,
     table_at,
     table_format,
 )
@@ -341,7 +340,7 @@ def _import_file(
             typer.echo(f"{source.name}: {guess}", err=True)
         check_file(hierarchy, source, found, options, ignore_unknown=job.ignore_unknown)
         if Guess.SHAPE not in job.taken:
-            check_sample(job.new_plan(), source.name, found, ENOUGH_ROWS)
+            check_sample(job.new_plan(), source.name, found.format, ENOUGH_ROWS)
         job.run(source, found.format)
 
 
@@ -366,17 +365,14 @@ def _import_table(
     if address.startswith(SCHEME) and not job.dry_run and not describe:
         DynamoDBUrl.parse(address.removeprefix(SCHEME))  # so that a wrong address leaves no store behind
         interrupt.run(_find_store(job.url))
-    with table_at(address, table_options, one_page=job.dry_run or describe) as table:
-        used = {column for one in columns for column in (one.key, *one.values)}
-        left_out = left_out_of(hierarchy, table, table_options, used, job.taken)
-
+    with table_at(address, table_options, job.taken, one_page=job.dry_run or describe) as table:
         if Guess.SHAPE not in job.taken:
-            check_table(table.source.name, table.export, left_out)
+            check_table(table.source.name, table.export, table.left_out)
         if describe:
-            return describe_table(hierarchy, address, table, table_options, options.columns, left_out)
+            return describe_table(hierarchy, address, table, table_options, options.columns)
         if job.prune and table.is_part:
             raise BadInput(NO_PRUNE)
-        form, reader = table_format(hierarchy, table, templates, columns, left_out, prune=job.prune)
+        form, reader = table_format(hierarchy, table, templates, columns, prune=job.prune)
         if Guess.SHAPE not in job.taken:
             check_keys(table.source.name, (row for _, row in form.read()))
         try:
