@@ -5,7 +5,6 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,7 +25,7 @@ from store.transfer.rows import ImportPlan
 from store.transfer.tables.items import ItemReader, key_text, plain
 from store.transfer.tables.left_out import LeftOut
 from store.transfer.tables.proposals import Proposal, are_ids, key_attributes, key_candidates, proposals
-from store.transfer.tables.scan import Export, TableInfo, TableScan, find_export, first_items, is_export, read_export
+from store.transfer.tables.scan import Export, TableScan, find_export, first_items, is_export, read_export
 from store.transfer.tables.templates import DIVIDER, KeyTemplate
 
 SCHEME = "dynamodb://"
@@ -85,26 +84,28 @@ def table_at(address: str, options: TableOptions, taken: Collection[Guess], *, o
 
     If the guess is `taken` that none of its items expire, its time to live may be unknown.
     """
-    unknown = "" if Guess.EXPIRY in taken else None
-    if not address.startswith(SCHEME):
-        export = find_export(Path(address))
+    with ExitStack() as stack:
+        if address.startswith(SCHEME):
+            url = DynamoDBUrl.parse(address.removeprefix(SCHEME))
+            # Large tables need a disk, and the folder of temporary files may be in memory.
+            folder = TemporaryDirectory(prefix=f"{url.table[:200]}.scan-", dir=None if one_page else Path())
+            top = Path(stack.enter_context(folder))
+            files = [top / f"{number}.json" for number in range(1 if one_page else options.segments)]
+            with interruptible(lambda: "Stopped: nothing was imported."):
+                keys, expiry = interrupt.run(_scan(url, files, options, one_page=one_page))
+            export, is_part = Export([(file, None) for file in files], url.table), one_page
+        else:
+            export, keys, expiry = find_export(Path(address)), (), None
+            is_part = export.is_incremental
+        source = Source(Path(f"{export.table or 'export'}.json"), export.table or address, Path())
         if Path(address).is_file() and not export.table:
             source = Source(Path(address), Path(address).name, Path(address).parent)
-        else:
-            source = Source(Path(f"{export.table or 'export'}.json"), export.table or address, Path())
-        left_out = _left_out(options, unknown, export.time, is_part=export.is_incremental)
-        yield TableSource(source, export, left_out, options.keys, is_part=export.is_incremental)
-        return
-    url = DynamoDBUrl.parse(address.removeprefix(SCHEME))
-    # Large tables need a disk, and the folder of temporary files may be in memory.
-    with TemporaryDirectory(prefix=f"{url.table[:200]}.scan-", dir=None if one_page else Path()) as folder:
-        files = [Path(folder) / f"{number}.json" for number in range(1 if one_page else options.segments)]
-        with interruptible(lambda: "Stopped: nothing was imported."):
-            info, expiry = interrupt.run(_scan(url, files, options, one_page=one_page))
-        source = Source(Path(f"{url.table}.json"), url.table, Path())
-        export = Export([(file, None) for file in files], url.table)
-        left_out = _left_out(options, unknown if expiry is None else expiry, None, is_part=one_page)
-        yield TableSource(source, export, left_out, options.keys or info.keys, is_part=one_page)
+        at = export.time.timestamp() if export.time else time.time()
+        expiry = options.ttl or ("" if expiry is None and Guess.EXPIRY in taken else expiry)
+        skip, required = options.skipped(), [options.ttl] if options.ttl else []
+        required += [name for name, _ in skip]
+        left_out = LeftOut(skip, expiry, at, options.keep_deleted, [] if is_part else required)
+        yield TableSource(source, export, left_out, options.keys or keys, is_part)
 
 
 def item_columns(
@@ -184,14 +185,6 @@ def describe_table(
     typer.echo(f"Proposed command:\n  {shlex.join(words)}")
 
 
-def _left_out(options: TableOptions, expiry: str | None, at: datetime | None, *, is_part: bool) -> LeftOut:
-    """What is left out by the options, of a table at a time, by default now, with an attribute of expiry."""
-    skip, required = options.skipped(), [options.ttl] if options.ttl else []
-    required = [] if is_part else [*required, *(name for name, _ in skip)]
-    seconds = at.timestamp() if at else time.time()
-    return LeftOut(skip, options.ttl or expiry, seconds, options.keep_deleted, required)
-
-
 def _keys(hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTemplate]) -> Sequence[str]:
     """The names of the keys; where they are not known, those of a sample that match. Raises BadInput if unclear."""
     if table.keys or not templates:
@@ -211,29 +204,30 @@ def _keys(hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTempl
 
 async def _scan(
     url: DynamoDBUrl, files: Sequence[Path], options: TableOptions, *, one_page: bool
-) -> tuple[TableInfo, str | None]:
+) -> tuple[Sequence[str], str | None]:
     """Scan a table to files, a segment to each, or its first page alone; the units are printed.
 
-    With the table also the attribute by which its items expire, empty for none; None where it is not known.
+    The names of its keys, and the attribute by which its items expire, empty for none; None where it is not known.
     """
     async with DynamoDBClient(url.table, url.region, url.endpoint) as client:
         scan = TableScan(client, options.units_per_second)
-        info = await scan.describe()
-        expiry = "" if options.ttl or options.keep_deleted else await scan.expiry()
-        if expiry is None:
+        await scan.describe()
+        if not options.ttl and not options.keep_deleted:
+            await scan.find_expiry()
+        if scan.expiry is None:
             typer.echo(
-                f"The time to live of {info.name} is unknown, since DescribeTimeToLive is not allowed; --ttl names it.",
+                f"The time to live of {url.table} is unknown, since DescribeTimeToLive is not allowed; --ttl names it.",
                 err=True,
             )
         with ExitStack() as stack:
             segments = [stack.enter_context(file.open("xb")) for file in files]
             if one_page:
-                typer.echo(f"Reading the first page of {info.name}.", err=True)
+                typer.echo(f"Reading the first page of {url.table}.", err=True)
                 await scan.first_page(segments[0])
             else:
-                typer.echo(info.sentence(), err=True)
-                with progress("Scanning", "items", info.items or None) as meter:
+                typer.echo(scan.sentence(), err=True)
+                with progress("Scanning", "items", scan.table_items or None) as meter:
                     scan.on_items = meter
-                    await scan.run(info, segments)
+                    await scan.run(segments)
     typer.echo(f"Read {quantity(scan.items, 'item')} with {scan.units:,.1f} read units.", err=True)
-    return info, expiry
+    return scan.keys, scan.expiry

@@ -72,16 +72,14 @@ def key_candidates(items: Sequence[JsonItem]) -> list[tuple[str, ...]]:
 def key_attributes(items: Sequence[JsonItem]) -> list[tuple[str, str]]:
     """The pairs of attributes that may be the keys of a table: texts or numbers that every item has, unique together.
 
-    Attributes with the usual names come first, then texts.
+    Attributes with the usual names come first.
     """
     common = [
         name
         for name in (items[0] if items else ())
         if fold(name) != "typename" and all({"S", "N"} & item.get(name, {}).keys() for item in items)
     ]
-    common.sort(
-        key=lambda name: USUAL_KEYS.index(fold(name)) if fold(name) in USUAL_KEYS else 10 + ("N" in items[0][name])
-    )
+    common.sort(key=lambda name: (*USUAL_KEYS, fold(name)).index(fold(name)))
     pairs = [(first, second) for first in common for second in common if first != second]
     return [pair for pair in pairs if len({tuple(map(str, map(item.get, pair))) for item in items}) == len(items)]
 

@@ -34,28 +34,13 @@ REASON_LINE = f'{{"{JSON_REASON}"'  # in files of rejected rows
 DATA_ENDINGS = (".json.gz", ".json")
 
 
-@dataclass(frozen=True)
-class TableInfo:
-    """A table: its key attributes, and its size as DynamoDB last counted it, some hours ago."""
-
-    name: str
-    keys: tuple[str, ...]
-    items: int
-    bytes: int
-
-    def sentence(self) -> str:
-        units = -(-self.bytes // UNIT_BYTES)
-        return (
-            f"The scan of {self.name} reads some {quantity(self.items, 'item')} of {self.bytes:,} bytes: "
-            f"{quantity(units, 'read unit')}, as counted by DynamoDB within the last hours."
-        )
-
-
 @dataclass
 class TableScan:
     """A scan of the table of a client in parallel segments; `units` and `items` are those that it has read.
 
-    With a limit of `units_per_second` no page is read before `_next`.
+    Once the table is described: `keys` are its key attributes, `table_items` and `table_bytes` its size as DynamoDB
+    last counted it, some hours ago. `expiry` is the attribute by which items expire, empty if none do, None where that
+    is not to be known. With a limit of `units_per_second` no page is read before `_next`.
     """
 
     client: DynamoDBClient
@@ -63,38 +48,51 @@ class TableScan:
     on_items: Callable[[int], None] = lambda items: None
     units: float = 0.0
     items: int = 0
+    keys: tuple[str, ...] = ()
+    table_items: int = 0
+    table_bytes: int = 0
+    expiry: str | None = ""
     _next: float = 0.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def describe(self) -> TableInfo:
-        """Keys and size of the table. Raises NoTable."""
+    async def describe(self) -> None:
+        """Read keys and size of the table. Raises NoTable."""
         name = self.client.table
         try:
             found = (await self.client.call("DescribeTable", TableName=name))["Table"]
         except NoTable:
             raise NoTable(f'There is no table "{name}" in this region and account.') from None
         order = sorted(found["KeySchema"], key=lambda key: key["KeyType"])  # HASH before RANGE
-        keys = tuple(key["AttributeName"] for key in order)
-        return TableInfo(name, keys, found.get("ItemCount", 0), found.get("TableSizeBytes", 0))
+        self.keys = tuple(key["AttributeName"] for key in order)
+        self.table_items, self.table_bytes = found.get("ItemCount", 0), found.get("TableSizeBytes", 0)
 
-    async def expiry(self) -> str | None:
-        """The attribute by which items expire, empty if none do; None where that is not to be known."""
+    async def find_expiry(self) -> None:
+        """Read the attribute by which items expire."""
         try:
             answer = await self.client.call("DescribeTimeToLive", TableName=self.client.table)
         except Refused:
-            return None
+            self.expiry = None
+            return
         found = answer["TimeToLiveDescription"]
-        return found["AttributeName"] if found.get("TimeToLiveStatus") in ("ENABLING", "ENABLED") else ""
+        self.expiry = found["AttributeName"] if found.get("TimeToLiveStatus") in ("ENABLING", "ENABLED") else ""
+
+    def sentence(self) -> str:
+        """What the scan reads."""
+        units = -(-self.table_bytes // UNIT_BYTES)
+        return (
+            f"The scan of {self.client.table} reads some {quantity(self.table_items, 'item')} of "
+            f"{self.table_bytes:,} bytes: {quantity(units, 'read unit')}, as counted by DynamoDB within the last hours."
+        )
 
     async def first_page(self, target: BinaryIO) -> None:
         """Write the first items to a file, each a line of DynamoDB JSON as in an export."""
         target.write(self._lines(await self._page({})))
 
-    async def run(self, info: TableInfo, segments: Sequence[BinaryIO]) -> None:
+    async def run(self, segments: Sequence[BinaryIO]) -> None:
         """Write all items to the files of the segments, each a line."""
         limit = {}
         if self.units_per_second:  # a page takes about the units of one second
-            bytes_an_item = info.bytes / info.items if info.items and info.bytes else UNIT_BYTES
+            bytes_an_item = self.table_bytes / max(1, self.table_items) or UNIT_BYTES
             limit["Limit"] = max(1, min(MAX_LIMIT, int(self.units_per_second * UNIT_BYTES / bytes_an_item)))
         try:
             async with asyncio.TaskGroup() as group:
