@@ -27,13 +27,13 @@ from store.transfer.formats.shapes import (
     nested_keys,
     parent_column,
 )
-from store.transfer.formats.source import EXAMPLES, JSON_REASON, Doubt, Guess, NumberFormat
+from store.transfer.formats.source import EXAMPLES, JSON_REASON, Doubt, Format, Guess, NumberFormat
 from store.transfer.formats.tables import Table
 from store.transfer.rows import ImportPlan, Rejection, Row
 from store.transfer.tables.items import key_text
 from store.transfer.tables.left_out import LeftOut
 from store.transfer.tables.proposals import are_ids
-from store.transfer.tables.scan import Export, first_items, sample_items
+from store.transfer.tables.scan import Export, first_items
 
 PATHS = "columns path, level and name, such as Garden/Mowers,CATEGORY,Lawn mowers"
 
@@ -70,7 +70,7 @@ def check_unmatched(hierarchy: Hierarchy, source: Source, table: Table, taken: C
 
 def check_table(name: str, export: Export, left_out: LeftOut) -> None:
     """Raise Doubt for a table of DynamoDB whose items refer to their parents by an id."""
-    header = list(dict.fromkeys(column for item in sample_items(export, SAMPLE_ROWS, left_out) for column in item))
+    header = list(dict.fromkeys(column for item in first_items(export, SAMPLE_ROWS, left_out) for column in item))
 
     def rows() -> Iterator[list[str]]:
         for item in first_items(export, MAX_ROWS, left_out):
@@ -235,7 +235,7 @@ def describe_file(
             options = replace(options, cells=_cells_of(found.options, table.header, rows))
             found = format_of(hierarchy, source.file, format_name, options)
     check_file(hierarchy, source, found, options, ignore_unknown=plan.ignore_unknown)
-    if sentence := check_sample(plan, source.name, found):
+    if sentence := check_sample(plan, source.name, found.format):
         typer.echo(sentence)
     words += [*found.words, *(word for pair in found.options.pairs() for word in pair), *options.words()]
     words += ["--ignore-unknown"] if plan.ignore_unknown else []
@@ -244,20 +244,21 @@ def describe_file(
     typer.echo(f"Proposed command:\n  {shlex.join(words)}")
 
 
-def check_sample(plan: ImportPlan, source: str, found: FileFormat, enough: int = 1) -> str | None:
+def check_sample(plan: ImportPlan, source: str, form: Format, enough: int = 1) -> str | None:
     """How many of the first rows would be rejected, and the first reason; None if none. The rows are added to the plan.
 
     Raises Doubt where these are more than half of at least `enough` rows: the columns are not what they are taken for.
     """
-    for _, row in islice(found.format.read(), DESCRIBED_ROWS):
+    for _, row in islice(form.read(), DESCRIBED_ROWS):
         plan.take(row)
     plan.check_ids()
-    if not plan.rejections:
+    rejections = [one for part in (plan, *plan.versions.values()) for one in part.rejections]
+    if not rejections:
         return None
-    first = plan.rejections[0]
-    rows = f"{len(plan.rejections):,} of the first {quantity(plan.rows, 'row')}"
+    first = rejections[0]
+    rows = f"{len(rejections):,} of the first {quantity(plan.rows, 'row')}"
     sentence = f"{rows} of {source} would be rejected; row {first.number}: {first.reason}"
-    if plan.rows >= enough and len(plan.rejections) * 2 > plan.rows:
+    if plan.rows >= enough and len(rejections) * 2 > plan.rows:
         raise Doubt(Guess.SHAPE, sentence)
     return sentence
 

@@ -136,8 +136,8 @@ Ttl = Annotated[
     str | None,
     typer.Option(
         "--ttl",
-        help="DynamoDB: attribute with the time at which an item expires; by default that of the table, for an export "
-        "one with a usual name, such as expires.",
+        help="DynamoDB: attribute with the time at which an item expires; by default that of the table, which an "
+        "export does not say.",
     ),
 ]
 KeepDeleted = Annotated[

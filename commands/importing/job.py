@@ -31,7 +31,6 @@ from commands.importing.tables import (
     describe_table,
     is_table,
     item_columns,
-    left_out_of,
     table_at,
     table_format,
 )
@@ -304,7 +303,7 @@ def run_import(
                 typer.echo(f"{source.name}: {guess}", err=True)
             check_file(job.hierarchy, source, found, given, ignore_unknown=job.ignore_unknown)
             if Guess.SHAPE not in job.taken:
-                check_sample(job.new_plan(), source.name, found, ENOUGH_ROWS)
+                check_sample(job.new_plan(), source.name, found.format, ENOUGH_ROWS)
             job.run(source, found.format)
 
         _ask(attempt, job, describe=describe)
@@ -348,15 +347,15 @@ def _import_table(
     with table_at(address, table_options, one_page=job.dry_run or describe) as table:
 
         def attempt() -> None:
-            used = {column for one in columns for column in (one.key, *one.values)}
-            left_out = left_out_of(hierarchy, table, table_options, used, job.taken)
+            if Guess.EXPIRY in job.taken:
+                table.left_out.keep_unknown()
             if Guess.SHAPE not in job.taken:
-                check_table(table.source.name, table.export, left_out)
+                check_table(table.source.name, table.export, table.left_out)
             if describe:
-                return describe_table(hierarchy, address, table, table_options, options.columns, left_out)
+                return describe_table(hierarchy, address, table, table_options, options.columns)
             if job.prune and table.is_part:
                 raise BadInput(NO_PRUNE)
-            form, reader = table_format(hierarchy, table, templates, columns, left_out, prune=job.prune)
+            form, reader = table_format(hierarchy, table, templates, columns, prune=job.prune)
             if Guess.SHAPE not in job.taken:
                 check_keys(table.source.name, (row for _, row in form.read()))
             try:

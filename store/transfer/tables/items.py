@@ -24,7 +24,7 @@ class ItemReader:
 
     `columns` are attributes of items: for levels below those of the keys, for names, ids and attributes. Without any
     template they have all levels, and the keys are ids. Attributes of an item that are named like those of its level
-    need no option; `unused` counts the others.
+    need no option: `by_name` are these, and `unused` counts the others.
 
     Items of `left_out` have no row, or with `removes` that of a node that is no more; where the items are but a part of
     the table, this is so for those that are deleted or expired. `unremoved` counts the deletions in a part that do not
@@ -46,11 +46,11 @@ class ItemReader:
         self._removes = removes
         self._is_part = is_part
         self._templates = templates
-        self._keys = keys
+        self.keys = keys
         self._columns = {one.level: one for one in columns}
         self._below = [one for one in columns if one.key]
         self._given = {one for own in columns for one in (own.key, *own.values)}  # also for levels above an item's
-        self._by_name = {
+        self._attributes = {
             level.name: {fold(name): name for name in level.attributes} for level in hierarchy.levels.values()
         }
         self.clear()
@@ -58,55 +58,49 @@ class ItemReader:
     def clear(self) -> None:
         """Forget what was counted, before items are read again."""
         self.unused: Counter[str] = Counter()
+        self.by_name: dict[str, str] = {}
         self.unremoved = 0
         self.left_out.clear()
 
     def row(self, number: int, item: JsonItem) -> Row | Rejection | None:
         """The row of an item; None for one that is left out."""
         is_skipped = self.left_out.skips(item)
-        is_gone = is_skipped or self.left_out.is_gone(item)
         match = self.match(item)
-        removes = self._removes or (self._is_part and not is_skipped)
-        if is_gone and (match is None or match.version or not removes):
-            return None
+        if is_skipped or self.left_out.is_gone(item):
+            removes = self._removes or (self._is_part and not is_skipped)
+            return self._removed(number, match) if match and removes else None
         if match is None:
             return self._no_match(number, item)
-        levels, path = list(match.levels), list(match.path)
-        for column in self._below:
-            if text := key_text(item.get(column.key)):
-                levels.append(column.level)
-                path.append(text)
-        if is_gone:
-            is_unclear = self._is_part and bool(self._below)
-            self.unremoved += is_unclear
-            return Row(number, path, [], is_deleted=True) if path and not is_unclear else None
-        if not path:
+        if not match.path:
             names = ", ".join(column.key for column in self._below)
             return Rejection(number, f"The item has none of the attributes of levels: {names}.")
-        return Row(number, path, self._parts(levels, item), version=match.version or None)
+        return Row(number, match.path, self._parts(match.levels, item), version=match.version or None)
 
     def deletion(self, number: int, keys: JsonItem) -> Row | Rejection | None:
         """The row of an item that was deleted; None for a former version, which stays in the history, and where its
         keys are not the whole path.
         """
         match = self.match(keys)
-        if match is None:
-            return self._no_match(number, keys)
-        if match.version or self._below:
-            self.unremoved += not match.version
-            return None
-        return Row(number, match.path, [], is_deleted=True)
+        return self._removed(number, match) if match else self._no_match(number, keys)
 
     def match(self, item: JsonItem) -> Match | None:
-        """What the keys of an item say; None where no template matches."""
-        if not self._templates:
-            return Match([], [])
-        keys = [key_text(item.get(name)) for name in self._keys]
-        for template in self._templates:
-            found = template.match(*(keys if template.has_sort_key else keys[:1]))
-            if found is not None and all(keys):
-                return found
-        return None
+        """What the keys of an item say, with the attributes of levels below; None where no template matches."""
+        keys = [key_text(item.get(name)) for name in self.keys]
+        matches = (one.match(*(keys if one.has_sort_key else keys[:1])) for one in self._templates if all(keys))
+        found = next(filter(None, matches), None) if self._templates else Match([], [])
+        for column in self._below:
+            if found and (text := key_text(item.get(column.key))):
+                found.levels.append(column.level)
+                found.path.append(text)
+        return found
+
+    def _removed(self, number: int, match: Match) -> Row | None:
+        if match.version:
+            return None
+        if self._is_part and self._below:
+            self.unremoved += 1
+            return None
+        return Row(number, match.path, [], is_deleted=True) if match.path else None
 
     def sentences(self) -> list[str]:
         """What was not imported."""
@@ -126,7 +120,7 @@ class ItemReader:
         return found
 
     def _no_match(self, number: int, item: JsonItem) -> Rejection:
-        keys = ", ".join(f"{name} = {key_text(item.get(name)) or 'none'}" for name in self._keys)
+        keys = ", ".join(f"{name} = {key_text(item.get(name)) or 'none'}" for name in self.keys)
         return Rejection(number, f"The keys {shorten(keys, 200)} match no --key.")
 
     def _parts(self, levels: Sequence[str], item: JsonItem) -> list[Part]:
@@ -160,15 +154,16 @@ class ItemReader:
 
     def _add_by_name(self, level: str, item: JsonItem, attributes: dict[str, object], used: set[str]) -> None:
         for column, value in item.items():
-            if column in used or column in self._keys:
+            if column in used or column in self.keys:
                 continue
-            attribute = self._by_name[level].get(fold(column))
+            attribute = self._attributes[level].get(fold(column))
             if attribute is None or attribute in attributes:
                 if column not in self._given:
                     self.unused[column] += 1
             else:
                 attributes[attribute] = plain(value)
                 used.add(column)
+                self.by_name[column] = attribute
 
 
 def plain(value: Any) -> object:

@@ -2,15 +2,15 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from store.errors import BadInput, quantity, shorten
+from store.transfer.formats.source import Doubt, Guess
 
 DELETED = "_deleted"
 USUAL_EXPIRY = ("_ttl", "ttl", "expires", "expires_at", "expiresAt", "expireAt")
-SECONDS = range(946_684_800, 4_102_444_800)  # epoch seconds from 2000 to 2100
 FIVE_YEARS = 5 * 366 * 86_400
 
 JsonItem = Mapping[str, Any]  # in DynamoDB JSON
@@ -20,19 +20,20 @@ JsonItem = Mapping[str, Any]  # in DynamoDB JSON
 class LeftOut:
     """Decides which items an import leaves out, and counts them.
 
-    Left out are items of DataStore of AWS Amplify that are deleted (`_deleted`), those that are past their time in an
-    attribute of `expiry` at the time `at`, in epoch seconds, and those with one of the values of `skip`, pairs of an
-    attribute and its value as text. With `keep_deleted` only the last. `required` are attributes of which some item
-    must have a value, those of expiry a number, each with the option that names it.
+    Left out are items of DataStore of AWS Amplify that are deleted (`_deleted`), those that are past their time in the
+    attribute `expiry` at the time `at`, in epoch seconds, and those with one of the values of `skip`, pairs of an
+    attribute and its value as text. With `keep_deleted` only the last. Where `expiry` is None, nobody knows it. Some
+    item must have each of the attributes that are `required`, as a number that of expiry.
     """
 
     skip: Sequence[tuple[str, str]] = ()
-    expiry: Collection[str] = ()
+    expiry: str | None = ""
     at: float = 0.0
     keep_deleted: bool = False
-    required: Mapping[str, str] = field(default_factory=dict)
+    required: Collection[str] = ()
 
     def __post_init__(self) -> None:
+        self._times: Sequence[str] = USUAL_EXPIRY if self.expiry is None else (self.expiry,)
         self.clear()
 
     def clear(self) -> None:
@@ -42,10 +43,15 @@ class LeftOut:
         self._skipped: Counter[tuple[str, str]] = Counter()
         self._absent = {*self.required}
 
+    def keep_unknown(self) -> None:
+        """Keep all items where nobody knows which attribute is that of expiry."""
+        if self.expiry is None:
+            self.expiry, self._times = "", ()
+
     def skips(self, item: JsonItem) -> bool:
         """Whether an item is skipped by an option."""
         if self._absent:
-            self._absent -= {name for name, value in item.items() if name not in self.expiry or _number(value)}
+            self._absent -= {name for name, value in item.items() if name != self.expiry or _number(value)}
         for pair in self.skip:
             if _text(item.get(pair[0])) == pair[1]:
                 self._skipped[pair] += 1
@@ -59,26 +65,35 @@ class LeftOut:
         if DELETED in item and _text(item[DELETED]) in ("true", "1"):
             self._deleted += 1
             return True
-        for name in self.expiry:
-            if name in item and is_past(item[name], self.at):
-                self._expired[name] += 1
-                return True
-        return False
+        past = [name for name in self._times if name in item and _is_past(item[name], self.at)]
+        self._expired.update(past)
+        return bool(past) and self.expiry is not None
+
+    def ask(self) -> None:
+        """Raise Doubt where items are past a time in an attribute with a usual name, and nobody knows whether it is
+        that of expiry.
+        """
+        if self.expiry is None:
+            for name, count in self._expired.items():
+                raise Doubt(
+                    Guess.EXPIRY,
+                    f'{quantity(count, "item")} may have expired by "{name}", and the time to live of the table is '
+                    f"unknown; --ttl {name} leaves them out, --keep-deleted imports them.",
+                )
 
     def check(self) -> None:
         """Raise BadInput for a required attribute that no item had."""
         for name in sorted(self._absent):
-            what = "a number in" if name in self.expiry else "the attribute"
-            raise BadInput(f'No item has {what} "{shorten(name)}" of {self.required[name]}.')
+            what, option = ("a number in", "--ttl") if name == self.expiry else ("the attribute", "--skip")
+            raise BadInput(f'No item has {what} "{shorten(name)}" of {option}.')
 
     def sentences(self) -> list[str]:
         """What was left out, and the option that imports it."""
         found = [f"{_items(self._deleted)} deleted ({DELETED}): left out"] if self._deleted else []
-        time = datetime.fromtimestamp(self.at, UTC)
-        found += [
-            f'{_items(count)} past the time of expiry in "{shorten(name)}", as of {time:%Y-%m-%d %H:%M} UTC: left out'
-            for name, count in self._expired.items()
-        ]
+        if self.expiry and self._expired:
+            name, time = shorten(self.expiry), datetime.fromtimestamp(self.at, UTC)
+            expired = _items(self._expired[self.expiry])
+            found.append(f'{expired} past the time of expiry in "{name}", as of {time:%Y-%m-%d %H:%M} UTC: left out')
         return [
             *(f"{sentence}; --keep-deleted imports such items." for sentence in found),
             *(
@@ -90,7 +105,7 @@ class LeftOut:
         ]
 
 
-def is_past(value: Any, at: float) -> bool:
+def _is_past(value: Any, at: float) -> bool:
     """Whether an item with this value in the attribute of its time to live is expired at a time in epoch seconds.
 
     DynamoDB may keep such items for some days. It expires numbers of epoch seconds only, and none that is older than
@@ -98,12 +113,6 @@ def is_past(value: Any, at: float) -> bool:
     """
     number = _number(value)
     return number is not None and at - FIVE_YEARS < number < at
-
-
-def is_time(value: Any) -> bool:
-    """Whether a value is a number that may be a time in epoch seconds."""
-    number = _number(value)
-    return number is not None and SECONDS.start <= number < SECONDS.stop
 
 
 def _number(value: Any) -> float | None:

@@ -7,9 +7,8 @@ import asyncio
 import base64
 import hashlib
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -18,101 +17,94 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from store.connect import DynamoDBUrl
 from store.dynamodb.client import DynamoDBClient, Refused
 from store.dynamodb.codec import WireValue
 from store.errors import BadInput, NoTable, quantity, shorten
 from store.transfer.formats.lines import text_lines
 from store.transfer.formats.source import JSON_REASON
 from store.transfer.rows import Rejection, Row, TextRows
-from store.transfer.tables.items import ItemReader, JsonItem, item_of, plain
-from store.transfer.tables.left_out import USUAL_EXPIRY, LeftOut, is_past, is_time
+from store.transfer.tables.items import ItemReader, JsonItem, item_of
+from store.transfer.tables.left_out import LeftOut
 
 UNIT_BYTES = 8_192  # an eventually consistent read unit
 MAX_LIMIT = 10_000
 MANIFEST, SUMMARY = "manifest-files.json", "manifest-summary.json"
 MAX_MANIFEST_BYTES = 100_000_000
 REASON_LINE = f'{{"{JSON_REASON}"'  # in files of rejected rows
-LINES_AN_ITEM = 10  # of a sample, in which so many of the lines may be damaged
 DATA_ENDINGS = (".json.gz", ".json")
-
-
-@dataclass(frozen=True)
-class TableInfo:
-    """A table: its key attributes, and its size as DynamoDB last counted it, some hours ago."""
-
-    name: str
-    keys: tuple[str, ...]
-    items: int
-    bytes: int
-
-    def sentence(self) -> str:
-        units = -(-self.bytes // UNIT_BYTES)
-        return (
-            f"The scan of {self.name} reads some {quantity(self.items, 'item')} of {self.bytes:,} bytes: "
-            f"{quantity(units, 'read unit')}, as counted by DynamoDB within the last hours."
-        )
 
 
 @dataclass
 class TableScan:
-    """A scan of one table in parallel segments; `units` and `items` are those that it has read.
+    """A scan of the table of a client in parallel segments; `units` and `items` are those that it has read.
 
-    With a limit of `units_per_second` no page is read before `_next`.
+    Once the table is described: `keys` are its key attributes, `table_items` and `table_bytes` its size as DynamoDB
+    last counted it, some hours ago. `expiry` is the attribute by which items expire, empty if none do, None where that
+    is not to be known. With a limit of `units_per_second` no page is read before `_next`.
     """
 
-    url: DynamoDBUrl
+    client: DynamoDBClient
     units_per_second: float | None = None
     on_items: Callable[[int], None] = lambda items: None
     units: float = 0.0
     items: int = 0
+    keys: tuple[str, ...] = ()
+    table_items: int = 0
+    table_bytes: int = 0
+    expiry: str | None = ""
     _next: float = 0.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def client(self) -> DynamoDBClient:
-        """A client of the table, to be used as an async context manager."""
-        return DynamoDBClient(self.url.table, self.url.region, self.url.endpoint)
-
-    async def describe(self, client: DynamoDBClient) -> TableInfo:
-        """Keys and size of the table. Raises NoTable."""
+    async def describe(self) -> None:
+        """Read keys and size of the table. Raises NoTable."""
+        name = self.client.table
         try:
-            found = (await client.call("DescribeTable", TableName=client.table))["Table"]
+            found = (await self.client.call("DescribeTable", TableName=name))["Table"]
         except NoTable:
-            raise NoTable(f'There is no table "{client.table}" in this region and account.') from None
+            raise NoTable(f'There is no table "{name}" in this region and account.') from None
         order = sorted(found["KeySchema"], key=lambda key: key["KeyType"])  # HASH before RANGE
-        keys = tuple(key["AttributeName"] for key in order)
-        return TableInfo(client.table, keys, found.get("ItemCount", 0), found.get("TableSizeBytes", 0))
+        self.keys = tuple(key["AttributeName"] for key in order)
+        self.table_items, self.table_bytes = found.get("ItemCount", 0), found.get("TableSizeBytes", 0)
 
-    async def expiry(self, client: DynamoDBClient) -> tuple[str, ...] | None:
-        """The attribute by which items expire, empty if none do; None where that is not to be known."""
+    async def find_expiry(self) -> None:
+        """Read the attribute by which items expire."""
         try:
-            found = (await client.call("DescribeTimeToLive", TableName=client.table))["TimeToLiveDescription"]
+            answer = await self.client.call("DescribeTimeToLive", TableName=self.client.table)
         except Refused:
-            return None
-        return (found["AttributeName"],) if found.get("TimeToLiveStatus") in ("ENABLING", "ENABLED") else ()
+            self.expiry = None
+            return
+        found = answer["TimeToLiveDescription"]
+        self.expiry = found["AttributeName"] if found.get("TimeToLiveStatus") in ("ENABLING", "ENABLED") else ""
 
-    async def first_page(self, client: DynamoDBClient, target: BinaryIO) -> None:
+    def sentence(self) -> str:
+        """What the scan reads."""
+        units = -(-self.table_bytes // UNIT_BYTES)
+        return (
+            f"The scan of {self.client.table} reads some {quantity(self.table_items, 'item')} of "
+            f"{self.table_bytes:,} bytes: {quantity(units, 'read unit')}, as counted by DynamoDB within the last hours."
+        )
+
+    async def first_page(self, target: BinaryIO) -> None:
         """Write the first items to a file, each a line of DynamoDB JSON as in an export."""
-        target.write(self._lines(await _page(client, {})))
+        target.write(self._lines(await self._page({})))
 
-    async def run(self, client: DynamoDBClient, info: TableInfo, segments: Sequence[BinaryIO]) -> None:
+    async def run(self, segments: Sequence[BinaryIO]) -> None:
         """Write all items to the files of the segments, each a line."""
         limit = {}
         if self.units_per_second:  # a page takes about the units of one second
-            bytes_an_item = info.bytes / info.items if info.items and info.bytes else UNIT_BYTES
+            bytes_an_item = self.table_bytes / max(1, self.table_items) or UNIT_BYTES
             limit["Limit"] = max(1, min(MAX_LIMIT, int(self.units_per_second * UNIT_BYTES / bytes_an_item)))
         try:
             async with asyncio.TaskGroup() as group:
                 for number, segment in enumerate(segments):
                     parts = {"Segment": number, "TotalSegments": len(segments)} if len(segments) > 1 else {}
-                    group.create_task(self._read(client, segment, {**limit, **parts}))
+                    group.create_task(self._read(segment, {**limit, **parts}))
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
 
-    async def _read(self, client: DynamoDBClient, segment: BinaryIO, parameters: dict[str, Any]) -> None:
+    async def _read(self, segment: BinaryIO, parameters: dict[str, Any]) -> None:
         while True:
-            limit = self.units_per_second
-            page = await (self._limited_page(client, limit, parameters) if limit else _page(client, parameters))
+            page = await self._page(parameters)
             segment.write(self._lines(page))
             if not page.get("LastEvaluatedKey"):
                 return
@@ -120,19 +112,22 @@ class TableScan:
 
     def _lines(self, page: Any) -> bytes:
         """The items of a page as lines; they and their units are counted."""
-        self.units += page["ConsumedCapacity"]["CapacityUnits"] if page.get("ConsumedCapacity") else 0.0
+        self.units += _units(page)
         self.items += len(page["Items"])
         self.on_items(len(page["Items"]))
         items = ({name: _encode(value) for name, value in item.items()} for item in page["Items"])
         return b"".join([orjson.dumps({"Item": item}) + b"\n" for item in items])
 
-    async def _limited_page(self, client: DynamoDBClient, limit: float, parameters: dict[str, Any]) -> Any:
-        """A page when the limit allows it; pages follow one another, since a page's units are known after it."""
-        async with self._lock:
+    async def _page(self, parameters: dict[str, Any]) -> Any:
+        """A page; with a limit pages follow one another, since the units of a page are known after it."""
+        limit = self.units_per_second
+        async with self._lock if limit else nullcontext():
             await asyncio.sleep(self._next - time.monotonic())
-            page = await _page(client, parameters)
-            units = (page.get("ConsumedCapacity") or {}).get("CapacityUnits", 0.0)
-            self._next = time.monotonic() + units / limit
+            page = await self.client.call(
+                "Scan", TableName=self.client.table, ReturnConsumedCapacity="TOTAL", **parameters
+            )
+            if limit:
+                self._next = time.monotonic() + _units(page) / limit
             return page
 
 
@@ -197,7 +192,7 @@ def read_export(export: Export, reader: ItemReader) -> TextRows:
     """The lines of all data files, each with its row; deleted former versions are left out.
 
     Raises BadInput for a file that is damaged or has another number of items than its manifest says, and where an
-    option names an attribute that no item has.
+    option names an attribute that no item has; Doubt where items may have expired.
     """
     number, is_rejected = 0, False
     reader.clear()
@@ -216,13 +211,9 @@ def read_export(export: Export, reader: ItemReader) -> TextRows:
                 yield text, row
         if expected is not None and count != expected:
             raise BadInput(f"{file.name} has {count:,} items, {expected:,} by the manifest; copy it again.")
+    reader.left_out.ask()
     if number and not is_rejected:
         reader.left_out.check()
-
-
-def sample_items(export: Export, count: int, left_out: LeftOut) -> list[JsonItem]:
-    """The first items that can be read and are not left out."""
-    return list(islice(first_items(export, count * LINES_AN_ITEM, left_out), count))
 
 
 def first_items(export: Export, lines: int, left_out: LeftOut) -> Iterator[JsonItem]:
@@ -236,31 +227,8 @@ def first_items(export: Export, lines: int, left_out: LeftOut) -> Iterator[JsonI
                     yield item
 
 
-def usual_expiry(export: Export, at: float) -> list[tuple[str, int, str | None]]:
-    """The attributes with a usual name of a time to live that some items are past, at a time in epoch seconds.
-
-    Each with the number of these items, and a value in another item that is no time. An export does not say which
-    attribute is the one of the table.
-    """
-    past: Counter[str] = Counter()
-    others: dict[str, str] = {}
-    for file, _ in export.files:
-        for _, text, problem in text_lines(file):
-            names = [name for name in USUAL_EXPIRY if f'"{name}"' in text]
-            if not names or problem:
-                continue
-            with suppress(BadInput):
-                kind, item = item_of(text)
-                for name in names if kind != "Keys" else ():
-                    if name in item:
-                        past[name] += is_past(item[name], at)
-                        if not is_time(item[name]):
-                            others.setdefault(name, str(plain(item[name])))
-    return [(name, count, others.get(name)) for name, count in past.items() if count]
-
-
-async def _page(client: DynamoDBClient, parameters: dict[str, Any]) -> Any:
-    return await client.call("Scan", TableName=client.table, ReturnConsumedCapacity="TOTAL", **parameters)
+def _units(page: Any) -> float:
+    return float((page.get("ConsumedCapacity") or {}).get("CapacityUnits", 0.0))
 
 
 def _encode(value: WireValue) -> dict[str, Any]:

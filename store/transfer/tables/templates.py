@@ -16,7 +16,11 @@ from store.model.hierarchy import Hierarchy
 DIVIDER = " / "
 VERSION = "version"
 MAX_TEMPLATE_CHARACTERS = 500
-_FIELD = re.compile(r"\{(?P<level>[A-Za-z0-9_]+)(?P<many>\*)?(?P<between>[^{}\[\]]*)\}")
+# A level `{city}`, `{category*#}` or `{folder*}/`, or any other character.
+_TOKEN = re.compile(
+    r"\{(?P<level>[A-Za-z0-9_]+)(\*(?P<between>[^{}\[\]]+)\}|\*\}(?P<closing>[^{}\[\]])|(?P<wrong>[^{}\[\]]*)\})|.",
+    re.DOTALL,
+)
 _EXAMPLE = "such as CATEGORY#{category} / PRODUCT#{product}[#VARIANT#{variant}]"
 
 
@@ -92,62 +96,46 @@ class _KeyPart:
         self._hierarchy = hierarchy
         self._text = text
         self.fields: list[_Field] = []
+        tokens = [*_TOKEN.finditer(text)]
         # The first characters of what follows the levels, which no segment can have then.
-        fields = [field for field in _FIELD.finditer(text) if not self._is_version(field["level"])]
-        after = [text[field.end() :].lstrip("[]")[:1] for field in fields]
-        self._excluded = "".join(sorted({*after} - {"", "{"}))
-        self.pattern = re.compile(self._pattern(), re.DOTALL)
+        levels = [token for token in tokens if token["level"] and not self._is_version(token["level"])]
+        after = {token["closing"] or text[token.end() :].lstrip("[]")[:1] for token in levels}
+        self._excluded = "".join(sorted(after - {"", "{"}))
+        pattern = "".join([self._field(token) if token["level"] else self._literal(token) for token in tokens])
+        try:
+            self.pattern = re.compile(pattern, re.DOTALL)
+        except re.error:
+            raise self._error("a [ has no ], or a ] no [") from None
 
     def _is_version(self, name: str) -> bool:
         return name.lower() == VERSION and name.upper() not in self._hierarchy.levels
 
-    def _pattern(self) -> str:
-        pattern, depth, position = "", 0, 0
-        while position < len(self._text):
-            character = self._text[position]
-            field = _FIELD.match(self._text, position)
-            if field:
-                position = field.end()
-                literal = self._text[position : position + 1]
-                is_closed = bool(field["many"]) and not field["between"]
-                if is_closed and literal in ("", "{", "[", "]"):
-                    raise self._error(f"{field[0]} has no delimiter; write {{{field['level']}*/}} or {field[0]}/")
-                if self._text[position:].lstrip("[]").startswith("{"):
-                    raise self._error(f"nothing stands between {field[0]} and the next level")
-                pattern += self._field(field, literal)
-                position += is_closed
-                continue
-            if character in "{}":
-                raise self._error(f'a level is in braces, such as {{city}}, not "{shorten(self._text[position:], 20)}"')
-            depth += (character == "[") - (character == "]")
-            if depth < 0:
-                raise self._error("a ] has no [")
-            pattern += {"[": "(?:", "]": ")?"}.get(character, re.escape(character))
-            position += 1
-        if depth:
-            raise self._error("a [ has no ]")
-        return pattern
+    def _literal(self, token: re.Match[str]) -> str:
+        if token[0] in "{}":
+            text = shorten(self._text[token.start() :], 20)
+            raise self._error(f'a level is in braces, such as {{city}}, not "{text}"')
+        return {"[": "(?:", "]": ")?"}.get(token[0], re.escape(token[0]))
 
-    def _field(self, field: re.Match[str], literal: str) -> str:
-        name = field["level"]
+    def _field(self, token: re.Match[str]) -> str:
+        name, closing, between = token["level"], token["closing"], token["between"]
         group = f"f{len(self.fields)}"
+        if token["wrong"] == "*":
+            raise self._error(f"{token[0]} has no delimiter; write {{{name}*/}} or {token[0]}/")
+        if not closing and self._text[token.end() :].lstrip("[]").startswith("{"):
+            raise self._error(f"nothing stands between {token[0]} and the next level")
         if self._is_version(name):
             self.fields.append(_Field(group, VERSION, None))
             return f"(?P<{group}>[0-9]{{1,9}})"
-        level = self._hierarchy.level(name)
-        if not field["many"]:
-            if field["between"]:
-                raise self._error(f"{field[0]} has a delimiter, which only {{{name}*}} has")
-            self.fields.append(_Field(group, level.name, None))
+        if token["wrong"]:
+            raise self._error(f"{token[0]} has a delimiter, which only {{{name}*}} has")
+        level, delimiter = self._hierarchy.level(name), between or closing
+        self.fields.append(_Field(group, level.name, delimiter))
+        if not delimiter:
             return f"(?P<{group}>{_segment(self._excluded)})"
         if level.name not in level.under:
-            raise self._error(f"{level.name} cannot be under {level.name}, so {field[0]} is not possible")
-        delimiter = field["between"] or literal
-        segment = _segment(self._excluded + delimiter[0])
-        self.fields.append(_Field(group, level.name, delimiter))
-        if field["between"]:
-            return f"(?P<{group}>{segment}(?:{re.escape(delimiter)}{segment})*)"
-        return f"(?P<{group}>(?:{segment}{re.escape(delimiter)})*)"
+            raise self._error(f"{level.name} cannot be under {level.name}, so {{{name}*}} is not possible")
+        segment, escaped = _segment(self._excluded + delimiter[0]), re.escape(delimiter)
+        return f"(?P<{group}>{segment}(?:{escaped}{segment})*)" if between else f"(?P<{group}>(?:{segment}{escaped})*)"
 
     def _error(self, reason: str) -> BadInput:
         return BadInput(f'--key "{shorten(self._text)}": {reason}.')
