@@ -16,27 +16,8 @@ from store.errors import rfc3339
 from store.metadata.history import id_item_at, revision_item
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, changed_counts, level_at_depth
 from store.model.hierarchy import Hierarchy
-from store.model.keys import (
-    decode_segment,
-    depth_of,
-    first_rank,
-    last_segment,
-    level_partition,
-    parent_partition,
-    parent_sort_key,
-)
-from store.model.records import (
-    ABSENT,
-    MAX_BATCH_BYTES,
-    UNCONDITIONAL,
-    Change,
-    Condition,
-    Counts,
-    Item,
-    Put,
-    Record,
-    size_of,
-)
+from store.model.keys import decode_segment, first_rank, hierarchy_of, last_segment, level_partition, parent_sort_key
+from store.model.records import ABSENT, MAX_BATCH_BYTES, Change, Condition, Counts, Item, Put, Record, size_of
 from store.search.items import Located, is_indexed, removals, search_changes
 from store.transfer.diff import TreeDiff
 from store.transfer.staging import Node
@@ -81,7 +62,7 @@ class _CountedRecord:
     """A record with its present counts; of a root those of its children alone, since its item has no others."""
 
     record: Record
-    when: Condition
+    is_new: bool = False
 
 
 def batches(
@@ -110,7 +91,7 @@ class _BatchBuilder:
 
     def __init__(self, hierarchy: Hierarchy, diff: TreeDiff, version: TreeVersion, max_changes: int) -> None:
         self._indexed = hierarchy if is_indexed(hierarchy) else None
-        self._records = {sk: _CountedRecord(record, UNCONDITIONAL) for sk, record in diff.above.items()}
+        self._records = {sk: _CountedRecord(record) for sk, record in diff.above.items()}
         self._pk = version.partition
         self._has_redirects = version.has_redirects
         self._max_changes = max_changes - VERSION_CHANGES
@@ -121,15 +102,21 @@ class _BatchBuilder:
 
     def create(self, creations: Sequence[Creation]) -> Iterator[Batch]:
         """Create nodes, parents first; siblings of one level that follow one another are counted together."""
-        shared: Item = {}
+        shared: Item = {}  # what siblings of one level have alike
         changes = self._batch.changes
         for creation, following in zip_longest(creations, islice(creations, 1, None)):
             node, own = creation.node, last_segment(self._pk, creation.node.sk)
             ancestors = self._ancestors_of(node.sk)
             if ancestors is not self._ancestors or node.level != self._level:
                 self._count_new()
-                self._ancestors, self._level, self._depth = ancestors, node.level, depth_of(node.sk)
-                shared = self._shared(node)
+                parent = ancestors[0].record if ancestors else None
+                above = [*parent.above, parent.level] if parent else []
+                self._ancestors, self._level, self._depth = ancestors, node.level, len(above)
+                shared = {
+                    "pk": self._pk, "parent": self._pk + parent.sk if parent else hierarchy_of(self._pk),
+                    "tier": level_partition(self._pk, node.level, len(above)), "level": node.level,
+                    "above": cast(Any, above), "kids": {}, **({"below": {}} if parent else {}),
+                }  # fmt: skip
             item: Item = {
                 **shared, "sk": node.sk, "rank": node.rank or first_rank(node.level, own), "id": creation.id,
                 "name": decode_segment(own) if node.name is None else node.name, "revision": creation.revision,
@@ -145,7 +132,7 @@ class _BatchBuilder:
             self._uncounted += 1
             self._batch.entries.append(LogEntry(Event.CREATED, node.sk, creation.id, node.level, creation.revision))
             if following and following.node.sk.startswith(node.sk):  # whose creation changes the counts of this one
-                self._records[node.sk] = self._unwritten[node.sk] = _CountedRecord(Record.of(item), ABSENT)
+                self._records[node.sk] = self._unwritten[node.sk] = _CountedRecord(Record.of(item), is_new=True)
             else:
                 changes.append(Put(item, ABSENT))
             changes.append(Put(id_item_at(creation.id, self._pk, node.sk), creation.when))
@@ -157,7 +144,7 @@ class _BatchBuilder:
         found = self._search_changes(old, new)
         yield from self._make_room(new.sk, 2, _size_of(old) + _size_of(new), found)
         new = replace(new, updated_at=self._batch.at)
-        counted = self._records.get(new.sk) or _CountedRecord(new, UNCONDITIONAL)
+        counted = self._records.get(new.sk) or _CountedRecord(new)
         counted.record = replace(new, kids=counted.record.kids, below=counted.record.below)
         self._unwritten[new.sk] = counted
         self._batch.entries.append(LogEntry(Event.UPDATED, new.sk, new.id, new.level, new.revision))
@@ -180,8 +167,9 @@ class _BatchBuilder:
         self._count_new()
         if self._batch.entries:
             for counted in self._unwritten.values():
-                self._batch.changes.append(Put(counted.record.item(), counted.when))
-                counted.when = UNCONDITIONAL
+                item = counted.record.item()
+                self._batch.changes.append(Put(item, ABSENT) if counted.is_new else Put(item))
+                counted.is_new = False
             yield self._batch
         self._open()
 
@@ -213,29 +201,17 @@ class _BatchBuilder:
         self._log_bytes += logged
         self._batch.changes += found
 
-    def _shared(self, node: Node) -> Item:
-        """The attributes that a new node and its siblings of the same level have alike."""
-        parent = self._ancestors[0].record if self._ancestors else None
-        above = [*parent.above, parent.level] if parent else []
-        return {
-            "pk": self._pk, "parent": parent_partition(self._pk, node.sk), "level": node.level,
-            "tier": level_partition(self._pk, node.level, len(above)), "above": cast(Any, above), "kids": {},
-            **({"below": {}} if parent else {}),
-        }  # fmt: skip
-
     def _search_changes(self, old: Record | None, new: Record | None) -> list[Change]:
         """The changes of the search items of a node that changes from one record to another."""
         if self._indexed is None:
             return []
-        sk = cast(Record, new or old).sk
         above = [counted.record for counted in reversed(self._ancestors)]
-        if sk != "#" and not above[0].is_root:  # whose counts only its children change
+        if above and not above[0].is_root:  # whose counts only its children change
             above.insert(0, self._records["#"].record)
-        if new is None:
-            removed = cast(Record, old)
-            return removals(self._indexed, removed, [*above, removed][0].id)
+        if old is not None and new is None:
+            return removals(self._indexed, old, [*above, old][0].id)
         before = None if old is None else Located.below(above, old)
-        return search_changes(self._indexed, before, Located.below(above, new))
+        return search_changes(self._indexed, before, Located.below(above, cast(Record, new)))
 
     def _include_ancestors(self) -> None:
         """Let the batch contain the ancestors of the present change, with their new counts."""

@@ -134,10 +134,7 @@ class TreeDiff:
                 self.above[open_node.sk] = Record.of(open_node.item)
 
     def _is_claimed(self, item: Item, node: Node | None) -> bool:
-        """Whether the file has the id of this item at another path, so that it is not to be removed.
-
-        `node` is the file's node at the path of the item.
-        """
+        """Whether the file has the id of this item at another path than `node`, so that it is not to be removed."""
         node_id, plan = bare_id(item), self.plan
         return node_id in plan.rejected_ids or (node_id in plan.ids and (node is None or node.id != node_id))
 
@@ -146,12 +143,11 @@ class TreeDiff:
         self._rejected[node.sk] = node.number
 
     def _check_new(self, node: Node, above: _OpenNode | None) -> None:
-        if len(node.sk) > 1 and (above is None or above.sk != parent_sort_key(node.sk)):
-            parent = parent_sort_key(node.sk)
-            name = path_text(self.tree.pk, parent)
-            if parent in self._rejected:
-                raise BadInput(f"Parent {name} is missing, since row {self._rejected[parent]} was rejected.")
-            raise BadInput(f"Parent {name} is neither in the file nor in the table.")
+        parent = parent_sort_key(node.sk) if len(node.sk) > 1 else None
+        if parent is not None and (above is None or above.sk != parent):
+            row = self._rejected.get(parent)
+            reason = f"missing, since row {row} was rejected" if row else "neither in the file nor in the table"
+            raise BadInput(f"Parent {path_text(self.tree.pk, parent)} is {reason}.")
         under = above.level if above else None
         if not may_stand(self.plan.hierarchy, node.level, under):
             raise BadInput(misplaced(self.plan.hierarchy.levels[node.level], under))

@@ -13,7 +13,7 @@ such revision yet; so the same import again adds none. Nodes whose items were de
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
@@ -256,7 +256,6 @@ class _Import:
 
     async def _attempt(self, tree: Tree, version: TreeVersion, *, look_for_ids: bool) -> None:
         """Read and compare a tree, and write the differences."""
-        # All records are read, but only changes are kept in memory.
         diff = TreeDiff(self.plan, tree, self.prune)
         async for items in Pages(self.store, subtree(tree.pk, "#"), self.reads):
             diff.add(items)
@@ -288,8 +287,9 @@ class _Import:
         async for page in in_chunks(diff.created, PAGE_ITEMS):
             bare_ids = (plan.id_of(node) or derived_id(plan.hierarchy.name, node.path) for node in page)
             ids = [f"{plan.hierarchy.name}:{bare_id}" for bare_id in bare_ids]
-            keys = [id_key(one) for one in ids]
-            items = await self.store.get(keys, self.reads, strong=True) if look_for_ids else [None] * len(ids)
+            items: Sequence[Item | None] = [None] * len(ids)
+            if look_for_ids:
+                items = await self.store.get([id_key(one) for one in ids], self.reads, strong=True)
             for node, node_id, item in zip(page, ids, items, strict=True):
                 if node.sk == "#" and node.rank is not None:
                     await self._rank_root(node)
@@ -297,15 +297,15 @@ class _Import:
                     creations.append(Creation(node, node_id))
                     continue
                 parent = parent_sort_key(node.sk) if len(node.sk) > 1 else ""
-                if rejection := self._id_rejection(node, item):
-                    diff.rejections.append(rejection)
-                elif parent in rejected:
+                rejection = self._id_rejection(node, item)
+                if rejection is None and parent in rejected:
                     reason = f"The parent of {node} is missing, since row {rejected[parent]} was rejected."
-                    diff.rejections.append(Rejection(node.number, reason))
-                else:
+                    rejection = Rejection(node.number, reason)
+                if rejection is None:
                     creations.append(self._creation(node, node_id, item))
-                    continue
-                rejected[node.sk] = node.number
+                else:
+                    diff.rejections.append(rejection)
+                    rejected[node.sk] = node.number
         return creations
 
     def _id_rejection(self, node: Node, item: Item | None) -> Rejection | None:
@@ -320,8 +320,8 @@ class _Import:
         return Rejection(node.number, f"{reason}, and cannot be moved here: {unmoved}", moved=True)
 
     def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation:
-        """A given id of a deleted node continues with its revisions; a default id that is or was another node's is
-        replaced by a random one.
+        """The creation of a node by the record of its id: a given one of a deleted node continues with its revisions,
+        and a random one replaces a default one that is or was another node's.
         """
         if item is None:
             return Creation(node, node_id)
