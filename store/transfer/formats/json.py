@@ -7,21 +7,16 @@ from typing import Any, NamedTuple, cast
 import orjson
 
 from store.errors import BadInput, shorten, shown
-from store.model.hierarchy import Hierarchy, Level
+from store.model.hierarchy import Hierarchy
 from store.transfer.formats.columns import MAX_COLUMNS, json_text
-from store.transfer.formats.lines import is_key, json_lines, row_of
+from store.transfer.formats.lines import json_lines, row_of
 from store.transfer.formats.source import Doubt, Guess, opened
 from store.transfer.formats.tables import MAX_DEPTH, Table, TableRow, checked_header, flat
 from store.transfer.rows import Rejection, Row, TextRows
 
 MAX_JSON_BYTES = 200_000_000  # of a document, which is in memory as a whole
-MAX_JSON_MEMORY = 2_000_000_000  # of its values, which may take thirty times the bytes of its text
-DICT_BYTES, LIST_BYTES, VALUE_BYTES = 200, 64, 40  # in memory, about
 CHILDREN = "children"
-LATITUDE, LONGITUDE, ID = "latitude", "longitude", "id"
 LINE_ENDINGS = (".geojsonl", ".geojsons", ".ndgeojson")
-
-MAX_PATH_CHARACTERS = 20_000  # in the lines of rejected rows, many times what keys may have
 OTHER_LIST = (
     '{file} is a tree: "{name}" has objects that would be lost. The nodes of a tree are in lists "children", each with '
     'a "key" or "name", and need no --level; a table has --level with a column of each list.'
@@ -30,22 +25,15 @@ _NAMED = frozenset(("key", "name"))
 _OWN = _NAMED | {"path", "level"}
 
 
-class _Place(NamedTuple):
-    """The place of a node with its fields: the path above it, the level of the parent, and its row if rejected."""
+class _Parent(NamedTuple):
+    """What nodes stand below: a path, the levels that may stand there if known, and the number of a rejected row."""
 
-    above: list[Any]
-    level: Level | None
+    path: list[Any]
+    levels: list[str]
     rejected: int
-    fields: Any
 
-    @property
-    def parent(self) -> str:
-        return shorten("/".join(map(str, self.above)), 200) or "the root"
-
-    def levels(self, hierarchy: Hierarchy) -> list[str]:
-        """The levels that may stand here, none where that of the parent is not known."""
-        under = self.level and self.level.name
-        return [one.label for one in hierarchy.levels.values() if under in one.under and (under or not self.above)]
+    def __str__(self) -> str:
+        return shorten("/".join(map(str, self.path)), 200) or "the root"
 
 
 _TableObject = tuple[int, Any, dict[str, object] | None, str | None]  # number, value, row, what is wrong
@@ -77,7 +65,8 @@ def is_nodes(objects: list[Any]) -> bool:
     first = next((one for one in objects if isinstance(one, dict)), {})
     if "path" in first or ("level" in first and not _NAMED.isdisjoint(first)):
         return True
-    return any(_has_children(one) and not _NAMED.isdisjoint(one) for one in objects)
+    nodes = (one for one in objects if isinstance(one, dict) and isinstance(one.get(CHILDREN), list | dict))
+    return not all(map(_NAMED.isdisjoint, nodes))
 
 
 def check_nodes(hierarchy: Hierarchy, file: Path, objects: list[Any]) -> None:
@@ -101,22 +90,25 @@ def read_nodes(hierarchy: Hierarchy, objects: list[Any]) -> TextRows:
 
     The key is the name where it is left out, and the level the only one that may stand there. `children` may also be
     an object of nodes by key. A node may have a `path` instead, as in JSON lines. What lies below a node that is
-    rejected here is rejected as well, each with its path. Raises BadInput for a path that no key can have.
+    rejected here is rejected as well, each with its path.
     """
     number = 0
-    waiting = [_Place([], None, 0, one) for one in reversed(objects)]
+    root = _Parent([], [level.label for level in hierarchy.levels.values() if level.may_be_root], 0)
+    waiting = [(root, one) for one in reversed(objects)]
     while waiting:
-        place = waiting.pop()
+        parent, fields = waiting.pop()
         number += 1
-        row, own, children = _node(hierarchy, number, place)
+        row, own, children = _node(number, parent, fields)
         yield json_text(own), row
         if children:
-            given = own["path"]
-            path = [*row.path] if isinstance(row, Row) else given if isinstance(given, list) else [given]
-            if sum(len(str(key)) for key in path) > MAX_PATH_CHARACTERS:
-                raise BadInput(f"The path of row {number} has over {MAX_PATH_CHARACTERS:,} characters; shorten it.")
-            level, rejected = hierarchy.find(str(own.get("level"))), number if isinstance(row, Rejection) else 0
-            waiting += [_Place(path, level, rejected, child) for child in reversed(children)]
+            given = row.path if isinstance(row, Row) else own["path"]
+            level = hierarchy.find(str(own.get("level")))
+            below = _Parent(
+                [*given] if isinstance(given, list | tuple) else [given],
+                [one.label for one in hierarchy.levels.values() if level and level.name in one.under],
+                number if isinstance(row, Rejection) else 0,
+            )
+            waiting += [(below, child) for child in reversed(children)]
 
 
 def json_table(file: Path, objects: list[Any]) -> tuple[Table, dict[str, bool]]:
@@ -157,10 +149,6 @@ def geojson_table(file: Path, *, is_lines: bool) -> Table:
     return _table(file, rows, "features")
 
 
-def _has_children(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get(CHILDREN), list | dict)
-
-
 def _by_key(value: Any) -> list[dict[str, Any]]:
     """The nodes of an object that has only objects, by their keys."""
     if not isinstance(value, dict) or not all(isinstance(fields, dict) for fields in value.values()):
@@ -168,12 +156,11 @@ def _by_key(value: Any) -> list[dict[str, Any]]:
     return [{"key": key, **fields} for key, fields in value.items()]
 
 
-def _node(hierarchy: Hierarchy, number: int, place: _Place) -> tuple[Row | Rejection, dict[str, Any], Sequence[Any]]:
+def _node(number: int, parent: _Parent, fields: Any) -> tuple[Row | Rejection, dict[str, Any], Sequence[Any]]:
     """The row of a node, its fields as a line of JSON has them, and its children."""
-    fields = place.fields
     if not isinstance(fields, dict):
-        reason = f"The node below {place.parent} is not a JSON object."
-        return Rejection(number, reason), {"path": [*place.above, fields]}, ()
+        reason = f"The node below {parent} is not a JSON object."
+        return Rejection(number, reason), {"path": [*parent.path, fields]}, ()
     own = {name: value for name, value in fields.items() if name not in (CHILDREN, "key")}
     children, reason = fields.get(CHILDREN) or (), ""
     children = _by_key(children) or children
@@ -183,16 +170,16 @@ def _node(hierarchy: Hierarchy, number: int, place: _Place) -> tuple[Row | Rejec
     if "path" not in own:
         key = fields.get("key", fields.get("name"))
         if _NAMED.isdisjoint(fields):
-            reason = f"The node below {place.parent} has no key and no name."
-        elif "key" not in fields and is_key(key):
+            reason = f"The node below {parent} has no key and no name."
+        elif "key" not in fields and type(key) is int:
             own["name"] = str(key)
-        own = {"path": [*place.above, key], **own}
-        if own.get("level") is None and (levels := place.levels(hierarchy)):
+        own = {"path": [*parent.path, key], **own}
+        if own.get("level") is None and (levels := parent.levels):
             own["level"] = levels[0] if len(levels) == 1 else None
             if len(levels) > 1 and not reason:
-                reason = f'The node below {place.parent} has no level; write "level" with {" or ".join(levels)}.'
-        if place.rejected and not reason:
-            reason = f"Parent {place.parent} is missing, since row {place.rejected} was rejected."
+                reason = f'The node below {parent} has no level; write "level" with {" or ".join(levels)}.'
+        if parent.rejected and not reason:
+            reason = f"Parent {parent} is missing, since row {parent.rejected} was rejected."
     return Rejection(number, reason) if reason else row_of(number, own), own, children
 
 
@@ -204,9 +191,6 @@ def _read_document(file: Path) -> Any:
         raise BadInput(
             f"{file.name} is a JSON document of more than {MAX_JSON_BYTES:,} bytes; write it as JSON lines (.jsonl)."
         )
-    containers = DICT_BYTES * content.count(b"{") + LIST_BYTES * content.count(b"[")
-    if 2 * len(content) + containers + VALUE_BYTES * content.count(b",") > MAX_JSON_MEMORY:
-        raise BadInput(f"{file.name} is a JSON document of too many values; write it as JSON lines (.jsonl).")
     try:
         return orjson.loads(content.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError as error:
@@ -278,19 +262,16 @@ def _row(feature: Any) -> tuple[dict[str, object] | None, str | None]:
         return None, "The properties of the feature are not an object."
     row: dict[str, object] = flat(properties)
     if feature.get("id") is not None:
-        row.setdefault(ID, feature["id"])
+        row.setdefault("id", feature["id"])
     if not isinstance(geometry, dict) or geometry.get("type") != "Point":
         return (row, None) if row else (None, "The feature has no properties.")
     found = geometry.get("coordinates")
-    longitude, latitude = [*found, None, None][:2] if isinstance(found, list) else (found, None)
-    row = {LATITUDE: latitude, LONGITUDE: longitude, **row}
-    if _is_between(longitude, 180) and _is_between(latitude, 90):
+    numbers: list[Any] = [*found, None, None] if isinstance(found, list) else [found, None]
+    longitude, latitude = numbers[:2]
+    row = {"latitude": latitude, "longitude": longitude, **row}
+    if all(type(one) in (int, float) and abs(one) <= bound for one, bound in ((longitude, 180), (latitude, 90))):
         return row, None
     return row, (
-        f'Columns "{LATITUDE}", "{LONGITUDE}": {shown(found)} is not a longitude from -180 to 180 and latitude '
-        "from -90 to 90."
+        f'Columns "latitude", "longitude": {shown(found)} is not a longitude from -180 to 180 and latitude from -90 '
+        "to 90."
     )
-
-
-def _is_between(value: Any, bound: int) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -bound <= value <= bound

@@ -152,25 +152,24 @@ def row_of(number: int, fields: Mapping[str, Any], *, is_exact: bool = False) ->
     if not isinstance(path, (str, list, tuple)):
         return Rejection(number, f"A path is a list of texts or one text, not {shown(path)}.")
     try:
-        segments = (
-            parse_path(path) if isinstance(path, str) else [key if type(key) is str else _key(key) for key in path]
-        )
+        if isinstance(path, str):
+            path = parse_path(path)
+        else:
+            try:
+                "".join(path)  # the fastest way to see that all keys are texts
+            except TypeError:
+                path = [*map(_key, path)]
     except BadPath as error:
         return Rejection(number, str(error))
     attributes = {name: value for name, value in fields.items() if name not in _OWN}
     field = fields.get
     part = Part(str(field("level") or ""), field("name"), field("id"), attributes, field("rank"), field("undefined"))
-    return Row(number, segments, [part], is_exact=is_exact)
-
-
-def is_key(value: object) -> bool:
-    """Whether a value of JSON is the key of a node: a text, or a whole number that is read exactly."""
-    return isinstance(value, str | int) and not isinstance(value, bool)
+    return Row(number, path, [part], (), None, False, is_exact)
 
 
 def _key(value: object) -> str:
-    """The key that a value of JSON is. Raises BadPath."""
-    if not is_key(value):
+    """The key that a value of JSON is: a text, or a whole number that is read exactly. Raises BadPath."""
+    if type(value) not in (str, int):
         raise BadPath(f"A key is a text or a whole number of at most 64 bits, not {shown(value)}; write a text.")
     return str(value)
 
