@@ -107,7 +107,7 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
         if found := joined_path(set().union(*siblings.values())):
             raise Doubt(
                 Guess.SHAPE,
-                f'{place} has whole paths, such as "{shorten(found.example)}", where a key of one {level} belongs; '
+                f'{place} has whole paths, such as "{shorten(found)}", where a key of one {level} belongs; '
                 f"write a file with the {PATHS}, with / between the keys.",
             )
         if nested := nested_keys(siblings.values() if column else [codes or ()]):
@@ -130,9 +130,10 @@ def _check_header(hierarchy: Hierarchy, source: str, table: Table) -> None:
 
 def _refuse_parents(source: str, header: Sequence[str], rows: Rows, levels: Collection[str] = ()) -> None:
     if (found := parent_column(header, rows, levels)) is not None:
+        parent, own = map(shorten, found)
         raise Doubt(
             Guess.SHAPE,
-            f'{source} is a tree by parent ids: column "{shorten(found.parent)}" has values of "{shorten(found.id)}" '
+            f'{source} is a tree by parent ids: column "{parent}" has values of "{own}" '
             f"of other rows. Such trees are not imported; write a file with the {PATHS}.",
         )
 
@@ -182,11 +183,12 @@ def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, table: T
         lambda below, above: may_stand(hierarchy, levels[below] or "", levels[above]),
     )
     if group is not None:
+        column, below, above = group
         raise Doubt(
             Guess.SHAPE,
-            f'Column "{shorten(group.column)}" of {source} has values only in the first rows of groups: '
-            f'"{shorten(group.below)}" stands below the row of "{shorten(group.above)}", and would skip this level; '
-            f"--fill-down {shlex.quote(group.column)} gives empty cells the value above.",
+            f'Column "{shorten(column)}" of {source} has values only in the first rows of groups: '
+            f'"{shorten(below)}" stands below the row of "{shorten(above)}", and would skip this level; '
+            f"--fill-down {shlex.quote(column)} gives empty cells the value above.",
         )
 
 

@@ -210,20 +210,11 @@ def looks_like_table(file: Path) -> bool:
 
 
 def check_header(file: Path, dialect: Dialect) -> None:
-    """Raise BadInput for a title above the header, as `check_titles` does.
-
-    Empty cells at the end of the title, as spreadsheets write them, do not make it wider.
-    """
+    """Raise BadInput for a title above the header, as `check_titles` does."""
     if not dialect.header_row and not dialect.columns:
         records = ((number, cells) for number, _, cells in _records(file, dialect) if isinstance(cells, list))
-        rows = [(number, _stripped(cells), len(cells)) for number, cells in islice(records, TITLE_ROWS) if any(cells)]
+        rows = [(number, cells) for number, cells in islice(records, TITLE_ROWS) if any(cells)]
         check_titles(f"Line {{}} of {file.name}", rows)
-
-
-def _stripped(cells: list[str]) -> list[str]:
-    """Cells without the empty ones at the end."""
-    width = next((index for index in range(len(cells), 0, -1) if cells[index - 1].strip()), 0)
-    return cells[:width]
 
 
 def _parts(file: Path, dialect: Dialect) -> tuple[str, list[str], Iterator[Record]]:

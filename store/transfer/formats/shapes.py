@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from math import gcd
-from typing import NamedTuple
 
 from store.errors import BadInput, quantity
 from store.transfer.formats.columns import fold, named
@@ -42,28 +41,6 @@ _HEADER_WORDS = frozenset(
 )
 
 
-class ParentColumn(NamedTuple):
-    """A column whose values are those of another column in other rows."""
-
-    parent: str
-    id: str
-
-
-class JoinedPath(NamedTuple):
-    """Keys of a level that are paths: the separator of their parts, and one of them."""
-
-    separator: str
-    example: str
-
-
-class FirstOfGroup(NamedTuple):
-    """A column that has a value only in the first row of each group: a key below, and what it would be below."""
-
-    column: str
-    below: str
-    above: str
-
-
 def first_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[Sequence[str]]:
     """The rows of a sample: fewer of a wide table, or of one with long texts."""
     found: list[Sequence[str]] = []
@@ -79,47 +56,33 @@ def first_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[Seq
 # -- trees by parent id ------------------------------------------------------------------------------------------------
 
 
-def parent_column(header: Sequence[str], rows: Rows, levels: Collection[str] = ()) -> ParentColumn | None:
-    """The column by which rows refer to their parents, by its values; None in a table that is none of these.
+def parent_column(header: Sequence[str], rows: Rows, levels: Collection[str] = ()) -> tuple[str, str] | None:
+    """The column by which rows refer to their parents, and that of their ids, by their values; None in other tables.
 
     Two columns of `levels` refer to each other in any table of cities that are states, so only a name tells them. Where
-    several columns are levels, these are the tree, and any other column may have numbers that are ids, too.
+    several columns are levels, these are the tree, and any other column may have numbers that are ids, too. Of several
+    pairs of columns, that with most references in the first rows is taken. Children may stand before their parents, so
+    a column that is named like one needs none there.
     """
-    candidates = _candidates(header, first_rows(header, rows()), levels) if len(header) > 1 else ()
-    for parent, own in candidates:
-        pairs = ((row[own].strip(), row[parent].strip()) for row in rows() if len(row) > max(own, parent))
-        if _is_tree(islice(pairs, MAX_ROWS), is_named=_is_named(header[parent])):
-            return ParentColumn(header[parent], header[own])
-    return None
-
-
-def _is_named(column: str) -> bool:
-    return bool(_PARENTS.search(fold(column)))
-
-
-def _candidates(
-    header: Sequence[str], sample: Sequence[Sequence[str]], levels: Collection[str]
-) -> Iterator[tuple[int, int]]:
-    """Pairs of a column of parents and one of ids, by the sample: those with most references first.
-
-    Children may stand before their parents, so the sample of a column that is named like one needs no references.
-    """
-    width = min(len(header), MAX_COLUMNS)
-    columns = [[row[index].strip() for row in sample if len(row) == len(header)] for index in range(width)]
+    sample = [row for row in first_rows(header, rows()) if len(row) == len(header)]
+    columns = [[row[index].strip() for row in sample] for index in range(min(len(header), MAX_COLUMNS))]
+    are_named = [bool(_PARENTS.search(fold(column))) for column in header]
     found: list[tuple[bool, int, int, int]] = []
     for own, ids in enumerate(columns):
         known = {*ids} - {""}
         if not known or len(known) < 0.95 * len(ids):
             continue
         for parent, values in enumerate(columns):
-            is_named = _is_named(header[parent])
-            if parent == own or (len(levels) > 1 and not is_named):
+            if parent == own or (len(levels) > 1 and not are_named[parent]):
                 continue
             references = sum(value in known and value != one for one, value in zip(ids, values, strict=True))
-            if is_named or references >= max(2, len(ids) // 100):
-                found.append((is_named, references, parent, own))
-    for _, _, parent, own in sorted(found, key=lambda one: (-one[0], -one[1], one[3]))[:MAX_CANDIDATES]:
-        yield parent, own
+            if are_named[parent] or references >= max(2, len(ids) // 100):
+                found.append((not are_named[parent], -references, own, parent))
+    for *_, own, parent in sorted(found)[:MAX_CANDIDATES]:
+        pairs = ((row[own].strip(), row[parent].strip()) for row in rows() if len(row) > max(own, parent))
+        if _is_tree(islice(pairs, MAX_ROWS), is_named=are_named[parent]):
+            return header[parent], header[own]
+    return None
 
 
 def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool) -> bool:
@@ -128,7 +91,7 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool) -> bool:
     A column that is not named like a parent may be any number, or the capital of each city. It is one of parents if
     nothing refers to itself by a number, in a circle or elsewhere, and something has a grandparent.
     """
-    ids: dict[int | None, int | None] = {}
+    ids: dict[int, int | None] = {}
     is_numeric, own_references, blanks = True, 0, 0
     for own, parent in pairs:
         is_none = not parent if not is_named else parent.casefold() in NO_PARENT
@@ -140,36 +103,19 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool) -> bool:
     known = sum(parent in ids for parent in references)
     if is_named:
         return known > 0 and known * 2 >= len(references)
-    if is_numeric and (own_references or not blanks):
+    if known < len(references) or (is_numeric and (own_references or not blanks)):
         return False
-    height = _height(ids)
-    return known == len(references) and height is not None and height >= 2
-
-
-def _height(parents: dict[int | None, int | None]) -> int | None:
-    """The longest way from a row to its root; None where rows refer to each other in a circle."""
-    depths: dict[int | None, int] = {}
-    for start in parents:
-        chain: list[int | None] = []
-        at = start
-        while at in parents and at not in depths:
-            depths[at] = -1
-            chain.append(at)
-            at = parents[at]
-        depth = depths.get(at, -1)
-        if at in parents and depth < 0:
-            return None
-        for one in reversed(chain):
-            depth += 1
-            depths[one] = depth
-    return max(depths.values(), default=0)
+    above: dict[int, int | None] = ids  # an ancestor of each, twice as far after each round; in circles without an end
+    for _ in range(len(ids).bit_length() + 1):
+        above = {own: above.get(parent) for own, parent in above.items() if parent is not None}
+    return not above and any(ids[parent] is not None for parent in references)
 
 
 # -- paths in one column -----------------------------------------------------------------------------------------------
 
 
-def joined_path(keys: Collection[str]) -> JoinedPath | None:
-    """The separator of different keys of one level that are whole paths, such as `A > B > C`, with a long one.
+def joined_path(keys: Collection[str]) -> str | None:
+    """A long one of different keys of one level that are whole paths, such as `A > B > C`; None where they are not.
 
     The beginning of one is another, or that of others. With a separator that keys may have themselves, such as `/`,
     most of them must be so, and have no numbers at their ends, as houses of a street.
@@ -195,7 +141,7 @@ def joined_path(keys: Collection[str]) -> JoinedPath | None:
                 and len(words) >= 0.9 * len(joined)
             )
         if found:
-            return JoinedPath(separator, max(joined, key=lambda key: (key.count(separator), -len(key))))
+            return max(joined, key=lambda key: (key.count(separator), -len(key)))
     return None
 
 
@@ -271,8 +217,9 @@ def first_of_group(
     rows: Iterable[Sequence[str]],
     keys: Sequence[str],
     may_stand: Callable[[str, str | None], bool],
-) -> FirstOfGroup | None:
-    """The first of the columns of levels, from the root down, that is empty below the first row of each group.
+) -> tuple[str, str, str] | None:
+    """The first of the columns of levels, from the root down, that is empty below the first row of each group; with a
+    key below, and what it would be below.
 
     Each of its values stands in one row alone, with a key of a level below or as a line above its group, and rows
     without one follow it. So it is no level that some nodes skip, such as the states of a country. Rows whose key of
@@ -298,7 +245,7 @@ def first_of_group(
                 is_one = has_below or not any(texts[:place])
                 empty += is_one
                 allowed += is_one and may_stand(keys[below], upper)
-                example = example or FirstOfGroup(column, texts[below], "/".join(filter(None, above)))
+                example = example or (column, texts[below], "/".join(filter(None, above)))
             elif group != above[:place]:
                 above = [*group, ""]
         if (allowed or empty >= max(2, len(sample) // 3)) and repeated * 5 <= empty:
@@ -333,26 +280,24 @@ def data_in_header(header: Sequence[str], rows: Iterable[Sequence[str]], known: 
     return found
 
 
-def check_titles(place: str, rows: Sequence[tuple[int, Sequence[str], int]]) -> None:
+def check_titles(place: str, rows: Sequence[tuple[int, Sequence[str]]], *, are_padded: bool = False) -> None:
     """Raise BadInput where the first of `rows` is narrower than nearly all others, as a title above a header is.
 
-    Each has its number, its cells up to the last that is not empty, and its width with those; `place` has a {} for the
-    number.
+    Each has its number and its cells, and `place` has a {} for the number. Empty cells at the end of a title, as
+    spreadsheets write them, do not make it wider; rows that `are_padded` have them, or had them in their sheet.
     """
-    if not rows:
-        return
-    (line, title, width), *others = rows
-    first = next((index for index, row in enumerate(others[:MAX_TITLES]) if len(row[1]) > len(title)), None)
+    widths = [max((at for at, cell in enumerate(cells, start=1) if cell.strip()), default=0) for _, cells in rows]
+    first = next((index for index, width in enumerate(widths[: MAX_TITLES + 1]) if width > widths[0]), None)
     if first is None:
         return
-    (number, header, _), below = others[first], others[first:]
-    is_padded = width > len(title)
+    (line, title), (number, header) = rows[0], rows[first]
+    is_padded = are_padded or len(title) > widths[0]
     if is_padded and 2 * sum(map(bool, title)) > sum(map(bool, header)):
         return  # a few columns without a name, such as notes beside a table
-    wider = sum(len(cells) > len(title) if is_padded else count > width for _, cells, count in below)
-    if len(below) > 1 and wider >= 0.9 * len(below):
+    below = widths[first:] if is_padded else [len(cells) for _, cells in rows[first:]]
+    if len(below) > 1 and sum(width > widths[0] for width in below) >= 0.9 * len(below):
         raise BadInput(
-            f"{place.format(line)} has {quantity(len(title), 'column')}, the rows below it have more; "
+            f"{place.format(line)} has {quantity(widths[0], 'column')}, the rows below it have more; "
             f"--header-row {number} takes {named(header[:SHOWN_NAMES])} as the names of the columns."
         )
 

@@ -3,17 +3,16 @@
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 from xml.etree import ElementTree
 
 from store.errors import BadInput, shorten
-from store.transfer.formats.columns import MAX_COLUMNS, ShownCell, named, text_of
+from store.transfer.formats.columns import ShownCell, named, text_of
 from store.transfer.formats.shapes import TITLE_ROWS, check_titles
 from store.transfer.formats.tables import Table, TableRow, checked_header, flat
 
@@ -73,19 +72,15 @@ def excel_table(
 
     start, header = 0, list(column_names)
     if not header:
-        sample = [
-            (number, [text_of(cell) for cell in row]) for number, row in islice(filled(header_row or 1), TITLE_ROWS)
-        ]
-        if header_row is not None and (not sample or sample[0][0] != header_row):
-            raise BadInput(
-                f'Row {header_row} of the sheet "{name}" of {file.name} is empty; --header-row names another.'
-            )
+        sample = [(number, [*map(text_of, row)]) for number, row in islice(filled(header_row or 1), TITLE_ROWS)]
+        if header_row and (not sample or sample[0][0] != header_row):
+            raise BadInput(f'Row {header_row} of sheet "{name}" of {file.name} is empty; --header-row names another.')
         if not sample:
             if others := [other for other in sheets if other != name]:
                 raise BadInput(f'The sheet "{name}" of {file.name} is empty; --sheet names another: {named(others)}.')
             raise BadInput(f'"{file.name}" has no header: the first row of its sheet must name the columns.')
-        if header_row is None:
-            check_titles(f"Row {{}} of {file.name}", [(*one, MAX_COLUMNS) for one in sample])
+        if not header_row:
+            check_titles(f"Row {{}} of {file.name}", sample, are_padded=True)
         start, header = sample[0][0], [text.strip() for text in sample[0][1]]
     width = len(checked_header(file, header))
     columns = {one for left, top, right, end in ranges if start < top < end for one in range(left, right + 1)}
@@ -142,12 +137,21 @@ def parquet_table(file: Path) -> Table:
         from pyarrow import parquet
     except ImportError:
         raise BadInput(f"Parquet files need pyarrow; {_EXTRA}") from None
-    try:
-        with parquet.ParquetFile(file) as opened:
-            header = [name for field in opened.schema_arrow for name in _names(field)]
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _unreadable(file, error) from error
-    return Table(checked_header(file, header), lambda: _parquet_rows(file, header))
+    with _readable(file, "Parquet"), parquet.ParquetFile(file) as opened:
+        fields = [*opened.schema_arrow]
+        while any(pyarrow.types.is_struct(field.type) for field in fields):
+            fields = [inner for field in fields for inner in field.flatten()]
+        header = [field.name for field in fields]
+
+    def rows() -> Iterator[TableRow]:
+        with _readable(file, "Parquet"), parquet.ParquetFile(file, pre_buffer=False) as opened:
+            batches = opened.iter_batches(batch_size=BATCH_ROWS, use_threads=False)
+            for number, row in enumerate((row for batch in batches for row in batch.to_pylist()), start=1):
+                values = map(flat(row).get, header)
+                cells = [one.decode(errors="replace") if isinstance(one, bytes) else one for one in values]
+                yield number, cells, None, None
+
+    return Table(checked_header(file, header), rows)
 
 
 def _facts(sheet: IO[bytes]) -> tuple[list[str], set[str]]:
@@ -174,73 +178,36 @@ def _facts(sheet: IO[bytes]) -> tuple[list[str], set[str]]:
 
 
 @contextmanager
-def _readable(file: Path) -> Iterator[None]:
-    """Turns the errors of a workbook that is none, or damaged, into BadInput."""
+def _readable(file: Path, what: str = "an Excel workbook") -> Iterator[None]:
+    """Turns the errors of a file that is damaged, or of another format, into BadInput."""
     try:
         yield
     except BadInput:
         raise
-    except Exception as error:  # the library has no error of its own for what it does not expect
+    except Exception as error:  # the libraries have no errors of their own for what they do not expect
         said = shorten(str(error).split("\n")[0].rstrip("."), 200)
-        raise BadInput(
-            f"{file.name} cannot be read as an Excel workbook ({said}); save it as .xlsx in Excel, or the sheet as CSV."
-        ) from error
+        advice = "write it again, or as CSV" if what == "Parquet" else "save it as .xlsx in Excel, or the sheet as CSV"
+        raise BadInput(f"{file.name} cannot be read as {what} ({said}); {advice}.") from error
 
 
 def _cell(cell: Any, uncomputed: set[str]) -> object:
     """The value of a cell that is not empty; of a number or an error with what the sheet shows."""
     value = cell.value
-    if isinstance(value, str) and cell.data_type != "e":
-        return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value) if "_x" in value else value
     if isinstance(value, str):
-        return ShownCell(None, None, f"The sheet has the error {value}; mend it, or write the value.")
+        if cell.data_type == "e":
+            return ShownCell(None, None, f"The sheet has the error {value}; mend it, or write the value.")
+        return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value) if "_x" in value else value
     if value is None:
         is_formula = cell.data_type == "n" and cell.coordinate in uncomputed
         return ShownCell(None, None, _UNCOMPUTED) if is_formula else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
+    from openpyxl.styles.numbers import BUILTIN_FORMATS
+
     # Other numbers below 164 are formats of some languages, mostly of dates, for which the library says General.
     number = cell.style_array.numFmtId
-    code = cell.number_format if number >= 164 or number in _formats() else f"number {number}"
+    code = cell.number_format if number >= 164 or number in BUILTIN_FORMATS else f"number {number}"
     if code == "General" and isinstance(value, int) and abs(value) < 10**MAX_DIGITS:
         return value
     reason = f'{value} in the format "{code}" is not known as Excel shows it; format the column as text.'
     return ShownCell(value, shown_number(value, code), reason)
-
-
-@cache
-def _formats() -> Mapping[int, str]:
-    from openpyxl.styles.numbers import BUILTIN_FORMATS
-
-    return cast(Mapping[int, str], BUILTIN_FORMATS)
-
-
-def _names(field: Any, prefix: str = "") -> Iterator[str]:
-    import pyarrow
-
-    if pyarrow.types.is_struct(field.type):
-        for inner in field.type:
-            yield from _names(inner, f"{prefix}{field.name}.")
-    else:
-        yield f"{prefix}{field.name}"
-
-
-def _parquet_rows(file: Path, header: list[str]) -> Iterator[TableRow]:
-    import pyarrow
-    from pyarrow import parquet
-
-    number = 0
-    try:
-        with parquet.ParquetFile(file, pre_buffer=False) as opened:
-            for batch in opened.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
-                for fields in batch.to_pylist():
-                    number += 1
-                    values = map(flat(fields).get, header)
-                    cells = [one.decode(errors="replace") if isinstance(one, bytes) else one for one in values]
-                    yield number, cells, None, None
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _unreadable(file, error) from error
-
-
-def _unreadable(file: Path, error: Exception) -> BadInput:
-    return BadInput(f"{file.name} cannot be read as Parquet: {str(error).splitlines()[0].rstrip('.')}.")
