@@ -162,7 +162,7 @@ def _path(hierarchy: Hierarchy, values: Sequence[str], above: str | None) -> str
         leaf = next((one for one in levels if one is not level and level.name in one.under), None)
         return f"{prefix}{{{level.name.lower()}*}}{delimiter}{f'[{{{leaf.name.lower()}}}]' if leaf else ''}"
     found = joined_path({value.replace(delimiter, "/") for value in values})
-    return f"{{{level.name.lower()}*{delimiter}}}" if found and found.separator == "/" else ""
+    return f"{{{level.name.lower()}*{delimiter}}}" if found and "/" in found else ""
 
 
 def _level(hierarchy: Hierarchy, word: str) -> Level | None:
