@@ -65,32 +65,16 @@ class _CountedRecord:
     is_new: bool = False
 
 
-def batches(
-    hierarchy: Hierarchy, diff: TreeDiff, creations: Sequence[Creation], version: TreeVersion, max_changes: int
-) -> Iterator[Batch]:
-    """Transactions of at most `max_changes` changes for `creations` (parents first), updates and removals in the tree
-    with a `version`.
-
-    They build on one another, so each must be committed before the next is requested. Each has the time at which it was
-    begun.
-    """
-    builder = _BatchBuilder(hierarchy, diff, version, max_changes)
-    yield from builder.create(creations)
-    for old, new in diff.updated:
-        yield from builder.update(old, new)
-    for record in diff.removed:
-        yield from builder.remove(record)
-    yield from builder.finish()
-
-
-class _BatchBuilder:
-    """The batch that is being filled, and the present state of all ancestors of changes.
+class Batches:
+    """The batches of one tree with a `version`: the one that is being filled, and the present state of all ancestors of
+    changes.
 
     For each change of a node, its ancestors are found first, then room is made in the batch.
     """
 
     def __init__(self, hierarchy: Hierarchy, diff: TreeDiff, version: TreeVersion, max_changes: int) -> None:
         self._indexed = hierarchy if is_indexed(hierarchy) else None
+        self._diff = diff
         self._records = {sk: _CountedRecord(record) for sk, record in diff.above.items()}
         self._pk = version.partition
         self._has_redirects = version.has_redirects
@@ -100,7 +84,20 @@ class _BatchBuilder:
         self._level, self._depth = "", 0  # theirs
         self._open()
 
-    def create(self, creations: Sequence[Creation]) -> Iterator[Batch]:
+    def of(self, creations: Sequence[Creation]) -> Iterator[Batch]:
+        """Transactions of at most `max_changes` changes for `creations` (parents first), updates and removals.
+
+        They build on one another, so each must be committed before the next is requested. Each has the time at which it
+        was begun.
+        """
+        yield from self._create(creations)
+        for old, new in self._diff.updated:
+            yield from self._update(old, new)
+        for record in self._diff.removed:
+            yield from self._remove(record)
+        yield from self._finish()
+
+    def _create(self, creations: Sequence[Creation]) -> Iterator[Batch]:
         """Create nodes, parents first; siblings of one level that follow one another are counted together."""
         shared: Item = {}  # what siblings of one level have alike
         changes = self._batch.changes
@@ -138,7 +135,7 @@ class _BatchBuilder:
             changes.append(Put(id_item_at(creation.id, self._pk, node.sk), creation.when))
         self._count_new()
 
-    def update(self, old: Record, new: Record) -> Iterator[Batch]:
+    def _update(self, old: Record, new: Record) -> Iterator[Batch]:
         """Update a node."""
         self._ancestors = self._ancestors_of(new.sk)
         found = self._search_changes(old, new)
@@ -150,7 +147,7 @@ class _BatchBuilder:
         self._batch.entries.append(LogEntry(Event.UPDATED, new.sk, new.id, new.level, new.revision))
         self._batch.changes.append(Put(revision_item(old)))
 
-    def remove(self, record: Record) -> Iterator[Batch]:
+    def _remove(self, record: Record) -> Iterator[Batch]:
         """Remove a node without children."""
         self._ancestors = self._ancestors_of(record.sk)
         found = self._search_changes(record, None)
@@ -162,7 +159,7 @@ class _BatchBuilder:
         self._batch.entries.append(LogEntry(Event.DELETED, record.sk, record.id, record.level, record.revision))
         self._batch.changes += node_removed(record, self._batch.at, None, has_redirects=self._has_redirects)
 
-    def finish(self) -> Iterator[Batch]:
+    def _finish(self) -> Iterator[Batch]:
         """Yield the batch so far, and begin the next."""
         self._count_new()
         if self._batch.entries:
@@ -196,7 +193,7 @@ class _BatchBuilder:
             or self._bytes + size > MAX_BATCH_BYTES
             or self._log_bytes + logged > MAX_LOG_BYTES
         ):
-            yield from self.finish()
+            yield from self._finish()
         self._bytes += size
         self._log_bytes += logged
         self._batch.changes += found

@@ -29,7 +29,7 @@ from store.model.ranks import is_manual, rank_after
 from store.model.records import Change, Item, Put, Record, derived_id
 from store.reading import PAGE_ITEMS, Pages, tree_version, wait_for_moves
 from store.search.items import is_indexed, marker
-from store.transfer.batches import Batch, Creation, batches
+from store.transfer.batches import Batch, Batches, Creation
 from store.transfer.diff import TreeDiff
 from store.transfer.rows import ImportPlan, Rejection
 from store.transfer.staging import Node, Tree, path_text
@@ -262,7 +262,7 @@ class _Import:
         diff.finish()
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
-        for batch in batches(self.plan.hierarchy, diff, creations, version, self.store.max_changes):
+        for batch in Batches(self.plan.hierarchy, diff, version, self.store.max_changes).of(creations):
             if not self.dry_run:
                 raised = version.incremented(batch.shape, now=batch.now)
                 log = log_item(version, batch.entries, batch.at, batch.now)
@@ -297,39 +297,37 @@ class _Import:
                     creations.append(Creation(node, node_id))
                     continue
                 parent = parent_sort_key(node.sk) if len(node.sk) > 1 else ""
-                rejection = self._id_rejection(node, item)
-                if rejection is None and parent in rejected:
+                found = self._creation(node, node_id, item)
+                if isinstance(found, Creation) and parent in rejected:
                     reason = f"The parent of {node} is missing, since row {rejected[parent]} was rejected."
-                    rejection = Rejection(node.number, reason)
-                if rejection is None:
-                    creations.append(self._creation(node, node_id, item))
+                    found = Rejection(node.number, reason)
+                if isinstance(found, Creation):
+                    creations.append(found)
                 else:
-                    diff.rejections.append(rejection)
+                    diff.rejections.append(found)
                     rejected[node.sk] = node.number
         return creations
 
-    def _id_rejection(self, node: Node, item: Item | None) -> Rejection | None:
-        """The rejection of a node whose id belongs to another one, by the record of the id."""
+    def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation | Rejection:
+        """The creation of a node by the record of its id, or its rejection where that is of another node.
+
+        A given id of a deleted node continues with its revisions; a default id that is or was another node's is
+        replaced by a random one.
+        """
         place = current_key(item)
-        if place is None or node.id is None or place == node.key:
-            return None
+        if item is None:
+            return Creation(node, node_id)
+        if place == node.key:  # left by a deletion without Clade
+            return Creation(node, node_id, when={"tree": node.pk, "key": node.sk})
+        if node.id is None:
+            return Creation(node, f"{self.plan.hierarchy.name}:{uuid4().hex}")
+        if place is None:
+            return Creation(node, node_id, cast(int, item["revision"]) + 1, {"deleted": item["deleted"]})
         reason = f"The id {node.id} belongs to {path_text(*place)}"
         if (unmoved := self.plan.unmoved.get(node.id)) is None:
             has_other_key = depth_of(place.sk) == depth_of(node.sk) and path_of(*place)[-1] != node.path[-1]
             return Rejection(node.number, f"{reason}; {MOVE_ADVICE}", moved=True, has_other_key=has_other_key)
         return Rejection(node.number, f"{reason}, and cannot be moved here: {unmoved}", moved=True)
-
-    def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation:
-        """The creation of a node by the record of its id: a given one of a deleted node continues with its revisions,
-        and a random one replaces a default one that is or was another node's.
-        """
-        if item is None:
-            return Creation(node, node_id)
-        if "deleted" in item and node.id is not None:
-            return Creation(node, node_id, cast(int, item["revision"]) + 1, {"deleted": item["deleted"]})
-        if current_key(item) == node.key:  # left by a deletion without Clade
-            return Creation(node, node_id, when={"tree": node.pk, "key": node.sk})
-        return Creation(node, f"{self.plan.hierarchy.name}:{uuid4().hex}")
 
     async def _rank_root(self, node: Node) -> None:
         """Set the rank of a root to be created: the next free one where another root has it."""

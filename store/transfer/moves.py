@@ -65,10 +65,14 @@ class ImportMoves:
     async def run(self, on_nodes: Callable[[int], None] = lambda nodes: None) -> None:
         """Move nodes until no more can be; `on_nodes` is called with each number of nodes that are done.
 
-        Interrupted moves are finished first. Raises Conflict where other writes do not stop.
+        Interrupted moves are finished first, and are in the result if the file asks for them. Raises Conflict where
+        other writes do not stop.
         """
         try:
-            await self._finish()
+            for move in await self._writer.move_worker.finish({self._plan.hierarchy.name}):
+                node = self._nodes.get(move.top_id.partition(":")[2])
+                if node is not None and move.target == node.key and await self._current_keys([node]) == [move.target]:
+                    self._result.note(Event.MOVED, node.level, move.source, move.target)
             waiting = sorted(self._nodes.values(), key=lambda node: node.key)
             moved = -1
             while waiting and moved < self._result.moved.total():
@@ -77,13 +81,6 @@ class ImportMoves:
             on_nodes(len(waiting))
         finally:
             await self._writer.move_worker.stop()
-
-    async def _finish(self) -> None:
-        """Finish interrupted moves, and add those that the file asks for to the result."""
-        for move in await self._writer.move_worker.finish({self._plan.hierarchy.name}):
-            node = self._nodes.get(move.top_id.partition(":")[2])
-            if node is not None and move.target == node.key and await self._current_keys([node]) == [move.target]:
-                self._result.note(Event.MOVED, node.level, move.source, move.target)
 
     async def _round(self, nodes: Sequence[Node], on_nodes: Callable[[int], None]) -> list[Node]:
         """Move each of these nodes, parents first; returns those that are blocked."""
