@@ -146,9 +146,9 @@ def describe_table(
     typer.echo(f"{source}: {quantity(len(items), 'item')} in the sample, keys {' and '.join(names) or 'unknown'}")
     for item in items[:SHOWN_KEYS]:
         typer.echo(f"  {' / '.join(key_text(item.get(name)) for name in names)}")
-    is_given = bool(options.templates or columns.levels)
-    given = Proposal(table.keys, options.templates, columns)
-    found = [given] if is_given else proposals(hierarchy, items, table.keys)
+    found = [Proposal(table.keys, options.templates, columns)]
+    if not options.templates and not columns.levels:
+        found = proposals(hierarchy, items, table.keys)
     values = [key_text(item.get(names[0])) for item in items] if names else []
     if values and are_ids(values) and not (found and found[0].templates):
         typer.echo(f"The keys are ids, such as {shorten(values[0])}: they say no levels.")
@@ -190,16 +190,14 @@ def _keys(hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTempl
     if table.keys or not templates:
         return table.keys
     items = [*first_items(table.export, SAMPLE_ITEMS, table.left_out)]
-    pairs: list[tuple[str, ...]] = [*key_attributes(items)]
-    if not any(template.has_sort_key for template in templates):
-        pairs = [*dict.fromkeys((first,) for first, _ in pairs)]
-    readers = [(ItemReader(hierarchy, templates, pair), pair) for pair in pairs]
-    counts = [(sum(reader.match(item) is not None for item in items), pair) for reader, pair in readers]
-    best = max((count for count, _ in counts), default=0)
-    found = [pair for count, pair in counts if count == best]
-    if not best or len(found) > 1:
+    length = 2 if any(template.has_sort_key for template in templates) else 1
+    candidates = dict.fromkeys(pair[:length] for pair in key_attributes(items))
+    readers = [ItemReader(hierarchy, templates, names) for names in candidates]
+    counts = [sum(reader.match(item) is not None for item in items) for reader in readers]
+    best = max(counts, default=0)
+    if not best or counts.count(best) > 1:
         raise BadInput("The names of the key attributes are unclear; add --keys, such as --keys PK,SK.")
-    return found[0]
+    return readers[counts.index(best)].keys
 
 
 async def _scan(
@@ -219,15 +217,13 @@ async def _scan(
                 f"The time to live of {url.table} is unknown, since DescribeTimeToLive is not allowed; --ttl names it.",
                 err=True,
             )
-        with ExitStack() as stack:
-            segments = [stack.enter_context(file.open("xb")) for file in files]
-            if one_page:
-                typer.echo(f"Reading the first page of {url.table}.", err=True)
-                await scan.first_page(segments[0])
-            else:
-                typer.echo(scan.sentence(), err=True)
-                with progress("Scanning", "items", scan.table_items or None) as meter:
-                    scan.on_items = meter
-                    await scan.run(segments)
+        if one_page:
+            typer.echo(f"Reading the first page of {url.table}.", err=True)
+            await scan.first_page(files[0])
+        else:
+            typer.echo(scan.sentence(), err=True)
+            with progress("Scanning", "items", scan.table_items or None) as meter:
+                scan.on_items = meter
+                await scan.run(files)
     typer.echo(f"Read {quantity(scan.items, 'item')} with {scan.units:,.1f} read units.", err=True)
     return scan.keys, scan.expiry

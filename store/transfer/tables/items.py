@@ -132,19 +132,16 @@ class ItemReader:
         parts: list[Part] = []
         columns = {**self._columns}
         for level in reversed(levels):
-            parts.append(self._part(level, item, columns.pop(level, None), used, is_last=not parts))
+            own = columns.pop(level, None)
+            parts.append(self._part(level, item, own, used, is_last=not parts) if own or not parts else Part(level))
         return parts[::-1]
 
     def _part(self, level: str, item: JsonItem, columns: LevelColumns | None, used: set[str], *, is_last: bool) -> Part:
         """The part of a level; the attributes of the item that it takes are added to those that are `used`."""
-        if columns is None and not is_last:
-            return Part(level)
         columns = (columns or LevelColumns(level, "")).without(used)
-        attributes: dict[str, object] = {}
         name, node_id = (key_text(item.get(column)) or None for column in (columns.name or "", columns.id or ""))
-        for attribute, column in columns.attributes.items():
-            if is_last or column in item:
-                attributes[attribute] = plain(item.get(column))
+        given = {attribute: column for attribute, column in columns.attributes.items() if is_last or column in item}
+        attributes = {attribute: plain(item.get(column)) for attribute, column in given.items()}
         if columns.names:
             attributes[NAMES] = {tag: key_text(item.get(column)) or None for tag, column in columns.names.items()}
         used |= {column for column in (columns.key, *columns.values) if column}
@@ -190,12 +187,10 @@ def item_of(text: str) -> tuple[str, Any]:
         line = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise BadInput(f"The line is not valid JSON: {error}.") from None
-    for kind in ("Item", "NewImage", "Keys"):
-        content = line.get(kind) if isinstance(line, dict) else None
-        if content:
-            if isinstance(content, dict) and all(isinstance(value, dict) for value in content.values()):
-                return kind, content
-            break
+    contents = [(kind, line.get(kind)) for kind in ("Item", "NewImage", "Keys")] if isinstance(line, dict) else []
+    kind, content = next((one for one in contents if one[1]), ("", None))
+    if isinstance(content, dict) and all(isinstance(value, dict) for value in content.values()):
+        return kind, content
     raise BadInput('The line has no "Item" in DynamoDB JSON.')
 
 

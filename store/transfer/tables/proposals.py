@@ -176,11 +176,9 @@ def _names(
     """Attributes such as productName or title as names of the levels whose items have them."""
     reader = ItemReader(hierarchy, [KeyTemplate(hierarchy, text) for text in templates], keys)
     found: dict[str, str] = {}
-    for item in items:
-        if match := reader.match(item):
-            level, by_name = match.levels[-1].lower(), {fold(name): name for name in item}
-            for name in (f"{fold(level)}name", *_NAMES):
-                if name in by_name:
-                    found.setdefault(level, f"{level}={by_name[name]}")
-                    break
+    for match, item in ((reader.match(item), item) for item in items):
+        by_name, level = {fold(name): name for name in item}, match.levels[-1].lower() if match else ""
+        names = [by_name[name] for name in (f"{fold(level)}name", *_NAMES) if name in by_name]
+        if level and names:
+            found.setdefault(level, f"{level}={names[0]}")
     return ColumnOptions(names=[*found.values()])
