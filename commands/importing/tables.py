@@ -61,16 +61,12 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class TableSource:
-    """A table as an export on disk, what of it is left out, and the names of its keys, empty where they are not known.
-
-    `is_part` where not all of its items are there.
-    """
+    """A table as an export on disk, what of it is left out, and the names of its keys, empty if they are not known."""
 
     source: Source
     export: Export
     left_out: LeftOut
-    keys: Sequence[str] = ()
-    is_part: bool = False
+    keys: Sequence[str]
 
 
 def is_table(address: str, options: TableOptions) -> bool:
@@ -92,8 +88,9 @@ def table_at(address: str, options: TableOptions, taken: Collection[Guess], *, o
             top = Path(stack.enter_context(folder))
             files = [top / f"{number}.json" for number in range(1 if one_page else options.segments)]
             with interruptible(lambda: "Stopped: nothing was imported."):
-                keys, expiry = interrupt.run(_scan(url, files, options, one_page=one_page))
-            export, is_part = Export([(file, None) for file in files], url.table), one_page
+                scan = interrupt.run(_scan(url, files, options, one_page=one_page))
+            export, keys, expiry = Export([(file, None) for file in files], url.table), scan.keys, scan.expiry
+            is_part = one_page
         else:
             export, keys, expiry = find_export(Path(address)), (), None
             is_part = export.is_incremental
@@ -102,10 +99,10 @@ def table_at(address: str, options: TableOptions, taken: Collection[Guess], *, o
             source = Source(Path(address), Path(address).name, Path(address).parent)
         at = export.time.timestamp() if export.time else time.time()
         expiry = options.ttl or ("" if expiry is None and Guess.EXPIRY in taken else expiry)
-        skip, required = options.skipped(), [options.ttl] if options.ttl else []
-        required += [name for name, _ in skip]
+        skip = options.skipped()
+        required = [*([options.ttl] if options.ttl else []), *(name for name, _ in skip)]
         left_out = LeftOut(skip, expiry, at, options.keep_deleted, [] if is_part else required)
-        yield TableSource(source, export, left_out, options.keys or keys, is_part)
+        yield TableSource(source, export, left_out, options.keys or keys)
 
 
 def item_columns(
@@ -124,8 +121,7 @@ def table_format(
 ) -> tuple[Format, ItemReader]:  # fmt: skip
     """The format of a table, and the reader of its items. Raises BadInput where its keys are unclear."""
     keys = _keys(hierarchy, table, templates)
-    is_changes = table.export.is_incremental
-    reader = ItemReader(hierarchy, templates, keys, columns, table.left_out, removes=prune, is_part=is_changes)
+    reader = ItemReader(hierarchy, templates, keys, columns, table.left_out, prune, table.export.is_incremental)
     return Format(lambda: read_export(table.export, reader), rejected_json()._replace(ending=".json")), reader
 
 
@@ -200,30 +196,19 @@ def _keys(hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTempl
     return readers[counts.index(best)].keys
 
 
-async def _scan(
-    url: DynamoDBUrl, files: Sequence[Path], options: TableOptions, *, one_page: bool
-) -> tuple[Sequence[str], str | None]:
-    """Scan a table to files, a segment to each, or its first page alone; the units are printed.
-
-    The names of its keys, and the attribute by which its items expire, empty for none; None where it is not known.
-    """
+async def _scan(url: DynamoDBUrl, files: Sequence[Path], options: TableOptions, *, one_page: bool) -> TableScan:
+    """Scan a table to files, a segment to each, or its first page alone; the units are printed."""
     async with DynamoDBClient(url.table, url.region, url.endpoint) as client:
         scan = TableScan(client, options.units_per_second)
-        await scan.describe()
-        if not options.ttl and not options.keep_deleted:
-            await scan.find_expiry()
+        await scan.describe(with_expiry=not options.ttl and not options.keep_deleted)
         if scan.expiry is None:
             typer.echo(
                 f"The time to live of {url.table} is unknown, since DescribeTimeToLive is not allowed; --ttl names it.",
                 err=True,
             )
-        if one_page:
-            typer.echo(f"Reading the first page of {url.table}.", err=True)
-            await scan.first_page(files[0])
-        else:
-            typer.echo(scan.sentence(), err=True)
-            with progress("Scanning", "items", scan.table_items or None) as meter:
-                scan.on_items = meter
-                await scan.run(files)
+        typer.echo(f"Reading the first page of {url.table}." if one_page else scan.sentence(), err=True)
+        with progress("Scanning", "items", scan.table_items or None) as meter:
+            scan.on_items = meter
+            await scan.run(files, one_page=one_page)
     typer.echo(f"Read {quantity(scan.items, 'item')} with {scan.units:,.1f} read units.", err=True)
-    return scan.keys, scan.expiry
+    return scan

@@ -66,16 +66,13 @@ class LeftOut:
         return bool(past) and self.expiry is not None
 
     def ask(self) -> None:
-        """Raise Doubt where items are past a time in an attribute with a usual name, and nobody knows whether it is
-        that of expiry.
-        """
-        if self.expiry is None:
-            for name, count in self._expired.items():
-                raise Doubt(
-                    Guess.EXPIRY,
-                    f'{quantity(count, "item")} may have expired by "{name}", and the time to live of the table is '
-                    f"unknown; --ttl {name} leaves them out, --keep-deleted imports them.",
-                )
+        """Raise Doubt if nobody knows the time of expiry, and items are past one in an attribute with a usual name."""
+        for name, count in self._expired.items() if self.expiry is None else ():
+            raise Doubt(
+                Guess.EXPIRY,
+                f'{quantity(count, "item")} may have expired by "{name}", and the time to live of the table is '
+                f"unknown; --ttl {name} leaves them out, --keep-deleted imports them.",
+            )
 
     def check(self) -> None:
         """Raise BadInput for a required attribute that no item had."""

@@ -23,8 +23,8 @@ from store.errors import BadInput, NoTable, quantity, shorten
 from store.transfer.formats.lines import text_lines
 from store.transfer.formats.source import JSON_REASON
 from store.transfer.rows import Rejection, Row, TextRows
-from store.transfer.tables.items import ItemReader, JsonItem, item_of
-from store.transfer.tables.left_out import LeftOut
+from store.transfer.tables.items import ItemReader, item_of
+from store.transfer.tables.left_out import JsonItem, LeftOut
 
 UNIT_BYTES = 8_192  # an eventually consistent read unit
 MAX_LIMIT = 10_000
@@ -55,8 +55,8 @@ class TableScan:
     _next: float = 0.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def describe(self) -> None:
-        """Read keys and size of the table. Raises NoTable."""
+    async def describe(self, *, with_expiry: bool) -> None:
+        """Read keys and size of the table, and the attribute by which its items expire. Raises NoTable."""
         name = self.client.table
         try:
             found = (await self.client.call("DescribeTable", TableName=name))["Table"]
@@ -65,16 +65,13 @@ class TableScan:
         order = sorted(found["KeySchema"], key=lambda key: key["KeyType"])  # HASH before RANGE
         self.keys = tuple(key["AttributeName"] for key in order)
         self.table_items, self.table_bytes = found.get("ItemCount", 0), found.get("TableSizeBytes", 0)
-
-    async def find_expiry(self) -> None:
-        """Read the attribute by which items expire."""
         try:
-            answer = await self.client.call("DescribeTimeToLive", TableName=self.client.table)
+            if with_expiry:
+                time_to_live = (await self.client.call("DescribeTimeToLive", TableName=name))["TimeToLiveDescription"]
+                is_enabled = time_to_live.get("TimeToLiveStatus") in ("ENABLING", "ENABLED")
+                self.expiry = time_to_live["AttributeName"] if is_enabled else ""
         except Refused:
             self.expiry = None
-            return
-        found = answer["TimeToLiveDescription"]
-        self.expiry = found["AttributeName"] if found.get("TimeToLiveStatus") in ("ENABLING", "ENABLED") else ""
 
     def sentence(self) -> str:
         """What the scan reads."""
@@ -84,12 +81,8 @@ class TableScan:
             f"{self.table_bytes:,} bytes: {quantity(units, 'read unit')}, as counted by DynamoDB within the last hours."
         )
 
-    async def first_page(self, file: Path) -> None:
-        """Write the first items to a file, each a line of DynamoDB JSON as in an export."""
-        await self._read(file, {}, one_page=True)
-
-    async def run(self, files: Sequence[Path]) -> None:
-        """Write all items to files, each a line, a segment to each file."""
+    async def run(self, files: Sequence[Path], *, one_page: bool) -> None:
+        """Write all items to files, a segment to each, or their first page: lines of DynamoDB JSON as in an export."""
         limit = {}
         if self.units_per_second:  # a page takes about the units of one second
             bytes_an_item = self.table_bytes / max(1, self.table_items) or UNIT_BYTES
@@ -97,11 +90,12 @@ class TableScan:
         try:
             async with asyncio.TaskGroup() as group:
                 for number, file in enumerate(files):
-                    group.create_task(self._read(file, {**limit, "Segment": number, "TotalSegments": len(files)}))
+                    segment = {"Segment": number, "TotalSegments": len(files)}
+                    group.create_task(self._read(file, {**limit, **segment}, one_page=one_page))
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
 
-    async def _read(self, file: Path, parameters: dict[str, Any], *, one_page: bool = False) -> None:
+    async def _read(self, file: Path, parameters: dict[str, Any], *, one_page: bool) -> None:
         with file.open("xb") as segment:
             while page := await self._page(parameters):
                 segment.write(self._lines(page))

@@ -60,21 +60,19 @@ class KeyTemplate:
         """What an item with these values of its keys is, None where they do not match."""
         if len(keys) != len(self._parts):
             return None
-        levels: list[str] = []
-        path: list[str] = []
-        version: int | None = None
+        result = Match([], [])
         for part, key in zip(self._parts, keys, strict=True):
             found = part.pattern.fullmatch(key)
             if found is None:
                 return None
             for text, (level, delimiter) in zip(found.groups(), part.fields, strict=True):
                 if text and level == VERSION:
-                    version = int(text)
+                    result = result._replace(version=int(text))
                 elif text:
                     segments = [text] if delimiter is None else text.removesuffix(delimiter).split(delimiter)
-                    levels += [level] * len(segments)
-                    path += segments
-        return Match(levels, path, version) if path else None
+                    result.levels.extend([level] * len(segments))
+                    result.path.extend(segments)
+        return result if result.path else None
 
 
 class _KeyPart:
