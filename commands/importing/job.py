@@ -353,7 +353,7 @@ def _import_table(
                 check_table(table.source.name, table.export, table.left_out)
             if describe:
                 return describe_table(hierarchy, address, table, table_options, options.columns)
-            if job.prune and table.is_part:
+            if job.prune and table.export.is_incremental:
                 raise BadInput(NO_PRUNE)
             form, reader = table_format(hierarchy, table, templates, columns, prune=job.prune)
             if Guess.SHAPE not in job.taken:

@@ -62,16 +62,12 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class TableSource:
-    """A table as an export on disk, what of it is left out, and the names of its keys, empty where they are not known.
-
-    `is_part` where not all of its items are there.
-    """
+    """A table as an export on disk, what of it is left out, and the names of its keys, empty if they are not known."""
 
     source: Source
     export: Export
     left_out: LeftOut
-    keys: Sequence[str] = ()
-    is_part: bool = False
+    keys: Sequence[str]
 
 
 def is_table(address: str, options: TableOptions) -> bool:
@@ -90,8 +86,9 @@ def table_at(address: str, options: TableOptions, *, one_page: bool) -> Iterator
             top = Path(stack.enter_context(folder))
             files = [top / f"{number}.json" for number in range(1 if one_page else options.segments)]
             with interruptible(lambda: "Stopped: nothing was imported."):
-                keys, expiry = interrupt.run(_scan(url, files, options, one_page=one_page))
-            export, is_part = Export([(file, None) for file in files], url.table), one_page
+                scan = interrupt.run(_scan(url, files, options, one_page=one_page))
+            export, keys, expiry = Export([(file, None) for file in files], url.table), scan.keys, scan.expiry
+            is_part = one_page
         else:
             export, keys, expiry = find_export(Path(address)), (), None
             is_part = export.is_incremental
@@ -99,11 +96,10 @@ def table_at(address: str, options: TableOptions, *, one_page: bool) -> Iterator
         if Path(address).is_file() and not export.table:
             source = Source(Path(address), Path(address).name, Path(address).parent)
         at = export.time.timestamp() if export.time else time.time()
-        expiry = options.ttl or expiry
-        skip, required = options.skipped(), [options.ttl] if options.ttl else []
-        required += [name for name, _ in skip]
+        expiry, skip = options.ttl or expiry, options.skipped()
+        required = [*([options.ttl] if options.ttl else []), *(name for name, _ in skip)]
         left_out = LeftOut(skip, expiry, at, options.keep_deleted, [] if is_part else required)
-        yield TableSource(source, export, left_out, options.keys or keys, is_part)
+        yield TableSource(source, export, left_out, options.keys or keys)
 
 
 def item_columns(
@@ -122,8 +118,7 @@ def table_format(
 ) -> tuple[Format, ItemReader]:  # fmt: skip
     """The format of a table, and the reader of its items. Raises BadInput where its keys are unclear."""
     keys = _keys(hierarchy, table, templates)
-    is_changes = table.export.is_incremental
-    reader = ItemReader(hierarchy, templates, keys, columns, table.left_out, removes=prune, is_part=is_changes)
+    reader = ItemReader(hierarchy, templates, keys, columns, table.left_out, prune, table.export.is_incremental)
     return Format(lambda: read_export(table.export, reader), rejected_json()._replace(ending=".json")), reader
 
 
@@ -144,9 +139,9 @@ def describe_table(
     typer.echo(f"{source}: {quantity(len(items), 'item')} in the sample, keys {' and '.join(names) or 'unknown'}")
     for item in items[:SHOWN_KEYS]:
         typer.echo(f"  {' / '.join(key_text(item.get(name)) for name in names)}")
-    is_given = bool(options.templates or columns.levels)
-    given = Proposal(table.keys, options.templates, columns)
-    found = [given] if is_given else proposals(hierarchy, items, table.keys)
+    found = [Proposal(table.keys, options.templates, columns)]
+    if not options.templates and not columns.levels:
+        found = proposals(hierarchy, items, table.keys)
     values = [key_text(item.get(names[0])) for item in items] if names else []
     if values and are_ids(values) and not (found and found[0].templates):
         typer.echo(f"The keys are ids, such as {shorten(values[0])}: they say no levels.")
@@ -188,44 +183,29 @@ def _keys(hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTempl
     if table.keys or not templates:
         return table.keys
     items = [*first_items(table.export, SAMPLE_ITEMS, table.left_out)]
-    pairs: list[tuple[str, ...]] = [*key_attributes(items)]
-    if not any(template.has_sort_key for template in templates):
-        pairs = [*dict.fromkeys((first,) for first, _ in pairs)]
-    readers = [(ItemReader(hierarchy, templates, pair), pair) for pair in pairs]
-    counts = [(sum(reader.match(item) is not None for item in items), pair) for reader, pair in readers]
-    best = max((count for count, _ in counts), default=0)
-    found = [pair for count, pair in counts if count == best]
-    if not best or len(found) > 1:
+    length = 2 if any(template.has_sort_key for template in templates) else 1
+    candidates = dict.fromkeys(pair[:length] for pair in key_attributes(items))
+    readers = [ItemReader(hierarchy, templates, names) for names in candidates]
+    counts = [sum(reader.match(item) is not None for item in items) for reader in readers]
+    best = max(counts, default=0)
+    if not best or counts.count(best) > 1:
         raise BadInput("The names of the key attributes are unclear; add --keys, such as --keys PK,SK.")
-    return found[0]
+    return readers[counts.index(best)].keys
 
 
-async def _scan(
-    url: DynamoDBUrl, files: Sequence[Path], options: TableOptions, *, one_page: bool
-) -> tuple[Sequence[str], str | None]:
-    """Scan a table to files, a segment to each, or its first page alone; the units are printed.
-
-    The names of its keys, and the attribute by which its items expire, empty for none; None where it is not known.
-    """
+async def _scan(url: DynamoDBUrl, files: Sequence[Path], options: TableOptions, *, one_page: bool) -> TableScan:
+    """Scan a table to files, a segment to each, or its first page alone; the units are printed."""
     async with DynamoDBClient(url.table, url.region, url.endpoint) as client:
         scan = TableScan(client, options.units_per_second)
-        await scan.describe()
-        if not options.ttl and not options.keep_deleted:
-            await scan.find_expiry()
+        await scan.describe(with_expiry=not options.ttl and not options.keep_deleted)
         if scan.expiry is None:
             typer.echo(
                 f"The time to live of {url.table} is unknown, since DescribeTimeToLive is not allowed; --ttl names it.",
                 err=True,
             )
-        with ExitStack() as stack:
-            segments = [stack.enter_context(file.open("xb")) for file in files]
-            if one_page:
-                typer.echo(f"Reading the first page of {url.table}.", err=True)
-                await scan.first_page(segments[0])
-            else:
-                typer.echo(scan.sentence(), err=True)
-                with progress("Scanning", "items", scan.table_items or None) as meter:
-                    scan.on_items = meter
-                    await scan.run(segments)
+        typer.echo(f"Reading the first page of {url.table}." if one_page else scan.sentence(), err=True)
+        with progress("Scanning", "items", scan.table_items or None) as meter:
+            scan.on_items = meter
+            await scan.run(files, one_page=one_page)
     typer.echo(f"Read {quantity(scan.items, 'item')} with {scan.units:,.1f} read units.", err=True)
-    return scan.keys, scan.expiry
+    return scan

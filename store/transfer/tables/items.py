@@ -1,7 +1,8 @@
 """Items of a foreign table as rows: their keys by a template, their attributes by name."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -11,14 +12,13 @@ from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES
 from store.transfer.formats.columns import LevelColumns, fold
 from store.transfer.rows import NOTHING, Part, Rejection, Row
-from store.transfer.tables.left_out import LeftOut
+from store.transfer.tables.left_out import JsonItem, LeftOut
 from store.transfer.tables.templates import KeyTemplate, Match
 
-MAX_SHOWN_ATTRIBUTES = 20
-
-JsonItem = Mapping[str, Any]  # in DynamoDB JSON
+MAX_SHOWN_CHARACTERS = 500
 
 
+@dataclass
 class ItemReader:
     """Turns items in DynamoDB JSON into rows. Of several templates the first that matches counts.
 
@@ -31,28 +31,20 @@ class ItemReader:
     tell their node, since other items may make it, too.
     """
 
-    def __init__(
-        self,
-        hierarchy: Hierarchy,
-        templates: Sequence[KeyTemplate],
-        keys: Sequence[str],
-        columns: Sequence[LevelColumns] = (),
-        left_out: LeftOut | None = None,
-        *,
-        removes: bool = False,
-        is_part: bool = False,
-    ) -> None:
-        self.left_out = left_out or LeftOut()
-        self._removes = removes
-        self._is_part = is_part
-        self._templates = templates
-        self.keys = keys
-        self._columns = {one.level: one for one in columns}
-        self._below = [one for one in columns if one.key]
-        self._given = {one for own in columns for one in (own.key, *own.values)}  # also for levels above an item's
-        self._attributes = {
-            level.name: {fold(name): name for name in level.attributes} for level in hierarchy.levels.values()
-        }
+    hierarchy: Hierarchy
+    templates: Sequence[KeyTemplate]
+    keys: Sequence[str]
+    columns: Sequence[LevelColumns] = ()
+    left_out: LeftOut = field(default_factory=LeftOut)
+    removes: bool = False
+    is_part: bool = False
+
+    def __post_init__(self) -> None:
+        self._columns = {one.level: one for one in self.columns}
+        self._below = [one for one in self.columns if one.key]
+        self._given = {one for own in self.columns for one in (own.key, *own.values)}  # also for levels above an item's
+        levels = self.hierarchy.levels.values()
+        self._attributes = {level.name: {fold(name): name for name in level.attributes} for level in levels}
         self.clear()
 
     def clear(self) -> None:
@@ -67,7 +59,7 @@ class ItemReader:
         is_skipped = self.left_out.skips(item)
         match = self.match(item)
         if is_skipped or self.left_out.is_gone(item):
-            removes = self._removes or (self._is_part and not is_skipped)
+            removes = self.removes or (self.is_part and not is_skipped)
             return self._removed(number, match) if match and removes else None
         if match is None:
             return self._no_match(number, item)
@@ -86,8 +78,8 @@ class ItemReader:
     def match(self, item: JsonItem) -> Match | None:
         """What the keys of an item say, with the attributes of levels below; None where no template matches."""
         keys = [key_text(item.get(name)) for name in self.keys]
-        matches = (one.match(*(keys if one.has_sort_key else keys[:1])) for one in self._templates if all(keys))
-        found = next(filter(None, matches), None) if self._templates else Match([], [])
+        matches = (one.match(*(keys if one.has_sort_key else keys[:1])) for one in self.templates if all(keys))
+        found = next(filter(None, matches), None) if self.templates else Match([], [])
         for column in self._below:
             if found and (text := key_text(item.get(column.key))):
                 found.levels.append(column.level)
@@ -97,7 +89,7 @@ class ItemReader:
     def _removed(self, number: int, match: Match) -> Row | None:
         if match.version:
             return None
-        if self._is_part and self._below:
+        if self.is_part and self._below:
             self.unremoved += 1
             return None
         return Row(number, match.path, [], is_deleted=True) if match.path else None
@@ -111,11 +103,10 @@ class ItemReader:
                 "the whole table with --prune removes their nodes."
             )
         if self.unused:
-            names = [f"{name} ({count:,})" for name, count in self.unused.most_common(MAX_SHOWN_ATTRIBUTES)]
-            more = len(self.unused) - len(names)
+            names = ", ".join([f"{name} ({count:,})" for name, count in self.unused.most_common()])
             found.append(
-                f"Attributes of items without a place in their level, not imported: {', '.join(names)}"
-                f"{f' and {more} more' if more else ''}; --attr gives them one."
+                "Attributes of items without a place in their level, not imported: "
+                f"{shorten(names, MAX_SHOWN_CHARACTERS)}; --attr gives them one."
             )
         return found
 
@@ -132,19 +123,16 @@ class ItemReader:
         parts: list[Part] = []
         columns = {**self._columns}
         for level in reversed(levels):
-            parts.append(self._part(level, item, columns.pop(level, None), used, is_last=not parts))
+            own = columns.pop(level, None)
+            parts.append(self._part(level, item, own, used, is_last=not parts) if own or not parts else Part(level))
         return parts[::-1]
 
     def _part(self, level: str, item: JsonItem, columns: LevelColumns | None, used: set[str], *, is_last: bool) -> Part:
         """The part of a level; the attributes of the item that it takes are added to those that are `used`."""
-        if columns is None and not is_last:
-            return Part(level)
         columns = (columns or LevelColumns(level, "")).without(used)
-        attributes: dict[str, object] = {}
         name, node_id = (key_text(item.get(column)) or None for column in (columns.name or "", columns.id or ""))
-        for attribute, column in columns.attributes.items():
-            if is_last or column in item:
-                attributes[attribute] = plain(item.get(column))
+        given = {attribute: column for attribute, column in columns.attributes.items() if is_last or column in item}
+        attributes = {attribute: plain(item.get(column)) for attribute, column in given.items()}
         if columns.names:
             attributes[NAMES] = {tag: key_text(item.get(column)) or None for tag, column in columns.names.items()}
         used |= {column for column in (columns.key, *columns.values) if column}
@@ -190,12 +178,10 @@ def item_of(text: str) -> tuple[str, Any]:
         line = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise BadInput(f"The line is not valid JSON: {error}.") from None
-    for kind in ("Item", "NewImage", "Keys"):
-        content = line.get(kind) if isinstance(line, dict) else None
-        if content:
-            if isinstance(content, dict) and all(isinstance(value, dict) for value in content.values()):
-                return kind, content
-            break
+    contents = [(kind, line.get(kind)) for kind in ("Item", "NewImage", "Keys")] if isinstance(line, dict) else []
+    kind, content = next((one for one in contents if one[1]), ("", None))
+    if isinstance(content, dict) and all(isinstance(value, dict) for value in content.values()):
+        return kind, content
     raise BadInput('The line has no "Item" in DynamoDB JSON.')
 
 

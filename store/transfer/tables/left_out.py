@@ -10,6 +10,7 @@ from store.errors import BadInput, quantity, shorten
 from store.transfer.formats.source import Doubt, Guess
 
 DELETED = "_deleted"
+KEEP = "--keep-deleted imports such items."
 USUAL_EXPIRY = ("_ttl", "ttl", "expires", "expires_at", "expiresAt", "expireAt")
 FIVE_YEARS = 5 * 366 * 86_400
 
@@ -70,16 +71,13 @@ class LeftOut:
         return bool(past) and self.expiry is not None
 
     def ask(self) -> None:
-        """Raise Doubt where items are past a time in an attribute with a usual name, and nobody knows whether it is
-        that of expiry.
-        """
-        if self.expiry is None:
-            for name, count in self._expired.items():
-                raise Doubt(
-                    Guess.EXPIRY,
-                    f'{quantity(count, "item")} may have expired by "{name}", and the time to live of the table is '
-                    f"unknown; --ttl {name} leaves them out, --keep-deleted imports them.",
-                )
+        """Raise Doubt if nobody knows the time of expiry, and items are past one in an attribute with a usual name."""
+        for name, count in self._expired.items() if self.expiry is None else ():
+            raise Doubt(
+                Guess.EXPIRY,
+                f'{quantity(count, "item")} may have expired by "{name}", and the time to live of the table is '
+                f"unknown; --ttl {name} leaves them out, --keep-deleted imports them.",
+            )
 
     def check(self) -> None:
         """Raise BadInput for a required attribute that no item had."""
@@ -89,20 +87,18 @@ class LeftOut:
 
     def sentences(self) -> list[str]:
         """What was left out, and the option that imports it."""
-        found = [f"{_items(self._deleted)} deleted ({DELETED}): left out"] if self._deleted else []
+        found: list[str] = []
+        if self._deleted:
+            found.append(f"{_items(self._deleted)} deleted ({DELETED}): left out; {KEEP}")
         if self.expiry and self._expired:
             name, time = shorten(self.expiry), datetime.fromtimestamp(self.at, UTC)
-            expired = _items(self._expired[self.expiry])
-            found.append(f'{expired} past the time of expiry in "{name}", as of {time:%Y-%m-%d %H:%M} UTC: left out')
-        return [
-            *(f"{sentence}; --keep-deleted imports such items." for sentence in found),
-            *(
-                f"{quantity(count, 'item')} with {shorten(name)}={shorten(value)}: left out by --skip."
-                if (count := self._skipped[name, value])
-                else f"No item has {shorten(name)}={shorten(value)} of --skip."
-                for name, value in self.skip
-            ),
-        ]
+            past = f'{_items(self._expired[self.expiry])} past the time of expiry in "{name}"'
+            found.append(f"{past}, as of {time:%Y-%m-%d %H:%M} UTC: left out; {KEEP}")
+        for name, value in self.skip:
+            pair, count = f"{shorten(name)}={shorten(value)}", self._skipped[name, value]
+            is_left_out = f"{quantity(count, 'item')} with {pair}: left out by --skip."
+            found.append(is_left_out if count else f"No item has {pair} of --skip.")
+        return found
 
 
 def _is_past(value: Any, at: float) -> bool:

@@ -6,13 +6,15 @@ attribute (`State#City#Zip`), or as a whole path of a level in itself (`A`, `A/B
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 from store.model.hierarchy import Hierarchy, Level
 from store.transfer.formats.columns import ColumnOptions, fold, match_columns
 from store.transfer.formats.shapes import joined_path
-from store.transfer.tables.items import ItemReader, JsonItem, key_text
-from store.transfer.tables.templates import DIVIDER, VERSION, KeyTemplate
+from store.transfer.tables.items import ItemReader, key_text
+from store.transfer.tables.left_out import JsonItem
+from store.transfer.tables.templates import DIVIDER, MAX_TEMPLATE_CHARACTERS, VERSION, KeyTemplate
 
 DELIMITERS = ("#", "|", "/", ":", "_")
 USUAL_KEYS = ("pk", "partitionkey", "hashkey", "sk", "sortkey", "rangekey")
@@ -41,8 +43,8 @@ def proposals(hierarchy: Hierarchy, items: Sequence[JsonItem], keys: Sequence[st
 
     Keys with words for levels come first, then two or more attributes that are named like levels.
     """
-    header = dict.fromkeys(name for item in items for name, value in item.items() if {"S", "N"} & value.keys())
-    found = match_columns(hierarchy, [*header])
+    header = [*dict.fromkeys(name for item in items for name, value in item.items() if key_text(value))]
+    found = match_columns(hierarchy, header)
     columns = ColumnOptions(found.levels, names=found.names)
     ranked = [(1 if len(found.levels) > 1 else 3, Proposal(keys, (), columns))] if found.levels else []
     for names in [keys] if keys else key_candidates(items):
@@ -51,7 +53,8 @@ def proposals(hierarchy: Hierarchy, items: Sequence[JsonItem], keys: Sequence[st
             names = names[1:]  # the partition key is the root of the path
         if templates := propose_templates(hierarchy, items, names):
             rank = 0 if any(map(_WORD_BEFORE.search, templates)) else 2
-            ranked.append((rank, Proposal(names, templates, _names(hierarchy, items, names, templates))))
+            reader = ItemReader(hierarchy, [KeyTemplate(hierarchy, text) for text in templates], names)
+            ranked.append((rank, Proposal(names, templates, _names(reader, items))))
     return [proposal for _, proposal in sorted(ranked, key=lambda one: one[0])]
 
 
@@ -74,14 +77,11 @@ def key_attributes(items: Sequence[JsonItem]) -> list[tuple[str, str]]:
 
     Attributes with the usual names come first.
     """
-    common = [
-        name
-        for name in (items[0] if items else ())
-        if fold(name) != "typename" and all({"S", "N"} & item.get(name, {}).keys() for item in items)
-    ]
-    common.sort(key=lambda name: (*USUAL_KEYS, fold(name)).index(fold(name)))
-    pairs = [(first, second) for first in common for second in common if first != second]
-    return [pair for pair in pairs if len({tuple(map(str, map(item.get, pair))) for item in items}) == len(items)]
+    names = [name for name in (items[0] if items else ()) if fold(name) != "typename"]
+    values = {name: texts for name in names if all(texts := [key_text(item.get(name)) for item in items])}
+    common = sorted(values, key=lambda name: (*USUAL_KEYS, fold(name)).index(fold(name)))
+    pairs = permutations(common, 2)
+    return [pair for pair in pairs if len({*zip(*[values[name] for name in pair], strict=True)}) == len(items)]
 
 
 def are_ids(values: Sequence[str]) -> bool:
@@ -98,26 +98,29 @@ def are_ids(values: Sequence[str]) -> bool:
 
 def propose_templates(hierarchy: Hierarchy, items: Sequence[JsonItem], names: Sequence[str]) -> list[str]:
     """Templates for the keys of a sample, by the names of these; none where they name no level."""
+    keys = [[key_text(item.get(name)) for item in items] for name in names]
     parts: list[list[str]] = []
     above: str | None = None
-    for name in names:
-        parts.append(_parts(hierarchy, name, [key_text(item.get(name)) for item in items], above))
+    for name, values in zip(names, keys, strict=True):
+        parts.append(_parts(hierarchy, name, values, above))
         levels = re.findall(r"\{(\w+)", max(parts[-1], key=len))
         above = levels[-1].upper() if levels else above
-    texts = {DIVIDER.join(both) for both in zip(*parts, strict=True) if all(both)}
+    both = zip(zip(*parts, strict=True), zip(*keys, strict=True), strict=True)
+    # Two keys that are equal are one node, for which there is no template.
+    texts = {DIVIDER.join(texts) for texts, values in both if all(texts) and len({*values}) == len(values)}
     found: list[tuple[str, str]] = []  # of each template its longest text, and how it is written, but for ] at its end
     for text in sorted((text for text in texts if "{" in text), key=lambda text: (len(text), text)):
         shorter = next((one for one in found if text.startswith(one[0])), None)
         if shorter:
             found.remove(shorter)
         found.append((text, f"{shorter[1]}[{text.removeprefix(shorter[0])}" if shorter else text))
-    return [written + "]" * (written.count("[") - written.count("]")) for _, written in found]
+    templates = [written + "]" * (written.count("[") - written.count("]")) for _, written in found]
+    return [template for template in templates if len(template) <= MAX_TEMPLATE_CHARACTERS]
 
 
 def _parts(hierarchy: Hierarchy, name: str, values: Sequence[str], above: str | None) -> list[str]:
     """For each value of a key its part of a template; empty where it names no level and is not one word for all."""
-    if are_ids(values) and _level(hierarchy, name):
-        return [""] * len(values)
+    name = "" if are_ids(values) else name
     found = [_by_words(hierarchy, value) or _by_name(hierarchy, name, value) for value in values]
     if not any(found) and (path := _path(hierarchy, values, above)):
         return [path] * len(values)
@@ -158,7 +161,7 @@ def _path(hierarchy: Hierarchy, values: Sequence[str], above: str | None) -> str
         return ""
     if any(value.endswith(delimiter) for value in values):
         first, *others = {value.partition(delimiter)[0] for value in values}
-        prefix = "" if others or len(values) == 1 or _SYNTAX.search(first) else first + delimiter
+        prefix = "" if others or _SYNTAX.search(first) else first + delimiter
         leaf = next((one for one in levels if one is not level and level.name in one.under), None)
         return f"{prefix}{{{level.name.lower()}*}}{delimiter}{f'[{{{leaf.name.lower()}}}]' if leaf else ''}"
     found = joined_path({value.replace(delimiter, "/") for value in values})
@@ -167,20 +170,16 @@ def _path(hierarchy: Hierarchy, values: Sequence[str], above: str | None) -> str
 
 def _level(hierarchy: Hierarchy, word: str) -> Level | None:
     wanted = _SYNONYMS.get(fold(word), fold(word))
-    return next((level for level in hierarchy.levels.values() if fold(level.name) == wanted), None)
+    levels = () if _SYNTAX.search(word) else hierarchy.levels.values()
+    return next((level for level in levels if fold(level.name) == wanted), None)
 
 
-def _names(
-    hierarchy: Hierarchy, items: Iterable[JsonItem], keys: Sequence[str], templates: Sequence[str]
-) -> ColumnOptions:
+def _names(reader: ItemReader, items: Iterable[JsonItem]) -> ColumnOptions:
     """Attributes such as productName or title as names of the levels whose items have them."""
-    reader = ItemReader(hierarchy, [KeyTemplate(hierarchy, text) for text in templates], keys)
     found: dict[str, str] = {}
-    for item in items:
-        if match := reader.match(item):
-            level, by_name = match.levels[-1].lower(), {fold(name): name for name in item}
-            for name in (f"{fold(level)}name", *_NAMES):
-                if name in by_name:
-                    found.setdefault(level, f"{level}={by_name[name]}")
-                    break
+    for match, item in ((reader.match(item), item) for item in items):
+        by_name, level = {fold(name): name for name in item}, match.levels[-1].lower() if match else ""
+        names = [by_name[name] for name in (f"{fold(level)}name", *_NAMES) if name in by_name]
+        if level and names:
+            found.setdefault(level, f"{level}={names[0]}")
     return ColumnOptions(names=[*found.values()])

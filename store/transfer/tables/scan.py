@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import orjson
 
@@ -23,8 +23,8 @@ from store.errors import BadInput, NoTable, quantity, shorten
 from store.transfer.formats.lines import text_lines
 from store.transfer.formats.source import JSON_REASON
 from store.transfer.rows import Rejection, Row, TextRows
-from store.transfer.tables.items import ItemReader, JsonItem, item_of
-from store.transfer.tables.left_out import LeftOut
+from store.transfer.tables.items import ItemReader, item_of
+from store.transfer.tables.left_out import JsonItem, LeftOut
 
 UNIT_BYTES = 8_192  # an eventually consistent read unit
 MAX_LIMIT = 10_000
@@ -55,8 +55,8 @@ class TableScan:
     _next: float = 0.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def describe(self) -> None:
-        """Read keys and size of the table. Raises NoTable."""
+    async def describe(self, *, with_expiry: bool) -> None:
+        """Read keys and size of the table, and the attribute by which its items expire. Raises NoTable."""
         name = self.client.table
         try:
             found = (await self.client.call("DescribeTable", TableName=name))["Table"]
@@ -65,16 +65,13 @@ class TableScan:
         order = sorted(found["KeySchema"], key=lambda key: key["KeyType"])  # HASH before RANGE
         self.keys = tuple(key["AttributeName"] for key in order)
         self.table_items, self.table_bytes = found.get("ItemCount", 0), found.get("TableSizeBytes", 0)
-
-    async def find_expiry(self) -> None:
-        """Read the attribute by which items expire."""
         try:
-            answer = await self.client.call("DescribeTimeToLive", TableName=self.client.table)
+            if with_expiry:
+                time_to_live = (await self.client.call("DescribeTimeToLive", TableName=name))["TimeToLiveDescription"]
+                is_enabled = time_to_live.get("TimeToLiveStatus") in ("ENABLING", "ENABLED")
+                self.expiry = time_to_live["AttributeName"] if is_enabled else ""
         except Refused:
             self.expiry = None
-            return
-        found = answer["TimeToLiveDescription"]
-        self.expiry = found["AttributeName"] if found.get("TimeToLiveStatus") in ("ENABLING", "ENABLED") else ""
 
     def sentence(self) -> str:
         """What the scan reads."""
@@ -84,31 +81,27 @@ class TableScan:
             f"{self.table_bytes:,} bytes: {quantity(units, 'read unit')}, as counted by DynamoDB within the last hours."
         )
 
-    async def first_page(self, target: BinaryIO) -> None:
-        """Write the first items to a file, each a line of DynamoDB JSON as in an export."""
-        target.write(self._lines(await self._page({})))
-
-    async def run(self, segments: Sequence[BinaryIO]) -> None:
-        """Write all items to the files of the segments, each a line."""
+    async def run(self, files: Sequence[Path], *, one_page: bool) -> None:
+        """Write all items to files, a segment to each, or their first page: lines of DynamoDB JSON as in an export."""
         limit = {}
         if self.units_per_second:  # a page takes about the units of one second
             bytes_an_item = self.table_bytes / max(1, self.table_items) or UNIT_BYTES
             limit["Limit"] = max(1, min(MAX_LIMIT, int(self.units_per_second * UNIT_BYTES / bytes_an_item)))
         try:
             async with asyncio.TaskGroup() as group:
-                for number, segment in enumerate(segments):
-                    parts = {"Segment": number, "TotalSegments": len(segments)} if len(segments) > 1 else {}
-                    group.create_task(self._read(segment, {**limit, **parts}))
+                for number, file in enumerate(files):
+                    segment = {"Segment": number, "TotalSegments": len(files)}
+                    group.create_task(self._read(file, {**limit, **segment}, one_page=one_page))
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
 
-    async def _read(self, segment: BinaryIO, parameters: dict[str, Any]) -> None:
-        while True:
-            page = await self._page(parameters)
-            segment.write(self._lines(page))
-            if not page.get("LastEvaluatedKey"):
-                return
-            parameters["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+    async def _read(self, file: Path, parameters: dict[str, Any], *, one_page: bool) -> None:
+        with file.open("xb") as segment:
+            while page := await self._page(parameters):
+                segment.write(self._lines(page))
+                if one_page or not page.get("LastEvaluatedKey"):
+                    return
+                parameters["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def _lines(self, page: Any) -> bytes:
         """The items of a page as lines; they and their units are counted."""
@@ -163,19 +156,16 @@ def find_export(path: Path) -> Export:
     if path.is_file() and path.name not in (MANIFEST, SUMMARY):
         return Export([(path, None)])
     folder = path if path.is_dir() else path.parent
-    if not (folder / MANIFEST).is_file():
-        exports = sorted(found.parent for found in folder.glob(f"**/{MANIFEST}"))
-        if len(exports) > 1:
-            names = ", ".join(map(str, exports[:5]))
-            raise BadInput(f"{folder} has {len(exports)} exports ({names}); import each, the oldest first.")
-        if not exports:
-            files = sorted(file for file in folder.iterdir() if file.name.endswith(DATA_ENDINGS) and file.is_file())
-            if not files:
-                raise BadInput(
-                    f"{folder} is not an export of a DynamoDB table: it has neither {MANIFEST} nor data files."
-                )
-            return Export([(file, None) for file in files])
-        (folder,) = exports
+    exports = [folder] if (folder / MANIFEST).is_file() else sorted(one.parent for one in folder.glob(f"**/{MANIFEST}"))
+    if len(exports) > 1:
+        names = ", ".join(map(str, exports[:5]))
+        raise BadInput(f"{folder} has {len(exports)} exports ({names}); import each, the oldest first.")
+    if not exports:
+        files = sorted(file for file in folder.iterdir() if file.name.endswith(DATA_ENDINGS) and file.is_file())
+        if not files:
+            raise BadInput(f"{folder} is not an export of a DynamoDB table: it has neither {MANIFEST} nor data files.")
+        return Export([(file, None) for file in files])
+    (folder,) = exports
     summary = _summary(folder)
     if (kind := summary.get("outputFormat", "DYNAMODB_JSON")) != "DYNAMODB_JSON":
         raise BadInput(f"The export is in the format {kind}; export the table as DYNAMODB_JSON.")
@@ -251,10 +241,8 @@ def _row(number: int, text: str, reader: ItemReader) -> Row | Rejection | None:
 
 def _summary(folder: Path) -> dict[str, Any]:
     file = folder / SUMMARY
-    if not file.is_file():
-        return {}
     try:
-        found = orjson.loads(file.read_bytes()[:MAX_MANIFEST_BYTES])
+        found = orjson.loads(file.read_bytes()[:MAX_MANIFEST_BYTES]) if file.is_file() else {}
     except orjson.JSONDecodeError as error:
         raise BadInput(f"{file} is not valid JSON: {error}.") from error
     return found if isinstance(found, dict) else {}

@@ -32,14 +32,6 @@ class Match(NamedTuple):
     version: int | None = None
 
 
-class _Field(NamedTuple):
-    """One level in a part: the group of its pattern, and its delimiter where it may repeat."""
-
-    group: str
-    level: str
-    delimiter: str | None
-
-
 class KeyTemplate:
     """A template for the levels of a hierarchy. Raises BadInput where it is none."""
 
@@ -50,7 +42,7 @@ class KeyTemplate:
         if len(parts) > 2:
             raise BadInput(f'--key "{shorten(text)}" has {len(parts)} parts; a table has one or two keys, {_EXAMPLE}.')
         self._parts = [_KeyPart(hierarchy, part.strip()) for part in parts]
-        if not any(field.level != VERSION for part in self._parts for field in part.fields):
+        if not any(level != VERSION for part in self._parts for level, _ in part.fields):
             raise BadInput(f'--key "{shorten(text)}" names no level in braces, {_EXAMPLE}.')
 
     @property
@@ -61,33 +53,31 @@ class KeyTemplate:
     @property
     def levels(self) -> list[str]:
         """The names of its levels, from the root down."""
-        found = [field.level for part in self._parts for field in part.fields]
+        found = [level for part in self._parts for level, _ in part.fields]
         return [level for level in dict.fromkeys(found) if level != VERSION]
 
     def match(self, *keys: str) -> Match | None:
         """What an item with these values of its keys is, None where they do not match."""
         if len(keys) != len(self._parts):
             return None
-        levels: list[str] = []
-        path: list[str] = []
-        version: int | None = None
+        result = Match([], [])
         for part, key in zip(self._parts, keys, strict=True):
             found = part.pattern.fullmatch(key)
             if found is None:
                 return None
-            for group, level, delimiter in part.fields:
-                text = found[group]
+            for text, (level, delimiter) in zip(found.groups(), part.fields, strict=True):
                 if text and level == VERSION:
-                    version = int(text)
+                    result = result._replace(version=int(text))
                 elif text:
                     segments = [text] if delimiter is None else text.removesuffix(delimiter).split(delimiter)
-                    levels += [level] * len(segments)
-                    path += segments
-        return Match(levels, path, version) if path else None
+                    result.levels.extend([level] * len(segments))
+                    result.path.extend(segments)
+        return result if result.path else None
 
 
 class _KeyPart:
-    """The part of a template for one key attribute: a pattern with a group for each of its fields.
+    """The part of a template for one key attribute: a pattern with a group for each of its `fields`, which are levels,
+    each with its delimiter where it may repeat.
 
     No key takes long to match, since no field can match its own delimiter.
     """
@@ -95,7 +85,7 @@ class _KeyPart:
     def __init__(self, hierarchy: Hierarchy, text: str) -> None:
         self._hierarchy = hierarchy
         self._text = text
-        self.fields: list[_Field] = []
+        self.fields: list[tuple[str, str | None]] = []
         tokens = [*_TOKEN.finditer(text)]
         # The first characters of what follows the levels, which no segment can have then.
         levels = [token for token in tokens if token["level"] and not self._is_version(token["level"])]
@@ -118,24 +108,23 @@ class _KeyPart:
 
     def _field(self, token: re.Match[str]) -> str:
         name, closing, between = token["level"], token["closing"], token["between"]
-        group = f"f{len(self.fields)}"
         if token["wrong"] == "*":
             raise self._error(f"{token[0]} has no delimiter; write {{{name}*/}} or {token[0]}/")
         if not closing and self._text[token.end() :].lstrip("[]").startswith("{"):
             raise self._error(f"nothing stands between {token[0]} and the next level")
         if self._is_version(name):
-            self.fields.append(_Field(group, VERSION, None))
-            return f"(?P<{group}>[0-9]{{1,9}})"
+            self.fields.append((VERSION, None))
+            return "([0-9]{1,9})"
         if token["wrong"]:
             raise self._error(f"{token[0]} has a delimiter, which only {{{name}*}} has")
         level, delimiter = self._hierarchy.level(name), between or closing
-        self.fields.append(_Field(group, level.name, delimiter))
+        self.fields.append((level.name, delimiter))
         if not delimiter:
-            return f"(?P<{group}>{_segment(self._excluded)})"
+            return f"({_segment(self._excluded)})"
         if level.name not in level.under:
             raise self._error(f"{level.name} cannot be under {level.name}, so {{{name}*}} is not possible")
         segment, escaped = _segment(self._excluded + delimiter[0]), re.escape(delimiter)
-        return f"(?P<{group}>{segment}(?:{escaped}{segment})*)" if between else f"(?P<{group}>(?:{segment}{escaped})*)"
+        return f"({segment}(?:{escaped}{segment})*)" if between else f"((?:{segment}{escaped})*)"
 
     def _error(self, reason: str) -> BadInput:
         return BadInput(f'--key "{shorten(self._text)}": {reason}.')

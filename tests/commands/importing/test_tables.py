@@ -792,6 +792,10 @@ def test_describe_tries_a_command_before_it_proposes_it(clade: Clade, tmp_path: 
     constant = [{"PK": f"CATEGORY#{n}", "SK": "METADATA"} for n in range(3)]
     found = imported(clade("import", "category", export(tmp_path / "c", [items(*constant)]), "--describe"))
     assert "--key 'CATEGORY#{category} / METADATA'" in found
+    same = [{"PK": "CATEGORY#A", "SK": key} for key in ("CATEGORY#A", "PRODUCT#1", "PRODUCT#2")]
+    found = imported(clade("import", "category", export(tmp_path / "s", [items(*same)]), "--describe"))
+    assert "1 of the first 3 rows of ProductCatalog would be rejected" in found
+    assert found.count(" --key ") == 1
     numbers = export(tmp_path / "n", [items(*({"orderId": 10**11 + n, "total": n % 2} for n in range(4)))])
     nothing = clade("import", "category", numbers, "--describe")
     assert "no attribute is named like a level: write --key or --level yourself." in str(nothing.exception)
