@@ -20,7 +20,6 @@ from store.model.paths import visible_key
 from store.transfer.formats.source import NumberFormat
 from store.transfer.rows import NOTHING, Part, Rejection, Row
 
-NO_NULLS: frozenset[str] = frozenset()
 NUMERIC = frozenset({Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DECIMAL})
 OPTIONS = ("--level", "--name", "--id", "--attr", "--fold-case", "--name-in")  # in the order of `ColumnOptions`
 MAX_COLUMNS = 20_000  # of a table; Excel has 16,384
@@ -63,8 +62,8 @@ class LevelColumns:
     @cached_property
     def columns(self) -> dict[str, str]:
         """The columns by attribute, with those of the name and the id."""
-        own = {"name": self.name, "id": self.id}
-        return {**{name: column for name, column in own.items() if column}, **self.attributes}
+        found = {"name": self.name, "id": self.id, **self.attributes}
+        return {name: column for name, column in found.items() if column}
 
     @property
     def values(self) -> list[str]:
@@ -87,7 +86,7 @@ class CellFormat:
     whose empty cells have the value above, as merged cells have.
     """
 
-    nulls: frozenset[str] = NO_NULLS
+    nulls: frozenset[str] = frozenset()
     nulls_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
     numbers: NumberFormat | None = None
     fill_down: frozenset[str] = frozenset()
@@ -127,27 +126,43 @@ def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
 
     Columns that name no level are of the deepest level that has such an attribute.
     """
-    free = _FreeColumns(header)
+    # Dotted names stand for what is after the last dot, too. A column that is there twice is matched, and then refused.
+    free = {column: {fold(column), fold(column.rpartition(".")[2])} - {""} for column in header}
+
+    def take(*names: str) -> str | None:
+        """The column of the first of these names that exactly one has; it is not taken again."""
+        for name in names:
+            found = [column for column in free if name in free[column]]
+            if len(found) == 1:
+                del free[found[0]]
+                return found[0]
+        return None
+
+    def add(options: list[str], target: str, name: str) -> None:
+        """Add the column of this name to options as that of a target, unless the target has one."""
+        if not any(option.startswith(f"{target}=") for option in options) and (column := take(name)):
+            options.append(f"{target}={column}")
+
     options = ColumnOptions()
     levels: list[Level] = []
     for level in hierarchy.levels.values():
         own = fold(level.name)
         above = {None, *(one.name for one in levels)}
-        if level.under & above and (key := free.take(own, f"{own}key", f"{own}name")):
+        if level.under & above and (key := take(own, f"{own}key", f"{own}name")):
             levels.append(level)
             options.levels.append(f"{level.name.lower()}={key}")
     for level in levels:
         own, lower = fold(level.name), level.name.lower()
-        free.add_to(options.names, lower, f"{own}name")
-        free.add_to(options.ids, lower, f"{own}id")
+        add(options.names, lower, f"{own}name")
+        add(options.ids, lower, f"{own}id")
         for attribute in level.attributes:
-            free.add_to(options.attributes, f"{lower}.{attribute}", f"{own}{fold(attribute)}")
+            add(options.attributes, f"{lower}.{attribute}", f"{own}{fold(attribute)}")
     for level in reversed(levels):
         for attribute in level.attributes:
-            free.add_to(options.attributes, f"{level.name.lower()}.{attribute}", fold(attribute))
+            add(options.attributes, f"{level.name.lower()}.{attribute}", fold(attribute))
     for level in levels[-1:]:
-        free.add_to(options.names, level.name.lower(), "name")
-        free.add_to(options.ids, level.name.lower(), "id")
+        add(options.names, level.name.lower(), "name")
+        add(options.ids, level.name.lower(), "id")
     return options
 
 
@@ -175,7 +190,7 @@ class RowReader:
     def __init__(self, levels: Sequence[LevelColumns], header: Sequence[str], cell_format: CellFormat = PLAIN) -> None:
         self._index = {column: index for index, column in enumerate(header)}
         self._header = list(header)
-        self._nulls = [cell_format.nulls | cell_format.nulls_of.get(column, NO_NULLS) for column in header]
+        self._nulls = [cell_format.nulls | cell_format.nulls_of.get(column, frozenset()) for column in header]
         self._numbers = cell_format.numbers
         self._levels = levels
         self._naming = {column for one in levels for column in (one.key, one.name, one.id, *one.names.values())}
@@ -224,17 +239,15 @@ class RowReader:
         keys: list[str] = []
         absent = False
         for level in self._layout(cells) if self._shares_columns else self._levels:
-            constant_part = level.constant_part
-            key = self._text(cells, level.key)
-            if key:
-                name = None if constant_part else self._cell(cells, level.name)
+            if key := self._text(cells, level.key):
+                name = self._cell(cells, level.name)
                 if level.fold:
                     key, name = self._folded(tuple(path), key, name)
                 path.append(key)
                 keys.append(level.key)
-                parts.append(constant_part or self._part(cells, level, name))
+                parts.append(level.constant_part or self._part(cells, level, name))
             else:
-                absent = absent or constant_part is None
+                absent = absent or level.constant_part is None
         if not path:
             return Rejection(number, "The row has no key in any column of a level.")
         if absent and (reason := self._homeless(cells, keys)):
@@ -263,35 +276,35 @@ class RowReader:
         return None
 
     def _part(self, cells: Sequence[object], level: LevelColumns, name: str | None) -> Part:
-        attributes: dict[str, object] = {}
-        for attribute, column in level.attributes.items():
-            is_number = attribute in level.numeric
-            attributes[attribute] = self._number(cells, column) if is_number else self._cell(cells, column)
+        attributes: dict[str, object] = {
+            attribute: self._number(cells, column) if attribute in level.numeric else self._cell(cells, column)
+            for attribute, column in level.attributes.items()
+        }
         if level.names:
             attributes[NAMES] = {language: self._cell(cells, column) for language, column in level.names.items()}
         return Part(level.level, name, self._cell(cells, level.id), attributes or NOTHING, columns=level.columns)
 
-    def _text(self, cells: Sequence[object], column: str) -> str:
+    def _text(self, cells: Sequence[object], column: str, *, is_number: bool = False) -> str:
         index = self._index[column]
         cell = cells[index]
-        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_name=column in self._naming)
+        if isinstance(cell, str):
+            text = cell.strip()
+        else:
+            is_name = not is_number and column in self._naming
+            text = typed_text(cell, column, is_name=is_name, is_number=is_number)
         return "" if text in self._nulls[index] else text
 
     def _cell(self, cells: Sequence[object], column: str | None) -> str | None:
         return None if column is None else self._text(cells, column) or None
 
     def _number(self, cells: Sequence[object], column: str) -> object:
-        index = self._index[column]
-        cell = cells[index]
-        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_number=True)
-        if text in self._nulls[index]:
-            return None
-        if text and self._numbers and isinstance(cell, str):
-            try:
-                return self._numbers.plain(text)
-            except BadInput:
-                return _NotLike(text, self._numbers.example)
-        return text or None
+        text = self._text(cells, column, is_number=True)
+        if not (text and self._numbers and isinstance(cells[self._index[column]], str)):
+            return text or None
+        try:
+            return self._numbers.plain(text)
+        except BadInput:
+            return _NotLike(text, self._numbers.example)
 
     def _folded(self, above: tuple[str, ...], key: str, name: str | None) -> tuple[str, str | None]:
         first_key, first_name = self._first.setdefault((above, _caseless(key)), (key, name))
@@ -327,12 +340,10 @@ def text_of(cell: object) -> str:
             return cell.date().isoformat()
         case date() | time():  # a datetime is a date
             return cell.isoformat()
-        case dict():
-            return json_text(cell)
-        case list() | tuple() if any(isinstance(one, dict | list) for one in cell):
-            return json_text(cell)
-        case list() | tuple():
+        case list() | tuple() if not any(isinstance(one, dict | list) for one in cell):
             return ";".join(text_of(one) for one in cell)
+        case dict() | list() | tuple():
+            return json_text(cell)
         case _:
             return str(cell)
 
@@ -388,31 +399,3 @@ def fold(name: str) -> str:
 
 def _caseless(text: str) -> str:
     return visible_key(unicodedata.normalize("NFC", text)).casefold()
-
-
-class _FreeColumns:
-    """The columns that are not matched yet, by folded name; of dotted ones also by what is after the last dot."""
-
-    def __init__(self, header: Sequence[str]) -> None:
-        self._free: dict[str, list[str]] = {}
-        for column in dict.fromkeys(header):  # one that is there twice is matched, and then refused
-            for name in dict.fromkeys((fold(column), fold(column.rpartition(".")[2]))):
-                if name:
-                    self._free.setdefault(name, []).append(column)
-
-    def take(self, *names: str) -> str | None:
-        """The column of the first of these names that exactly one has; it is not taken again."""
-        for name in names:
-            columns = self._free.get(name, [])
-            if len(columns) == 1:
-                (column,) = columns
-                for others in self._free.values():
-                    if column in others:
-                        others.remove(column)
-                return column
-        return None
-
-    def add_to(self, options: list[str], target: str, name: str) -> None:
-        """Add the column of this name to options as that of a target, unless the target has one."""
-        if not any(option.startswith(f"{target}=") for option in options) and (column := self.take(name)):
-            options.append(f"{target}={column}")

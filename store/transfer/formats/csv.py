@@ -18,7 +18,7 @@ from store.errors import BadInput, quantity, shorten
 from store.transfer.formats.encodings import SAMPLE_BYTES, certain_encoding, guess_encoding
 from store.transfer.formats.lines import MAX_LINE_BYTES, SHOWN_BYTES, TOO_LONG
 from store.transfer.formats.shapes import MAX_TITLES, TITLE_ROWS, check_titles
-from store.transfer.formats.source import REASON, Doubt, Guess, RejectedRows, content_name, csv_line, free_name, opened
+from store.transfer.formats.source import Doubt, Guess, RejectedRows, content_name, csv_line, free_name, opened
 from store.transfer.formats.tables import Table, TableRow, checked_header
 from store.transfer.rows import Rejection
 
@@ -136,7 +136,7 @@ def csv_table(file: Path, dialect: Dialect | None = None) -> Table:
     """
     given = dialect or Dialect().resolved(file)
     delimiter = given.delimiter or ","
-    _, header, _ = _parts(file, given)
+    head, header, _ = _parts(file, given)
 
     def rows() -> Iterator[TableRow]:
         is_ragged = False
@@ -146,8 +146,6 @@ def csv_table(file: Path, dialect: Dialect | None = None) -> Table:
             elif cells:  # a blank line has none
                 reason = None
                 if len(cells) < len(header):
-                    if given.quote is None and _has_cells(text, cells, delimiter):
-                        raise _doubtful(file, number, "looks like several cells")
                     if not is_ragged and not text.endswith(("\r", "\n")):
                         reason = f"The file ends in this row, after {quantity(len(cells), 'column')}."
                     is_ragged = True
@@ -160,15 +158,14 @@ def csv_table(file: Path, dialect: Dialect | None = None) -> Table:
         header,
         rows,
         line=lambda cells: csv_line(cells, delimiter=delimiter) + "\n",
-        rejected_by=lambda reason_column: rejected_csv(file, given, reason_column),
+        rejected_by=lambda reason_column: _rejected(given, head, header, reason_column),
     )
 
 
-def rejected_csv(file: Path, dialect: Dialect, reason_column: str = REASON) -> RejectedRows:
+def _rejected(dialect: Dialect, head: str, header: Sequence[str], reason_column: str) -> RejectedRows:
     """Rejected rows of a CSV file: its own header and bytes, with one more column for the reason."""
     delimiter, encoding = dialect.delimiter or ",", dialect.text_encoding
-    text, header, _ = _parts(file, dialect)
-    end = text[len(text.rstrip(_END)) :] or "\n"
+    end = head[len(head.rstrip(_END)) :] or "\n"
 
     def line(content: str, reason: str) -> bytes:
         written = content.rstrip(_END)
@@ -177,12 +174,13 @@ def rejected_csv(file: Path, dialect: Dialect, reason_column: str = REASON) -> R
             written += delimiter * (len(header) - len(cells))
             while len(cells) > len(header) and not cells.pop() and written.endswith(delimiter):
                 written = written.removesuffix(delimiter)
-        said = re.sub(rf"[{re.escape(delimiter)}{_END}]", " ", reason)
-        said = said if dialect.quote == "none" else csv_line([reason], always_quoted=True)
+        said = csv_line([reason], always_quoted=True)
+        if dialect.quote == "none":
+            said = re.sub(f"[{re.escape(delimiter + _END)}]", " ", reason)
         return written.encode(encoding, dialect.errors) + f"{delimiter}{said}{end}".encode(encoding, "replace")
 
-    head = f"{dialect.mark}{text.rstrip(_END)}{delimiter}{free_name(reason_column, header)}"
-    mark = head.encode(encoding, "replace" if dialect.columns else dialect.errors)
+    named = f"{dialect.mark}{head.rstrip(_END)}{delimiter}{free_name(reason_column, header)}"
+    mark = named.encode(encoding, "replace" if dialect.columns else dialect.errors)
     return RejectedRows(".csv", mark + end.encode(encoding), mark, line)
 
 
@@ -220,151 +218,107 @@ def check_header(file: Path, dialect: Dialect) -> None:
 def _parts(file: Path, dialect: Dialect) -> tuple[str, list[str], Iterator[Record]]:
     """The text of the header with the lines above it that are skipped, the names of its columns, the other records.
 
+    A file with given names has no header, unless it is one of rejected rows, which has a column of reasons beside them.
     Raises BadInput without a header, and where that is not valid.
     """
+    given, above, text = [*dialect.columns], "", ""
     records = _records(file, dialect)
-    if dialect.columns:
-        return _given_header(dialect, records)
-    above = ""
     for number, text, cells in records:
-        if isinstance(cells, Rejection):
+        if isinstance(cells, Rejection) and not given:
             raise BadInput(f"{file.name}, line {number}, is no header: {cells.reason}")
-        if any(cell.strip("\ufeff \t") for cell in cells):
-            names = [cell.removeprefix("\ufeff").strip() for cell in checked_header(file, cells)]
-            return (above + text).removeprefix("\ufeff"), names, records
+        names = [] if isinstance(cells, Rejection) else [cell.strip() for cell in cells]
+        if any(names) and names[: len(given)] == given:
+            return above + text, checked_header(file, names), records
+        if given and cells:
+            records = chain([(number, text, cells)], records)
+            break
         above += text if dialect.header_row else ""
+    if given:
+        end = text[len(text.rstrip(_END)) :] or "\n"
+        return (dialect.delimiter or ",").join(csv_line([name]) for name in given) + end, given, records
     where = "its first line" if dialect.header_row is None else f"line {dialect.header_row}"
     raise BadInput(f'"{file.name}" has no header: {where} must name the columns.')
-
-
-def _given_header(dialect: Dialect, records: Iterator[Record]) -> tuple[str, list[str], Iterator[Record]]:
-    """What `_parts` is, by given names; a file of rejected rows has them as a header, with the column of reasons."""
-    names, end = [*dialect.columns], "\n"
-    for record in records:
-        _, text, cells = record
-        end = text[len(text.rstrip(_END)) :] or end
-        if isinstance(cells, list) and cells:
-            cells[0] = cells[0].removeprefix("\ufeff")
-            if cells[: len(names)] == names:
-                return text.removeprefix("\ufeff"), cells, records
-        if cells:
-            records = chain([record], records)
-            break
-    delimiter = dialect.delimiter or ","
-    return delimiter.join(csv_line([name]) for name in names) + end, names, records
-
-
-class _TooLong(Exception):
-    """The lines of one row are too long."""
-
-
-class _RecordedLines:
-    """The lines of a file, with the text of those since the last `take_text`, since csv has only the cells."""
-
-    def __init__(self, source: TextIO) -> None:
-        self._source = source
-        self._bytes_left = MAX_LINE_BYTES
-        self.lines: list[str] = []
-        self.number = 1
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        """Raises _TooLong at the end of a line where the lines of a row are too long; keeps their beginning alone."""
-        line = self._source.readline(self._bytes_left + 1)
-        if not line:
-            raise StopIteration
-        self.lines.append(line)
-        self._bytes_left -= len(line) if line.isascii() else len(line.encode("utf-8", "surrogatepass"))
-        if self._bytes_left < 0:
-            while line and not line.endswith("\n"):
-                line = self._source.readline(MAX_LINE_BYTES)
-            self.lines = ["".join(self.lines)[:SHOWN_BYTES], *[""] * (len(self.lines) - 1)]
-            raise _TooLong
-        return line
-
-    def skip(self, count: int) -> None:
-        """Read lines as they are."""
-        for _ in range(count):
-            with suppress(_TooLong, StopIteration):
-                next(self)
-            self._bytes_left = MAX_LINE_BYTES
-
-    def take_text(self) -> tuple[int, str]:
-        """The number of the first line since the last call, and the text of all of them."""
-        number, lines = self.number, self.lines
-        self.number += len(lines)
-        self.lines, self._bytes_left = [], MAX_LINE_BYTES
-        return number, "".join(lines)
 
 
 def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
     """The records of a file; a quoted cell may have several lines, and the number is that of the first.
 
     Lines above a given header are a record without cells. Raises BadInput for a quote that is never closed, since it
-    would swallow all rows after it, and Doubt for one that is closed in a later line, if these lines look like rows.
+    would swallow all rows after it, and Doubt for one that is closed late, so that its value looks like rows or cells.
     """
-    encoding = "utf-8-sig" if dialect.codec == "utf-8" else dialect.encoding
-    delimiter = dialect.delimiter or ","
-    width = len(dialect.columns)
-    with opened(file) as source:
-        recorded = _RecordedLines(io.TextIOWrapper(source, encoding, dialect.errors, newline=""))
-        csv.field_size_limit(MAX_CELL_CHARACTERS)
+    delimiter, width = dialect.delimiter or ",", len(dialect.columns)
+    number, lines = 1, list[str]()
+    csv.field_size_limit(MAX_CELL_CHARACTERS)
+    try:
+        with opened(file) as source:
+            content = io.TextIOWrapper(source, dialect.encoding or "utf-8", dialect.errors, newline="")
+            if content.read(1) != "\ufeff":
+                content.seek(0)
+            if dialect.header_row is not None:
+                lines += islice(iter(lambda: content.readline(MAX_LINE_BYTES), ""), dialect.header_row - 1)
+                yield number, "".join(lines), []
+            reader = None
+            while True:
+                number += len(lines)
+                lines.clear()
+                reader = reader or csv.reader(
+                    _lines(content, lines), delimiter=delimiter, strict=True, quoting=dialect.quoting
+                )
+                try:
+                    row = next(reader)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    cells: list[str] | Rejection = _invalid(file, number, lines, delimiter, str(error))
+                    reader = None  # its lines have ended with the error
+                else:
+                    cells, width = row, width or len(row)
+                    is_other = len(lines) > 1 or len(row) < width
+                    if is_other and dialect.quote is None and _swallows(lines, row, delimiter, width):
+                        raise Doubt(
+                            Guess.QUOTES,
+                            f"{file.name}, line {number}: a value in quotes looks like several cells or rows; "
+                            "--quote none takes quotes as text, --quote '\"' the value as it is.",
+                        )
+                text = "".join(lines)
+                if number > 1 or not _SEPARATOR_LINE.fullmatch(text):
+                    yield number, text, cells
+    except UnicodeError as error:
+        reason = getattr(error, "reason", error)  # a missing byte order mark has none
+        raise BadInput(
+            f"{file.name} is no {dialect.encoding} from line {number} on: {reason}; --encoding names another encoding."
+        ) from error
 
-        def rows() -> Iterator[list[str]]:
-            return csv.reader(recorded, delimiter=delimiter, strict=True, quoting=dialect.quoting)
 
-        if dialect.header_row is not None:
-            recorded.skip(dialect.header_row - 1)
-            yield *recorded.take_text(), []
-        reader = rows()
-        while True:
-            try:
-                row, lines = next(reader), recorded.lines
-                width = width or len(row)
-                if len(lines) > 1 and dialect.quote is None and _has_rows(lines, row, delimiter, width):
-                    raise _doubtful(file, recorded.number, f"goes on for {len(lines)} lines that look like rows")
-                cells: list[str] | Rejection = row
-            except StopIteration:
-                return
-            except UnicodeError as error:
-                reason = getattr(error, "reason", error)  # a missing byte order mark has none
-                raise BadInput(
-                    f"{file.name} is no {dialect.encoding} from line {recorded.number} on: {reason}; "
-                    "--encoding names another encoding."
-                ) from error
-            except _TooLong:
-                if len(recorded.lines) > 1:
-                    raise _unclosed(file, recorded, delimiter) from None
-                cells = Rejection(recorded.number, TOO_LONG)
-                reader = rows()  # the old one is in the middle of a row
-            except csv.Error as error:
-                if len(recorded.lines) > 1 or "unexpected end" in str(error):
-                    raise _unclosed(file, recorded, delimiter) from None
-                place = _open_quote(recorded.lines, delimiter)
-                invalid = f"The row is not valid CSV: {error}{place}; --quote none takes quotes as text."
-                cells = Rejection(recorded.number, invalid)
-            number, text = recorded.take_text()
-            if number > 1 or not _SEPARATOR_LINE.fullmatch(text):
-                yield number, text, cells
+def _lines(content: TextIO, taken: list[str]) -> Iterator[str]:
+    """The lines of a file, each added to those `taken` for a row, since csv has only the cells.
 
-
-def _has_rows(lines: Sequence[str], cells: Sequence[str], delimiter: str, width: int) -> bool:
-    """Whether lines of one record look like rows: the first and the last, or one between them, has all columns.
-
-    A text has no tabs, so that one in a cell of several lines is enough.
+    Raises csv.Error at the end of a line with which these are too long, and keeps their beginning alone.
     """
+    size = 0
+    while line := content.readline(MAX_LINE_BYTES + 1):
+        size = (size if taken else 0) + (len(line) if line.isascii() else len(line.encode("utf-8", "surrogatepass")))
+        taken.append(line)
+        if size > MAX_LINE_BYTES:
+            while line and not line.endswith("\n"):
+                line = content.readline(MAX_LINE_BYTES)
+            taken[:] = ["".join(taken)[:SHOWN_BYTES], *[""] * (len(taken) - 1)]
+            raise csv.Error(TOO_LONG)
+        yield line
+
+
+def _swallows(lines: Sequence[str], cells: Sequence[str], delimiter: str, width: int) -> bool:
+    """Whether a value in quotes of one record looks like rows, or like cells that the record has less than `width`.
+
+    It does where the first and the last line, or one between them, has all columns. A text has no tabs, so that one in
+    a cell of several lines is enough.
+    """
+    is_short = len(cells) < width and any(delimiter in cell for cell in cells)
     if delimiter == "\t":
-        return any("\t" in cell and ("\n" in cell or "\r" in cell) for cell in cells)
+        return is_short or any("\t" in cell and ("\n" in cell or "\r" in cell) for cell in cells)
     whole = [_width(line, delimiter) == width > 1 for line in lines]
-    return (whole[0] and whole[-1]) or any(whole[1:-1])
-
-
-def _has_cells(text: str, cells: Sequence[str], delimiter: str) -> bool:
-    """Whether a row that is shorter than the header has a cell in quotes that looks like several."""
-    is_several = any(delimiter in cell for cell in cells)
-    return is_several and (delimiter == "\t" or _width(text, delimiter) > len(cells))
+    are_rows = len(lines) > 1 and ((whole[0] and whole[-1]) or any(whole[1:-1]))
+    return are_rows or (is_short and _width("".join(lines), delimiter) > len(cells))
 
 
 def _width(line: str, delimiter: str) -> int:
@@ -372,29 +326,23 @@ def _width(line: str, delimiter: str) -> int:
     return line.count(delimiter) - line.count(f"{delimiter} ") + 1
 
 
-def _doubtful(file: Path, number: int, what: str) -> Doubt:
-    return Doubt(
-        Guess.QUOTES,
-        f"{file.name}, line {number}: a value in quotes {what}; --quote none takes quotes as text, "
-        "--quote '\"' the value as it is.",
-    )
+def _invalid(file: Path, number: int, lines: Sequence[str], delimiter: str, error: str) -> Rejection:
+    """The rejection of a row that is no CSV, with its first cell that begins with a quote and does not end with one.
 
-
-def _unclosed(file: Path, recorded: _RecordedLines, delimiter: str) -> BadInput:
-    place = _open_quote(recorded.lines, delimiter)
-    return BadInput(
-        f"{file.name}, line {recorded.number}: a quote in this row is not closed{place}; "
-        "close it, double it if it is part of the text, or add --quote none, which takes quotes as text. Nothing was "
-        "imported."
-    )
-
-
-def _open_quote(lines: Sequence[str], delimiter: str) -> str:
-    """The first cell that begins with a quote and does not end with one, for a message."""
-    for number, cell in enumerate(lines[0].rstrip(_END).split(delimiter), start=1):
+    Raises BadInput for a quote that is never closed.
+    """
+    place = ""
+    for at, cell in enumerate(lines[0].rstrip(_END).split(delimiter), start=1):
         if cell.startswith('"') and (len(cell) == 1 or not cell.endswith('"') or '"' in cell[1:-1].replace('""', "")):
-            return f" (column {number}, {shorten(cell)})"
-    return ""
+            place = f" (column {at}, {shorten(cell)})"
+            break
+    if len(lines) > 1 or "unexpected end" in error:
+        raise BadInput(
+            f"{file.name}, line {number}: a quote in this row is not closed{place}; close it, double it if it is part "
+            "of the text, or add --quote none, which takes quotes as text. Nothing was imported."
+        )
+    invalid = f"The row is not valid CSV: {error}{place}; --quote none takes quotes as text."
+    return Rejection(number, error if error == TOO_LONG else invalid)
 
 
 def _guess_delimiter(file: Path, dialect: Dialect) -> str:
@@ -422,12 +370,7 @@ def _score(
     """The share of rows that have as many columns as the header or as most rows, and this number; nothing for one."""
     widths: list[int] = []
     with suppress(csv.Error):
-        for cells in csv.reader(lines, delimiter=delimiter, quoting=quoting):
-            if cells:
-                widths.append(len(cells))
-            if len(widths) >= SAMPLE_ROWS:
-                break
+        for cells in islice(filter(None, csv.reader(lines, delimiter=delimiter, quoting=quoting)), SAMPLE_ROWS):
+            widths.append(len(cells))
     width = max(widths, key=lambda one: (widths.count(one), one), default=0) if of_most else widths[0] if widths else 0
-    if width < 2:
-        return 0.0, 0
-    return round(widths.count(width) / len(widths), 1), width
+    return (round(widths.count(width) / len(widths), 1), width) if width > 1 else (0.0, 0)

@@ -129,17 +129,12 @@ def joined_path(keys: Collection[str]) -> str | None:
         related = sum(parent in known or counts[parent] > 1 for parent in parents)
         if separator in SURE_SEPARATORS:
             found = related >= 2 or not known.isdisjoint(parents) or any(key.count(separator) > 1 for key in joined)
-        elif separator in DASHES and len(joined) + len(known & {*parents}) < len(keys):
-            found = False
         else:
             # No part is without letters or empty, as in a web address.
-            words = [key for key in joined if all(any(map(str.isalpha, part)) for part in key.split(separator))]
-            found = (
-                len(joined) >= ENOUGH_ROWS
-                and len(joined) * 2 >= len(keys)
-                and related * 2 >= len(joined)
-                and len(words) >= 0.9 * len(joined)
-            )
+            words = sum(all(any(map(str.isalpha, part)) for part in key.split(separator)) for key in joined)
+            is_related = related * 2 >= len(joined) and words >= 0.9 * len(joined)
+            enough = len(keys) - len(known & {*parents}) if separator in DASHES else len(keys) / 2
+            found = is_related and len(joined) >= max(ENOUGH_ROWS, enough)
         if found:
             return max(joined, key=lambda key: (key.count(separator), -len(key)))
     return None

@@ -56,11 +56,11 @@ def excel_table(
             raise BadInput(f'{file.name} has no sheet "{sheet}"; it has {named([*sheets])}.')
         name = sheet or next(iter([*[name for name in sheets if sheets[name].sheet_state == "visible"], *sheets]))
         with archive.open(sheets[name]._worksheet_path) as content:
-            merged, uncomputed = _facts(content)
+            found, uncomputed = _facts(content)
         sheets[name].reset_dimensions()  # by which rows would be cut where they are wrong
-        ranges = [range_boundaries(one) for one in merged]
+        ranges = [range_boundaries(one) for one in found]
 
-    def filled(first: int = 1) -> Iterator[tuple[int, list[object]]]:
+    def rows(first: int) -> Iterator[TableRow]:
         """The rows from one on that are not empty, without empty cells at their ends."""
         with _readable(file):
             for number, row in enumerate(sheets[name].iter_rows(), start=1):
@@ -68,11 +68,11 @@ def excel_table(
                 while cells and cells[-1] in (None, ""):
                     cells.pop()
                 if cells and number >= first:
-                    yield number, cells
+                    yield number, cells, None, None
 
     start, header = 0, list(column_names)
     if not header:
-        sample = [(number, [*map(text_of, row)]) for number, row in islice(filled(header_row or 1), TITLE_ROWS)]
+        sample = [(number, [*map(text_of, row)]) for number, row, *_ in islice(rows(header_row or 1), TITLE_ROWS)]
         if header_row and (not sample or sample[0][0] != header_row):
             raise BadInput(f'Row {header_row} of sheet "{name}" of {file.name} is empty; --header-row names another.')
         if not sample:
@@ -82,14 +82,9 @@ def excel_table(
         if not header_row:
             check_titles(f"Row {{}} of {file.name}", sample, are_padded=True)
         start, header = sample[0][0], [text.strip() for text in sample[0][1]]
-    width = len(checked_header(file, header))
     columns = {one for left, top, right, end in ranges if start < top < end for one in range(left, right + 1)}
-
-    def rows() -> Iterator[TableRow]:
-        for number, cells in filled(start + 1):
-            yield number, cells + [None] * (width - len(cells)), None, None
-
-    return Table(header, rows, [one for number, one in enumerate(header, start=1) if number in columns])
+    merged = [one for number, one in enumerate(header, start=1) if number in columns]
+    return Table(checked_header(file, header), lambda: rows(start + 1), merged)
 
 
 def shown_number(value: float, code: str) -> str | None:
