@@ -20,7 +20,7 @@ from store.connect import DynamoDBUrl
 from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.columns import ColumnOptions, LevelColumns, fold
-from store.transfer.formats.source import Doubt, Format, Guess, rejected_json
+from store.transfer.formats.source import REJECTED_JSON, Doubt, Format, Guess
 from store.transfer.rows import ImportPlan, Row
 from store.transfer.tables.items import ItemReader, JsonItem, key_text, plain
 from store.transfer.tables.left_out import LeftOut
@@ -122,7 +122,7 @@ def table_format(
     keys = _keys(hierarchy, table, templates, left_out)
     is_changes = table.export.is_incremental
     reader = ItemReader(hierarchy, templates, keys, columns, left_out, removes=prune, is_part=is_changes)
-    return Format(lambda: read_export(table.export, reader), rejected_json()._replace(ending=".json")), reader
+    return Format(lambda: read_export(table.export, reader), REJECTED_JSON._replace(ending=".json")), reader
 
 
 def left_out_of(
