@@ -43,12 +43,12 @@ from store.transfer.formats.source import (
     BLOCK_BYTES,
     JSON_REASON,
     REASON,
+    REJECTED_JSON,
     Format,
     Guess,
     NumberFormat,
     content_name,
     csv_line,
-    rejected_json,
     rejected_taxonomy,
 )
 from store.transfer.formats.tables import LAST, PathRowReader, Table, is_path_table, path_header, read_table
@@ -314,7 +314,7 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
         return _json(hierarchy, file, options)
     _refuse_columns(options)
     if name == "jsonl":
-        return FileFormat(Format(lambda: read_jsonl(file), rejected_json()), has_lists=True)
+        return FileFormat(Format(lambda: read_jsonl(file), REJECTED_JSON), has_lists=True)
     level = taxonomy_level(hierarchy)
     dialect = options.dialect.encoded(file, options.taken)
     encoding = dialect.encoding or "utf-8"
@@ -355,7 +355,7 @@ def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
         _refuse_columns(options)
         if not is_taken:
             check_nodes(hierarchy, file, objects)
-        return FileFormat(Format(lambda: read_nodes(hierarchy, objects), rejected_json()), has_lists=True)
+        return FileFormat(Format(lambda: read_nodes(hierarchy, objects), REJECTED_JSON), has_lists=True)
     table, lists = json_table(file, objects)
     if not is_taken:
         levels = options.columns.levels or match_columns(hierarchy, table.header).levels

@@ -20,7 +20,7 @@ from store.dynamodb.client import DynamoDBClient
 from store.errors import BadInput, quantity, shorten
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.columns import ColumnOptions, LevelColumns
-from store.transfer.formats.source import Format, rejected_json
+from store.transfer.formats.source import REJECTED_JSON, Format
 from store.transfer.formats.tables import Table
 from store.transfer.rows import ImportPlan
 from store.transfer.tables.items import ItemReader, key_text, plain
@@ -119,7 +119,7 @@ def table_format(
     """The format of a table, and the reader of its items. Raises BadInput where its keys are unclear."""
     keys = _keys(hierarchy, table, templates)
     reader = ItemReader(hierarchy, templates, keys, columns, table.left_out, prune, table.export.is_incremental)
-    return Format(lambda: read_export(table.export, reader), rejected_json()._replace(ending=".json")), reader
+    return Format(lambda: read_export(table.export, reader), REJECTED_JSON._replace(ending=".json")), reader
 
 
 def describe_table(

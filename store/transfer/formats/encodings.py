@@ -3,7 +3,6 @@
 import codecs
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 from store.errors import shorten
 from store.transfer.formats.source import BLOCK_BYTES, opened
@@ -11,7 +10,6 @@ from store.transfer.formats.source import BLOCK_BYTES, opened
 SAMPLE_BYTES = 64_000
 ENOUGH_CHARACTERS = 1_000  # beyond ASCII, after which the encoding is clear
 SHOWN_WORDS, SHOWN_CHARACTERS = 3, 30
-PREFIX_BYTES = 20  # of the ASCII letters before a character beyond ASCII, which tell of its language
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
@@ -21,17 +19,9 @@ _ENCODINGS = (
     "cp1252", "cp1250", "cp1251", "gb18030", "cp932", "big5", "cp949", "cp1253", "cp1254", "mac_roman", "cp850",
     "cp852", "cp866", "koi8_r", "cp1257", "iso8859_2",
 )  # fmt: skip
-_HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
-_UTF8_CHARACTER = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
-_RUN = re.compile(rb"[\x80-\xff][0-9@-~\x80-\xff]*")  # with the second bytes of East Asian characters
-_LETTERS = re.compile(rb"[A-Za-z]*\Z")
-
-
-class GuessedEncoding(NamedTuple):
-    """An encoding, and where it is not certain, the sentence of the doubt."""
-
-    name: str
-    doubt: str = ""
+_BEYOND_ASCII, _INVALID = re.compile("[^\x00-\x7f]"), re.compile("[\udc80-\udcff]")
+# With some ASCII letters before it, which tell of its language, and the second bytes of East Asian characters.
+_WORD = re.compile(rb"[A-Za-z]{0,20}[\x80-\xff][0-9@-~\x80-\xff]*")
 
 
 def certain_encoding(start: bytes) -> str | None:
@@ -47,34 +37,31 @@ def certain_encoding(start: bytes) -> str | None:
     return encoding if "\n" in text or "\r" in text or 4 * (even + odd) > len(start) else None
 
 
-def guess_encoding(file: Path) -> GuessedEncoding:
-    """The encoding of a file: UTF-8 where most characters beyond ASCII are so, else a guess by the words with them.
+def guess_encoding(file: Path) -> tuple[str, str]:
+    """The encoding of a file: UTF-8 where most characters beyond ASCII are so, else a guess by the words with them; and
+    where it is not certain, the sentence of the doubt.
 
     The file is read until it has enough of these characters.
     """
-    valid = invalid = 0
+    characters = invalid = 0
     words: dict[bytes, None] = {}
     with opened(file) as source:
         block = source.read(BLOCK_BYTES)
         if certain := certain_encoding(block):
-            return GuessedEncoding(certain)
-        while block and valid + invalid < ENOUGH_CHARACTERS:
+            return certain, ""
+        while block and characters < ENOUGH_CHARACTERS:
             more = source.read(BLOCK_BYTES)
             cut = (max(block.rfind(b"\n"), block.rfind(b"\r")) + 1 if more else 0) or len(block)
-            part, block = block[:cut], block[cut:] + more
-            if part.isascii():
-                continue
-            for run in _HIGH_BYTES.findall(part):
-                characters = _UTF8_CHARACTER.findall(run)
-                valid += len(characters)
-                invalid += len(run) - sum(map(len, characters))
-            for found in _RUN.finditer(part) if len(words) < ENOUGH_CHARACTERS else ():
-                before = part[max(0, found.start() - PREFIX_BYTES) : found.start()]
-                words[(_LETTERS.findall(before)[0] + found[0])[:SAMPLE_BYTES]] = None
-    return GuessedEncoding("utf-8") if valid >= invalid else _guess(file.name, [*words][:ENOUGH_CHARACTERS])
+            lines, block = block[:cut].splitlines(), block[cut:] + more
+            part = b"\n".join([line for line in lines if not line.isascii()])
+            text = part.decode("utf-8", "surrogateescape")
+            characters += len(_BEYOND_ASCII.findall(text))
+            invalid += len(_INVALID.findall(text))
+            words |= dict.fromkeys(word[:SAMPLE_BYTES] for word in _WORD.findall(part))
+    return _guess(file.name, [*words][:ENOUGH_CHARACTERS]) if 2 * invalid > characters else ("utf-8", "")
 
 
-def _guess(name: str, words: list[bytes]) -> GuessedEncoding:
+def _guess(name: str, words: list[bytes]) -> tuple[str, str]:
     from charset_normalizer import from_bytes  # which is needed for few files
 
     # The words alone, since a text that is mostly ASCII is plausible in any encoding.
@@ -88,6 +75,4 @@ def _guess(name: str, words: list[bytes]) -> GuessedEncoding:
             shown[encoding] = ", ".join(read)
     (first, text), *others = [*shown.items()][:3]
     alternatives = " and ".join(f'--encoding {encoding} "{read}"' for encoding, read in others)
-    return GuessedEncoding(
-        first, f'{name} is not UTF-8; a guess is --encoding {first}, which reads "{text}" in it; {alternatives}.'
-    )
+    return first, f'{name} is not UTF-8; a guess is --encoding {first}, which reads "{text}" in it; {alternatives}.'

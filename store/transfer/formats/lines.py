@@ -3,7 +3,6 @@
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, lookup
 from collections.abc import Callable, Collection, Iterator, Mapping
-from enum import Enum, auto
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
@@ -46,72 +45,61 @@ def json_lines(file: Path) -> Iterator[tuple[int, str, dict[str, Any] | Rejectio
             yield number, text, fields
 
 
-class Ids(Enum):
-    """What stands before the paths of a taxonomy: nothing, ids, or ids that cannot be stored and are left out."""
-
-    NONE = auto()
-    KEPT = auto()
-    LEFT_OUT = auto()
-
-
-def read_taxonomy(level: str, file: Path, ids: Ids, encoding: str = "utf-8") -> TextRows:
-    """The lines of a file with one `A > B > C` per line, with or without an id before it, in any order.
+def read_taxonomy(level: str, file: Path, has_ids: bool | None, encoding: str) -> TextRows:
+    """The lines of a file with one `A > B > C` per line, in any order, with ids before them as in `taxonomy_ids`.
 
     All nodes of a path are of one level, and the id is that of the last one. Lines that begin with # are skipped.
     """
     for number, text, problem in text_lines(file, encoding):
         if not text.startswith("#"):
-            node_id = _ID.match(text) if ids is not Ids.NONE else None
+            node_id = None if has_ids is None else _ID.match(text)
             path = [segment.strip() for segment in _DIVIDER.split(f" {text[node_id.end() if node_id else 0 :]} ")]
-            last = Part(level, id=node_id[1] if node_id and ids is Ids.KEPT else None)
+            last = Part(level, id=node_id[1] if node_id and has_ids else None)
             yield text, problem or Row(number, path, [*[Part(level)] * (len(path) - 1), last])
 
 
-def taxonomy_ids(file: Path, encoding: str, taken: Collection[Guess]) -> Ids:
-    """What stands before the paths of a taxonomy: ids, where each line has one that no other node has. Numbers belong
-    to the keys where each belongs to one first key, and is repeated with it or the last keys have numbers, too.
+def taxonomy_ids(file: Path, encoding: str, taken: Collection[Guess]) -> bool | None:
+    """Whether nodes get the ids before the paths of a taxonomy, of which each line has one that no other node has; None
+    where there are none. Numbers belong to the keys where each belongs to one first key, and is repeated with it or the
+    last keys have numbers, too.
 
     Raises Doubt, unless the guess is `taken`, where only some lines have an id, or some have the same one, or where ids
     cannot be stored. Raises it as well for indented lines without paths, which are an outline.
     """
-    places: dict[str, tuple[int, str]] = {}  # of each id the first row, and its path
-    numbers: dict[str, str] = {}  # the ids by the first keys of their paths
-    lacking = repeated = invalid = ""
-    has_paths, are_numbered, are_of_first = False, True, True
-    for row, text, problem in text_lines(file, encoding):
-        if problem or text.startswith("#"):
-            continue
-        has_paths = has_paths or " > " in text
-        match = _ID.match(text)
-        if match is None:
-            lacking = lacking or f'row {row}, "{shorten(text)}"'
-            continue
-        node_id, path = match[1], text[match.end() :]
-        key, _, rest = path.partition(" > ")
-        are_numbered = are_numbered and (not rest or _ID.match(rest.rpartition(" > ")[2].lstrip()) is not None)
-        first, other = places.setdefault(node_id, (row, path))
-        are_of_first = are_of_first and numbers.setdefault(key, node_id) == node_id and other.partition(" > ")[0] == key
-        if other != path:
-            repeated = repeated or f"The id {shorten(node_id)} is in rows {first} and {row} of {file.name}"
-        if not invalid:
-            try:
-                checked_id(node_id)
-            except BadInput as error:
-                invalid = f"Row {row} of {file.name}: {error}"
+    lines = [(row, text) for row, text, problem in text_lines(file, encoding) if not (problem or text.startswith("#"))]
+    has_paths = any(" > " in text for _, text in lines)
     if not has_paths and Guess.SHAPE not in taken:
         _refuse_outline(file)
-    if not places or (not lacking and are_of_first and (repeated or (has_paths and are_numbered))):
-        return Ids.NONE
-    reason = repeated
-    if lacking:
-        reason = f"Some lines of {file.name} begin with an id, such as {shorten(next(iter(places)))}, but not {lacking}"
+    found = [(row, match[1], text[match.end() :]) for row, text in lines if (match := _ID.match(text))]
+    places: dict[str, tuple[int, str]] = {}  # of each id the first row, and its path
+    repeated = (
+        f"The id {shorten(node_id)} is in rows {places[node_id][0]} and {row} of {file.name}"
+        for row, node_id, path in found
+        if places.setdefault(node_id, (row, path))[1] != path
+    )
+    reason = next(repeated, "")
+    firsts = {(node_id, path.partition(" > ")[0]) for _, node_id, path in found}
+    are_of_first = len(firsts) == len({node_id for node_id, _ in firsts}) == len({key for _, key in firsts})
+    last_keys = (path.rpartition(" > ")[2].lstrip() for _, _, path in found if " > " in path)
+    are_of_keys = are_of_first and (reason or (has_paths and all(map(_ID.match, last_keys))))
+    if not found or (are_of_keys and len(found) == len(lines)):
+        return None
+    if len(found) < len(lines):
+        row, text = next(line for line in lines if not _ID.match(line[1]))
+        some = f"Some lines of {file.name} begin with an id, such as {shorten(found[0][1])}"
+        reason = f'{some}, but not row {row}, "{shorten(text)}"'
+    has_ids = not reason
     if reason:
-        reason = f"{reason}. Give each line an id of its own, or none; now they would belong to the keys."
-    elif invalid:
-        reason = f"{invalid} Write others, such as the last part; now ids would be made from the paths."
+        reason += ". Give each line an id of its own, or none; now they would belong to the keys."
+    for row, node_id, _ in found if has_ids else ():
+        try:
+            checked_id(node_id)
+        except BadInput as error:
+            said = f"Row {row} of {file.name}: {error} Write others, such as the last part"
+            reason = reason or f"{said}; now ids would be made from the paths."
     if reason and Guess.IDS not in taken:
         raise Doubt(Guess.IDS, reason)
-    return Ids.NONE if lacking or repeated else Ids.LEFT_OUT if invalid else Ids.KEPT
+    return not reason if has_ids else None
 
 
 def _refuse_outline(file: Path) -> None:
@@ -186,13 +174,12 @@ def _json_object(number: int, text: str) -> dict[str, Any] | Rejection:
     return fields
 
 
-def _is_deep(value: object) -> bool:
+def _is_deep(value: object, depth: int = 0) -> bool:
     """Whether objects and lists are nested more than `MAX_DEPTH` times."""
-    layer: list[object] = [value]
-    for _ in range(MAX_DEPTH):
-        lists = [list(one.values()) if isinstance(one, dict) else one for one in layer if isinstance(one, dict | list)]
-        layer = [inner for one in lists for inner in one]
-    return any(isinstance(one, dict | list) for one in layer)
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return depth == MAX_DEPTH or any(_is_deep(one, depth + 1) for one in inner)
+    return False
 
 
 def text_lines(file: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str, Rejection | None]]:

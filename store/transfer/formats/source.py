@@ -71,7 +71,7 @@ def opened(file: Path) -> Iterator[IO[bytes]]:
                 with GzipFile(fileobj=raw) as content:
                     yield cast(IO[bytes], content)
             elif start == ZIP:
-                with archive_in(raw, file) as archive, archive.open(_member(archive, file)) as content:
+                with _archive(raw, file) as (archive, member), archive.open(member) as content:
                     yield content
             else:
                 yield raw
@@ -87,25 +87,24 @@ def content_name(file: Path) -> str:
         return file.stem
     if file.suffix.lower() != ".zip":
         return file.name
-    with archive_in(file, file) as archive:
-        return Path(_member(archive, file).filename).name
+    with _archive(file, file) as (_, member):
+        return Path(member.filename).name
 
 
-def archive_in(source: Path | IO[bytes], file: Path) -> zipfile.ZipFile:
-    """The zip archive in a file, which is already open or not. Raises BadInput where it is none, or is damaged."""
+@contextmanager
+def _archive(source: Path | IO[bytes], file: Path) -> Iterator[tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
+    """The zip archive in a file, which is already open or not, and its only member. Raises BadInput."""
     try:
-        return zipfile.ZipFile(source)
+        archive = zipfile.ZipFile(source)
     except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise BadInput(f"{file.name} is not a zip archive ({error}); repair or unpack it.") from error
-
-
-def _member(archive: zipfile.ZipFile, file: Path) -> zipfile.ZipInfo:
-    files = [info for info in archive.infolist() if not info.filename.endswith("/")]
-    members = [info for info in files if not info.filename.startswith("__MACOSX/")]  # macOS adds files of its own
-    if len(members) != 1:
-        names = ", ".join(shorten(info.filename) for info in members[:SHOWN_NAMES])
-        raise BadInput(f"{file.name} has {len(members)} files ({names or 'none'}), expected 1; unpack it.")
-    return members[0]
+    with archive:
+        # macOS adds files of its own.
+        members = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith("__MACOSX/")]
+        if len(members) != 1:
+            names = ", ".join(shorten(one.filename) for one in members[:SHOWN_NAMES])
+            raise BadInput(f"{file.name} has {len(members)} files ({names or 'none'}), expected 1; unpack it.")
+        yield archive, members[0]
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ class Format(NamedTuple):
     rejected: RejectedRows
 
 
-def rejected_table(header: Sequence[str], reason_column: str = REASON) -> RejectedRows:
+def rejected_table(header: Sequence[str], reason_column: str) -> RejectedRows:
     """Rejected rows of a table that is no text: CSV with its columns; the text of a row is a line of CSV."""
     head = csv_line([*header, free_name(reason_column, header)]).encode()
     return RejectedRows(
@@ -158,13 +157,7 @@ def rejected_table(header: Sequence[str], reason_column: str = REASON) -> Reject
     )
 
 
-def rejected_json() -> RejectedRows:
-    """Rejected rows of lines of JSON."""
-    mark = b'{"' + JSON_REASON.encode()
-    return RejectedRows(".jsonl", b"", mark, _json_lines)
-
-
-def rejected_taxonomy(encoding: str = "utf-8", errors: str = "surrogateescape", mark: str = "") -> RejectedRows:
+def rejected_taxonomy(encoding: str, errors: str, mark: str) -> RejectedRows:
     """Rejected rows of a taxonomy, whose comments begin with #, in its encoding, with its byte order mark."""
 
     def line(text: str, reason: str) -> bytes:
@@ -178,6 +171,9 @@ def rejected_taxonomy(encoding: str = "utf-8", errors: str = "surrogateescape", 
 def _json_lines(text: str, reason: str) -> bytes:
     content = text.rstrip("\r\n").encode("utf-8", "surrogateescape")
     return b"%b\n%b\n" % (orjson.dumps({JSON_REASON: reason}), content)
+
+
+REJECTED_JSON = RejectedRows(".jsonl", b"", b'{"' + JSON_REASON.encode(), _json_lines)
 
 
 def csv_line(cells: Iterable[str], *, delimiter: str = ",", always_quoted: bool = False) -> str:
