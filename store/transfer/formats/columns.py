@@ -47,7 +47,7 @@ class LevelColumns:
     @cached_property
     def constant_part(self) -> Part | None:
         """The part that all rows have for a level with a column for its key alone, else None."""
-        return None if self.name or self.id or self.attributes or self.names else Part(self.level)
+        return None if self.values else Part(self.level)
 
     def without(self, taken: Collection[str]) -> "LevelColumns":
         """These columns without the ones that a level below takes; the key keeps its own."""
@@ -240,12 +240,13 @@ class RowReader:
         absent = False
         for level in self._layout(cells) if self._shares_columns else self._levels:
             if key := self._text(cells, level.key):
-                name = self._cell(cells, level.name)
+                constant_part = level.constant_part
+                name = None if constant_part else self._cell(cells, level.name)
                 if level.fold:
                     key, name = self._folded(tuple(path), key, name)
                 path.append(key)
                 keys.append(level.key)
-                parts.append(level.constant_part or self._part(cells, level, name))
+                parts.append(constant_part or self._part(cells, level, name))
             else:
                 absent = absent or level.constant_part is None
         if not path:

@@ -64,24 +64,20 @@ class Dialect:
             raise BadInput(f"--quote is '\"' or none, not {shorten(self.quote)}.")
 
     @property
-    def codec(self) -> str:
-        """The name of the encoding, of which there are several for each, as Python has it."""
-        return codecs.lookup(self.encoding or "utf-8").name
+    def text_encoding(self) -> str:
+        """The encoding of a part of the file, without a byte order mark, by its name in Python."""
+        name = codecs.lookup(self.encoding or "utf-8").name
+        return {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(name, name)
 
     @property
     def errors(self) -> str:
         """The error handler that keeps bytes of another encoding, as surrogates."""
-        return "surrogatepass" if self.codec.startswith(("utf-16", "utf-32")) else "surrogateescape"
-
-    @property
-    def text_encoding(self) -> str:
-        """The encoding of a part of the file, without a byte order mark."""
-        return {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(self.codec, self.codec)
+        return "surrogatepass" if self.text_encoding.startswith(("utf-16", "utf-32")) else "surrogateescape"
 
     @property
     def mark(self) -> str:
         """The byte order mark, as a character, where the file begins with one."""
-        return "\ufeff" if self.text_encoding != self.codec else ""
+        return "\ufeff" if "".encode(self.encoding or "utf-8") else ""
 
     @property
     def quoting(self) -> Quoting:
@@ -310,20 +306,16 @@ def _lines(content: TextIO, taken: list[str]) -> Iterator[str]:
 def _swallows(lines: Sequence[str], cells: Sequence[str], delimiter: str, width: int) -> bool:
     """Whether a value in quotes of one record looks like rows, or like cells that the record has less than `width`.
 
-    It does where the first and the last line, or one between them, has all columns. A text has no tabs, so that one in
-    a cell of several lines is enough.
+    It does where the first and the last line, or one between them, has all columns. The commas of a text have a blank
+    after them. A text has no tabs, so that one in a cell of several lines is enough.
     """
     is_short = len(cells) < width and any(delimiter in cell for cell in cells)
     if delimiter == "\t":
         return is_short or any("\t" in cell and ("\n" in cell or "\r" in cell) for cell in cells)
-    whole = [_width(line, delimiter) == width > 1 for line in lines]
+    counts = [line.count(delimiter) - line.count(f"{delimiter} ") for line in lines]
+    whole = [1 < count + 1 == width for count in counts]
     are_rows = len(lines) > 1 and ((whole[0] and whole[-1]) or any(whole[1:-1]))
-    return are_rows or (is_short and _width("".join(lines), delimiter) > len(cells))
-
-
-def _width(line: str, delimiter: str) -> int:
-    """The number of columns of a line whose quotes are text. The commas of a text have a blank after them."""
-    return line.count(delimiter) - line.count(f"{delimiter} ") + 1
+    return are_rows or (is_short and sum(counts) >= len(cells))
 
 
 def _invalid(file: Path, number: int, lines: Sequence[str], delimiter: str, error: str) -> Rejection:

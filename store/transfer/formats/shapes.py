@@ -53,9 +53,6 @@ def first_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[Seq
     return found
 
 
-# -- trees by parent id ------------------------------------------------------------------------------------------------
-
-
 def parent_column(header: Sequence[str], rows: Rows, levels: Collection[str] = ()) -> tuple[str, str] | None:
     """The column by which rows refer to their parents, and that of their ids, by their values; None in other tables.
 
@@ -111,9 +108,6 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool) -> bool:
     return not above and any(ids[parent] is not None for parent in references)
 
 
-# -- paths in one column -----------------------------------------------------------------------------------------------
-
-
 def joined_path(keys: Collection[str]) -> str | None:
     """A long one of different keys of one level that are whole paths, such as `A > B > C`; None where they are not.
 
@@ -140,7 +134,7 @@ def joined_path(keys: Collection[str]) -> str | None:
     return None
 
 
-def nested_keys(siblings: Iterable[Collection[str]]) -> tuple[str, str] | None:
+def nested_keys(siblings: Collection[Collection[str]]) -> tuple[str, str] | None:
     """A key, and the longest of its siblings that it begins with, where most keys of a level begin with a sibling's.
 
     What follows is a separator, or the keys are codes: `71`, `711` and `A01`, `A01.1`, also such as `71000000`,
@@ -148,8 +142,7 @@ def nested_keys(siblings: Iterable[Collection[str]]) -> tuple[str, str] | None:
     large gaps are no such codes.
     """
     found: list[tuple[str, str]] = []
-    count = 0
-    siblings = list(siblings)
+    count = sum(map(len, siblings))
     for keys in siblings:
         codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
         are_codes = len(codes) >= 0.7 * len(keys) and not _are_consecutive(codes)
@@ -159,12 +152,11 @@ def nested_keys(siblings: Iterable[Collection[str]]) -> tuple[str, str] | None:
             nested = [(padded[key], padded[above]) for key, above in _beginnings(padded, are_codes=True)]
             nested = nested if len(nested) >= 0.9 * sum(len(key) > 2 for key in padded) else []
         found += nested
-        count += len(keys)
     if count < ENOUGH_ROWS:
         return None
     if len(found) * 2 >= count:
         return max(found, key=lambda pair: (len(pair[1]), pair))
-    return _dotted(siblings[0]) if len(siblings) == 1 else None
+    return _dotted(*siblings) if len(siblings) == 1 else None
 
 
 def _dotted(keys: Collection[str]) -> tuple[str, str] | None:
@@ -202,9 +194,6 @@ def _are_consecutive(codes: Iterable[str]) -> bool:
     step = gcd(*(number for found in numbers.values() for number in found)) or 1
     ranges = sum((max(found) - min(found)) // step + 1 for found in numbers.values())
     return sum(map(len, numbers.values())) * 2 >= ranges
-
-
-# -- groups whose first row alone has a value --------------------------------------------------------------------------
 
 
 def first_of_group(
@@ -246,9 +235,6 @@ def first_of_group(
         if (allowed or empty >= max(2, len(sample) // 3)) and repeated * 5 <= empty:
             return example
     return None
-
-
-# -- files without a header --------------------------------------------------------------------------------------------
 
 
 def data_in_header(header: Sequence[str], rows: Iterable[Sequence[str]], known: Collection[str]) -> str | None:
@@ -293,7 +279,7 @@ def check_titles(place: str, rows: Sequence[tuple[int, Sequence[str]]], *, are_p
     if len(below) > 1 and sum(width > widths[0] for width in below) >= 0.9 * len(below):
         raise BadInput(
             f"{place.format(line)} has {quantity(widths[0], 'column')}, the rows below it have more; "
-            f"--header-row {number} takes {named(header[:SHOWN_NAMES])} as the names of the columns."
+            f"--header-row {number} takes {named(header[: widths[first]][:SHOWN_NAMES])} as the names of the columns."
         )
 
 
