@@ -25,16 +25,14 @@ _WORD = re.compile(rb"[A-Za-z]{0,20}[\x80-\xff][0-9@-~\x80-\xff]*")
 
 
 def certain_encoding(start: bytes) -> str | None:
-    """The encoding by the byte order mark or the zero bytes at the beginning of a file; None without them."""
+    """The encoding by the byte order mark at the beginning of a file, or by ends of lines in UTF-16; None without."""
     for mark, encoding in _BOMS:
         if start.startswith(mark):
             return encoding
-    # UTF-16 without a mark: its zero bytes lie beside ends of lines, or are a quarter of all.
-    start = start[:SAMPLE_BYTES]
-    even, odd = start[0::2].count(0), start[1::2].count(0)
-    encoding = "utf-16-le" if odd > even else "utf-16-be"
-    text = start.decode(encoding, "replace") if even or odd else ""
-    return encoding if "\n" in text or "\r" in text or 4 * (even + odd) > len(start) else None
+    for encoding in ("utf-16-le", "utf-16-be") if b"\0" in start[:SAMPLE_BYTES] else ():
+        if {"\n", "\r"} & {*start[:SAMPLE_BYTES].decode(encoding, "replace")}:
+            return encoding
+    return None
 
 
 def guess_encoding(file: Path) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import orjson
 
 from store.errors import BadInput, shorten, shown
 from store.model.hierarchy import Hierarchy
-from store.transfer.formats.columns import MAX_COLUMNS, json_text
+from store.transfer.formats.columns import json_text
 from store.transfer.formats.lines import json_lines, row_of
 from store.transfer.formats.source import Doubt, Guess, opened
 from store.transfer.formats.tables import MAX_DEPTH, Table, TableRow, checked_header, flat
@@ -161,14 +161,13 @@ def _node(number: int, parent: _Parent, fields: Any) -> tuple[Row | Rejection, d
     if not isinstance(fields, dict):
         reason = f"The node below {parent} is not a JSON object."
         return Rejection(number, reason), {"path": [*parent.path, fields]}, ()
-    own = {name: value for name, value in fields.items() if name not in (CHILDREN, "key")}
-    children, reason = fields.get(CHILDREN) or (), ""
+    own, reason = {**fields}, ""
+    key, children = own.pop("key", fields.get("name")), own.pop(CHILDREN, None) or ()
     children = _by_key(children) or children
     if not isinstance(children, list | tuple):
         reason = f'"{CHILDREN}" is a list of nodes, or an object of nodes by key.'
         own[CHILDREN], children = children, ()
     if "path" not in own:
-        key = fields.get("key", fields.get("name"))
         if _NAMED.isdisjoint(fields):
             reason = f"The node below {parent} has no key and no name."
         elif "key" not in fields and type(key) is int:
@@ -198,22 +197,19 @@ def _read_document(file: Path) -> Any:
 
 
 def _table(file: Path, rows: Callable[[], Iterator[_TableObject]], content: str) -> Table:
-    """The table of rows by column name; the columns are all names, each once. Raises BadInput at the first too many."""
+    """The table of rows by column name; the columns are all names, each once. Raises BadInput."""
     columns: dict[str, None] = {}
     for _, _, row, _ in rows():
         columns |= dict.fromkeys(row or ())
-        if len(columns) > MAX_COLUMNS:
-            checked_header(file, list(columns))
     if not columns:
         raise BadInput(f"{file.name} has no {content}.")
-    header = list(columns)
+    header = checked_header(file, list(columns))
 
     def table_rows() -> Iterator[TableRow]:
         for number, value, row, reason in rows():
-            if row is not None:
-                yield number, [row.get(name) for name in header], reason, None
-            else:  # there are no cells, so the reason has the value
-                yield number, [None] * len(header), f"{reason} It is {json_text(value)}.", None
+            if row is None:  # there are no cells, so the reason has the value
+                row, reason = {}, f"{reason} It is {json_text(value)}."
+            yield number, [row.get(name) for name in header], reason, None
 
     return Table(header, table_rows)
 

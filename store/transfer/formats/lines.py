@@ -1,11 +1,11 @@
 """Formats with one row per line: JSON lines, as exports have them, and taxonomies."""
 
 import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE, lookup
-from collections.abc import Callable, Collection, Iterator, Mapping
+from codecs import lookup
+from collections.abc import Collection, Iterator, Mapping
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import orjson
 
@@ -20,7 +20,7 @@ MAX_LINE_BYTES = 10_000_000  # far more than the largest item
 MAX_DEPTH = 100  # of objects and lists in a line; DynamoDB stores 32
 SHOWN_BYTES = 1_000  # of a longer one
 TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
-_BOM = b"\xef\xbb\xbf"
+_WHITE_SPACE = " \t\n\r\x0b\x0c"  # of ASCII
 FIXED = ("path", "level", "name", "id")  # the first fields of a line of an export
 _OWN = frozenset(("path", "level", "name", "id", "rank", "undefined"))
 _ID = re.compile(r"(?=\S*(?:\d|://))(\S+)(?:\s*\t\s*|\s+[-:|]\s+)")  # a text with a digit, or a URI
@@ -185,41 +185,30 @@ def _is_deep(value: object, depth: int = 0) -> bool:
 def text_lines(file: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str, Rejection | None]]:
     """Number and text of each line that is not blank; of one that is too long, the beginning alone.
 
-    Lines are split as bytes, so that one that is not valid does not affect others. Raises BadInput for UTF-16 where
-    that is not the `encoding`.
+    A line that is not valid does not affect others, and has surrogates. Raises BadInput for UTF-16 where that is not
+    the `encoding`, and for what is not in one of several bytes.
     """
-    is_utf8 = lookup(encoding).name in ("utf-8", "utf-8-sig")
+    codec = lookup(encoding).name
+    errors = "surrogatepass" if codec.startswith(("utf-16", "utf-32")) else "surrogateescape"
     with opened(file) as source:
-        read_line = source.readline if is_utf8 else _utf8_lines(file, source, encoding)
-        for number, line in enumerate(iter(lambda: read_line(MAX_LINE_BYTES + 1), b""), start=1):
-            reason = None
-            if is_utf8 and number == 1 and line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-                raise BadInput(f"{file.name} is UTF-16; write it as UTF-8.")
-            if len(line) > MAX_LINE_BYTES:
-                reason, rest = TOO_LONG, line
-                while rest and not rest.endswith(b"\n"):
-                    rest = read_line(MAX_LINE_BYTES)
-            content = line[:SHOWN_BYTES] if reason else line
-            content = (content.removeprefix(_BOM) if number == 1 else content).strip()
-            try:
-                text = content.decode()
-            except UnicodeDecodeError:
-                name = "UTF-8" if is_utf8 else encoding
-                text, reason = content.decode(errors="surrogateescape"), reason or f"The line is not valid {name}."
-            if text or reason:
-                yield number, text, Rejection(number, reason) if reason else None
-
-
-def _utf8_lines(file: Path, source: IO[bytes], encoding: str) -> Callable[[int], bytes]:
-    """A function to the next line in UTF-8 of a file in another encoding; invalid bytes are invalid there, too."""
-    errors = "surrogatepass" if lookup(encoding).name.startswith(("utf-16", "utf-32")) else "surrogateescape"
-    text = TextIOWrapper(source, encoding, errors, newline="\n")
-
-    def read_line(size: int) -> bytes:
+        read_line = TextIOWrapper(source, encoding, errors, newline="\n").readline
         try:
-            return text.readline(size).encode("utf-8", errors)
+            for number, line in enumerate(iter(lambda: read_line(MAX_LINE_BYTES + 1), ""), start=1):
+                reason, rest = None, line
+                if number == 1 and line.startswith(("\udcff\udcfe", "\udcfe\udcff")):
+                    raise BadInput(f"{file.name} is UTF-16; write it as UTF-8.")
+                if len(line) > MAX_LINE_BYTES:
+                    reason = TOO_LONG
+                    while rest and not rest.endswith("\n"):
+                        rest = read_line(MAX_LINE_BYTES)
+                    line = line[:SHOWN_BYTES]
+                text = (line.removeprefix("\ufeff") if number == 1 else line).strip(_WHITE_SPACE)
+                try:
+                    text.encode()
+                except UnicodeEncodeError:
+                    reason = reason or f"The line is not valid {'UTF-8' if codec.startswith('utf-8') else encoding}."
+                if text or reason:
+                    yield number, text, Rejection(number, reason) if reason else None
         except UnicodeError as error:
-            reason = getattr(error, "reason", error)  # a missing byte order mark has none
-            raise BadInput(f"{file.name} is no {encoding}: {reason}; --encoding names another encoding.") from error
-
-    return read_line
+            said = getattr(error, "reason", str(error))  # a missing byte order mark has none
+            raise BadInput(f"{file.name} is no {encoding}: {said}; --encoding names another encoding.") from error

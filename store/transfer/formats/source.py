@@ -149,14 +149,6 @@ class Format(NamedTuple):
     rejected: RejectedRows
 
 
-def rejected_table(header: Sequence[str], reason_column: str) -> RejectedRows:
-    """Rejected rows of a table that is no text: CSV with its columns; the text of a row is a line of CSV."""
-    head = csv_line([*header, free_name(reason_column, header)]).encode()
-    return RejectedRows(
-        ".csv", head + b"\n", head, lambda text, reason: f"{text},{csv_line([reason])}\n".encode("utf-8", "replace")
-    )
-
-
 def rejected_taxonomy(encoding: str, errors: str, mark: str) -> RejectedRows:
     """Rejected rows of a taxonomy, whose comments begin with #, in its encoding, with its byte order mark."""
 

@@ -29,7 +29,7 @@ from store.transfer.formats.columns import (
     typed_text,
 )
 from store.transfer.formats.lines import FIXED, row_of
-from store.transfer.formats.source import JSON_REASON, RejectedRows, csv_line, rejected_table
+from store.transfer.formats.source import JSON_REASON, RejectedRows, csv_line, free_name
 from store.transfer.rows import Rejection, Row, TextRows
 
 LAST = (NAMES, "rank", "undefined")
@@ -74,7 +74,7 @@ class PathRowReader:
                 try:
                     fields |= {name: orjson.loads(text)} if text else {}
                 except orjson.JSONDecodeError as error:
-                    return Rejection(number, f'Column "{name}": {shorten(text)} is not valid JSON: {error}.')
+                    raise BadInput(f'Column "{name}": {shorten(text)} is not valid JSON: {error}.') from error
             elif text or attribute is not None:
                 fields[name] = _unquoted(text) if text else None
         if level and (own := self._columns.get(level.name)):
@@ -108,8 +108,13 @@ class Table:
     rejected_by: Callable[[str], RejectedRows] | None = None
 
     def rejected(self, reason_column: str) -> RejectedRows:
-        """How rejected rows are written, with this column for the reason."""
-        return self.rejected_by(reason_column) if self.rejected_by else rejected_table(self.header, reason_column)
+        """How rejected rows are written, with this column for the reason: by default as lines of CSV."""
+        if self.rejected_by:
+            return self.rejected_by(reason_column)
+        head = csv_line([*self.header, free_name(reason_column, self.header)]).encode()
+        return RejectedRows(
+            ".csv", head + b"\n", head, lambda text, reason: f"{text},{csv_line([reason])}\n".encode("utf-8", "replace")
+        )
 
     def texts(self) -> Iterator[list[str]]:
         """The rows as texts, as wide as the header, without those that cannot be read."""
@@ -127,16 +132,16 @@ def read_table(table: Table, reader: RowReader | PathRowReader) -> TextRows:
     for number, cells, reason, text in table.rows():
         if text is None and reason is None and not any(cell not in (None, "") for cell in cells):
             continue
-        row: Row | Rejection | None = None
-        if reason is None:
-            try:
-                fitting = cells if len(cells) == width else fitted(cells, width)
-                cells = reader.filled(fitting)
-                text = text if cells is fitting else None
-                row = reader.row(number, cells)
-            except BadInput as error:
-                reason = str(error)
-        yield table.line(map(text_of, cells)) if text is None else text, row or Rejection(number, reason or "")
+        try:
+            if reason is not None:
+                raise BadInput(reason)
+            fitting = cells if len(cells) == width else fitted(cells, width)
+            cells = reader.filled(fitting)
+            text = text if cells is fitting else None
+            row = reader.row(number, cells)
+        except BadInput as error:
+            row = Rejection(number, str(error))
+        yield table.line(map(text_of, cells)) if text is None else text, row
 
 
 def checked_header(file: Path, header: list[str]) -> list[str]:
@@ -180,19 +185,14 @@ def path_line(header: Sequence[str], fields: Mapping[str, object]) -> str:
 
 def _text(value: object) -> str:
     """A value as a cell; as JSON where the cell would not be read as this value, but trimmed, split or as none."""
-    match value:
-        case float():
-            return repr(value)
-        case list() if not value or any(_is_ambiguous(one) for one in value):
-            return orjson.dumps(value).decode()
-        case str() if _needs_quotes(value):
-            return orjson.dumps(value).decode()
-        case _:
-            return text_of(value)
-
-
-def _is_ambiguous(one: object) -> bool:
-    return not isinstance(one, str) or ";" in one or one.startswith("[") or _needs_quotes(one)
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, list):
+        are_plain = all(isinstance(one, str) and ";" not in one and one[:1] != "[" for one in value)
+        is_json = not value or not are_plain or any(map(_needs_quotes, value))
+    else:
+        is_json = isinstance(value, str) and _needs_quotes(value)
+    return orjson.dumps(value).decode() if is_json else text_of(value)
 
 
 def _needs_quotes(text: str) -> bool:
@@ -201,10 +201,7 @@ def _needs_quotes(text: str) -> bool:
 
 def _unquoted(text: str) -> str:
     """The text of a cell that is a JSON string, such as `" a"`; any other text as it is."""
-    if len(text) < 2 or not text.startswith('"') or not text.endswith('"'):
-        return text
     try:
-        found = orjson.loads(text)
+        return str(orjson.loads(text)) if text[:1] == text[-1:] == '"' else text
     except orjson.JSONDecodeError:
         return text
-    return found if isinstance(found, str) else text
