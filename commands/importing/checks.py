@@ -4,7 +4,6 @@
 
 import re
 import shlex
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -25,6 +24,7 @@ from store.transfer.formats.shapes import (
     first_rows,
     joined_path,
     nested_keys,
+    outlined,
     parent_column,
 )
 from store.transfer.formats.source import EXAMPLES, JSON_REASON, Doubt, Format, Guess, NumberFormat
@@ -35,6 +35,10 @@ from store.transfer.tables.left_out import LeftOut
 from store.transfer.tables.proposals import are_ids
 from store.transfer.tables.scan import Export, first_items
 
+_CODES = re.compile("code|kod|^(id|key|nr|no|num|number|nummer|numer|notation)$")  # folded names of columns
+_DEPTH = re.compile("1?[0-9]")
+DEPTHS = frozenset(("level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe", "indent"))
+DITTO = frozenset(("-", "–", "〃", '"', '""', "''", "do.", "dto.", "ditto", "idem"))
 PATHS = "columns path, level and name, such as Garden/Mowers,CATEGORY,Lawn mowers"
 
 
@@ -55,7 +59,9 @@ def check_file(
             _check_paths(hierarchy, source.name, found, table, taken, ignore_unknown=ignore_unknown)
         elif Guess.SHAPE not in taken:
             _refuse_parents(source.name, table.header, table.texts, found.keys)
-            _check_groups(hierarchy, source.name, found, table, options.cells.fill_down)
+            if len(found.keys) == 1:
+                _check_flat(source.name, table, found.keys[0])
+            _check_groups(hierarchy, source.name, found, table, options.cells)
     if Guess.SHAPE not in taken:
         check_keys(source.name, (row for _, row in found.format.read()), only_texts=found.has_lists)
 
@@ -84,9 +90,10 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
 
     With `only_texts` paths that are lists of keys are taken as they are.
     """
-    levels: dict[str, tuple[str, defaultdict[tuple[object, ...], set[str]]]] = {}
-    codes: set[str] | None = set()  # of rows without columns, while all of them are roots
-    size = 0
+    levels: dict[str, tuple[str, set[str]]] = {}
+    roots: list[str] = []
+    codes: list[str] = []  # of the roots: their ids, or their keys
+    is_flat, size = True, 0
     for row in islice(rows, SAMPLE_ROWS):
         if isinstance(row, Rejection) or (only_texts and isinstance(row.path, list)):
             continue
@@ -97,24 +104,59 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
         for index, key in enumerate(row.path):
             level = levels_of[max(0, index - len(row.path) + len(levels_of))]
             column = row.columns[index] if index < len(row.columns) else ""
-            levels.setdefault(level, (column, defaultdict(set)))[1][tuple(row.path[:index])].add(str(key))
-        if codes is not None and len(row.path) == 1 and row.parts and not row.columns:
-            codes.add(str(row.parts[0].id or str(row.path[0]).split(" ")[0]))
-        else:
-            codes = None
-    for level, (column, siblings) in levels.items():
+            levels.setdefault(level, (column, set()))[1].add(str(key))
+        roots.append(str(row.path[0]))
+        is_flat = is_flat and len(row.path) == 1 and bool(row.parts)
+        if is_flat or row.columns:
+            codes.append(str(row.parts[0].id or roots[-1]) if len(row.path) == 1 else roots[-1])
+    for level, (column, keys) in levels.items():
         place = f'Column "{column}" of {source}' if column else source
-        if found := joined_path(set().union(*siblings.values())):
+        if broken := next((key for key in keys if "\ufffd" in key), None):
+            raise Doubt(Guess.ENCODING, f'{place} has broken characters, such as "{shorten(broken)}"; mend the file.')
+        if example := joined_path(keys):
             raise Doubt(
                 Guess.SHAPE,
-                f'{place} has whole paths, such as "{shorten(found)}", where a key of one {level} belongs; '
+                f'{place} has whole paths, such as "{shorten(example)}", where a key of one {level} belongs; '
                 f"write a file with the {PATHS}, with / between the keys.",
             )
-        if nested := nested_keys(siblings.values() if column else [codes or ()]):
+    _refuse_codes(source, {code.partition(" ")[0] if is_flat else code for code in codes})
+    if is_flat:
+        _refuse_outline(source, roots)
+
+
+def _refuse_codes(place: str, codes: Collection[str]) -> None:
+    if nested := nested_keys(codes):
+        raise Doubt(
+            Guess.SHAPE,
+            f'{place} looks like a tree by codes: most begin with another one, such as "{shorten(nested[0])}" with '
+            f'"{shorten(nested[1])}", and all would become siblings; write a file with the {PATHS}.',
+        )
+
+
+def _refuse_outline(place: str, texts: Sequence[str]) -> None:
+    if (example := outlined(texts)) is not None:
+        raise Doubt(
+            Guess.SHAPE,
+            f"{place} is an outline: {shorten(example)!r} begins with blanks or signs that may show its depth, and all "
+            f"would become siblings; write a file with the {PATHS}.",
+        )
+
+
+def _check_flat(source: str, table: Table, key: str) -> None:
+    """Raise Doubt for a table of roots whose tree is in another column, or in the blanks before the keys."""
+    rows = first_rows(table.header, table.texts())
+    for index, column in enumerate(table.header):
+        values = [row[index] for row in rows]
+        place = f'Column "{shorten(column)}" of {source}'
+        if column == key:
+            _refuse_outline(place, values)
+        elif _CODES.search(fold(column)) and len({*values}) == len(values):
+            _refuse_codes(place, values)
+        elif fold(column) in DEPTHS and len({*values}) > 1 and all(map(_DEPTH.fullmatch, values)):
             raise Doubt(
                 Guess.SHAPE,
-                f'{place} looks like a tree by codes: most keys begin with another one, such as "{shorten(nested[0])}" '
-                f'with "{shorten(nested[1])}", and all would become siblings; write a file with the {PATHS}.',
+                f"{place} seems to have the depths of nodes, which are in their order below one another, and all would "
+                f"become siblings; write a file with the {PATHS}.",
             )
 
 
@@ -166,8 +208,8 @@ def _check_paths(
             )
 
 
-def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, table: Table, filled: Collection[str]) -> None:
-    used = found.places(hierarchy)
+def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, table: Table, cells: CellFormat) -> None:
+    filled, used = cells.fill_down, found.places(hierarchy)
     if merged := [column for column in table.merged if column in used and column not in filled]:
         option = shlex.join(word for column in merged for word in ("--fill-down", column))
         raise Doubt(
@@ -175,6 +217,18 @@ def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, table: T
             f'Column "{shorten(merged[0])}" of {source} has merged cells, and only the first of the merged ones has a '
             f"value; {option} gives it to all of them.",
         )
+    sample = first_rows(table.header, table.texts())
+    for column in found.keys:
+        values = {row[table.header.index(column)].strip() for row in sample}
+        if column == found.keys[-1] and sample and values == {""}:
+            raise Doubt(Guess.SHAPE, f'Column "{shorten(column)}" of {source} has no values; leave its --level out.')
+        if column != found.keys[-1] and (ditto := (values & DITTO) - cells.nulls_in(column)):
+            null = shlex.join(["--null", f"{column}={min(ditto)}"])
+            raise Doubt(
+                Guess.SHAPE,
+                f'Column "{shorten(column)}" of {source} has {shorten(min(ditto))} as a key; {null} takes it as no '
+                f"value, and with --fill-down {shlex.quote(column)} it is the value above.",
+            )
     levels: dict[str | None, str | None] = {one.key: one.level for one in found.levels} | {None: None}
     group = first_of_group(
         table.header,
@@ -188,7 +242,8 @@ def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, table: T
             Guess.SHAPE,
             f'Column "{shorten(column)}" of {source} has values only in the first rows of groups: '
             f'"{shorten(below)}" stands below the row of "{shorten(above)}", and would skip this level; '
-            f"--fill-down {shlex.quote(column)} gives empty cells the value above.",
+            f"--fill-down {shlex.quote(column)} gives empty cells the value above. Where such rows have "
+            "none, --yes imports them so.",
         )
 
 

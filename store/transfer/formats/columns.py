@@ -91,6 +91,10 @@ class CellFormat:
     numbers: NumberFormat | None = None
     fill_down: frozenset[str] = frozenset()
 
+    def nulls_in(self, column: str) -> frozenset[str]:
+        """The texts that mean no value in a column."""
+        return self.nulls | self.nulls_of.get(column, frozenset())
+
 
 PLAIN = CellFormat()
 

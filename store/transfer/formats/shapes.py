@@ -35,6 +35,7 @@ _DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?([./-])\d\d?\2\d{2,4}")
 _NUMBERED = re.compile(r"(\D*)(\d+)", re.ASCII)
 _NUMBERED_CODE = re.compile(r"[A-Z]{0,3}\d[\w.]*")
 _SEPARATOR = re.compile(r"\s*[^\w\s'’(\[&+]|_")  # a sign, with blanks before it or not
+_MARKS = re.compile(r"\s+\S|[-+*.>–—•·│├└─┬| \xa0]+\s*[^\W\d]")  # of the depth of a line in an outline
 _YEAR = re.compile(r"(1[89]|20|21)\d\d")
 _HEADER_WORDS = frozenset(
     ("id", "key", "code", "name", "path", "level", "type", "title", "label", "parent", "parentid")
@@ -77,21 +78,22 @@ def parent_column(header: Sequence[str], rows: Rows, levels: Collection[str] = (
                 found.append((not are_named[parent], -references, own, parent))
     for *_, own, parent in sorted(found)[:MAX_CANDIDATES]:
         pairs = ((row[own].strip(), row[parent].strip()) for row in rows() if len(row) > max(own, parent))
-        if _is_tree(islice(pairs, MAX_ROWS), is_named=are_named[parent]):
+        if _is_tree(islice(pairs, MAX_ROWS), is_named=are_named[parent], is_id=fold(header[own]) in _HEADER_WORDS):
             return header[parent], header[own]
     return None
 
 
-def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool) -> bool:
+def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool, is_id: bool) -> bool:
     """Whether pairs of an id and that of its parent are a tree; texts are kept as numbers, for their memory.
 
     A column that is not named like a parent may be any number, or the capital of each city. It is one of parents if
-    nothing refers to itself by a number, in a circle or elsewhere, and something has a grandparent.
+    nothing refers to itself by a number, in a circle or elsewhere, and something has a grandparent, or the other column
+    `is_id` by its name.
     """
     ids: dict[int, int | None] = {}
     is_numeric, own_references, blanks = True, 0, 0
     for own, parent in pairs:
-        is_none = not parent if not is_named else parent.casefold() in NO_PARENT
+        is_none = parent.casefold() in NO_PARENT if is_named else not parent or (is_id and parent == "0")
         blanks += is_none
         own_references += own == parent
         is_numeric = is_numeric and (is_none or bool(_NUMBER.fullmatch(parent)))
@@ -105,7 +107,7 @@ def _is_tree(pairs: Iterable[tuple[str, str]], *, is_named: bool) -> bool:
     above: dict[int, int | None] = ids  # an ancestor of each, twice as far after each round; in circles without an end
     for _ in range(len(ids).bit_length() + 1):
         above = {own: above.get(parent) for own, parent in above.items() if parent is not None}
-    return not above and any(ids[parent] is not None for parent in references)
+    return bool(references) and not above and (is_id or any(ids[parent] is not None for parent in references))
 
 
 def joined_path(keys: Collection[str]) -> str | None:
@@ -134,35 +136,37 @@ def joined_path(keys: Collection[str]) -> str | None:
     return None
 
 
-def nested_keys(siblings: Collection[Collection[str]]) -> tuple[str, str] | None:
-    """A key, and the longest of its siblings that it begins with, where most keys of a level begin with a sibling's.
+def nested_keys(keys: Collection[str]) -> tuple[str, str] | None:
+    """A root, and the longest other one that it begins with, where most of the roots begin with another one.
 
     What follows is a separator, or the keys are codes: `71`, `711` and `A01`, `A01.1`, also such as `71000000`,
     `71100000`, or of parts whose beginnings are no keys, such as `AE.01.101`. Numbers that follow one another without
     large gaps are no such codes.
     """
-    found: list[tuple[str, str]] = []
-    count = sum(map(len, siblings))
-    for keys in siblings:
-        codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
-        are_codes = len(codes) >= 0.7 * len(keys) and not _are_consecutive(codes)
-        nested = _beginnings(keys, are_codes=are_codes)
-        if are_codes and not nested and len({len(key) for key in keys}) == 1:
-            padded = {re.sub("(00)+$", "", key): key for key in keys}
-            nested = [(padded[key], padded[above]) for key, above in _beginnings(padded, are_codes=True)]
-            nested = nested if len(nested) >= 0.9 * sum(len(key) > 2 for key in padded) else []
-        found += nested
-    if count < ENOUGH_ROWS:
+    codes = {key for key in keys if any(map(str.isdecimal, key)) and not any(map(str.isspace, key))}
+    are_codes = len(codes) >= 0.5 * len(keys) and not _are_consecutive(codes)
+    found = _beginnings(keys, are_codes=are_codes)
+    if are_codes and not found and len({len(key) for key in keys}) == 1:
+        padded = {re.sub("(00)+$", "", key): key for key in keys}
+        found = [(padded[key], padded[above]) for key, above in _beginnings(padded, are_codes=True)]
+        found = found if len(found) >= 0.9 * sum(len(key) > 2 for key in padded) else []
+    if len(keys) < ENOUGH_ROWS:
         return None
-    if len(found) * 2 >= count:
-        return max(found, key=lambda pair: (len(pair[1]), pair))
-    return _dotted(*siblings) if len(siblings) == 1 else None
+    return max(found, key=lambda pair: (len(pair[1]), pair)) if len(found) * 2 >= len(keys) else _dotted(keys)
+
+
+def outlined(texts: Sequence[str]) -> str | None:
+    """A root, in the order of the file, that is indented or has a mark of its depth, as many have and the first not."""
+    marks = [_MARKS.match(text) for text in texts]
+    found = [text for text, mark in zip(texts, marks, strict=True) if mark]
+    return found[0] if found and marks[0] is None and len(found) >= 0.3 * len(texts) else None
 
 
 def _dotted(keys: Collection[str]) -> tuple[str, str] | None:
     """A key and the beginning that it shares with others, where nearly all roots have three parts: `AE.01.101`."""
-    for separator in (".", "-"):
-        codes = [key for key in keys if key.count(separator) > 1 and not _DATE.fullmatch(key) and " " not in key]
+    for separator in (".", "-", ", "):
+        codes = [key for key in keys if key.count(separator) > 1 and not _DATE.fullmatch(key)]
+        codes = codes if separator == ", " else [key for key in codes if " " not in key.strip()]
         counts = Counter(code.rpartition(separator)[0] for code in codes)
         if len(codes) >= 0.9 * len(keys) and sum(one for one in counts.values() if one > 1) * 2 >= len(codes):
             above = max(counts, key=lambda one: counts[one])
@@ -214,8 +218,8 @@ def first_of_group(
     for place, column in enumerate(keys[:-1]):
         above: list[str] = []
         seen: set[tuple[str, ...]] = set()
-        repeated, empty, allowed, has_below, example = 0, 0, 0, False, None
-        for texts in sample:
+        repeated, empty, allowed, groups, has_below, example = 0, 0, 0, 0, False, None
+        for number, texts in enumerate(sample):
             group: list[str] = []
             for at, text in enumerate(texts[:place]):
                 group.append(text or (above[at] if above and above[:at] == group else ""))
@@ -226,12 +230,15 @@ def first_of_group(
             elif any(texts[place + 1 :]) and above[:place] == group and any(above[place:]):
                 below = next(at for at in range(place + 1, len(keys)) if texts[at])
                 upper = next((keys[at] for at in reversed(range(place)) if group[at]), None)
+                groups += bool(sample[number - 1][place])
                 is_one = has_below or not any(texts[:place])
                 empty += is_one
                 allowed += is_one and may_stand(keys[below], upper)
                 example = example or (column, texts[below], "/".join(filter(None, above)))
             elif group != above[:place]:
                 above = [*group, ""]
+        if groups == 1 and len(seen) > ENOUGH_ROWS:
+            continue  # one block of rows without it, such as those of another kind
         if (allowed or empty >= max(2, len(sample) // 3)) and repeated * 5 <= empty:
             return example
     return None

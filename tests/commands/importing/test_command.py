@@ -275,5 +275,5 @@ def test_a_guess_is_a_question_on_a_terminal(tmp_path: Path, answer: str, status
     output, _ = command.communicate(timeout=60)
     asked = os.read(ours, 10_000).decode()
     os.close(ours)
-    assert "--fill-down State gives empty cells the value above.\r\nImport it as it is? [y/N]" in asked
+    assert "--yes imports them so.\r\nImport it as it is? [y/N]" in asked
     assert (command.returncode, "added: 4" in output, (tmp_path / "a.db").exists()) == (status, not status, not status)
