@@ -243,16 +243,16 @@ class RowReader:
         keys: list[str] = []
         absent = False
         for level in self._layout(cells) if self._shares_columns else self._levels:
+            constant_part = level.constant_part
             if key := self._text(cells, level.key):
-                constant_part = level.constant_part
-                name = None if constant_part else self._cell(cells, level.name)
+                name = self._cell(cells, level.name) if level.name else None
                 if level.fold:
                     key, name = self._folded(tuple(path), key, name)
                 path.append(key)
                 keys.append(level.key)
                 parts.append(constant_part or self._part(cells, level, name))
             else:
-                absent = absent or level.constant_part is None
+                absent = absent or constant_part is None
         if not path:
             return Rejection(number, "The row has no key in any column of a level.")
         if absent and (reason := self._homeless(cells, keys)):
@@ -281,31 +281,32 @@ class RowReader:
         return None
 
     def _part(self, cells: Sequence[object], level: LevelColumns, name: str | None) -> Part:
-        attributes: dict[str, object] = {
-            attribute: self._number(cells, column) if attribute in level.numeric else self._cell(cells, column)
-            for attribute, column in level.attributes.items()
-        }
+        attributes: dict[str, object] = {}
+        for attribute, column in level.attributes.items():
+            is_number = attribute in level.numeric
+            attributes[attribute] = self._number(cells, column) if is_number else self._cell(cells, column)
         if level.names:
             attributes[NAMES] = {language: self._cell(cells, column) for language, column in level.names.items()}
-        return Part(level.level, name, self._cell(cells, level.id), attributes or NOTHING, columns=level.columns)
+        node_id = level.id and self._cell(cells, level.id)
+        return Part(level.level, name, node_id, attributes or NOTHING, columns=level.columns)
 
-    def _text(self, cells: Sequence[object], column: str, *, is_number: bool = False) -> str:
+    def _text(self, cells: Sequence[object], column: str) -> str:
         index = self._index[column]
         cell = cells[index]
-        if isinstance(cell, str):
-            text = cell.strip()
-        else:
-            is_name = not is_number and column in self._naming
-            text = typed_text(cell, column, is_name=is_name, is_number=is_number)
+        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_name=column in self._naming)
         return "" if text in self._nulls[index] else text
 
-    def _cell(self, cells: Sequence[object], column: str | None) -> str | None:
-        return None if column is None else self._text(cells, column) or None
+    def _cell(self, cells: Sequence[object], column: str) -> str | None:
+        return self._text(cells, column) or None
 
     def _number(self, cells: Sequence[object], column: str) -> object:
-        text = self._text(cells, column, is_number=True)
-        if not (text and self._numbers and isinstance(cells[self._index[column]], str)):
-            return text or None
+        index = self._index[column]
+        cell = cells[index]
+        text = cell.strip() if isinstance(cell, str) else typed_text(cell, column, is_number=True)
+        if not text or text in self._nulls[index]:
+            return None
+        if not (self._numbers and isinstance(cell, str)):
+            return text
         try:
             return self._numbers.plain(text)
         except BadInput:
