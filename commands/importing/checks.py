@@ -119,8 +119,9 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
                 f'{place} has whole paths, such as "{shorten(example)}", where a key of one {level} belongs; '
                 f"write a file with the {PATHS}, with / between the keys.",
             )
-    _refuse_codes(source, {code.partition(" ")[0] if is_flat else code for code in codes})
+    _refuse_codes(source, {*codes})
     if is_flat:
+        _refuse_codes(source, {code.partition(" ")[0] for code in codes})
         _refuse_outline(source, roots)
 
 

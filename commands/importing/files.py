@@ -44,6 +44,7 @@ from store.transfer.formats.source import (
     JSON_REASON,
     REASON,
     REJECTED_JSON,
+    Doubt,
     Format,
     Guess,
     NumberFormat,
@@ -112,9 +113,10 @@ def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterab
         numeric = frozenset(name for name, attribute in level.attributes.items() if attribute.kind in NUMERIC)
         mapping[level.name] = LevelColumns(level.name, column, numeric=numeric)
     if not mapping:
+        roots = [level.name for level in hierarchy.levels.values() if level.may_be_root]
         raise NoLevels(
-            f"No column is named like a level of {hierarchy.name}; name the columns of its levels from the root down, "
-            'such as --level country="Country" --level city=City.'
+            f"No column is named like a level of {hierarchy.name} that may be a root ({', '.join(roots)}); name the "
+            f"columns of its levels from the root down, such as --level {roots[0].lower()}=COLUMN."
         )
     return mapping
 
@@ -356,10 +358,24 @@ def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
         if not is_taken:
             check_nodes(hierarchy, file, objects)
         return FileFormat(Format(lambda: read_nodes(hierarchy, objects), REJECTED_JSON), has_lists=True)
+    first = objects[0] if len(objects) == 1 and isinstance(objects[0], dict) else {}
+    if len(first) > 1 and all(isinstance(one, dict) for one in first.values()):
+        raise BadInput(
+            f'{file.name} has objects by key, such as "{shorten(next(iter(first)))}"; write a list of objects that '
+            'have their keys as values, or a tree of nodes with "key" and "children".'
+        )
     table, lists = json_table(file, objects)
     if not is_taken:
         levels = options.columns.levels or match_columns(hierarchy, table.header).levels
-        check_lists(file, lists, [level.partition("=")[2] for level in levels])
+        keys = [level.partition("=")[2] for level in levels]
+        above = {column.rpartition(".")[0] for column in table.header}
+        if mixed := next((column for column in keys if column in above), None):
+            raise Doubt(
+                Guess.SHAPE,
+                f'"{shorten(mixed)}" of {file.name} is a value in some objects and an object in others, and only one '
+                "of both is a column; write it alike in all.",
+            )
+        check_lists(file, lists, keys)
     return _table(hierarchy, table, options)
 
 
@@ -411,6 +427,6 @@ def _columns(
 def _refuse_columns(options: FileOptions) -> None:
     if any(options.columns.pairs()) or options.cells != PLAIN:
         raise BadInput(
-            "--level, --name, --name-in, --id, --attr, --fold-case, --fill-down, --null and --numbers need a table, "
-            "such as a CSV file; add --format csv if it is one."
+            "--level, --name, --name-in, --id, --attr, --fold-case, --fill-down, --null and --numbers need a table: "
+            "CSV, Excel, Parquet, GeoJSON, or a list of objects in a JSON document."
         )

@@ -194,7 +194,7 @@ class RowReader:
     def __init__(self, levels: Sequence[LevelColumns], header: Sequence[str], cell_format: CellFormat = PLAIN) -> None:
         self._index = {column: index for index, column in enumerate(header)}
         self._header = list(header)
-        self._nulls = [cell_format.nulls | cell_format.nulls_of.get(column, frozenset()) for column in header]
+        self._nulls = [cell_format.nulls_in(column) for column in header]
         self._numbers = cell_format.numbers
         self._levels = levels
         self._naming = {column for one in levels for column in (one.key, one.name, one.id, *one.names.values())}

@@ -154,7 +154,7 @@ def test_nodes_at_another_path_are_moved_only_with_the_option(clade: Clade, tmp_
         ([*LEVELS, "--attr", "street=Street"], "--attr street=Street has no attribute; use --attr"),
         ([*LEVELS, "--attr", "store.color=Street"], 'STORE has no attribute "color"; it has'),
         ([*LEVELS, "--fold-case", "town"], 'location has no level "town"'),
-        (["--format", "jsonl", *LEVELS], "need a table, such as a CSV file; add --format csv if it is one."),
+        (["--format", "jsonl", *LEVELS], "need a table: CSV, Excel"),
         (["--format", "jsonl", "--delimiter", ";"], "--delimiter, --encoding and --quote need a CSV file; add"),
         (["--sheet", "x"], "--sheet needs an Excel file; add --format excel if it is one."),
         ([*LEVELS, "--delimiter", "ab"], "A delimiter is one character, such as ; or tab, not 'ab'."),

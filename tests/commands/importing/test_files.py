@@ -531,7 +531,7 @@ STOPPED: dict[str, tuple[Any, ...]] = {
     "UTF-16 as JSON lines": ("c.jsonl", "{}".encode("utf-16"), "c.jsonl is UTF-16; write it as UTF-8."),
     "two columns of one name": ("c.csv", b"Country,City,City,Population\nUS,Ames,Omaha,7\n",
                                 'The file has 2 columns "City" (2, 3); it has "Country", "City", "City", "Pop'),
-    "columns of other names": ("c.csv", b"Land,Stadt\nUS,Ames\n", ' --level city=City. The file has "Land", "Stadt".'),
+    "columns of other names": ("c.csv", b"Land,Stadt\nUS,Ames\n", '--level country=COLUMN. The file has "Land", "S'),
     "a taxonomy of levels": ("c.txt", b"US > NE\n", "allowed under itself; location has none: use csv or jsonl."),
     "folded keys of items": ("c.json", items({"PK": "garden"}), "--fold-case is for files, not for DynamoDB tables",
                              "category --key {category} --keys PK --fold-case category"),

@@ -165,3 +165,54 @@ def test_values_of_the_first_rows_of_groups_are_those_of_the_rows_below(
     filled = clade("import", "location", "a.csv", *[word for column in blank for word in ("--fill-down", column)])
     assert filled.exit_code == 0, (rows, filled.output, filled.exception)
     assert stored(clade) == everything
+
+
+FLAT = ["--level", "category=Key"]
+REFUSED = {
+    "indents": ("a.csv", "Key\nTools\n  Saws\n    Hand Saws\nGarden\n", FLAT, "is an outline: '  Saws'"),
+    "marks of depth": ("a.txt", "Tools\n- Saws\n-- Hand Saws\nGarden\n", [], "is an outline: '- Saws'"),
+    "a column of depths": ("a.csv", "Level,Key\n1,Tools\n2,Saws\n3,Hand Saws\n1,Garden\n", FLAT, "the depths of nodes"),
+    "parents without a name": ("a.csv", "id,up,Key\n1,0,A\n2,1,B\n3,1,C\n4,0,D\n5,4,E\n", FLAT, '"up" has'),
+    "codes beside the keys": ("a.csv", "Nr,Key\n1,A\n11,B\n111,C\n2,D\n21,E\n", FLAT, '"Nr" of a.csv looks'),
+    "codes before the keys": ("a.csv", "Key\n1 A\n11 B\n111 C\n2 D\n21 E\n", FLAT, "a tree by codes"),
+    "paths with commas": (
+        "a.csv", 'Key\n"Tools, Saws, Hand"\n"Tools, Saws, Jig"\n"Tools, Axes, Big"\n"Tools, Axes, Small"\n', FLAT,
+        "a tree by codes",
+    ),
+    "marks for the value above": (
+        "a.csv", "Group,Key\nTools,Saws\n-,Axes\nGarden,Hoses\n-,Pots\n",
+        ["--level", "category=Group", "--level", "product=Key"], "--null Group=- takes it as no value",
+    ),
+    "a level without values": (
+        "a.csv", "Group,Key,Size\nTools,Saws\nTools,Axes\n",
+        ["--level", "category=Group", "--level", "product=Key", "--level", "variant=Size"], '"Size" of a.csv has no',
+    ),
+    "broken characters": ("a.csv", "Key\nS\ufffdgen\nAxt\n", FLAT, "has broken characters"),
+    "values that are objects, too": (
+        "a.json", '[{"Key": {"name": "Tools"}, "n": 1}, {"Key": "Garden", "n": 2}]', FLAT, "an object in others",
+    ),
+    "objects by key": ("a.json", '{"Tools": {"n": 1}, "Garden": {"n": 2}}', FLAT, "has objects by key"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_tree_that_is_not_in_the_keys_is_refused(clade: Clade, tmp_path: Path, what: str) -> None:
+    name, content, options, says = REFUSED[what]
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    result = clade("import", "category", name, *options)
+    assert says in str(result.exception), result.output
+    assert not (tmp_path / "clade.db").exists()
+
+
+RIGHT = {
+    "houses": ("Key,No\nHigh St,1\nHigh St,1a\nHigh St,2\nHigh St,2a\nHigh St,10\n", 6),
+    "articles": ("Key,No\nTools,100\nTools,100-L\nTools,100-R\nTools,200\n", 5),
+}
+
+
+@pytest.mark.parametrize("what", RIGHT)
+def test_keys_below_another_level_may_begin_with_each_other(clade: Clade, tmp_path: Path, what: str) -> None:
+    content, nodes = RIGHT[what]
+    (tmp_path / "a.csv").write_text(content, encoding="utf-8")
+    result = clade("import", "category", "a.csv", *FLAT, "--level", "product=No")
+    assert f"added: {nodes} " in result.stdout, result.exception
