@@ -70,7 +70,7 @@ def test_a_file_is_imported_except_for_its_mistakes_and_each_is_explained(clade,
     ("file", "content", "options", "sentence"),
     [
         ("empty.csv", "", ["--level", "country=Country"], '"empty.csv" has no header: its first line must name the'),
-        ("levels.csv", "Land\nUS\n", [], "No column is named like a level of location; name the columns of its levels"),
+        ("levels.csv", "Land\nUS\n", [], "No column is named like a level of location that may be a root (COUNTRY)"),
         ("list.weird", "US\n", [], 'Unknown extension of "list.weird"; add --format with one of csv, jsonl, taxonomy,'),
         ("tree.txt", "US > NE\n", [], "A taxonomy needs a level that may be a root and is allowed under itself"),
     ],

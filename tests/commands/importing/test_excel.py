@@ -113,7 +113,7 @@ def grown(rng: random.Random, depth: int) -> dict[tuple[int, ...], str]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(7))
 def test_a_random_tree_in_a_sheet_is_read_as_it_is_shown_or_is_not_imported(
     clade: Clade, tmp_path: Path, seed: int
 ) -> None:
