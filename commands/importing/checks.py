@@ -53,15 +53,16 @@ def check_file(
         return
     taken = options.taken
     if (table := found.table) is not None:
+        rows = first_rows(table.header, table.texts())
         if found.has_text_header and Guess.HEADER not in taken:
-            _check_header(hierarchy, source.name, table)
+            _check_header(hierarchy, source.name, table.header, rows)
         if not found.keys:
-            _check_paths(hierarchy, source.name, found, table, taken, ignore_unknown=ignore_unknown)
+            _check_paths(hierarchy, source.name, found, table, rows, taken, ignore_unknown=ignore_unknown)
         elif Guess.SHAPE not in taken:
             _refuse_parents(source.name, table.header, table.texts, found.keys)
             if len(found.keys) == 1:
-                _check_flat(source.name, table, found.keys[0])
-            _check_groups(hierarchy, source.name, found, table, options.cells)
+                _check_flat(source.name, table.header, rows, found.keys[0])
+            _check_groups(hierarchy, source.name, found, table, rows, options)
     if Guess.SHAPE not in taken:
         check_keys(source.name, (row for _, row in found.format.read()), only_texts=found.has_lists)
 
@@ -69,7 +70,7 @@ def check_file(
 def check_unmatched(hierarchy: Hierarchy, source: Source, table: Table, taken: Collection[Guess]) -> None:
     """Raise Doubt for a table without a column of a level that has no header, or that is a tree by parent ids."""
     if Guess.HEADER not in taken:
-        _check_header(hierarchy, source.name, table)
+        _check_header(hierarchy, source.name, table.header, first_rows(table.header, table.texts()))
     if Guess.SHAPE not in taken:
         _refuse_parents(source.name, table.header, table.texts)
 
@@ -93,7 +94,7 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
     levels: dict[str, tuple[str, set[str]]] = {}
     roots: list[str] = []
     codes: list[str] = []  # of the roots: their ids, or their keys
-    is_flat, size = True, 0
+    is_flat, has_columns, size = True, False, 0
     for row in islice(rows, SAMPLE_ROWS):
         if isinstance(row, Rejection) or (only_texts and isinstance(row.path, list)):
             continue
@@ -107,7 +108,8 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
             levels.setdefault(level, (column, set()))[1].add(str(key))
         roots.append(str(row.path[0]))
         is_flat = is_flat and len(row.path) == 1 and bool(row.parts)
-        if is_flat or row.columns:
+        has_columns = has_columns or bool(row.columns)
+        if row.parts:
             codes.append(str(row.parts[0].id or roots[-1]) if len(row.path) == 1 else roots[-1])
     for level, (column, keys) in levels.items():
         place = f'Column "{column}" of {source}' if column else source
@@ -119,7 +121,8 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
                 f'{place} has whole paths, such as "{shorten(example)}", where a key of one {level} belongs; '
                 f"write a file with the {PATHS}, with / between the keys.",
             )
-    _refuse_codes(source, {*codes})
+    if is_flat or has_columns:  # paths are written as they are meant, unless all are roots
+        _refuse_codes(source, {*codes})
     if is_flat:
         _refuse_codes(source, {code.partition(" ")[0] for code in codes})
         _refuse_outline(source, roots)
@@ -143,10 +146,9 @@ def _refuse_outline(place: str, texts: Sequence[str]) -> None:
         )
 
 
-def _check_flat(source: str, table: Table, key: str) -> None:
+def _check_flat(source: str, header: Sequence[str], rows: Sequence[Sequence[str]], key: str) -> None:
     """Raise Doubt for a table of roots whose tree is in another column, or in the blanks before the keys."""
-    rows = first_rows(table.header, table.texts())
-    for index, column in enumerate(table.header):
+    for index, column in enumerate(header):
         values = [row[index] for row in rows]
         place = f'Column "{shorten(column)}" of {source}'
         if column == key:
@@ -161,13 +163,13 @@ def _check_flat(source: str, table: Table, key: str) -> None:
             )
 
 
-def _check_header(hierarchy: Hierarchy, source: str, table: Table) -> None:
+def _check_header(hierarchy: Hierarchy, source: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     known = {fold(name) for level in hierarchy.levels.values() for name in (level.name, *level.attributes)}
-    if (cell := data_in_header(table.header, table.texts(), known)) is not None:
+    if (cell := data_in_header(header, rows, known)) is not None:
         raise Doubt(
             Guess.HEADER,
             f'The first row of {source} looks like data: "{shorten(cell)}" is no name of a column, by the rows below; '
-            f"--columns names the {len(table.header):,} columns of a file without a header, such as --columns a,b,c.",
+            f"--columns names the {len(header):,} columns of a file without a header, such as --columns a,b,c.",
         )
 
 
@@ -182,11 +184,10 @@ def _refuse_parents(source: str, header: Sequence[str], rows: Rows, levels: Coll
 
 
 def _check_paths(
-    hierarchy: Hierarchy, source: str, found: FileFormat, table: Table, taken: Collection[Guess], *,
-    ignore_unknown: bool,
+    hierarchy: Hierarchy, source: str, found: FileFormat, table: Table, rows: Sequence[Sequence[str]],
+    taken: Collection[Guess], *, ignore_unknown: bool,
 ) -> None:  # fmt: skip
     """Raise for a table whose columns are called path and level and mean something else, or that has other columns."""
-    rows = first_rows(table.header, table.texts())
     index = table.header.index("level")
     levels = [row[index].strip() for row in rows if len(row) > index]
     if levels and not any(map(hierarchy.find, levels)):
@@ -209,8 +210,12 @@ def _check_paths(
             )
 
 
-def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, table: Table, cells: CellFormat) -> None:
-    filled, used = cells.fill_down, found.places(hierarchy)
+def _check_groups(
+    hierarchy: Hierarchy, source: str, found: FileFormat, table: Table, rows: Sequence[Sequence[str]],
+    options: FileOptions,
+) -> None:  # fmt: skip
+    cells, used = options.cells, found.places(hierarchy)
+    filled, is_given = cells.fill_down, bool(options.columns.levels)
     if merged := [column for column in table.merged if column in used and column not in filled]:
         option = shlex.join(word for column in merged for word in ("--fill-down", column))
         raise Doubt(
@@ -218,10 +223,9 @@ def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, table: T
             f'Column "{shorten(merged[0])}" of {source} has merged cells, and only the first of the merged ones has a '
             f"value; {option} gives it to all of them.",
         )
-    sample = first_rows(table.header, table.texts())
     for column in found.keys:
-        values = {row[table.header.index(column)].strip() for row in sample}
-        if column == found.keys[-1] and sample and values == {""}:
+        values = {row[table.header.index(column)].strip() for row in rows}
+        if is_given and column == found.keys[-1] and values == {""}:
             raise Doubt(Guess.SHAPE, f'Column "{shorten(column)}" of {source} has no values; leave its --level out.')
         if column != found.keys[-1] and (ditto := (values & DITTO) - cells.nulls_in(column)):
             null = shlex.join(["--null", f"{column}={min(ditto)}"])
@@ -233,7 +237,7 @@ def _check_groups(hierarchy: Hierarchy, source: str, found: FileFormat, table: T
     levels: dict[str | None, str | None] = {one.key: one.level for one in found.levels} | {None: None}
     group = first_of_group(
         table.header,
-        table.texts(),
+        rows,
         [key for key in found.keys if key not in filled],
         lambda below, above: may_stand(hierarchy, levels[below] or "", levels[above]),
     )

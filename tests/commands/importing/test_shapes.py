@@ -216,3 +216,13 @@ def test_keys_below_another_level_may_begin_with_each_other(clade: Clade, tmp_pa
     (tmp_path / "a.csv").write_text(content, encoding="utf-8")
     result = clade("import", "category", "a.csv", *FLAT, "--level", "product=No")
     assert f"added: {nodes} " in result.stdout, result.exception
+
+
+def test_an_empty_column_that_is_only_named_like_a_level_and_roots_with_numbers_need_no_option(
+    clade: Clade, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("Country,City,Postal code\nNO,Moss,\nNO,Halden,\n", encoding="utf-8")
+    assert "added: 3 (1 COUNTRY, 2 CITY)" in clade("import", "location", "a.csv").stdout
+    lines = [{"path": path, "level": "CATEGORY"} for path in ("A", "A1", "A1-X", "B", "A/x")]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert "added: 5 (5 CATEGORY)" in clade("import", "category", "a.jsonl").stdout
