@@ -270,13 +270,15 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
 
 
 def _take(cls: type[Node], taken: dict[tuple[str, str], Use], use: Use) -> None:
+    other = taken.setdefault((use.kind, use.name), use)
+    is_name = _NAME.fullmatch(use.name)
+    if is_name and (other is use or (use.source is not None and other.source is use.source)):
+        return
     source = use.source if isinstance(use.source, type) and issubclass(use.source, Node) else cls
     where = f"{location(source)}: {use.made_by} makes the {use.kind}"
-    if not _NAME.fullmatch(use.name):
+    if not is_name:
         raise BadInput(f'{where} "{use.name}", which is not a valid GraphQL name; {use.way_out}.')
-    other = taken.setdefault((use.kind, use.name), use)
-    if other is not use and (use.source is None or other.source is not use.source):
-        raise BadInput(f"{where} {use.name}, which {other.made_by} {other.takes}; {use.way_out}.")
+    raise BadInput(f"{where} {use.name}, which {other.made_by} {other.takes}; {use.way_out}.")
 
 
 def _check_attributes(cls: type[Node], level: type[Node]) -> None:
@@ -284,13 +286,16 @@ def _check_attributes(cls: type[Node], level: type[Node]) -> None:
     taken = {camel(name): "every node" for name in RESERVED}
     for name in (*level.attributes, *level.computed):
         field = camel(name)
-        where = f"{location(level)}: the attribute {name} of {_described(cls, level)} makes the field"
+        reason = ""
         if not _NAME.fullmatch(field):
-            raise BadInput(f'{where} "{field}", which is not a valid GraphQL name; rename the attribute.')
-        if field.endswith("InheritedFrom"):
-            raise BadInput(f"{where} {field}; names with this ending are kept for later; rename the attribute.")
-        if field in taken:
-            raise BadInput(f"{where} {field}, which {taken[field]} has already; rename the attribute.")
+            reason = f'"{field}", which is not a valid GraphQL name'
+        elif field.endswith("InheritedFrom"):
+            reason = f"{field}; names with this ending are kept for later"
+        elif field in taken:
+            reason = f"{field}, which {taken[field]} has already"
+        if reason:
+            where = f"{location(level)}: the attribute {name} of {_described(cls, level)} makes the field"
+            raise BadInput(f"{where} {reason}; rename the attribute.")
         taken[field] = f"the attribute {name}"
     if len({name.upper() for name in level.attributes}) < len(level.attributes):
         fact = f"{_described(cls, level)} has attributes that differ in capitals alone"

@@ -22,4 +22,6 @@ def clade(store_url: str) -> Clade:
             await store.create()
 
     asyncio.run(create())
-    return lambda *words: CliRunner().invoke(app_of(), [str(word) for word in words], env={"CLADE_STORE": store_url})
+    return lambda *words: CliRunner().invoke(
+        app_of(words[:1]), [str(word) for word in words], env={"CLADE_STORE": store_url}
+    )

@@ -34,7 +34,9 @@ def clade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clade:
     """Runs a command in a directory of its own, on a store that is made by the first import."""
     monkeypatch.chdir(tmp_path)
     environment = {"CLADE_STORE": f"sqlite:///{tmp_path}/clade.db"}
-    return lambda *words, stdin=None: CliRunner().invoke(app_of(), [*map(str, words)], input=stdin, env=environment)
+    return lambda *words, stdin=None: CliRunner().invoke(
+        app_of(words[:1]), [*map(str, words)], input=stdin, env=environment
+    )
 
 
 def stored(clade: Clade, hierarchy: str) -> dict[str, dict[str, Any]]:

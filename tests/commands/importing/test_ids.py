@@ -29,7 +29,7 @@ def clade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clade:
 
     def run(*words: object, store: str = "clade") -> Result:
         environment = {"CLADE_STORE": f"sqlite:///{tmp_path}/{store}.db"}
-        return CliRunner().invoke(app_of(), [*map(str, words)], env=environment)
+        return CliRunner().invoke(app_of(words[:1]), [*map(str, words)], env=environment)
 
     return run
 
