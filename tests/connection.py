@@ -54,9 +54,9 @@ class Connection:
         self.writer.write(body)
         return await self.answer()
 
-    def begin(self, length: int) -> None:
-        """Send the head of a request with a body of `length` bytes."""
-        head = f"POST /graphql HTTP/1.1\r\nhost: {self._host}\r\ncontent-type: application/json\r\n"
+    def begin(self, length: int, more: str = "") -> None:
+        """Send the head of a request with a body of `length` bytes, and with `more` lines."""
+        head = f"POST /graphql HTTP/1.1\r\nhost: {self._host}\r\ncontent-type: application/json\r\n{more}"
         self.writer.write(f"{head}accept: application/json\r\ncontent-length: {length}\r\n\r\n".encode())
 
     async def answer(self) -> Answer:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route, request_response
@@ -21,8 +20,8 @@ from graph.hosts import cors_origins
 from graph.observability.logs import KEY, PROBES, flush
 from graph.server.endpoint import GraphQLEndpoint
 from graph.server.events import EventStreams
-from graph.server.lifecycle import NOT_STARTED, GracefulShutdown, alive, ready
-from graph.server.middleware import Observer, RequestObserver, SecurityHeaders
+from graph.server.lifecycle import NOT_STARTED, GracefulShutdown, alive, log, ready
+from graph.server.middleware import CORS, Observer, RequestObserver, SecurityHeaders
 from graph.server.pages import Examples, explorer_routes, graphiql_page, graphiql_routes
 from graph.server.sending import ConcurrencyLimiter, send_error
 from graph.settings import Settings
@@ -32,7 +31,6 @@ from store.writing.writer import Writer
 logger = logging.getLogger("clade")
 
 GRAPHQL_PATH = "/graphql"
-METHODS = ("GET", "HEAD", "POST")
 
 Background = Sequence[Callable[[], Coroutine[Any, Any, None]]]
 """Coroutine functions that run while the application runs."""
@@ -73,11 +71,10 @@ def build_app(
     )
     others.router.redirect_slashes = False  # its redirects lead to whatever the Host header names
     app = by_path(endpoint, others, drain)
-    if origins := cors_origins(settings.cors_origins):
-        app = CORSMiddleware(app, origins, METHODS, allow_headers=["*"], expose_headers=["etag"])
+    cors = CORS(origins) if (origins := cors_origins(settings.cors_origins)) else None
     # Outside of Starlette's error handling, because its responses need the headers, too.
-    secured = SecurityHeaders(app, check_hosts=not settings.production)
-    return RequestObserver(secured, observers, drain)
+    secured = SecurityHeaders(app, check_hosts=not settings.production, cors=cors)
+    return RequestObserver(secured, observers, drain, cors)
 
 
 def lifespan_of(
@@ -90,6 +87,8 @@ def lifespan_of(
         async with store, writer.watching() if writer else nullcontext(), running(background):
             with drain.on_signals(delay=delay), drain.started():
                 yield
+        if drain.draining:
+            log("The server has stopped.", cancelled=drain.cancelled)
         flush()
 
     return lifespan

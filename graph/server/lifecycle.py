@@ -5,6 +5,8 @@ requests before it stops, so event streams have to be ended first.
 """
 
 import asyncio
+import logging
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -27,15 +29,21 @@ NOT_STARTED = (
     "in the lifespan of its host, as docs/mounting.md shows."
 )
 
+logger = logging.getLogger("clade")
+
 
 class GracefulShutdown:
-    """The state of the shutdown. `seconds` is the time in which a load balancer notices."""
+    """The state of the shutdown, and its two lines in the log. `seconds` is the time in which a load balancer notices.
+
+    `running` is the number of requests that are being answered, `cancelled` of those that were given up.
+    """
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds
         self.has_started = False
         """Whether the lifespan of the application runs; without it the store is not open."""
         self.draining = False
+        self.running = self.cancelled = 0
         self.on_stop: list[Callable[[], None]] = []
         """Called when the server stops, before it waits for running requests."""
 
@@ -48,9 +56,15 @@ class GracefulShutdown:
         finally:
             self.has_started = False
 
+    def begin(self, seconds: float) -> None:
+        """Be no longer ready; `stop` follows after `seconds`."""
+        if not self.draining:
+            self.draining = True
+            log("The server is stopping.", drain_seconds=seconds, running=self.running)
+
     def stop(self) -> None:
         """End what would run for ever."""
-        self.draining = True
+        self.begin(0.0)
         for end in self.on_stop:
             end()
 
@@ -76,7 +90,7 @@ class GracefulShutdown:
 
         def begin(handler: Callable[..., object]) -> None:
             seconds = 0.0 if self.draining else self.seconds
-            self.draining = True
+            self.begin(seconds)
             loop.call_later(seconds, end, handler)
 
         with ExitStack() as handlers:
@@ -89,6 +103,11 @@ class GracefulShutdown:
                     else:
                         signal.signal(number, partial(stop_and_call, handler))
             yield
+
+
+def log(message: str, **fields: float) -> None:
+    """Log a line of this process: each worker has its own."""
+    logger.info(message, extra={"fields": {"process": os.getpid(), **fields}})
 
 
 async def alive(request: Request) -> Response:

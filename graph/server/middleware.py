@@ -1,5 +1,5 @@
-"""ASGI middleware around everything: ids and reports of requests, security headers, and requests that are rejected
-before the application sees them.
+"""ASGI middleware around everything: ids and reports of requests, headers of security and CORS, and requests that are
+answered before the application sees them.
 """
 
 import asyncio
@@ -7,10 +7,11 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from graph.errors import OVERLOADED, UNAVAILABLE, UNCERTAIN, UNCERTAIN_HINT, RequestRejected
-from graph.hosts import has_loopback_host, listens_on_loopback
+from graph.errors import OVERLOADED, UNAVAILABLE, UNCERTAIN, UNCERTAIN_HINT, Header, RequestRejected, error_body
+from graph.hosts import ANY, has_loopback_host, listens_on_loopback
 from graph.observability.logs import KEY, PROBES, REQUEST_ID, STATUS_CLIENT_CLOSED, RequestInfo
 from graph.server.lifecycle import GracefulShutdown
 from graph.server.sending import CLOSE, RETRY_AFTER, send_error
@@ -20,6 +21,8 @@ Observer = Callable[[RequestInfo], None]
 
 POLICY = b"content-security-policy"
 
+# The resource policy is for what pages embed; browsers read responses by CORS without it
+# (https://fetch.spec.whatwg.org/#concept-http-fetch checks it for opaque responses only).
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -28,6 +31,18 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 HEADERS_AND_POLICY = [*HEADERS, (POLICY, b"default-src 'none'; frame-ancestors 'none'")]
+
+ORIGIN = b"origin"
+ALLOW_ORIGIN = b"access-control-allow-origin"
+BY_ORIGIN: Header = (b"vary", ORIGIN)
+EXPOSED: Header = (b"access-control-expose-headers", b"etag, retry-after, x-request-id, allow, www-authenticate")
+"""Headers that scripts may read in addition to those of the Fetch standard, such as Cache-Control and Content-Type."""
+PREFLIGHT = {
+    "access-control-allow-methods": "GET, HEAD, POST",
+    "access-control-max-age": "7200",  # of seconds; Chromium's maximum
+    "cache-control": "no-store",
+    "vary": "access-control-request-headers",
+}
 
 MAX_CONNECTIONS = 4_096  # of one process, far above the requests that it can answer at a time; each takes a descriptor
 MAX_HEAD_BYTES = 65_536
@@ -46,6 +61,7 @@ WRONG_HOST = RequestRejected(
     "it send Host: localhost.",
     code=Forbidden.code,
 )
+WRONG_ORIGIN = RequestRejected(400, "Pages of this Origin may not read responses; add it to CLADE_CORS_ORIGINS.")
 NOT_HTTP = RequestRejected(400, "The request is not valid HTTP/1.1.", CLOSE)
 PIPELINED = RequestRejected(
     400, f"More than {MAX_PIPELINED} requests wait on this connection; wait for responses first.", CLOSE
@@ -62,13 +78,48 @@ TOO_MANY = RequestRejected(
 )
 
 
-class RequestObserver:
-    """The outermost middleware: each request gets an id, and is passed to all observers, in their order, at its end."""
+class CORS:
+    """The headers by which pages of these origins, as in `graph.hosts.cors_origins`, may read responses.
 
-    def __init__(self, app: ASGIApp, observers: Sequence[Observer], drain: GracefulShutdown) -> None:
+    All responses vary by Origin: a cache would send one that was made without it to pages, too.
+    https://fetch.spec.whatwg.org/#http-cors-protocol
+    """
+
+    def __init__(self, origins: Sequence[str]) -> None:
+        names = [origin.encode() for origin in origins]
+        self._allowed = {name: [(ALLOW_ORIGIN, name), EXPOSED, BY_ORIGIN] for name in names}
+        self._others = self._allowed.pop(ANY.encode(), [BY_ORIGIN])
+
+    def headers(self, scope: Scope) -> list[Header]:
+        """The headers of a response. Of several Origin headers none is allowed."""
+        headers = scope[KEY].headers
+        if len(headers) < len(scope["headers"]) and [name for name, _ in scope["headers"]].count(ORIGIN) > 1:
+            return self._others
+        return self._allowed.get(headers.get(ORIGIN, b""), self._others)
+
+    def preflight(self, scope: Scope) -> Response | None:
+        """The response to a preflight, which allows all headers that it asks for; None for other requests."""
+        info: RequestInfo = scope[KEY]
+        if info.method != "OPTIONS" or not {ORIGIN, b"access-control-request-method"} <= info.headers.keys():
+            return None
+        if ALLOW_ORIGIN not in dict(self.headers(scope)):
+            info.codes, info.reason = (WRONG_ORIGIN.code,), str(WRONG_ORIGIN)
+            return Response(error_body(str(WRONG_ORIGIN), WRONG_ORIGIN.code), 400, media_type="application/json")
+        asked = info.headers.get(b"access-control-request-headers", b"").decode("latin-1")
+        return Response(headers={**PREFLIGHT, "access-control-allow-headers": asked})
+
+
+class RequestObserver:
+    """The outermost middleware: each request gets an id, and is passed to all observers, in their order, at its end.
+
+    All responses have the headers of `cors`, also that to a cancelled request.
+    """
+
+    def __init__(self, app: ASGIApp, observers: Sequence[Observer], drain: GracefulShutdown, cors: CORS | None) -> None:
         self._app = app
         self._observers = observers
         self._drain = drain
+        self._cors = cors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -81,20 +132,26 @@ class RequestObserver:
                 info.status = message["status"]
                 headers = message["headers"] = list(message["headers"])
                 headers.append((REQUEST_ID, info.id.encode()))
-                if self._drain.draining:  # the client's next connection goes to another server
+                if self._cors is not None:
+                    headers += self._cors.headers(scope)
+                # The client's next connection goes to another server.
+                if self._drain.draining and CLOSE not in headers:
                     headers.append(CLOSE)
             return send(message)
 
+        self._drain.running += 1
         try:
             await self._app(scope, receive, send_with_id)
         except asyncio.CancelledError:  # the time for running requests is over
+            self._drain.cancelled += 1
             if info.status == STATUS_CLIENT_CLOSED:
                 info.codes = (UNAVAILABLE,)
                 hint, extensions = (UNCERTAIN_HINT, UNCERTAIN) if info.kind == "mutation" else ("Retry.", {})
                 message = f"The server is stopping, and the request was cancelled. {hint}"
-                await send_error(send_with_id, 503, message, UNAVAILABLE, [CLOSE], extensions)
+                await send_error(send_with_id, 503, message, UNAVAILABLE, [CLOSE, *HEADERS_AND_POLICY], extensions)
             raise
         finally:
+            self._drain.running -= 1
             if scope["path"] not in PROBES:
                 info.seconds = time.perf_counter() - info.started
                 for observer in self._observers:
@@ -106,12 +163,14 @@ class SecurityHeaders:
 
     A response keeps its own content security policy; without one it may load nothing. With `check_hosts`, requests at a
     loopback address whose Host header names another host are answered by 403: a web page can have its own name resolved
-    to 127.0.0.1 (DNS rebinding), but its requests still have that name as their host.
+    to 127.0.0.1 (DNS rebinding), but its requests still have that name as their host. With `cors`, preflights are
+    answered here, for all paths.
     """
 
-    def __init__(self, app: ASGIApp, *, check_hosts: bool = False) -> None:
+    def __init__(self, app: ASGIApp, *, check_hosts: bool = False, cors: CORS | None = None) -> None:
         self._app = app
         self._check_hosts = check_hosts
+        self._cors = cors
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http":
@@ -131,7 +190,8 @@ class SecurityHeaders:
         if (rejected := self._rejection(scope, info)) is not None:
             info.codes, info.reason = (rejected.code,), str(rejected)
             return send_error(send_with_headers, rejected.status, str(rejected), rejected.code, rejected.headers)
-        return self._app(scope, receive, send_with_headers)
+        response = None if self._cors is None else self._cors.preflight(scope)
+        return (response or self._app)(scope, receive, send_with_headers)
 
     def _rejection(self, scope: Scope, info: RequestInfo) -> RequestRejected | None:
         if (rejected := scope.get(REJECTED)) is not None:

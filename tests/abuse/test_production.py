@@ -5,8 +5,10 @@ import pytest
 
 from graph.app import create_app
 from graph.hosts import cors_origins
+from graph.server.lifecycle import GracefulShutdown
+from graph.server.sending import ConcurrencyLimiter
 from store.errors import BadInput
-from tests.graph.small_app import SmallStore, small_app
+from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app
 from tests.serving import serving
 
 BROWSER = {"accept": "text/html"}
@@ -134,8 +136,19 @@ def closed():
 
 
 @pytest.fixture(scope="module")
-def opened():
-    with serving(small_app(SmallStore(), settings={"cors_origins": SHOP})) as url, httpx.Client(base_url=url) as client:
+def drain():
+    return GracefulShutdown()
+
+
+@pytest.fixture(scope="module")
+def limiter():
+    return ConcurrencyLimiter(100)
+
+
+@pytest.fixture(scope="module")
+def opened(drain, limiter):
+    app = small_app(SmallStore(), settings={"cors_origins": SHOP}, drain=drain, limiter=limiter)
+    with serving(app) as url, httpx.Client(base_url=url) as client:
         yield client
 
 
@@ -168,6 +181,92 @@ def test_another_origin_is_not_allowed(opened, origin):
     preflight = opened.options("/graphql", headers={"origin": origin, **PREFLIGHT})
     assert (preflight.status_code, allowed(preflight)) == (400, None)
     assert allowed(opened.post("/graphql", json=BODY, headers={"origin": origin})) is None
+
+
+JSON, HELLO = [("content-type", "application/json")], b'{"query": "{ hello }"}'
+ANSWERS = {
+    "data": (200, "POST", "/graphql", JSON),
+    "events": (200, "POST", "/graphql", [*JSON, ("accept", "text/event-stream")]),
+    "page": (200, "GET", "/graphql", [("accept", "text/html")]),
+    "file of a page": (200, "GET", "/graphql/static/x/boot.js", []),
+    "not modified": (304, "GET", "/", [("if-none-match", "*")]),
+    "alive": (200, "GET", "/healthz", []),
+    "ready": (200, "GET", "/readyz", []),
+    "no page": (404, "POST", "/graphql/", JSON),
+    "no method": (405, "DELETE", "/graphql", []),
+    "no preflight": (405, "OPTIONS", "/graphql", []),
+    "no method of a probe": (405, "DELETE", "/healthz", []),
+    "no media type": (406, "POST", "/graphql", [*JSON, ("accept", "image/png")]),
+    "too large": (413, "POST", "/graphql", JSON),
+    "too long": (414, "GET", f"/graphql?query={'x' * (MAX_BODY_BYTES + 1)}", []),
+    "no JSON": (415, "POST", "/graphql", [("content-type", "text/plain")]),
+    "wrong host": (403, "POST", "/graphql", [*JSON, ("host", "shop.example")]),
+    "repeated": (400, "POST", "/graphql", [*JSON, *JSON]),
+    "wrong credential": (401, "POST", "/graphql", [*JSON, ("authorization", "Basic x")]),
+}
+
+
+def from_origins(client, name, *origins):
+    """The response to a request from these origins."""
+    status, method, path, headers = ANSWERS[name]
+    content = b"" if method != "POST" else b"x" * (MAX_BODY_BYTES + 1) if name == "too large" else HELLO
+    sent = [*headers, *(("origin", origin) for origin in origins)]
+    answer = client.send(client.build_request(method, path, headers=sent, content=content))
+    assert answer.status_code == (status if len(origins) < 2 else 400), answer.text
+    assert "origin" in answer.headers["vary"].split(", ")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    return answer
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_response_can_be_read_by_pages_of_allowed_origins_and_by_no_others(opened, name):
+    answer = from_origins(opened, name, SHOP)
+    assert answer.headers.get_list("access-control-allow-origin") == [SHOP]
+    exposed = answer.headers["access-control-expose-headers"].split(", ")
+    assert {"etag", "retry-after", "x-request-id", "allow", "www-authenticate"} <= set(exposed)
+    for others in [(), (EVIL,), (SHOP, EVIL), (EVIL, SHOP), (SHOP, SHOP)]:
+        assert allowed(from_origins(opened, name, *others)) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "path", "retry_after"),
+    [
+        ("drain", "has_started", False, "/graphql?query={hello}", None),
+        ("drain", "draining", True, "/readyz", None),
+        ("limiter", "limit", 0, "/graphql?query={hello}", "1"),
+    ],
+)
+def test_a_server_that_answers_503_can_be_read_by_pages_and_answers_preflights(
+    opened, request, monkeypatch, part, name, value, path, retry_after
+):
+    monkeypatch.setattr(request.getfixturevalue(part), name, value)
+    answer = opened.get(path, headers={"origin": SHOP})
+    preflight = opened.options("/graphql", headers={"origin": SHOP, **PREFLIGHT})
+    assert (answer.status_code, preflight.status_code) == (503, 200)
+    assert allowed(answer) == allowed(preflight) == SHOP
+    assert answer.headers.get("retry-after") == retry_after
+
+
+def test_a_preflight_allows_all_headers_that_clients_send_for_two_hours(opened):
+    sent = "apollo-require-preflight,authorization,clade-reads,content-type,if-none-match,last-event-id,x-request-id"
+    preflight = opened.options(
+        "/graphql", headers={"origin": SHOP, **PREFLIGHT, "access-control-request-headers": sent}
+    )
+    assert preflight.headers["access-control-allow-headers"] == sent
+    assert preflight.headers["access-control-allow-methods"] == "GET, HEAD, POST"
+    assert preflight.headers["access-control-max-age"] == "7200"
+    assert {"origin", "access-control-request-headers"} == set(preflight.headers["vary"].split(", "))
+    assert preflight.headers["x-request-id"]
+    wrong = opened.options("/graphql", headers={"origin": EVIL, **PREFLIGHT})
+    assert wrong.json()["errors"][0]["message"].endswith("add it to CLADE_CORS_ORIGINS.")
+
+
+def test_any_origin_may_read_all_responses_where_the_settings_say_so():
+    app = small_app(SmallStore(), settings={"cors_origins": "*"})
+    with serving(app) as url, httpx.Client(base_url=url) as client:
+        for origins in [(), (EVIL,), (SHOP, EVIL)]:
+            assert from_origins(client, "data", *origins).headers.get_list("access-control-allow-origin") == ["*"]
+        assert allowed(client.options("/graphql", headers={"origin": EVIL, **PREFLIGHT})) == "*"
 
 
 # -- how an origin may be written --------------------------------------------------------------------------------------

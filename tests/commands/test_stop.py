@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -17,6 +19,7 @@ from tests.connection import Connection
 from tests.engines import free_port
 
 CLIENTS = 16
+SHOP = {"origin": "https://shop.example"}
 QUERY = '{ city(path: "US/NE/Omaha") { name children { nodes { name } } } }'
 START_SECONDS = 60
 
@@ -68,7 +71,7 @@ async def ask_on(url, answers_before, until_told):
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.thorough)])
 async def test_no_request_is_lost_when_a_server_is_stopped_under_load(tmp_path, demo_store, workers):
-    settings = {"CLADE_DRAIN_SECONDS": "600", "CLADE_CACHE_MB": "0"}
+    settings = {"CLADE_DRAIN_SECONDS": "600", "CLADE_CACHE_MB": "0", "CLADE_CORS_ORIGINS": SHOP["origin"]}
     with served(tmp_path, demo_store, "--workers", str(workers), **settings) as (url, process):
         told, begun = asyncio.Event(), [asyncio.Semaphore(0) for _ in range(CLIENTS)]
         clients = [asyncio.create_task(ask_on(url, one, told)) for one in begun]
@@ -78,8 +81,11 @@ async def test_no_request_is_lost_when_a_server_is_stopped_under_load(tmp_path, 
             told.set()
             process.send_signal(signal.SIGTERM)
             answered = await asyncio.gather(*clients)
-        ready, alive = [await asyncio.to_thread(httpx.get, url + path) for path in ("/readyz", "/healthz")]
+        ready, alive = [
+            await asyncio.to_thread(httpx.get, url + path, headers=SHOP) for path in ("/readyz", "/healthz")
+        ]
         assert (ready.status_code, alive.status_code) == (503, 200)
+        assert ready.headers["access-control-allow-origin"] == SHOP["origin"]
         if workers == 1:
             process.send_signal(signal.SIGTERM)  # the second one ends the wait for balancers
         else:
@@ -89,6 +95,22 @@ async def test_no_request_is_lost_when_a_server_is_stopped_under_load(tmp_path, 
     said = (tmp_path / "said.txt").read_text()
     assert said.count('"/graphql"') == sum(answered)  # the log has lost none either
     assert "Traceback" not in said
+    if workers == 1:
+        ((number, _, seconds),) = stops(said)
+        assert (number, seconds) == (process.pid, 600)
+
+
+def stops(said):
+    """The processes that say how they stop, each twice and at the level info: process, requests running, seconds."""
+    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    begins, ends = [
+        {line["process"]: line for line in lines if line["message"] == message}
+        for message in ("The server is stopping.", "The server has stopped.")
+    ]
+    assert begins.keys() == ends.keys()
+    assert {line["level"] for line in (*begins.values(), *ends.values())} == {"info"}
+    assert {line["cancelled"] for line in ends.values()} == {0}
+    return [(process, line["running"], line["drain_seconds"]) for process, line in begins.items()]
 
 
 @pytest.mark.thorough
@@ -106,6 +128,7 @@ async def test_stopping_workers_accept_no_connections_while_one_still_answers(tm
             answer = await connection.answer()
             assert (answer.status, answer.json) == (200, {"data": {"__typename": "Query"}})
         await asyncio.to_thread(process.wait, START_SECONDS)
+    assert [seconds for *_, seconds in stops((tmp_path / "said.txt").read_text())] == [0.5, 0.5]
 
 
 def until_refused(url):
@@ -119,15 +142,21 @@ def until_refused(url):
 @pytest.mark.thorough
 async def test_a_request_that_does_not_end_in_time_is_cancelled_with_503(tmp_path, demo_store):
     settings = {"CLADE_DRAIN_SECONDS": "0", "CLADE_STOP_SECONDS": "1", "CLADE_REQUEST_SECONDS": "60"}
+    settings |= {"CLADE_CORS_ORIGINS": SHOP["origin"], "CLADE_LOG_FORMAT": "text"}
     with served(tmp_path, demo_store, **settings) as (url, process):
         async with await Connection.to(url) as connection:
-            connection.begin(100)  # and no body ever comes
+            connection.begin(100, f"origin: {SHOP['origin']}\r\n")  # and no body ever comes
             await asyncio.sleep(0.2)
             process.send_signal(signal.SIGTERM)
             answer = await connection.answer()
         assert (answer.status, answer.is_last) == (503, True)
         assert answer.json["errors"][0]["extensions"] == {"code": "UNAVAILABLE"}
+        assert answer.headers["access-control-allow-origin"] == SHOP["origin"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
         await asyncio.to_thread(process.wait, START_SECONDS)
+    said = (tmp_path / "said.txt").read_text()
+    assert re.search(rf"info The server is stopping\. process={process.pid} drain_seconds=0\.0 running=[01]\n", said)
+    assert f"info The server has stopped. process={process.pid} cancelled=1\n" in said
 
 
 @pytest.mark.thorough
