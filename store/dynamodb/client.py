@@ -190,7 +190,7 @@ Send = Callable[[ReadOnlyCredentials], Awaitable[Answer]]
 
 
 class DynamoDBClient:
-    """Calls to DynamoDB for one table, as an async context manager."""
+    """Calls to DynamoDB for one table, as an async context manager; `in_aws` once it is open and no other engine's."""
 
     _told_offset = 0.0  # the last offset of the clock that was logged, for all clients of the process
 
@@ -198,23 +198,26 @@ class DynamoDBClient:
         self, table: str, region: str | None, endpoint: str | None, patience: Patience = COMMAND_PATIENCE
     ) -> None:
         self.table = table
-        self.region = region
-        self.endpoint = endpoint
+        self.in_aws = False
+        self._region = region
+        self._endpoint = endpoint
         self.calls = CallStats()
         self._pool: Pool | None = None
         self._patience = patience
         self._is_reached = False
-        self._credentials = Credentials(region, endpoint)
         self._circuit = CircuitBreaker()
         self._clock_offset = 0.0  # seconds that DynamoDB's clock is ahead of this machine's
 
     async def __aenter__(self) -> Self:
         """Open the session, without a call; raises BadInput for invalid settings."""
         try:
+            url, region, tls, self.in_aws = await find_endpoint(self._region, self._endpoint)
+            self._credentials = Credentials(region, url.geturl())
             await self._credentials.search()
-            url, region, tls = await find_endpoint(self.region, self.endpoint)
         except NoRegionError as error:
-            raise BadInput(f"No AWS region is set; write dynamodb://{self.table}?region=REGION.") from error
+            raise BadInput(
+                f"No AWS region is set; write dynamodb://{self.table}?region=REGION, or set AWS_REGION."
+            ) from error
         except (BotoCoreError, ValueError, OSError) as error:  # a ValueError: the endpoint is no URL
             raise BadInput(f"DynamoDB cannot be used with these settings: {error}") from error
         self._url = url.geturl().rstrip("/")
@@ -327,7 +330,10 @@ class DynamoDBClient:
         try:
             return await self._credentials.current()
         except NoCredentialsError as error:
-            raise Unavailable("DynamoDB needs AWS credentials, and none were found; see docs/dynamodb.md.") from error
+            raise Unavailable(
+                "DynamoDB needs AWS credentials, and none were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+                "or AWS_PROFILE; see docs/dynamodb.md."
+            ) from error
         except SEARCH_ERRORS as error:
             name = type(error).__name__
             raise Unavailable(f"The AWS credentials cannot be obtained ({name}); try again.") from error
