@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import re
+import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -264,6 +265,35 @@ async def test_concurrent_calls_get_their_own_responses_also_after_one_that_was_
             async with asyncio.timeout(0.05):
                 await store.range(EVERYTHING, ReadUsage())
     await asyncio.gather(*map(one, range(100)))
+
+
+async def test_connections_that_were_lost_while_idle_fail_one_attempt_in_all_and_none_after_a_sleep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: set[asyncio.StreamWriter] = set()
+    lost: set[asyncio.StreamWriter] = set()
+    all_open, right = asyncio.Event(), time.time
+
+    async def answer(operation: str, writer: asyncio.StreamWriter) -> None:
+        if writer in lost:  # forgotten by a gateway between, which resets it when it is used again
+            return writer.transport.abort()
+        opened.add(writer)
+        if len(opened) >= 20:
+            all_open.set()
+        await all_open.wait()
+        await empty(operation, writer)
+
+    async with FaultyEngine(answer) as engine, store_at(engine) as store:
+        assert store.calls is not None
+        for sleeps, retried in ((False, 1), (True, 1)):
+            await asyncio.gather(*[store.range(EVERYTHING, ReadUsage()) for _ in range(20)])
+            lost |= opened
+            if sleeps:  # while the machine sleeps, the monotonic clock stands still
+                monkeypatch.setattr(time, "time", lambda: right() + 3600)
+            await store.commit([Put(items(1)[0])])
+            assert await store.range(EVERYTHING, ReadUsage()) == []
+            assert store.calls.retried == retried
+            assert len(opened - lost) == 1
 
 
 # -- circuit breaker and figures ---------------------------------------------------------------------------------------
