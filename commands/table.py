@@ -9,8 +9,9 @@ import typer
 
 from commands.common import StoreUrl, store_url, with_store
 from store.connect import DynamoDBUrl, open_store, parse_store_url
+from store.dynamodb.store import DynamoDBStore
 from store.dynamodb.table import Use, policy
-from store.engine import Capacity, TableOptions
+from store.engine import Capacity, Store, TableOptions
 from store.errors import BadInput, shorten
 
 DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
@@ -53,7 +54,7 @@ def create(
     """Create the table with its indexes, and wait until it is active.
 
     An existing table is not changed, except that --recovery enables recovery. By default, recovery and protection are
-    on in AWS, and off for an URL with an endpoint.
+    on in AWS, and off where an endpoint is set.
 
     Example: CLADE_STORE="dynamodb://clade?region=eu-west-1" clade table create --tag team=maps
     """
@@ -61,8 +62,9 @@ def create(
     options = TableOptions(
         recovery, protection, _capacity(units), _capacity(index_units), dict(map(_tag, tags or [])), kms_key
     )
-    is_new = with_store(open_store(url), lambda store: store.create(options))
-    print(f"{url}: the table is made.{_disabled(url, options)}" if is_new else f"{url}: the table exists.")
+    opening = open_store(url)
+    is_new = with_store(opening, lambda store: store.create(options))
+    print(f"{url}: the table is made.{_disabled(opening, options)}" if is_new else f"{url}: the table exists.")
 
 
 @app.command()
@@ -109,14 +111,13 @@ def print_policy(use: For = Use.READING, account: Account = None, store: StoreUr
     print(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
 
 
-def _disabled(url: str, options: TableOptions) -> str:
-    """A sentence with the features that are off by default, because the URL has an endpoint."""
+def _disabled(store: Store, options: TableOptions) -> str:
+    """A sentence with the features that are off by default, because an endpoint is set."""
     features = {"recovery": options.recovery, "protection": options.protection}
     unset = [name for name, value in features.items() if value is None]
-    named = parse_store_url(url)
-    if not unset or not isinstance(named, DynamoDBUrl) or named.endpoint is None:
+    if not unset or not isinstance(store, DynamoDBStore) or store.client.in_aws:
         return ""
-    return f" The URL has an endpoint, so it has no {' and no '.join(unset)}; enable with --{' --'.join(unset)}."
+    return f" An endpoint is set, so it has no {' and no '.join(unset)}; enable with --{' --'.join(unset)}."
 
 
 def _tag(text: str) -> tuple[str, str]:

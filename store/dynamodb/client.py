@@ -5,7 +5,6 @@ All calls are requests of our own (`credentials.py`, `http.py`), since botocore 
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 import zlib
@@ -35,7 +34,7 @@ from store.engine import COMMAND_PATIENCE, REQUEST_PATIENCE, CallStats, Patience
 from store.errors import BadInput, NoTable, Unavailable
 
 SILENT_SECONDS = 1.0  # a call that is cancelled after so long without a response counts as a timeout
-SKEW_SECONDS = 240.0  # of the clock, from which on a rejected signature is taken for one of a wrong time
+SKEW_SECONDS = 240.0  # from which on a clock is wrong; DynamoDB accepts signatures of up to five minutes
 
 # The delays are DynamoDB's own, from 50 ms on. Those of AWS's "standard" mode are up to 1 s, then 2, so that an engine
 # that is down would cost a call seconds; its "adaptive" mode slows all trees down for the one that is throttled.
@@ -50,16 +49,17 @@ logger = logging.getLogger("clade")
 
 _THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
 _TRANSIENT_STATUS = frozenset({429, 500, 502, 503, 504, 509})
-_OF_A_WRONG_TIME = frozenset({
-    "InvalidSignatureException", "RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed",
-})  # fmt: skip
+# Of requests that were perhaps signed for another time than that of their arrival: those that AWS's own clients repeat.
+_UNTIMELY = frozenset({"RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"})
+_PERHAPS_UNTIMELY = _UNTIMELY | {"AuthFailure", "InvalidSignatureException", "SignatureDoesNotMatch"}
 
 # Messages of error codes.
 _REASONS = {
     "AccessDeniedException": "may not be used with these credentials",
     "UnrecognizedClientException": "rejects the credentials",
-    "InvalidSignatureException": "rejects the credentials",
     "MissingAuthenticationTokenException": "rejects the credentials",
+    **dict.fromkeys(_PERHAPS_UNTIMELY, "rejects the credentials"),
+    **dict.fromkeys(_UNTIMELY, "rejects the time of the requests; set the clock of this machine"),
     "ExpiredTokenException": "rejects the credentials, which have expired",
     **dict.fromkeys(_THROTTLED, "is overloaded; try again"),
     "InternalServerError": "fails; try again",
@@ -81,18 +81,18 @@ _MEMBERS = {
 class Refused(Unavailable):
     """An error response; `name` is its code, `reasons` are the codes of a cancelled transaction, change by change.
 
-    `signed_at` is the time that its request was signed for, `date` that of DynamoDB's clock; both are 0 if unknown.
+    `is_untimely` is whether its request was perhaps signed for another time than DynamoDB's.
     """
 
     timed_out = False
 
-    def __init__(self, message: str, name: str, status: int, reasons: list[str]) -> None:
+    def __init__(self, message: str, name: str, status: int, reasons: list[str], *, is_untimely: bool) -> None:
         super().__init__(message)
         self.name = name
         self.reasons = reasons
         self.is_transient = name in _THROTTLED or status in _TRANSIENT_STATUS
         self.is_uncertain = status >= 500 or name == IN_PROGRESS
-        self.signed_at = self.date = 0.0
+        self.is_untimely = is_untimely
 
 
 class Silent(Unavailable):
@@ -190,29 +190,34 @@ Send = Callable[[ReadOnlyCredentials], Awaitable[Answer]]
 
 
 class DynamoDBClient:
-    """Calls to DynamoDB for one table, as an async context manager."""
+    """Calls to DynamoDB for one table, as an async context manager; `in_aws` once it is open and no other engine's."""
+
+    _told_offset = 0.0  # the last offset of the clock that was logged, for all clients of the process
 
     def __init__(
         self, table: str, region: str | None, endpoint: str | None, patience: Patience = COMMAND_PATIENCE
     ) -> None:
         self.table = table
-        self.region = region
-        self.endpoint = endpoint
+        self.in_aws = False
+        self._region = region
+        self._endpoint = endpoint
         self.calls = CallStats()
         self._pool: Pool | None = None
         self._patience = patience
         self._is_reached = False
-        self._credentials = Credentials(region, endpoint)
         self._circuit = CircuitBreaker()
         self._clock_offset = 0.0  # seconds that DynamoDB's clock is ahead of this machine's
 
     async def __aenter__(self) -> Self:
         """Open the session, without a call; raises BadInput for invalid settings."""
         try:
+            url, region, tls, self.in_aws = await find_endpoint(self._region, self._endpoint)
+            self._credentials = Credentials(region, url.geturl())
             await self._credentials.search()
-            url, region, tls = await find_endpoint(self.region, self.endpoint)
         except NoRegionError as error:
-            raise BadInput(f"No AWS region is set; write dynamodb://{self.table}?region=REGION.") from error
+            raise BadInput(
+                f"No AWS region is set; write dynamodb://{self.table}?region=REGION, or set AWS_REGION."
+            ) from error
         except (BotoCoreError, ValueError, OSError) as error:  # a ValueError: the endpoint is no URL
             raise BadInput(f"DynamoDB cannot be used with these settings: {error}") from error
         self._url = url.geturl().rstrip("/")
@@ -268,31 +273,46 @@ class DynamoDBClient:
 
     async def _repeat(self, send: Send, credentials: ReadOnlyCredentials, attempts: Attempts) -> Answer:
         """The response to `send`, which is called until it succeeds or may not be retried; raises its last failure."""
-        is_corrected = False
+        corrected: set[bool] = set()  # the time of its signature (True), its credentials (False): once each
         while True:
             try:
                 return await send(credentials)
             except (Refused, Silent) as failure:
                 self.calls.throttled += failure.name in _THROTTLED
-                if isinstance(failure, Refused) and not is_corrected and await self._correct(failure, credentials):
-                    is_corrected = True
+                is_untimely = isinstance(failure, Refused) and failure.is_untimely
+                if is_untimely not in corrected and (is_untimely or await self._renewed(failure.name, credentials)):
+                    corrected.add(is_untimely)
                 elif not await attempts.again(failure):
                     raise
             self.calls.retried += 1
             credentials = await self._valid_credentials()
 
-    async def _correct(self, refused: Refused, credentials: ReadOnlyCredentials) -> bool:
-        """Whether a rejected request can be signed in another way: with other credentials, or for DynamoDB's time."""
-        if refused.name in REJECTED:
-            return await self._credentials.renew(credentials)
-        if refused.name not in _OF_A_WRONG_TIME or abs(refused.date - refused.signed_at) < SKEW_SECONDS:
+    async def _renewed(self, code: str, credentials: ReadOnlyCredentials) -> bool:
+        """Whether the error is a rejection of the credentials, and there are others."""
+        return code in REJECTED and await self._credentials.renew(credentials)
+
+    def _clock_is_wrong(self, reply: Reply, signed_at: float, offset: float) -> bool:
+        """Whether the time that a request was signed for, this machine's and an offset, is not DynamoDB's.
+
+        The next requests are then signed for DynamoDB's. The process may have been suspended before it sent the request
+        or read the response, so the date of the response may be any between.
+        """
+        try:
+            date = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
+        except ValueError:  # it is missing or no date
             return False
-        offset = refused.date - time.time()
-        if abs(offset - self._clock_offset) > SKEW_SECONDS:  # else another call has corrected it
-            logger.warning(
-                "The clock of this machine differs by %.0f s from DynamoDB's; requests use its time.", offset
-            )
-            self._clock_offset = offset
+        now = time.time()
+        if signed_at - SKEW_SECONDS < date < now + offset + SKEW_SECONDS:
+            return False
+        self._clock_offset = date - now
+        if abs(self._clock_offset - DynamoDBClient._told_offset) > SKEW_SECONDS:
+            DynamoDBClient._told_offset = self._clock_offset
+            if abs(self._clock_offset) > SKEW_SECONDS:  # else somebody has set the clock
+                logger.warning(
+                    "The clock of this machine is %.0f min %s DynamoDB's, whose time requests use; set the clock.",
+                    abs(self._clock_offset) / 60,
+                    "behind" if self._clock_offset > 0 else "ahead of",
+                )
         return True
 
     def _record_response(self) -> None:
@@ -310,7 +330,10 @@ class DynamoDBClient:
         try:
             return await self._credentials.current()
         except NoCredentialsError as error:
-            raise Unavailable("DynamoDB needs AWS credentials, and none were found; see docs/dynamodb.md.") from error
+            raise Unavailable(
+                "DynamoDB needs AWS credentials, and none were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+                "or AWS_PROFILE; see docs/dynamodb.md."
+            ) from error
         except SEARCH_ERRORS as error:
             name = type(error).__name__
             raise Unavailable(f"The AWS credentials cannot be obtained ({name}); try again.") from error
@@ -326,7 +349,8 @@ class DynamoDBClient:
         credentials: ReadOnlyCredentials,
     ) -> Answer:
         """Raises NoTable, Refused or Silent."""
-        signed_at = time.time() + self._clock_offset
+        offset = self._clock_offset
+        signed_at = time.time() + offset
         try:
             request = self._signer.request(operation, orjson.dumps(parameters), credentials, signed_at)
             reply = await pool.post(request)
@@ -335,8 +359,10 @@ class DynamoDBClient:
                 raise ChecksumError(checksum_type="crc32", expected_checksum=sent, actual_checksum=found)
         except BotoCoreError as error:
             raise self._silence(error) from error
+        is_first_or_error = reply.status != 200 or not self._is_reached
+        is_untimely = is_first_or_error and self._clock_is_wrong(reply, signed_at, offset)
         if reply.status != 200:
-            raise self._error_of(reply, signed_at)
+            raise self._error_of(reply, is_untimely=is_untimely)
         try:
             answer = parse(reply.body)
         except INVALID_BODY as error:
@@ -360,7 +386,7 @@ class DynamoDBClient:
         message = f"The response of {self._url} is not DynamoDB's ({reason})."
         return Silent(message, is_transient=status in _TRANSIENT_STATUS)
 
-    def _error_of(self, reply: Reply, signed_at: float) -> Refused | NoTable | Silent:
+    def _error_of(self, reply: Reply, *, is_untimely: bool) -> Refused | NoTable | Silent:
         """The failure that an error response tells."""
         try:
             error = _parse_error(reply.body)
@@ -373,11 +399,9 @@ class DynamoDBClient:
             command = "clade table create, for the same CLADE_STORE or --store"
             return NoTable(f'There is no table "{self.table}"; create it with: {command}')
         message = f'The table "{self.table}" {_REASONS.get(name, f"cannot be used now ({name})")}.'
-        refused = Refused(message, name, reply.status, [one.Code or "" for one in error.CancellationReasons or ()])
-        with contextlib.suppress(ValueError):  # raised where there is no valid date
-            refused.date = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
-            refused.signed_at = signed_at
-        return refused
+        reasons = [one.Code or "" for one in error.CancellationReasons or ()]
+        is_untimely = name in _PERHAPS_UNTIMELY or (is_untimely and name in REJECTED)  # the only code of some engines
+        return Refused(message, name, reply.status, reasons, is_untimely=is_untimely)
 
 
 class _Reason(msgspec.Struct):

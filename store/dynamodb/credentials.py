@@ -10,10 +10,11 @@ check host names, and behind an HTTP proxy it verifies nothing at all.
 import asyncio
 import hashlib
 import hmac
+import os
 import ssl
 import time
 from functools import cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import SplitResult, quote, urlsplit
 
 import aioboto3
@@ -23,7 +24,7 @@ from aiobotocore.credentials import AioCredentials
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import AioSession
 from botocore.credentials import ReadOnlyCredentials
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 from botocore.httpsession import get_cert_path
 from botocore.loaders import Loader
 from botocore.parsers import ResponseParserError
@@ -44,6 +45,8 @@ SEARCH_ERRORS = (
 # Of clients of credential providers, such as STS; botocore would wait a minute for each attempt.
 CONNECT_SECONDS, READ_SECONDS = 2, 4
 
+DEFAULT_REGION = "us-east-1"  # of an endpoint that is not AWS's own, which needs one for its signatures
+
 _CONTENT_TYPE = "application/x-amz-json-1.0"
 _PORTS = {"http": 80, "https": 443}
 
@@ -54,11 +57,11 @@ _PORTS = {"http": 80, "https": 443}
 class Credentials:
     """The credentials of one client.
 
-    `region` and `endpoint` are those of the client, None for those of the AWS configuration. An engine on this machine
-    gets dummy credentials where there are none.
+    `region` and `endpoint` are those of the client. An engine on this machine gets dummy credentials where there are
+    none.
     """
 
-    def __init__(self, region: str | None, endpoint: str | None) -> None:
+    def __init__(self, region: str, endpoint: str) -> None:
         self._region = region
         self._endpoint = endpoint
         self._found: AioCredentials | None = None
@@ -102,11 +105,10 @@ class Credentials:
             self._found = found
 
 
-async def _find(region: str | None, endpoint: str | None) -> AioCredentials | None:
+async def _find(region: str, endpoint: str) -> AioCredentials | None:
     session = VerifiedSession()
-    if region:
-        session.set_config_variable("region", region)  # STS is called there
-    if not (endpoint and _is_loopback(endpoint)):
+    session.set_config_variable("region", region)  # STS is called there
+    if not _is_loopback(endpoint):
         return await session.get_credentials()
     session.get_component("credential_provider").remove("iam-role")  # a request to the network, which takes seconds
     return await session.get_credentials() or AioCredentials("local", "local")
@@ -199,7 +201,15 @@ class VerifiedHTTPSession(AIOHTTPSession):
 
 
 class VerifiedSession(AioSession):
-    """A session whose clients all verify, also those of credential providers, as STS, which have timeouts as well."""
+    """A session whose clients all verify, also those of credential providers, as STS, which have timeouts as well.
+
+    AWS_REGION comes before AWS_DEFAULT_REGION, as for AWS's other clients
+    (https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-envvars.html); botocore reads the latter alone.
+    """
+
+    def __init__(self) -> None:
+        names = [name for name in ("AWS_REGION", "AWS_DEFAULT_REGION") if os.environ.get(name)]
+        super().__init__(session_vars={"region": ("region", names, None, None)})
 
     def create_client(self, *names: Any, **settings: Any) -> Any:
         config: Any = settings.get("config") or AioConfig()
@@ -219,21 +229,39 @@ def _loader() -> Loader:
     return cast(Loader, BotocoreSession().get_component("data_loader"))
 
 
-async def find_endpoint(region: str | None, endpoint: str | None) -> tuple[SplitResult, str, ssl.SSLContext | None]:
-    """URL, region and TLS of DynamoDB; None for those of the AWS configuration.
+class Endpoint(NamedTuple):
+    """An address of DynamoDB; `in_aws` unless the URL of the store or the AWS configuration sets another than AWS's."""
+
+    url: SplitResult
+    region: str
+    tls: ssl.SSLContext | None
+    in_aws: bool
+
+
+async def find_endpoint(region: str | None, endpoint: str | None) -> Endpoint:
+    """The endpoint of a region and an address; None for those of the AWS configuration.
 
     Raises NoRegionError, another BotoCoreError, ValueError or OSError for invalid settings.
     """
     session = VerifiedSession()
     session.register_component("data_loader", _loader())
     session.set_credentials("none", "none")  # so that the client, which makes no call, searches for none
-    region = region or session.get_config_variable("region") or ("us-east-1" if endpoint else None)
-    # It verifies no certificate since it reads none; reading those of authorities takes a while.
-    client = aioboto3.Session(botocore_session=session).client(
-        "dynamodb", region_name=region, endpoint_url=endpoint, verify=False
-    )
-    async with client as aws:
-        url, region = urlsplit(aws.meta.endpoint_url), aws.meta.region_name
+    region = region or session.get_config_variable("region")
+
+    async def address(*, without_configuration: bool | None = None) -> str:
+        # The client verifies no certificate since it reads none; reading those of authorities takes a while.
+        async with aioboto3.Session(botocore_session=session).client(
+            "dynamodb", region_name=region or DEFAULT_REGION, endpoint_url=endpoint, verify=False,
+            config=AioConfig(ignore_configured_endpoint_urls=without_configuration),
+        ) as aws:  # fmt: skip
+            return aws.meta.endpoint_url
+
+    found = await address()
+    in_aws = not endpoint and found == await address(without_configuration=True)
+    if in_aws and not region:
+        raise NoRegionError()
+    url = urlsplit(found)
     if url.scheme not in _PORTS:
-        raise ValueError(f"{url.geturl()} is no address of http or https")
-    return url, region, verifying_context(session.get_config_variable("ca_bundle")) if url.scheme == "https" else None
+        raise ValueError(f"{found} is no address of http or https")
+    tls = verifying_context(session.get_config_variable("ca_bundle")) if url.scheme == "https" else None
+    return Endpoint(url, region or DEFAULT_REGION, tls, in_aws)

@@ -6,6 +6,7 @@ A general HTTP client (redirects, cookies, decompression) takes some 0.3 ms for 
 import asyncio
 import socket
 import ssl
+import time
 from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -62,11 +63,11 @@ class Pool:
                 reply = await connection.send(request, self._patience.read_seconds)
             except BaseException as error:
                 connection.close()  # the response may still come
-                if isinstance(error, TimeoutError):
-                    raise ReadTimeoutError(endpoint_url=self._url) from error
-                if isinstance(error, OSError | httptools.HttpParserError):
-                    raise ConnectionClosedError(endpoint_url=self._url) from error
-                raise
+                if not isinstance(error, OSError | httptools.HttpParserError):
+                    raise
+                self._close_idle()  # each would fail an attempt if the other side, or a gateway, has forgotten all
+                kind = ReadTimeoutError if isinstance(error, TimeoutError) else ConnectionClosedError
+                raise kind(endpoint_url=self._url) from error
             if connection.is_open and not self._closed:
                 self._idle.append(connection)
             else:
@@ -75,14 +76,20 @@ class Pool:
 
     def close(self) -> None:
         self._closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
 
     def _take(self) -> "Connection | None":
-        """The connection that was used last, which is the least likely to have been closed by the other side."""
+        """The connection that was used last, which is the least likely to have been closed by the other side.
+
+        The monotonic clock would not do: it stands still while the machine sleeps.
+        """
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_open and asyncio.get_running_loop().time() < connection.used + KEEP_SECONDS:
+            if connection.is_open and 0 <= time.time() - connection.used < KEEP_SECONDS:
                 return connection
             connection.close()
         return None
@@ -151,7 +158,7 @@ class Connection(asyncio.Protocol):
         finally:
             deadline.cancel()
             self._answer = None
-            self.used = self._loop.time()
+            self.used = time.time()
 
     def close(self) -> None:
         self.is_open = False

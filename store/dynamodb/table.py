@@ -130,7 +130,7 @@ class TableAdmin:
     def __init__(self, client: DynamoDBClient) -> None:
         self._client = client
         self._table = client.table
-        self._in_aws = client.endpoint is None
+        self._in_aws = client.in_aws
 
     async def create(self, options: TableOptions) -> bool:
         """Create the table unless it exists, and wait until it is active; whether it was created.

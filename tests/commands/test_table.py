@@ -23,7 +23,7 @@ def run(*arguments: str):
 def test_a_table_is_created_once_and_described(engine: Engine) -> None:
     url = engine.address(f"clade-{uuid.uuid4().hex}")
     made = run("table", "create", "--units", "50:10", "--protection", "--tag", "team=maps", "--store", url)
-    sentence = "The URL has an endpoint, so it has no recovery; enable with --recovery."
+    sentence = "An endpoint is set, so it has no recovery; enable with --recovery."
     assert made.output == f"{url}: the table is made. {sentence}\n"
     again = run("table", "create", "--store", url)
     assert again.output == f"{url}: the table exists.\n"
@@ -35,8 +35,8 @@ def test_a_table_is_created_once_and_described(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ([], " The URL has an endpoint, so it has no recovery and no protection; enable with --recovery --protection."),
-        (["--no-recovery"], " The URL has an endpoint, so it has no protection; enable with --protection."),
+        ([], " An endpoint is set, so it has no recovery and no protection; enable with --recovery --protection."),
+        (["--no-recovery"], " An endpoint is set, so it has no protection; enable with --protection."),
         (["--no-recovery", "--no-protection"], ""),
     ],
 )

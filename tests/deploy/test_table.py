@@ -118,7 +118,7 @@ def test_tables_are_on_demand_protected_and_recoverable_by_default() -> None:
 
 @pytest.fixture
 def moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The engine that has CloudFormation as well, which clients and commands take for AWS."""
+    """The engine that has CloudFormation as well, for clients and commands."""
     try:
         found = engines.moto()
     except engines.NoEngine as missing:
@@ -148,9 +148,9 @@ def test_a_stack_makes_the_table_that_create_makes_which_then_changes_nothing() 
     units = {"ReadUnits": "50", "WriteUnits": "10"}
     index_units = {"IndexReadUnits": "20", "IndexWriteUnits": "5"}
     for given, options in (
-        ({}, []),
-        ({"DeletionProtection": "false", **units}, ["--no-protection", "--units", "50:10"]),
-        (units | index_units, ["--units", "50:10", "--index-units", "20:5"]),
+        ({}, ["--protection"]),
+        ({"DeletionProtection": "false", **units}, ["--units", "50:10"]),
+        (units | index_units, ["--protection", "--units", "50:10", "--index-units", "20:5"]),
     ):
         name, other = (f"clade-{uuid.uuid4().hex[:8]}" for _ in range(2))
         chosen = [{"ParameterKey": name, "ParameterValue": value} for name, value in given.items()]
@@ -160,7 +160,7 @@ def test_a_stack_makes_the_table_that_create_makes_which_then_changes_nothing() 
             Parameters=[*chosen, {"ParameterKey": "TableName", "ParameterValue": name}],
             Capabilities=["CAPABILITY_IAM"],
         )
-        run("create", "--store", f"dynamodb://{other}?region={REGION}", *options)
+        run("create", "--recovery", "--store", f"dynamodb://{other}?region={REGION}", *options)
         before = described(name)
         assert before == described(other)
         url = f"dynamodb://{name}?region={REGION}"

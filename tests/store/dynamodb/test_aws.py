@@ -6,6 +6,8 @@ import hmac
 import json
 import os
 import ssl
+import subprocess
+import uuid
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -16,12 +18,15 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from store.connect import open_store
 from store.dynamodb.store import DynamoDBStore
 from store.engine import REQUEST_PATIENCE, ReadUsage
 from store.errors import BadInput, Unavailable
 from store.model.keys import Key, subtree
 from store.model.records import Put
+from tests import engines
 from tests.certificate_authority import Authority
+from tests.conftest import CLADE
 from tests.connect_proxy import Tunnel
 
 ROLE = "arn:aws:iam::123456789012:role/clade"
@@ -62,7 +67,7 @@ class Table(Served):
     """An empty table; `keys` are the access keys of the requests, whose signatures it checks.
 
     It rejects the access keys in `rejected` with the error `code`, and signatures of other times than its own, which
-    is `ahead` of this machine's.
+    is `ahead` of this machine's; the first requests get the errors in `refusals`.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None, port: int | None = None) -> None:
@@ -71,6 +76,8 @@ class Table(Served):
         self.rejected: set[str] = set()
         self.code = "ExpiredTokenException"
         self.ahead = timedelta()
+        self.accepted = timedelta(minutes=5)
+        self.refusals: list[str] = []
 
     async def answer(self, request: web.Request) -> web.Response:
         body = await request.read()
@@ -80,12 +87,14 @@ class Table(Served):
         sent_at = datetime.strptime(f"{request.headers['X-Amz-Date']}+0000", "%Y%m%dT%H%M%SZ%z")
         self.keys.append(key)
         now = datetime.now(UTC) + self.ahead
-        if abs(now - sent_at) > timedelta(minutes=5):
-            body = {"__type": "com.amazon.coral.service#InvalidSignatureException"}
-            return web.json_response(body, status=400, headers={"Date": format_datetime(now, usegmt=True)})
+        headers = {"Date": format_datetime(now, usegmt=True)}
+        if self.refusals or abs(now - sent_at) > self.accepted:
+            code = self.refusals.pop() if self.refusals else "InvalidSignatureException"
+            body = {"__type": f"com.amazon.coral.service#{code}"}
+            return web.json_response(body, status=400, headers=headers)
         if key in self.rejected:
             return web.json_response({"__type": f"com.amazonaws.dynamodb.v20120810#{self.code}"}, status=400)
-        return web.json_response({"Items": [], "Count": 0, "Responses": {}})
+        return web.json_response({"Items": [], "Count": 0, "Responses": {}}, headers=headers)
 
     def taken(self) -> list[str]:
         """The access keys since the last time."""
@@ -276,25 +285,94 @@ async def test_a_source_that_fails_is_reported_until_it_works_again(sources: Sou
         assert table.taken() == ["SECOND"]
 
 
-@pytest.mark.parametrize("ahead", [timedelta(hours=-3), timedelta(days=400)])
+# -- the clock ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ahead", "accepted", "calls", "sentence"),
+    [
+        (timedelta(hours=-3), timedelta(minutes=5), 20, "is 180 min ahead of DynamoDB's"),
+        (timedelta(days=400), timedelta(minutes=5), 20, "is 576000 min behind DynamoDB's"),
+        (timedelta(minutes=10), timedelta(minutes=15), 10, "is 10 min behind DynamoDB's"),  # as ExtendDB
+    ],
+)
 async def test_a_wrong_clock_is_told_once_and_costs_each_call_that_meets_it_one_more(
-    ahead: timedelta, sources: Sources, table: Table, caplog: pytest.LogCaptureFixture
+    ahead: timedelta, accepted: timedelta, calls: int, sentence: str, sources: Sources, table: Table,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    sources.issue("FIRST")
+    sources.use_environment()
+    table.ahead, table.accepted = ahead, accepted
+    with caplog.at_level("WARNING", "clade"):
+        async with store_at(table) as store, store_at(table) as other:
+            await asyncio.gather(*[read(store) for _ in range(10)])
+            assert len(table.taken()) == calls
+            await use(store)
+            assert len(table.taken()) == 5
+            await read(other)
+            (told,) = caplog.messages
+            assert told == f"The clock of this machine {sentence}, whose time requests use; set the clock."
+            table.taken()
+            table.ahead, table.accepted = timedelta(), timedelta(minutes=5)  # somebody has set the clock
+            await use(store)
+            assert len(table.taken()) == 6
+            assert caplog.messages == [told]
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("InvalidSignatureException", "rejects the credentials"), ("SignatureDoesNotMatch", "rejects the credentials"),
+        ("AuthFailure", "rejects the credentials"), ("RequestExpired", "rejects the time of the requests"),
+        ("RequestInTheFuture", "rejects the time"), ("RequestTimeTooSkewed", "rejects the time"),
+    ],
+)  # fmt: skip
+async def test_a_request_that_was_signed_long_before_it_came_is_signed_again_once(
+    code: str, sentence: str, sources: Sources, table: Table, caplog: pytest.LogCaptureFixture
 ) -> None:
     sources.issue("FIRST")
     sources.use_environment()
-    table.ahead = ahead
-    with caplog.at_level("WARNING", "clade"):
-        async with store_at(table) as store:
-            await asyncio.gather(*[read(store) for _ in range(10)])
-            assert len(table.taken()) == 20
-            (told,) = caplog.messages
-            seconds = float(told.removeprefix("The clock of this machine differs by ").partition(" s ")[0])
-            assert abs(seconds - ahead.total_seconds()) < 120
-            await use(store)
-            assert len(table.taken()) == 5
-            table.ahead = timedelta()  # somebody has set the clock
-            await use(store)
-            assert len(table.taken()) == 6
+    async with store_at(table) as store:
+        for work in (lambda: read(store), lambda: store.commit([Put({"pk": "t", "sk": "a"})])):
+            table.refusals = [code]
+            await work()
+            assert table.taken() == ["FIRST"] * 2
+            table.refusals = [code] * 3
+            with pytest.raises(Unavailable, match=sentence):
+                await work()
+            assert (len(table.taken()), len(table.refusals)) == (2, 1)
+            table.refusals = []
+        sources.use_file()
+        table.refusals = ["ExpiredTokenException", code]
+        with pytest.raises(Unavailable, match="have expired"):  # after a search, which finds the same
+            await read(store)
+        assert len(table.taken()) == 2
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(600, ["import", "location", "nodes.jsonl"]), (-86_400, ["tree", "location"])]
+)
+async def test_a_command_on_a_machine_with_a_wrong_clock_says_so_once_and_works(
+    seconds: int, words: list[str], extenddb: engines.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in engines.KEY_PAIR.items():
+        monkeypatch.setenv(name, value)
+    url = extenddb.address(f"clade-{uuid.uuid4().hex}")
+    async with open_store(url) as store:
+        await store.create()
+    (tmp_path / "nodes.jsonl").write_text('{"path": "NO", "level": "COUNTRY"}')
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import time\nright = time.time\ntime.time = lambda: right() + {seconds}\n"
+    )
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [CLADE, *words, "--store", url],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("The clock of this machine is ") == 1
+    assert f" {abs(seconds) // 60} min {'ahead of' if seconds > 0 else 'behind'} DynamoDB's" in done.stderr
 
 
 # -- TLS ---------------------------------------------------------------------------------------------------------------

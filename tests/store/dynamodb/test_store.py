@@ -2,10 +2,13 @@
 
 import asyncio
 import contextlib
+import re
+import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -14,7 +17,7 @@ from store.connect import open_store
 from store.dynamodb.client import CircuitBreaker
 from store.dynamodb.store import DynamoDBStore
 from store.engine import REQUEST_PATIENCE, Patience, ReadTrace, ReadUsage
-from store.errors import BadInput, CladeError, Conflict, Unavailable, Uncertain
+from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable, Uncertain
 from store.model.keys import Key, below, subtree
 from store.model.records import ABSENT, Check, Item, Put, key_of
 from tests import engines
@@ -151,9 +154,8 @@ async def test_a_call_that_fails_once_is_sent_again(store: DynamoDBStore, proxy:
     [
         (throttled, MANY, "overloaded"), (dropped, MANY, "does not respond"), (status(502), MANY, "not DynamoDB's"),
         (refused("InternalServerError", 500), MANY, "fails"), *[(fault, 1, "not DynamoDB's") for fault in NO_RESPONSES],
-        *[(refused(f"{name}Exception"), 1, "credentials") for name in (
-            "AccessDenied", "InvalidSignature", "UnrecognizedClient",
-        )],
+        *[(refused(f"{name}Exception"), 1, "credentials") for name in ("AccessDenied", "UnrecognizedClient")],
+        (refused("InvalidSignatureException"), 2, "rejects the credentials"),
         (refused("ExpiredTokenException"), 1, "expired"), (refused("ValidationException"), 1, "ValidationException"),
     ],
 )  # fmt: skip
@@ -263,6 +265,35 @@ async def test_concurrent_calls_get_their_own_responses_also_after_one_that_was_
             async with asyncio.timeout(0.05):
                 await store.range(EVERYTHING, ReadUsage())
     await asyncio.gather(*map(one, range(100)))
+
+
+async def test_connections_that_were_lost_while_idle_fail_one_attempt_in_all_and_none_after_a_sleep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: set[asyncio.StreamWriter] = set()
+    lost: set[asyncio.StreamWriter] = set()
+    all_open, right = asyncio.Event(), time.time
+
+    async def answer(operation: str, writer: asyncio.StreamWriter) -> None:
+        if writer in lost:  # forgotten by a gateway between, which resets it when it is used again
+            return writer.transport.abort()
+        opened.add(writer)
+        if len(opened) >= 20:
+            all_open.set()
+        await all_open.wait()
+        await empty(operation, writer)
+
+    async with FaultyEngine(answer) as engine, store_at(engine) as store:
+        assert store.calls is not None
+        for sleeps, retried in ((False, 1), (True, 1)):
+            await asyncio.gather(*[store.range(EVERYTHING, ReadUsage()) for _ in range(20)])
+            lost |= opened
+            if sleeps:  # while the machine sleeps, the monotonic clock stands still
+                monkeypatch.setattr(time, "time", lambda: right() + 3600)
+            await store.commit([Put(items(1)[0])])
+            assert await store.range(EVERYTHING, ReadUsage()) == []
+            assert store.calls.retried == retried
+            assert len(opened - lost) == 1
 
 
 # -- circuit breaker and figures ---------------------------------------------------------------------------------------
@@ -385,14 +416,68 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_credentials")
 async def test_opening_needs_a_region_and_a_local_engine_alone_no_credentials(engine: engines.Engine) -> None:
     wrong = {f"table?region=eu-west-1&endpoint={endpoint}": "settings" for endpoint in ("nowhere", "ftp://a.example")}
-    for address, sentence in {"table": "region=REGION", **wrong}.items():
+    for address, sentence in {"table": "region=REGION, or set AWS_REGION", **wrong}.items():
         with pytest.raises(BadInput, match=sentence):
             await open_store(f"dynamodb://{address}").__aenter__()
     async with open_store(f"dynamodb://clade-{uuid.uuid4().hex}?endpoint={engine.url}") as store:
         assert await store.create()
     async with open_store("dynamodb://table?region=eu-west-1") as store:
-        with pytest.raises(Unavailable, match="needs AWS credentials"):
+        with pytest.raises(Unavailable, match="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"):
             await store.health()
+
+
+@pytest.mark.usefixtures("no_credentials")
+@pytest.mark.parametrize(
+    ("variables", "config"),
+    [
+        ({"AWS_ENDPOINT_URL_DYNAMODB": "URL", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, ""),
+        ({"AWS_ENDPOINT_URL": "URL", "AWS_ENDPOINT_URL_DYNAMODB": ""}, "endpoint_url = http://127.0.0.1:9"),
+        ({}, "endpoint_url = URL"),
+        ({}, "services = here\n[services here]\ndynamodb =\n  endpoint_url = URL"),
+    ],
+)
+async def test_an_endpoint_of_the_aws_configuration_has_the_defaults_of_one_in_the_url(
+    variables: dict[str, str], config: str, engine: engines.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = f"clade-{uuid.uuid4().hex}"
+    async with Proxy(engine.url) as proxy:
+        (tmp_path / "config").write_text(f"[default]\n{config}\n".replace("URL", proxy.url))
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value.replace("URL", proxy.url))
+        async with open_store(f"dynamodb://{table}") as store:
+            await store.create()
+    (made,) = [call for call in proxy.calls if call.operation == "CreateTable"]
+    assert "DeletionProtectionEnabled" not in made.body
+    assert "UpdateContinuousBackups" not in {call.operation for call in proxy.calls}
+    assert re.search(r"Credential=local/\d+/us-east-1/", made.headers["Authorization"])
+    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+    with pytest.raises(BadInput, match="No AWS region"):
+        await open_store(f"dynamodb://{table}").__aenter__()
+
+
+@pytest.mark.usefixtures("no_credentials")
+@pytest.mark.parametrize(
+    ("option", "variables", "region"),
+    [
+        ("&region=ap-south-1", {"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-2"}, "ap-south-1"),
+        ("&region=", {"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-2"}, "eu-west-1"),
+        ("", {"AWS_REGION": "", "AWS_DEFAULT_REGION": "eu-west-2"}, "eu-west-2"),
+        ("", {"AWS_REGION": "", "AWS_DEFAULT_REGION": ""}, "eu-north-1"),
+        ("", {"AWS_PROFILE": "other"}, "us-east-1"),
+    ],
+)
+async def test_the_region_is_that_of_the_url_else_of_the_variables_else_of_the_profile(
+    option: str, variables: dict[str, str], region: str, engine: engines.Engine, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (tmp_path / "config").write_text("[default]\nregion = eu-north-1\n[profile other]\noutput = json\n")
+    for name, value in {"AWS_CONFIG_FILE": str(tmp_path / "config"), **variables}.items():
+        monkeypatch.setenv(name, value)
+    async with Proxy(engine.url) as proxy, open_store(f"dynamodb://none?endpoint={proxy.url}{option}") as store:
+        with pytest.raises(NoTable):
+            await store.health()
+    assert {call.headers["Authorization"].split("/")[2] for call in proxy.calls} == {region}
 
 
 async def test_a_store_that_is_not_open_says_so() -> None:

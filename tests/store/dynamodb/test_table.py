@@ -3,6 +3,7 @@
 import contextlib
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -12,6 +13,8 @@ from store.dynamodb.table import differences, table_definition, table_summary
 from store.engine import Capacity, TableOptions
 from store.errors import BadInput, Unavailable, WrongTable
 from tests import engines
+from tests.certificate_authority import Authority
+from tests.connect_proxy import Tunnel
 from tests.proxy import Call, Fault, Forward, Proxy, refused
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
@@ -92,23 +95,29 @@ def test_a_table_is_told_in_words() -> None:
 
 
 @contextlib.asynccontextmanager
-async def as_in_aws(url: str, table: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DynamoDBStore]:
-    """A store whose address names no endpoint, as in AWS."""
-    for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL_DYNAMODB": url}.items():
-        monkeypatch.setenv(name, value)
-    async with DynamoDBStore(table, region="eu-west-1") as store:
-        yield store
+async def as_in_aws(
+    url: str, table: str, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> AsyncIterator[DynamoDBStore]:
+    """A store without an endpoint, whose connections to AWS are led to an engine by the proxy of the environment."""
+    authority, host = Authority(folder), "dynamodb.eu-west-1.amazonaws.com"
+    async with Proxy(url, authority.server(host)) as proxy, Tunnel(proxy.url.removeprefix("https://")) as tunnel:
+        variables = {"AWS_CA_BUNDLE": str(authority.bundle), "HTTPS_PROXY": tunnel.url, "AWS_REGION": "eu-west-1"}
+        for name, value in {**CREDENTIALS, **variables}.items():
+            monkeypatch.setenv(name, value)
+        async with DynamoDBStore(table) as store:
+            yield store
+        assert {*tunnel.opened} == {f"{host}:443"}
 
 
 async def test_in_aws_a_new_table_can_be_recovered_and_not_be_deleted_unless_neither_is_wanted(
-    moto: engines.Engine, table: str, monkeypatch: pytest.MonkeyPatch
+    moto: engines.Engine, table: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    async with as_in_aws(moto.url, table, monkeypatch) as store:
+    async with as_in_aws(moto.url, table, monkeypatch, tmp_path) as store:
         assert await store.create()
         found = await store.describe()
         assert found["recovery"] == "to any second of the last 35 days"
         assert (found["deletion protection"], found["ttl"]) == ("on", "expires")
-    async with as_in_aws(moto.url, f"{table}-2", monkeypatch) as store:
+    async with as_in_aws(moto.url, f"{table}-2", monkeypatch, tmp_path) as store:
         assert await store.create(TableOptions(recovery=False, protection=False))
         assert not await store.create()  # which leaves alone what is there
         found = await store.describe()
@@ -136,9 +145,9 @@ async def test_everything_that_was_asked_for_is_described(engine: engines.Engine
 
 
 async def test_an_engine_without_recovery_serves_where_recovery_was_not_asked_for(
-    engine: engines.Engine, table: str, monkeypatch: pytest.MonkeyPatch
+    engine: engines.Engine, table: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    async with Proxy(engine.url) as proxy, as_in_aws(proxy.url, table, monkeypatch) as store:
+    async with Proxy(engine.url) as proxy, as_in_aws(proxy.url, table, monkeypatch, tmp_path) as store:
         proxy.spoil("UpdateContinuousBackups", *[refused("UnknownOperationException")] * 2)
         assert await store.create()
         assert proxy.count("UpdateContinuousBackups") == 1
