@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from resolvers.access.grants import Grants, Visibility, visibility_of
-from resolvers.lists.arguments import CursorKind, decode_number, encode_cursor
+from resolvers.lists.arguments import CursorKind, check_cursor, decode_number, encode_cursor
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
 from store.engine import ReadUsage, Store
@@ -85,6 +85,7 @@ async def read_changes(
 ) -> ChangePage:
     """The changes of a tree after a cursor, or from the start of its log; with `under` of one subtree alone."""
     tree, grants, budget = tree_key(hierarchy, root), request.grants, request.budget
+    check_cursor("after", since)
     after = None if since is None else decode_number(since, CursorKind.CHANGES, tree)
     if visibility_of(grants, hierarchy, root) is Visibility.HIDDEN:
         if after:  # a tree that does not exist has no changes to continue after

@@ -134,7 +134,7 @@ async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
         is_hidden = isinstance(key, Key) and visibility_at(grants, key) is Visibility.HIDDEN
         keys.append(None if is_hidden else key)
     targets = [key for key in keys if isinstance(key, Key)]
-    state.is_cacheable &= len(targets) == len(keys)  # no tree version shows that an id has no node
+    state.is_of_trees &= len(targets) == len(keys)  # no tree version shows that an id has no node
     state.read_again(targets)
     keys, found = await _follow_moves(request, lookups, keys, await state.current_nodes(targets))
     by_id: dict[Path | str, Record | Exception | None] = {}
@@ -191,7 +191,7 @@ async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection
         # Checked for a missing node as well, since the check takes time.
         is_readable = visibility_at(grants, key or Key(f"{hierarchy}#{target}", "#")) is Visibility.FULL
         keys.append(key if is_readable else None)
-        state.is_cacheable &= keys[-1] is not None
+        state.is_of_trees &= keys[-1] is not None
     return keys
 
 
@@ -210,7 +210,7 @@ async def _follow_moves(
         }
         if not moved:
             break
-        state.is_cacheable = False  # if there is no node, no tree version shows that there is none later
+        state.is_of_trees = False  # if there is no node, no tree version shows that there is none later
         items = await state.strong_items(list(dict.fromkeys(moved.values())))
         present = {index: key for index, record in moved.items() if (key := current_key(items[record])) is not None}
         await state.reread_nodes(present.values())

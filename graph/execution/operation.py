@@ -254,7 +254,7 @@ class Execution:
         context.how = "compiled"
         if call.key is not None:
             self._cache.put(call.key, json, context.request.state)
-        partitions = context.request.state.partitions_read if context.request.state.is_cacheable else ()
+        partitions = context.request.state.validating_partitions
         return OperationResponse(_extensions(call, context, partitions), True, json, partitions=partitions)
 
 

@@ -164,8 +164,8 @@ class ResponseCache:
 
     def put(self, key: Hashable, body: bytes, state: ReadState) -> None:
         """Cache a response without errors, which was made of what `state` has read, if that has validators."""
-        if state.is_cacheable and (validators := state.validators()) is not None:
-            self._entries.put(key, Entry(body, validators, _etag(body), frozenset(state.partitions_read)))
+        if (validators := state.validators()) is not None:
+            self._entries.put(key, Entry(body, validators, _etag(body), state.validating_partitions))
 
 
 def _weight(key: Hashable, entry: Entry) -> int:

@@ -88,14 +88,17 @@ def by_key_from(start: int) -> Callable[[Record], str]:
     return lambda record: record.sk[start:]
 
 
-def cursor_too_long(cursor: str) -> BadCursor:
-    return BadCursor(f"A cursor has {len(cursor):,} characters; the longest has {MAX_CURSOR_CHARACTERS:,}.")
+def check_cursor(name: str, cursor: str | None) -> None:
+    """Raise BadCursor for one that is empty, or longer than any; `name` is that of its argument."""
+    if cursor == "":
+        page = "last" if name == "before" else "first"
+        raise BadCursor(f"{name} is empty, which no cursor is; omit {name} for the {page} page.")
+    if cursor is not None and len(cursor) > MAX_CURSOR_CHARACTERS:
+        raise BadCursor(f"{name} has {len(cursor):,} characters; the longest cursor has {MAX_CURSOR_CHARACTERS:,}.")
 
 
 def decode_cursor(cursor: str, order: CursorKind, owner: str) -> str:
     """The position in this list of this owner; raises BadCursor for a cursor of another list."""
-    if len(cursor) > MAX_CURSOR_CHARACTERS:
-        raise cursor_too_long(cursor)
     try:
         raw = b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
         position = raw[_PREFIX_BYTES:].decode()
@@ -216,8 +219,8 @@ class ConnectionArguments:
 
     Of `levels` there is one or more in their order, none for all; `where` is what has to be tested for each node, and
     `bounds` the part of the list's keys that it leaves, None for all. Without `first` and `last` all of the list is
-    requested. Raises BadInput for arguments that contradict each other, and BadCursor for a cursor of more than the
-    maximum length.
+    requested. Raises BadInput for arguments that contradict each other, and BadCursor for an empty cursor or one that
+    is too long.
     """
 
     first: int | None = None
@@ -234,9 +237,8 @@ class ConnectionArguments:
         for name, value in (("first", self.first), ("last", self.last), ("maxDepth", self.max_depth)):
             if value is not None and value < 0:
                 raise BadInput(f"{name} is {value}; it must be 0 or more.")
-        for cursor in (self.after, self.before):
-            if cursor is not None and len(cursor) > MAX_CURSOR_CHARACTERS:
-                raise cursor_too_long(cursor)
+        check_cursor("after", self.after)
+        check_cursor("before", self.before)
         if self.first is not None and self.last is not None:
             raise BadInput("first and last are both given; give one of them.")
 

@@ -306,8 +306,7 @@ class Finder(ABC, Generic[A]):
         items are incomplete.
         """
         request, name, asked = self._request, self._hierarchy.name, self._asked
-        if request.state.store_version is None:
-            request.state.is_cacheable = False  # no tree version validates what other trees have
+        request.state.is_of_trees = False
         granted = grants_of(request, name)
         if self._is_by_tree and not asked.under and (granted is None or len({root[0] for root in granted}) > 1):
             raise BadInput(f"Each tree of {name} is searched separately; give the path of a node as under.")

@@ -36,9 +36,9 @@ class ReadState:
 
     `store_version` is None where the store has none. `moves` are the running moves that were found, `filter` what they
     and the grants let see; both None where nothing is hidden. `pages` are the cached ones that may be used.
-    `partitions_read` are the trees and hierarchies whose versions show that the response is still current;
-    `is_cacheable` is False once an unknown id was looked up, since no version shows that an id is still unknown. With
-    `accepts_stale` a tree version that was read a short time ago is taken for current.
+    `partitions_read` are the trees and hierarchies that were read, `is_of_trees` whether their versions show that the
+    response is still current: not after a search, nor after the lookup of an unknown id, which a write to any other
+    tree may change. With `accepts_stale` a tree version that was read a short time ago is taken for current.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ReadState:
         self.tree_versions: dict[str, TreeVersion] = {}
         self.moves: RunningMoves | None = None
         self.partitions_read: set[str] = set()
-        self.is_cacheable = True
+        self.is_of_trees = True
         self._store, self._usage, self._scheduler = store, usage, scheduler
         self._coalesced = page_cache.coalesced
         self._started: dict[Hashable, asyncio.Future[Any]] = {}  # by key, or by any other value that identifies a read
@@ -104,7 +104,14 @@ class ReadState:
 
     def validators(self) -> Validators | None:
         """The validators of everything that was read, None if something has none."""
+        if self.store_version is None and not self.is_of_trees:
+            return None
         return self.pages.validators(self.partitions_read)
+
+    @property
+    def validating_partitions(self) -> frozenset[str]:
+        """The trees and hierarchies whose versions validate the response; none if they do not validate all of it."""
+        return frozenset(self.partitions_read if self.is_of_trees else ())
 
     def holds(self, validators: Validators) -> bool:
         """Whether these validators are still those of their trees, without a read."""

@@ -2,50 +2,63 @@
 
 import asyncio
 import functools
+import itertools
+import random
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from json import dumps
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
 
 from graph.app import create_app
 from graph.execution.response import MAX_TAG_BYTES, MAX_TAGS, TAGS
-from graph.hierarchies.locations import Location
 from graph.settings import Settings
 from store.connect import open_store
 from tests.readme import DOCS, blocks
+from tests.selection import examples
 from tests.serving import serving
-from tests.systems.asking import plant
 
 PAGE = (DOCS / "caching.md").read_text("utf-8")
 HEADERS = dict(line.split(": ", 1) for line in blocks("text", PAGE)[0].splitlines())
-QUERIES = {
-    "roots": "{ locations { nodes { key name childCount } } }",
-    "US": '{ country(path: "US") { name descendants { nodes { name } } } }',
-    "NE": '{ state(path: "US/NE") { name children { nodes { name } } } }',
-    "FR": '{ country(path: "FR") { name children { nodes { path } } } }',
-    "XX": '{ country(path: "X X\'") { name } }',
-    "old": '{ location(path: "US/NE/Omaha") { path } }',
-}
+CLASSES = """
+from clade import Node, attribute
+
+class Location(Node, hierarchy="location", many="locations", search="hierarchy", location="latitude,longitude"):
+    "A place."
+    latitude: float | None = attribute("Latitude.")
+    longitude: float | None = attribute("Longitude.")
+
+class Place(Location, under=[None, "self"]):
+    "A place in any other."
+"""
 
 
 @pytest.fixture
-def client(store_url: str):
-    async def fill() -> None:
+def client(store_url: str, tmp_path: Path) -> Iterator[httpx.Client]:
+    async def create() -> None:
         async with open_store(store_url) as store:
             await store.create()
-            rows = [("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("FR", "COUNTRY")]
-            await plant(store, Location, [(tuple(path.split("/")), level) for path, level in rows])
 
-    asyncio.run(fill())
-    settings = Settings(store=store_url, max_age_seconds=60, settle_seconds=0.0, writes="on")
+    asyncio.run(create())
+    (tmp_path / "places.py").write_text(CLASSES)
+    settings = Settings(
+        store=store_url, hierarchies=str(tmp_path / "places.py"), max_age_seconds=60, settle_seconds=0.0, writes="on"
+    )
     with serving(create_app(settings)) as url, httpx.Client(base_url=url, timeout=30) as client:
         yield client
 
 
+def post(client: httpx.Client, query: str, variables: Mapping[str, Any] | None = None) -> Any:
+    return client.post("/graphql", json={"query": query, "variables": variables or {}}).json()
+
+
 def test_the_headers_are_those_that_are_shown(client):
-    answer = client.get("/graphql", params={"query": QUERIES["roots"]})
+    for key in ("US", "FR"):
+        assert "errors" not in post(client, CREATE, {"key": key, "id": key})
+    answer = client.get("/graphql", params={"query": "{ locations { nodes { key } } }"})
     names = ("cache-control", "cache-tag", "surrogate-key")
     assert {name: answer.headers[name] for name in names} == {name: HEADERS[name] for name in names}
     assert answer.headers["etag"]
@@ -58,13 +71,87 @@ def test_the_extensions_are_those_of_the_router():
     assert set(re.findall(r'^\| .* \| `"(\w+)"', PAGE, re.MULTILINE)) == TAGS
 
 
-MUTATIONS = {
-    'updateLocation(path: "US/NE", name: "Nebraska")': {"roots", "US", "NE", "old"},
-    'moveLocation(path: "US/NE/Omaha", to: "FR")': {"roots", "US", "NE", "FR", "old"},
-    'updateLocation(path: "FR", name: "France")': {"roots", "FR", "old"},
-    'createLocation(key: "X X\'", name: "X", attributes: { country: {} })': {"roots", "XX"},
-    'deleteLocation(path: "X X\'")': {"roots", "XX"},
-}
+# -- purges ------------------------------------------------------------------------------------------------------------
+
+WRITES, QUERIES_A_WRITE = 20, 16
+KEYS = ["a", "X X'", "é%/,"]
+PATHS = [
+    "/".join(key.replace("%", "%25").replace("/", "%2F") for key in keys)
+    for keys in [*itertools.product(KEYS), *itertools.permutations(KEYS, 2)]
+]
+IDS = ["location:i", "location:j", "location:k"]
+CREATE = """mutation ($parent: Path, $key: String!, $name: String = "a", $id: ID, $at: Float) {
+  createLocation(parent: $parent, key: $key, name: $name, id: $id,
+    attributes: { place: { latitude: $at, longitude: $at } }) { node { path } } }"""
+UPDATE = """mutation ($path: Path!, $name: String, $at: Float) {
+  updateLocation(path: $path, name: $name, attributes: { place: { latitude: $at, longitude: $at } }) {
+    node { path } } }"""
+RENAME = "mutation ($path: Path!, $key: String!) { renameLocation(path: $path, key: $key) { node { path } } }"
+MOVE = "mutation ($path: Path!, $to: Path) { moveLocation(path: $path, to: $to) { node { path } } }"
+REORDER = "mutation ($path: Path!) { reorderLocation(path: $path, first: true) { node { path } } }"
+DELETE = "mutation ($path: Path!) { deleteLocation(path: $path, policy: CASCADE) { deleted { path } } }"
+NODE = "id path name revision descendantCount children { nodes { path name } } ancestors { path name }"
+ENTITIES = "query ($representations: [_Any!]!) { _entities(representations: $representations) { __typename } }"
+
+
+class Query(NamedTuple):
+    text: str
+    variables: Mapping[str, Any] = {}
+    is_public: bool | None = True
+    """Whether its responses are public; None where that depends on what there is."""
+
+
+def each(query: str, name: str, values: list[Any], *, is_public: bool | None = True) -> list[Query]:
+    return [Query(query, {name: value}, is_public) for value in values]
+
+
+QUERIES = [
+    Query("{ locations { nodes { key path name childCount } } }"),
+    Query("{ locations { totalCount nodes { descendantCount descendants { nodes { path name } totalCount } } } }"),
+    Query("{ locations { totalCount } }"),
+    Query("{ locations(first: 1) { nodes { name } pageInfo { hasNextPage endCursor } } }"),
+    Query("{ locations(last: 1, level: PLACE) { totalCount nodes { name } pageInfo { hasPreviousPage } } }"),
+    Query("{ locations(orderBy: { field: NAME, direction: DESC }, first: 1) { nodes { path name } } }"),
+    Query('{ locations(where: { name: { startsWith: "b" } }) { totalCount nodes { path } } }'),
+    Query('{ locations(where: { key: { gt: "a" } }) { totalCount nodes { path } } }'),
+    *each(f"query ($path: Path!) {{ location(path: $path) {{ {NODE} }} }}", "path", PATHS, is_public=None),
+    *each(f"query ($id: ID!) {{ location(id: $id) {{ {NODE} }} }}", "id", IDS, is_public=None),
+    *each("query ($id: ID!) { node(id: $id) { id ... on Location { path } } }", "id", IDS, is_public=None),
+    *each("query ($ids: [ID!]!) { nodes(ids: $ids) { id } }", "ids", [IDS[:2], IDS[1:]], is_public=None),
+    *each("query ($paths: [Path!]!) { locationsByPath(paths: $paths) { path name } }", "paths", [PATHS[:3], PATHS[4:]],
+          is_public=None),
+    *each(ENTITIES, "representations", [
+        [{"__typename": "Place", "path": path} for path in PATHS[:4]],
+        [{"__typename": "Place", "id": one} for one in IDS],
+    ], is_public=None),
+    *each("query ($text: String!) { searchLocations(text: $text) { nodes { path } complete } }", "text", ["a", "b"],
+          is_public=False),
+    *each('query ($under: Path!) { searchLocations(text: "b", under: $under) { nodes { path } } }', "under", PATHS[:4],
+          is_public=False),
+    Query("{ locationsNear(latitude: 1, longitude: 1) { nodes { path } complete } }", {}, False),
+    *each("query ($under: Path!) { locationsNear(latitude: 1, longitude: 1, under: $under) { nodes { path } } }",
+          "under", PATHS[:2], is_public=False),
+    Query('{ locations { totalCount } searchLocations(text: "a") { nodes { name } } }', {}, False),
+]  # fmt: skip
+
+
+def random_write(client: httpx.Client, choose: random.Random, paths: list[str]) -> str:
+    """Make a write that succeeds, and return the mutation. `paths` are those of all nodes."""
+    while True:
+        path, other, key = choose.choice([*paths, "a"]), choose.choice([*paths, None]), choose.choice(KEYS)
+        name, at = choose.choice(["a", "b"]), choose.choice([None, 1.0, 80.0])
+        mutation, variables = choose.choice([
+            (CREATE, {"parent": other, "key": key, "name": name, "at": at, "id": choose.choice([*IDS, None])}),
+            (CREATE, {"key": key, "name": name, "at": at}),
+            (UPDATE, {"path": path, "name": name, "at": at}),
+            (RENAME, {"path": path, "key": key}), (MOVE, {"path": path, "to": other}), (MOVE, {"path": path}),
+            (REORDER, {"path": path}), (DELETE, {"path": path}),
+        ])  # fmt: skip
+        if len(paths) > 12 and mutation is CREATE:
+            continue
+        answer = post(client, mutation, variables)
+        if "errors" not in answer:
+            return f"{mutation} {variables}"
 
 
 @pytest.fixture
@@ -75,35 +162,46 @@ def changed_tags(client: httpx.Client) -> Callable[[dict[str, str], dict[str, st
     return functools.partial(code["changed_tags"], functools.partial(post, client))
 
 
-def post(client: httpx.Client, query: str, variables: dict[str, Any]) -> Any:
-    return client.post("/graphql", json={"query": query, "variables": variables}).json()
+def respond(client: httpx.Client, query: Query) -> tuple[Any, set[str]]:
+    """The data of a response and its tags, none where it is in no shared cache."""
+    if query.text is ENTITIES:
+        body = {"query": query.text, "variables": query.variables}
+        answer = client.post("/graphql", json=body, headers={"clade-cache-tags": "1"})
+        tags = {tag for some in answer.json().get("extensions", {}).get("apolloEntityCacheTags", []) for tag in some}
+    else:
+        answer = client.request("GET", "/graphql", params={"query": query.text, "variables": dumps(query.variables)})
+        tags = set(answer.headers.get("cache-tag", "").split(",")) - {""}
+    assert "errors" not in answer.json(), answer.text
+    assert answer.headers["cache-control"].startswith("public") is bool(tags)
+    return answer.json()["data"], tags
 
 
-def test_following_changes_purges_what_a_write_has_changed(client, changed_tags):
-    def responses() -> dict[str, tuple[Any, set[str]]]:
-        """The data and the tags of all queries."""
-        answers = {name: client.get("/graphql", params={"query": query}) for name, query in QUERIES.items()}
-        assert all(one.headers["cache-control"].startswith("public") for one in answers.values())
-        return {name: (one.json()["data"], set(one.headers["cache-tag"].split(","))) for name, one in answers.items()}
-
+@pytest.mark.parametrize("seed", range(examples(1, 20)))
+def test_following_changes_purges_every_response_that_a_write_has_changed(client, changed_tags, seed):
+    choose = random.Random(seed)  # noqa: S311
     trees: dict[str, str] = {}
     cursors: dict[str, str] = {}
-    changed_tags(trees, cursors)
-    before = responses()
-    for mutation, purged in MUTATIONS.items():
-        assert "errors" not in post(client, f"mutation {{ {mutation} {{ __typename }} }}", {})
-        tags = changed_tags(trees, cursors)
-        assert {name for name, (_, own) in before.items() if own & tags} == purged
-        after = responses()
-        changed = {name for name in QUERIES if before[name][0] != after[name][0]}
-        assert changed
-        assert changed <= purged
-        assert changed_tags(trees, cursors) == set()
-        before |= {name: after[name] for name in purged}
+    cached: dict[int, tuple[Any, set[str]]] = {}
+    were_public = set[str]()
+    queries = list(enumerate(QUERIES))
+    for _ in range(WRITES):
+        roots = post(client, "{ locations { nodes { path descendants { nodes { path } } } } }")["data"]["locations"]
+        paths = [one["path"] for root in roots["nodes"] for one in (root, *root["descendants"]["nodes"])]
+        written = random_write(client, choose, paths)
+        purged = changed_tags(trees, cursors)
+        cached = {number: one for number, one in cached.items() if not one[1] & purged}
+        for number, query in choose.sample(queries, QUERIES_A_WRITE):
+            data, tags = respond(client, query)
+            assert query.is_public in (None, bool(tags)), query
+            if tags:
+                were_public.add(query.text)
+                assert cached.setdefault(number, (data, tags))[0] == data, (query, tags, purged, written)
+    assert {query.text for query in QUERIES if query.is_public} | {ENTITIES} <= were_public
 
 
-def test_a_lost_cursor_purges_its_tree(changed_tags):
+def test_a_lost_cursor_purges_its_tree(client, changed_tags):
     cursors = {"US": "lost"}
+    assert "errors" not in post(client, CREATE, {"key": "US"})
     trees: dict[str, str] = {}
     changed_tags(trees, {})
     assert {"location", "location/US"} <= changed_tags(trees, cursors)

@@ -35,7 +35,7 @@ def cursor(position: str, order: CursorKind = CursorKind.CHILDREN, owner: str = 
 
 CONTRADICTING = ["first: -1", "last: -3", "first: 1, last: 1", 'first: -1, after: "x"', "first: 0, last: 0"]
 INVALID_CURSORS = [
-    "", "x", "no cursor!", "ü", "A" * 5_000, "\0", "\ud800",
+    "x", "no cursor!", "ü", "A" * 5_000, "\0", "\ud800",
     *[urlsafe_b64encode(b"c" + some).decode() for some in (b"\xff\xfe\xfd", b"\0" * 6 + b"\xff\xff")],
     cursor(""), cursor("AREA#a#", CursorKind.CHILDREN_BY_KEY), cursor("AREA#a#", owner="ground:another"),
     cursor("é" * 600),
@@ -56,6 +56,29 @@ async def test_invalid_arguments_are_rejected_without_a_read(client, arguments, 
     assert [error["extensions"]["code"] for error in reply.errors] == [code]
     assert reply.data == {"area": {"children": None}}
     assert reply.witness.spans == []
+
+
+EMPTY = """query ($text: String) {
+  grounds(PAGE) { totalCount }
+  area(path: "r") {
+    children(PAGE) { totalCount } descendants(PAGE, orderBy: { field: NAME }) { totalCount }
+    history(PAGE) { totalCount }
+  } CHANGES
+}"""
+CHANGES = 'changes(hierarchy: GROUND, tree: "r", after: $text) { cursor }'
+
+
+@pytest.mark.parametrize(("name", "page", "more"), [("after", "first", CHANGES), ("before", "last", "")])
+async def test_an_empty_cursor_is_rejected_with_the_way_out(client, name, page, more):
+    reply = await client.ask(EMPTY.replace("PAGE", f"{name}: $text").replace("CHANGES", more), text="")
+    sentence = f"{name} is empty, which no cursor is; omit {name} for the {page} page."
+    rejected = {"/".join(error["path"]): (error["message"], error["extensions"]["code"]) for error in reply.errors}
+    fields = [
+        "grounds",
+        *[f"area/{field}" for field in ("children", "descendants", "history")],
+        *(["changes"] if more else []),
+    ]
+    assert rejected == dict.fromkeys(fields, (sentence, "BAD_CURSOR"))
 
 
 @pytest.mark.parametrize("position", ["\0", "AREA#\0", "AREA#a#\U0010ffff", "zzz", "A", "[", "é" * 500])
