@@ -1,6 +1,7 @@
 """Copies of what is stored: `clade copy`, `clade backup` and `clade restore`, and `clade export`."""
 
 import os
+import shlex
 import sys
 import time
 from contextlib import nullcontext
@@ -19,7 +20,7 @@ from store.model.hierarchy import Undefined
 from store.model.paths import parse_path
 from store.output_file import output_file
 from store.sqlite.store import SQLiteStore
-from store.transfer.copy import Copy, new_store
+from store.transfer.copy import Copy, new_store, put_back
 from store.transfer.export import count, export, json_line
 from store.transfer.formats.source import csv_line
 from store.transfer.formats.tables import path_header, path_line
@@ -97,13 +98,18 @@ def backup(file: NewFile, store: StoreUrl = None) -> None:
 def restore(file: BackupFile, store: StoreUrl = None) -> None:
     """Replace the whole content of an SQLite store with a backup.
 
-    This is one transaction, and servers may keep running. Everything written since the backup is lost.
+    This is one transaction, and servers may keep running. Everything written since the backup is lost, except that API
+    keys that this store has as revoked stay revoked; other valid keys of the backup are listed.
 
     Example: clade restore backup.db
     """
     url = store_url(store)
-    with_store(_sqlite_store(url), lambda store: store.put_back(file))
+    unknown = with_store(_sqlite_store(url), lambda store: put_back(store, file))
     typer.echo(f"{url}: restored from {file}.")
+    if unknown:
+        typer.echo("These API keys of the backup are valid now, even if they have been revoked since:", err=True)
+        typer.echo("\n".join(f"  {key.id} {key.name}".rstrip() for key in unknown), err=True)
+        typer.echo(f"To revoke one: clade key revoke ID --store {shlex.quote(url)}", err=True)
 
 
 def _sqlite_store(url: str) -> SQLiteStore:

@@ -12,8 +12,11 @@ from commands.interrupt import interruptible
 from resolvers.access.grants import Grants
 from store.api_keys import ApiKey, add_key, find_keys, new_key, revoke_key
 from store.connect import opened
-from store.engine import ReadUsage
+from store.engine import ReadUsage, Store
 from store.errors import BadInput, shorten
+from store.model.keys import node_key
+from store.model.paths import format_path
+from store.model.records import Item
 
 MAX_NAME_CHARACTERS = 128
 
@@ -36,20 +39,32 @@ def create(
 ) -> None:
     """Create an API key and print it.
 
-    It is printed only once: the store has a hash of it. A grant on a path is for that node and its descendants. A
-    write grant includes reading.
+    It is printed only once: the store has a hash of it. A grant on a path is for that node and its descendants, also
+    if it is created later. A write grant includes reading.
 
     Example: clade key create --name shop --grant read:location --grant write:location/US/NE --expires 90d
     """
-    for hierarchy in sorted(Grants.parse(grant).read):
+    grants = Grants.parse(grant)
+    for hierarchy in sorted(grants.read):
         hierarchy_named(hierarchy)  # raises where it is not served
     if name is not None and (not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable()):
         raise BadInput(f"Invalid name; use 1 to {MAX_NAME_CHARACTERS} printable characters.")
     key, text = new_key(name or "", grant, None if expires is None else until(expires))
+    granted = sorted((hierarchy, path) for hierarchy, paths in grants.read.items() for path in paths if path)
+
+    async def work(store: Store) -> list[Item | None]:
+        nodes = await store.get([node_key(*place) for place in granted], ReadUsage(), strong=True)
+        await add_key(store, key)
+        return nodes
+
     with interruptible(lambda: f"If clade key list has the key {key.id}, revoke it, and create another one."):
-        with_store(opened(store_url(store)), lambda store: add_key(store, key))
+        nodes = with_store(opened(store_url(store)), work)
     typer.echo(text)
     typer.echo(f"Created key {key.id}. It is not shown again; clade key revoke {key.id} revokes it.", err=True)
+    for (hierarchy, path), node in zip(granted, nodes, strict=True):
+        if node is None:
+            place = f"{hierarchy}/{format_path(path)}"
+            typer.echo(f"There is no node at {place}: create it, or create a key with another path.", err=True)
 
 
 @app.command("list")

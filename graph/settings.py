@@ -142,9 +142,12 @@ class Settings(BaseSettings):
     jwt_issuer: str = ""
     """Required issuer of tokens (`iss`); mandatory with a JWKS."""
     jwt_audience: str = ""
-    """Required audience of tokens (`aud`); mandatory with a JWKS."""
+    """Accepted audiences of tokens, comma-separated; mandatory with a JWKS."""
+    jwt_audience_claim: str = "aud"
+    """Claim of tokens that must hold one of the audiences; `client_id` for access tokens of Amazon Cognito."""
     jwt_grants_claim: str = "grants"
-    """Claim with the grants of a token, a list of strings."""
+    """Claim with the grants of a token: a list of strings, or one string with blanks between them. Dots lead into
+    objects, as in `realm_access.roles`."""
     max_inflight: int = Field(256, ge=1)
     """Maximum number of concurrent requests per process; others are rejected with `OVERLOADED`."""
     max_body_bytes: int = Field(262_144, ge=1)

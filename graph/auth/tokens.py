@@ -26,7 +26,7 @@ from graph.settings import Settings
 from resolvers.access.callers import Caller, InvalidCredential
 from resolvers.access.grants import Grants
 from store.cache import ExpiringCache
-from store.errors import BadInput, Unavailable, shown_address
+from store.errors import BadInput, Unavailable, shorten, shown_address
 
 SYMMETRIC = "HS256"
 MIN_SECRET_BYTES = 32  # the size of its signature
@@ -35,6 +35,7 @@ LEEWAY_SECONDS = 10.0  # for clocks that differ
 KEPT_SECONDS = 10.0  # how long a token that was verified is not verified again
 MOST_KEPT = 10_000
 KEPT_BYTES = 2_000  # what one takes in memory
+MAX_IGNORED = 100  # words of tokens that are no grants and are logged, each once
 
 ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA".split()
 """Those of published keys. None is symmetric: a shared secret in a JWKS would be public."""
@@ -68,17 +69,16 @@ _REASONS: dict[type[Exception], str] = {
 def tokens_of(settings: Settings) -> "Tokens":
     """The token verifier of the settings, which have a secret or public keys. Raises BadInput."""
     secret, published = _secret(settings), settings.jwt_keys
-    issuer, audience = settings.jwt_issuer or None, settings.jwt_audience or None
     if not published:
         if len(secret.encode()) < MIN_SECRET_BYTES:
             raise BadInput(f"CLADE_JWT_SECRET is shorter than {MIN_SECRET_BYTES} bytes; use a longer secret.")
-        return Tokens(secret, issuer, audience, settings.jwt_grants_claim)
+        return Tokens(secret, settings)
     if secret:
         raise BadInput("CLADE_JWT_SECRET and CLADE_JWT_KEYS are both set; unset one of them.")
-    if issuer is None or audience is None:
+    if not (settings.jwt_issuer and settings.jwt_audience):
         # An issuer signs tokens for many servers; without these, tokens for others would be valid here.
         raise BadInput("CLADE_JWT_KEYS needs CLADE_JWT_ISSUER and CLADE_JWT_AUDIENCE; set both.")
-    return Tokens(_published(published), issuer, audience, settings.jwt_grants_claim)
+    return Tokens(_published(published), settings)
 
 
 def _secret(settings: Settings) -> str:
@@ -110,17 +110,16 @@ def _published(place: str) -> "PublishedKeys":
 class Tokens:
     """Verifies tokens. A verified token is cached for a short time, but not beyond its expiry."""
 
-    def __init__(
-        self, keys: "PublishedKeys | str", issuer: str | None, audience: str | None, claim: str = "grants"
-    ) -> None:
-        """`keys` are public keys or a shared secret; any issuer and audience are accepted where None is required."""
+    def __init__(self, keys: "PublishedKeys | str", settings: Settings) -> None:
+        """`keys` are public keys or a shared secret; any issuer and audience are accepted where none is set."""
         self._keys = keys
-        self._claim = claim
+        self._settings = settings
+        self._audiences = frozenset(map(str.strip, settings.jwt_audience.split(","))) - {""}
+        self._ignored: set[str] = set()
         self._required: dict[str, Any] = {
-            "issuer": issuer,
-            "audience": audience,
+            "issuer": settings.jwt_issuer or None,
             "leeway": LEEWAY_SECONDS,
-            "options": {"require": ["exp", "sub"], "verify_aud": audience is not None},
+            "options": {"require": ["exp", "sub"], "verify_aud": False},  # PyJWT knows no other claim than aud
         }
         self._verified: ExpiringCache[bytes, tuple[Caller, float]] = ExpiringCache(
             "tokens", MOST_KEPT, KEPT_SECONDS, entry_bytes=KEPT_BYTES
@@ -160,13 +159,54 @@ class Tokens:
         # The algorithm is that of the key, whatever the token says.
         algorithm = SYMMETRIC if isinstance(key, str) else key.algorithm_name
         claims = jwt.decode(token, key, algorithms=[algorithm], **self._required)
-        subject, texts = claims["sub"], claims.get(self._claim, [])
+        self._check_audience(claims)
+        subject = claims["sub"]
         if not 0 < len(subject) <= MAX_SUBJECT_CHARACTERS or not subject.isprintable():
             raise BadInput("The subject of the token is too long or not printable.")
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise BadInput("The grants of the token are not a list of strings.")
-        grants = Grants.parse(texts)
+        grants = self._grants(claims)
         return Caller(f"sub:{subject}", subject, grants, grants), float(claims["exp"])
+
+    def _check_audience(self, claims: Mapping[str, Any]) -> None:
+        """Raise BadInput or InvalidAudienceError unless the token is for one of the audiences, or none is required."""
+        if not self._settings.jwt_audience:
+            return
+        name = self._settings.jwt_audience_claim
+        if (found := claims.get(name)) is None:
+            raise BadInput(f"The token has no claim {name}; CLADE_JWT_AUDIENCE_CLAIM names that of the audience.")
+        audiences = found if isinstance(found, list) else [found]
+        if not all(isinstance(audience, str) for audience in audiences) or self._audiences.isdisjoint(audiences):
+            raise jwt.InvalidAudienceError
+
+    def _grants(self, claims: Mapping[str, Any]) -> Grants:
+        """The grants of a token. Its issuer may write other words beside them, which give no rights and are logged."""
+        name = self._settings.jwt_grants_claim
+        words = _nested(claims, name)
+        if isinstance(words, str):
+            words = words.split()  # as OAuth's `scope` (RFC 6749, section 3.3)
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise BadInput("The grants of the token are neither a list of strings nor a string.")
+        granted = []
+        for word in words:
+            try:
+                Grants.parse([word])
+            except BadInput as error:
+                if word not in self._ignored and len(self._ignored) < MAX_IGNORED:
+                    self._ignored.add(word)
+                    level = logging.WARNING if word.lower().startswith(("read:", "write:")) else logging.INFO
+                    logger.log(level, 'Tokens have "%s" in %s, which gives no rights: %s', shorten(word), name, error)
+            else:
+                granted.append(word)
+        return Grants.parse(granted)
+
+
+def _nested(claims: Any, name: str) -> Any:
+    """The value of a claim; where none has the whole name, dots lead into objects. An empty list without one."""
+    head = name
+    while head and isinstance(claims, dict):
+        if head in claims:
+            return claims[head] if head == name else _nested(claims[head], name[len(head) + 1 :])
+        head = head.rpartition(".")[0]
+    return []
 
 
 def _reason(error: Exception) -> str:

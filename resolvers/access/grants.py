@@ -14,6 +14,7 @@ from enum import Enum
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Self
+from urllib.parse import unquote
 
 from store.errors import BadInput, Forbidden, shorten
 from store.model.keys import Index, Key, KeyRange, Path, hierarchy_of, node_key, parent_partition, path_of, subtree
@@ -53,8 +54,8 @@ class Grants:
     def parse(cls, texts: Collection[str]) -> "Grants":
         """Parse grants: `read:location` is the whole hierarchy, `write:location/US/NE` a subtree.
 
-        Paths have the form that clients use. A hierarchy that is not served is accepted and has no effect. Raises
-        BadInput.
+        Paths have the form that clients use; further characters may be percent-encoded (RFC 3986), since names of roles
+        and scopes cannot hold all. A hierarchy that is not served is accepted and has no effect. Raises BadInput.
         """
         if len(texts) > MAX_GRANTS:
             raise BadInput(f"There are {len(texts)} grants; at most {MAX_GRANTS} are allowed. Grant a common ancestor.")
@@ -63,7 +64,8 @@ class Grants:
             match = _GRANT.fullmatch(text)
             if match is None:
                 raise BadInput(f'"{shorten(text)}" is not a grant; write read:location or write:location/US/NE.')
-            found[match[1]].append((match[2], parse_path(match[3]) if match[3] else ()))
+            text = unquote(re.sub("(?i)%(?=2F|25)", "%25", match[3] or ""))  # these are left to parse_path
+            found[match[1]].append((match[2], parse_path(text) if text else ()))
         return cls.of(**found)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Copy of a whole store: every item, as it is, in a new store of either kind.
+"""Copy of a whole store: every item, as it is, in a new store of either kind; and a backup that is put back.
 
 A copy from SQLite is of one moment. DynamoDB has no such reads, so there the versions of all trees are read before and
 after, and a copy during which one of them changed is rejected. An incomplete copy cannot be opened: an SQLite file gets
@@ -7,21 +7,23 @@ its name at the end, and a table has a layout of its own until then.
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from store.api_keys import find_keys
+from store.api_keys import ApiKey, find_keys
 from store.connect import SQLiteUrl, open_store, opened, parse_store_url
 from store.engine import ReadUsage, Store
-from store.errors import BadInput, Conflict, Unavailable, shorten
+from store.errors import BadInput, CladeError, Conflict, Unavailable, shorten
 from store.metadata.tree_version import COPYING, LAYOUT_KEY, decode_moves, layout_in, layout_item
 from store.model.keys import path_of, tree_version_key
 from store.model.paths import format_path
 from store.model.records import Change, Delete, Item, Put, key_of, size_of
 from store.reading import tree_versions
+from store.sqlite.store import SQLiteStore
 from store.writing.transaction import Step, in_transactions
 
 COMMITS_AT_ONCE = 8
@@ -174,3 +176,34 @@ def _note_versions(page: Sequence[Item], versions: Versions) -> None:
             versions[pk] = item["n"]
         elif pk.startswith(_ID) and ":" in pk:
             versions.setdefault(pk[len(_ID) : pk.index(":")], None)
+
+
+async def put_back(store: SQLiteStore, file: Path) -> list[ApiKey]:
+    """Put a backup back, in which API keys that the store knows as revoked stay revoked.
+
+    Returns the valid keys that the store did not know, so that they may have been revoked since. Raises BadInput,
+    Damaged or WrongLayout for a file that is no backup, and then changes nothing.
+    """
+    there = await _keys(store)
+    async with SQLiteStore(str(file)) as backup:
+        valid = [key for key in (await _keys(backup)).values() if not key.fault_at(time.time())]
+        revoked = [there[key.id] for key in valid if key.id in there and there[key.id].revoked_at is not None]
+        if not revoked:
+            await store.put_back(file)
+        else:
+            await backup.health()
+            with TemporaryDirectory(prefix=".clade-restore-", dir=Path(store.path).parent) as folder:
+                part = Path(folder) / "backup.db"  # changed before it is put back: servers never accept these keys
+                await backup.back_up(part)
+                async with SQLiteStore(str(part)) as changed:
+                    await changed.commit([Put(key.item()) for key in revoked])
+                await store.put_back(part)
+    return [key for key in valid if key.id not in there]
+
+
+async def _keys(store: SQLiteStore) -> dict[str, ApiKey]:
+    """All API keys by their ids; none of a store that cannot be read, which may be why it is restored."""
+    try:
+        return {key.id: key for key in await find_keys(store, ReadUsage())}
+    except CladeError:
+        return {}

@@ -213,9 +213,10 @@ async def test_a_public_key_is_not_accepted_as_a_secret(publish, key):
         {"exp": float("inf")}, {"exp": 10**400}, {"exp": []}, {"nbf": 9_000_000_000},
         {"iat": 9_000_000_000}, {"iss": "https://other.example"}, {"iss": ...}, {"iss": [ISSUER]},
         {"iss": ISSUER + "/"}, {"aud": "other"}, {"aud": ...}, {"aud": []}, {"aud": {"clade": 1}}, {"sub": ...},
-        {"sub": 7}, {"sub": ""}, {"sub": "a\nb"}, {"sub": "\ud800"}, {"sub": "a" * 257}, {"grants": "read:location"},
-        {"grants": [1]}, {"grants": ["all"]}, {"grants": {"read": "location"}}, {"grants": None},
-        {"grants": ["read:location/US"] * 1001},
+        {"aud": [AUDIENCE, 7]}, {"aud": 7}, {"aud": True}, {"aud": [[AUDIENCE]]}, {"aud": ""}, {"aud": AUDIENCE + " "},
+        {"sub": 7}, {"sub": ""}, {"sub": "a\nb"}, {"sub": "\ud800"}, {"sub": "a" * 257}, {"grants": 7},
+        {"grants": [1]}, {"grants": [["read:location"]]}, {"grants": {"read": "location"}}, {"grants": None},
+        {"grants": ["read:location/US"] * 1001}, {"grants": " ".join(["read:location/US"] * 1001)},
     ],
     ids=lambda changes: "-".join([next(iter(changes)), str(next(iter(changes.values())))[:20]]),
 )  # fmt: skip
@@ -328,7 +329,7 @@ class Issuer:
 
     def __init__(self):
         self.keys, self.is_away, self.asked, self.clock = JWKS, False, 0, Clock()
-        self.tokens = Tokens(PublishedKeys(self.read, clock=self.clock), ISSUER, AUDIENCE)
+        self.tokens = Tokens(PublishedKeys(self.read, clock=self.clock), Settings(**NAMED))
 
     async def read(self):
         self.asked += 1

@@ -7,8 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from commands import main
+from graph.hierarchies.locations import Location
 from store.connect import open_store
 from store.errors import BadInput
+from tests.systems.asking import plant
 
 
 @pytest.fixture
@@ -75,9 +77,28 @@ def test_a_key_expires_after_days_or_at_the_end_of_a_day(run):
     assert min(days) in (89, 90)
 
 
+@pytest.fixture
+async def nodes(table):
+    async with open_store(table) as store:
+        await plant(store, Location, [(("US",), "COUNTRY"), (("US", "North Plätte"), "STATE")])
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_grant_for_a_path_without_a_node_is_noted_and_the_key_is_created(run):
+    grants = "write:location/US", "read:location/US/North%20Pl%c3%a4tte", "read:location/US/N%2FX", "write:location/FR"
+    made = run("create", *[word for grant in (*grants, "read:category") for word in ("--grant", grant)])
+    assert made.exit_code == 0
+    assert id_in(made) in run("list").stdout
+    assert made.stderr.splitlines()[1:] == [
+        f"There is no node at location/{path}: create it, or create a key with another path."
+        for path in ("FR", "US/N%2FX")
+    ]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
+        ("--grant", "read:location/%C3%"), ("--grant", "read:location/A%00"),
         ("--grant", "read:nowhere"), ("--grant", "own:location"), ("--grant", "read:location//US"),
         ("--grant", "read:location", "--expires", "soon"), ("--grant", "read:location", "--expires", "2020-01-01"),
         ("--grant", "read:location", "--expires", "0h"), ("--grant", "read:location", "--expires", "00000d"),

@@ -1,5 +1,7 @@
 """Credentials over HTTP: whose a request is and what it may, why one is rejected, and what looking up a key reads."""
 
+import json
+import re
 import time
 from contextlib import asynccontextmanager
 
@@ -11,6 +13,7 @@ from typer.testing import CliRunner
 from commands import main
 from graph.app import create_app
 from graph.auth.authentication import Authenticator, Unauthenticated
+from graph.auth.tokens import MAX_IGNORED
 from graph.errors import RequestRejected
 from graph.hierarchies.locations import Location
 from graph.server.sending import ConcurrencyLimiter
@@ -19,7 +22,9 @@ from resolvers.access.callers import ApiKeyAuthenticator
 from store.api_keys import add_key, new_key, revoke_key
 from store.connect import open_store
 from store.engine import ReadUsage, Store
-from store.errors import NotFound, Unavailable
+from store.errors import NotFound, Unavailable, shorten
+from tests.abuse.test_tokens import RSA, jwk
+from tests.readme import DOCS, blocks
 from tests.rights.asking import caller_of
 from tests.systems.asking import plant
 
@@ -143,6 +148,89 @@ async def test_with_granted_reads_data_needs_a_credential_and_the_schema_does_no
         assert (await ask(client, LOOK, of_france)).json() == {"data": {"location": None}}
 
 
+# -- tokens of identity providers --------------------------------------------------------------------------------------
+
+
+def settings_in(block):
+    pairs = [line.removeprefix("CLADE_").split("=", 1) for line in block.splitlines()]
+    return {name.lower(): value for name, value in pairs}
+
+
+COGNITO, AUTH0, KEYCLOAK, ENTRA = [
+    settings_in(block)
+    for block in blocks("text", (DOCS / "rights.md").read_text("utf-8"))
+    if block.startswith("CLADE_JWT_KEYS=")
+]
+API, APP, V1 = AUTH0["jwt_audience"], ENTRA["jwt_audience"], "https://sts.windows.net/TENANT-ID/"
+ACCESS = {
+    "client_id": "2another98765432", "token_use": "access", "scope": "openid profile", "username": "ana",
+    "cognito:groups": ["admins", "eu-west-1_AbCdEfGhI_Google", "read:location/US"],
+}  # fmt: skip
+ID = {"aud": "2another98765432", "token_use": "id", "cognito:groups": ["read:location/US"]}
+PERMISSIONS = {
+    "aud": [API, "https://shop.eu.auth0.com/userinfo"], "azp": "x", "scope": "openid", "gty": "password",
+    "permissions": ["create:users", "read:location/US"],
+}  # fmt: skip
+ROLES = {
+    "aud": ["clade", "account"], "azp": "shop", "typ": "Bearer", "allowed-origins": ["*"],
+    "realm_access": {"roles": ["offline_access", "uma_authorization", "read:location/US"]},
+    "resource_access": {"account": {"roles": ["manage-account"]}, "my.shop": {"roles": ["read:location/US"]}, "my": 1},
+}  # fmt: skip
+V1_TOKEN = {"iss": V1, "aud": f"api://{APP}", "appid": "x", "ver": "1.0", "roles": ["read:location/US"]}
+V2_TOKEN = {"aud": APP, "azp": "x", "ver": "2.0", "scp": "Clade.Read", "roles": ["read:location/%55S"]}
+PROVIDERS = [
+    (COGNITO, ACCESS, True), (COGNITO, ACCESS | {"client_id": "1example23456789"}, True),
+    *[(COGNITO, ACCESS | {"client_id": other}, False) for other in ("3stranger", 7, None, "")], (COGNITO, ID, False),
+    (COGNITO | {"jwt_audience_claim": "aud"}, ID, True), (COGNITO | {"jwt_audience_claim": "aud"}, ACCESS, False),
+    (COGNITO | {"jwt_audience": " , "}, ACCESS, False), (COGNITO | {"jwt_audience": "x ,2another98765432"}, ACCESS, True),
+    (AUTH0, PERMISSIONS, True), (AUTH0, PERMISSIONS | {"aud": "https://shop.eu.auth0.com/userinfo"}, False),
+    (AUTH0 | {"jwt_grants_claim": f"{API}/grants"}, {"aud": API, f"{API}/grants": ["read:location/US"]}, True),
+    (AUTH0 | {"jwt_grants_claim": "scope"}, {"aud": API, "scope": "openid read:location/US"}, True),
+    (KEYCLOAK, ROLES, True), (KEYCLOAK, ROLES | {"aud": "account"}, False),
+    (KEYCLOAK | {"jwt_grants_claim": "resource_access.my.shop.roles"}, ROLES, True),
+    (KEYCLOAK | {"jwt_grants_claim": "a.b"}, ROLES | {"a.b": ["read:location/US"], "a": {"b": []}}, True),
+    (ENTRA, V2_TOKEN, True), (ENTRA, V1_TOKEN, False), (ENTRA, V2_TOKEN | {"iss": V1}, False),
+    (ENTRA | {"jwt_issuer": V1, "jwt_audience": f"api://{APP}"}, V1_TOKEN, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "claims", "accepted"), PROVIDERS, ids=range(len(PROVIDERS)))
+async def test_tokens_of_identity_providers_are_accepted_by_their_settings(url, tmp_path, settings, claims, accepted):
+    keys = tmp_path / "jwks.json"
+    keys.write_text(json.dumps({"keys": [jwk(RSA, "r", use="sig"), jwk(RSA, "e", use="enc", alg="RSA-OAEP")]}))
+    whole = {"iss": settings["jwt_issuer"], "sub": "auth0|5", "exp": int(time.time()) + 600} | claims
+    credential = f"Bearer {jwt.encode(whole, RSA, 'RS256', headers={'kid': 'r'})}"
+    async with serving(url, reads="granted", **settings | {"jwt_keys": str(keys)}) as client:
+        answer = await ask(client, LOOK, credential)
+        assert answer.status_code == (200 if accepted else 401)
+        if accepted:  # these grants and no others
+            assert answer.json() == {"data": {"location": {"path": "US/NE"}}}
+            elsewhere = await ask(client, {"query": '{ location(path: "FR") { path } }'}, credential)
+            assert elsewhere.json() == {"data": {"location": None}}
+
+
+async def test_words_of_tokens_that_are_no_grants_give_no_rights_and_are_logged_once(url, caplog):
+    caplog.set_level("INFO", "clade")
+    words = ["admins", "read:location//US", "Write:location", "read:location/100%", "read:location/U\nS", "a" * 3_000]
+    async with serving(url, reads="granted", **JWT) as client:
+        for turn in range(2):
+            for grants in ([*words, "read:location/US"], ["read:location/FR", *[f"group{n}" for n in range(200)]]):
+                answer = await ask(client, LOOK, token(grants=grants, jti=str(turn)))
+                assert answer.json() == {"data": {"location": {"path": "US/NE"} if grants[0] == "admins" else None}}
+        assert (await ask(client, LOOK, token(grants=[words[0]]))).json() == {"data": {"location": None}}
+    noted = [record for record in caplog.records if "gives no rights" in record.getMessage()]
+    assert [
+        (one.levelname == "WARNING", shorten(word) in one.getMessage())
+        for one, word in zip(noted[:6], words, strict=True)
+    ] == [(bool(re.match("(?i)read|write", word)), True) for word in words]
+    assert noted[1].getMessage() == (
+        'Tokens have "read:location//US" in grants, which gives no rights: A path has an empty segment; write it like '
+        "US/NE/Omaha, with no / at either end."
+    )
+    assert len(noted) == MAX_IGNORED
+    assert max(len(one.getMessage()) for one in noted) < 300
+
+
 # -- why one is rejected -----------------------------------------------------------------------------------------------
 
 
@@ -182,7 +270,8 @@ async def test_the_log_has_the_reason_of_each_rejected_credential_and_the_respon
         (token(iss="https://other.example"), "The token is from another issuer than CLADE_JWT_ISSUER."),
         (token(OTHER), "The signature of the token does not match its content and key."),
         (token(SECRET * 2, "HS512"), "The token is signed by an algorithm that is not accepted."),
-        (token(grants=["all"]), '"all" is not a grant; write read:location or write:location/US/NE.'),
+        (token(aud=...), "The token has no claim aud; CLADE_JWT_AUDIENCE_CLAIM names that of the audience."),
+        (token(grants={"read": "location"}), "The grants of the token are neither a list of strings nor a string."),
     ]
     async with serving(url, **JWT) as client:
         answers = [await ask(client, LOOK, header) for header, _ in sent]

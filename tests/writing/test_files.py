@@ -6,6 +6,7 @@ What a server does when its file is removed, or replaced beside its log, is trie
 import asyncio
 import ctypes
 import os
+import shlex
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -16,11 +17,12 @@ from typing import Any
 
 import httpx
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from commands.main import app_of
 from graph.hierarchies.categories import CategoryNode
-from store.api_keys import add_key, new_key
+from store.api_keys import ApiKey, add_key, new_key
 from store.checking.check import Check
 from store.connect import open_store
 from store.engine import ReadUsage
@@ -59,6 +61,11 @@ async def make(path: Path, *keys: str) -> str:
         for node in [("A",), *(("A", key) for key in keys)]:
             await writer.write(Create(CategoryNode.definition(), node, "CATEGORY", node[-1], {}), ReadUsage())
     return text
+
+
+async def add(path: Path, key: ApiKey) -> None:
+    async with open_store(f"sqlite:///{path}") as store:
+        await add_key(store, key)
 
 
 @asynccontextmanager
@@ -235,6 +242,39 @@ def test_a_restore_makes_the_file_where_there_is_none(tmp_path: Path) -> None:
     with closing(sqlite3.connect(new)) as database:
         assert database.execute("SELECT count(*) FROM items WHERE sk = '#kept#'").fetchone() == (1,)
     assert asyncio.run(findings(new)) == []
+
+
+def test_a_restore_keeps_the_revocations_of_its_store_and_names_other_keys(tmp_path: Path) -> None:
+    def run(path: Path, *words: str) -> Result:
+        return CliRunner().invoke(app_of(), [*words], env={"CLADE_STORE": f"sqlite:///{path}", "COLUMNS": "200"})
+
+    path, backup, new, damaged = [tmp_path / f"{name}.db" for name in ("clade", "back up", "new one", "damaged")]
+    asyncio.run(make(path))
+    expired, _ = new_key("", ["read:category"], until=1)
+    asyncio.run(add(path, expired))
+    revoked_before, later = [run(path, "key", "create", "--grant", "read:category").stdout[6:22] for _ in "ab"]
+    run(path, "key", "revoke", revoked_before)
+    run(path, "backup", str(backup))
+    content = backup.read_bytes()
+    run(path, "key", "revoke", later)
+    for _ in "ab":
+        done = run(path, "restore", str(backup))
+        assert (done.exit_code, done.stderr) == (0, "")
+        lines = [line for line in run(path, "key", "list").stdout.splitlines() if "│" in line]
+        states = {line.split("│")[1].strip(): "revoked 20" in line for line in lines}
+        assert {key for key, is_revoked in states.items() if is_revoked} == {later, revoked_before}
+        assert len(states) == 4
+    damaged.write_bytes(path.read_bytes()[:4096] + b"\xff" * 40_000)
+    for target in (new, damaged):
+        done = run(target, "restore", str(backup))
+        assert done.exit_code == 0
+        first, *keys, last = done.stderr.splitlines()
+        assert first == "These API keys of the backup are valid now, even if they have been revoked since:"
+        assert {key.split()[0] for key in keys} == states.keys() - {expired.id, revoked_before}
+        assert last == f"To revoke one: clade key revoke ID --store {shlex.quote(f'sqlite:///{target}')}"
+        assert run(target, "restore", str(backup)).stderr == "", "the store knows them now"
+    assert backup.read_bytes() == content
+    assert sorted(os.listdir(tmp_path)) == ["back up.db", "clade.db", "damaged.db", "new one.db"]
 
 
 @pytest.mark.parametrize("command", ["backup", "restore"])

@@ -158,7 +158,8 @@ async def test_keys_are_read_in_the_background_from_the_start(issuer):
 
 async def test_a_token_that_waits_for_an_issuer_does_not_count_for_the_limiter(issuer):
     issuer.manner = "hangs"
-    tokens = Tokens(PublishedKeys(partial(download, issuer.url)), ISSUER, AUDIENCE)
+    named = Settings(jwt_issuer=ISSUER, jwt_audience=AUDIENCE)
+    tokens = Tokens(PublishedKeys(partial(download, issuer.url)), named)
     async with open_store("sqlite://:memory:") as store:
         app = small_app(
             SmallStore(), limiter=ConcurrencyLimiter(2), authenticator=Authenticator(ApiKeyAuthenticator(store), tokens)
