@@ -28,7 +28,7 @@ NO_OPERATION = "OPERATION_RESOLUTION_FAILURE"
 LIMIT_EXCEEDED = "LIMIT_EXCEEDED"
 TIMEOUT = "TIMEOUT"
 OVERLOADED = "OVERLOADED"
-# The codes of Apollo's persisted queries: its clients send the whole document when they receive one of them.
+# The codes of Apollo's persisted queries: clients send the document's text when they receive one of them.
 NO_SUCH_DOCUMENT = "PERSISTED_QUERY_NOT_FOUND"
 NO_DOCUMENTS = "PERSISTED_QUERY_NOT_SUPPORTED"
 INTERNAL = "INTERNAL_SERVER_ERROR"
@@ -221,6 +221,7 @@ class ErrorCode(NamedTuple):
 
 
 REQUEST_ERROR = "400, or 200 as `application/json`"  # GraphQL over HTTP: such a response has no `data`
+UNKNOWN_DOCUMENT = "200, or 400 if `application/json` is not accepted"
 FIELD_ERROR = "200"
 
 ERROR_CODES = (
@@ -230,9 +231,10 @@ ERROR_CODES = (
               "The document has several operations or none, and `operationName` selects none of them."),
     ErrorCode("LIMIT_EXCEEDED", REQUEST_ERROR,
               "The document exceeds a limit, which the message names; `extensions.limit` is its value."),
-    ErrorCode("PERSISTED_QUERY_NOT_FOUND", REQUEST_ERROR, "The document or its id is not a persisted document."),
-    ErrorCode("PERSISTED_QUERY_NOT_SUPPORTED", REQUEST_ERROR,
-              "The request has only the id of a document, and the server has no persisted documents."),
+    ErrorCode("PERSISTED_QUERY_NOT_FOUND", UNKNOWN_DOCUMENT,
+              "The request has only the id of a document, which is no persisted one; send the text."),
+    ErrorCode("PERSISTED_QUERY_NOT_SUPPORTED", UNKNOWN_DOCUMENT,
+              "The request has only the id of a document, and the server has no persisted documents; send the text."),
     ErrorCode("BAD_REQUEST", "400, 404, 405, 406, 408, 413, 414, 415, 431",
               "The HTTP request is not a GraphQL request: path, method, headers, size or JSON."),
     ErrorCode("UNAUTHENTICATED", "401", "The credential is missing, invalid or not sent as `Bearer`."),

@@ -33,7 +33,7 @@ from graph.errors import NESTED_MESSAGE, NO_DOCUMENTS, NO_SUCH_DOCUMENT, VALIDAT
 from graph.operation.limits import DocumentLimits, Inputs
 from graph.operation.selection import core_schema
 from store.cache import BoundedCache
-from store.errors import BadInput
+from store.errors import BadInput, Forbidden
 
 PREFIX = "sha256:"
 
@@ -91,14 +91,20 @@ class PersistedDocuments:
         self._texts = frozenset(documents.values()) if only else None
 
     def document(self, query: str | None, document_id: str | None) -> str:
-        """The document of a request by its text, its id or both. Raises UnknownDocument."""
+        """The document of a request by its text, its id or both. Raises UnknownDocument.
+
+        Of both, a known id counts. An unknown id beside a text is ignored, even if it is not its hash, since nothing is
+        stored under it. Clients of Apollo's protocol compare the messages for an id alone, and then send the text. A
+        text that is refused has another message and code, since to send it again would change nothing.
+        """
         if document_id is not None and (found := self._documents.get(document_id.removeprefix(PREFIX))) is not None:
             return found
         if query is None:
-            message = "Unknown document id; send the document's text."
-            raise UnknownDocument(message, NO_SUCH_DOCUMENT if self._documents else NO_DOCUMENTS)
+            if self._documents:
+                raise UnknownDocument("PersistedQueryNotFound", NO_SUCH_DOCUMENT)
+            raise UnknownDocument("PersistedQueryNotSupported", NO_DOCUMENTS)
         if self._texts is not None and query not in self._texts:
-            raise UnknownDocument("Unknown document; only persisted documents are accepted.", NO_SUCH_DOCUMENT)
+            raise UnknownDocument("Unknown document; only persisted documents are accepted.", Forbidden.code)
         return query
 
 

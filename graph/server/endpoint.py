@@ -113,6 +113,8 @@ class GraphQLEndpoint:
                 response = await self._execute(await self._request(scope, receive, info), receive, info)
             except UnknownDocument as error:
                 response = unknown(error)
+                # Apollo iOS accepts both types, and gives up at a 400 before it reads that the text is to be sent.
+                media_type = choose(accept, (JSON,)) or media_type
             if "errors" in response.body:
                 info.codes = codes_of(response.body["errors"])
             if scope["method"] != "POST":

@@ -200,5 +200,5 @@ async def test_trusted_documents_bind_streams_too(sqlite, tmp_path):
         async with server.client() as client:
             assert (await client.next()).page["changes"] == []
         async with server.client(query=CHANGES.replace("hasMore", "")) as client:
-            assert (await client.next()).code == "PERSISTED_QUERY_NOT_FOUND"
+            assert (await client.next()).code == "FORBIDDEN"
             assert (await client.next()).name == "complete"

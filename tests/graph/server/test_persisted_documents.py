@@ -15,6 +15,11 @@ CHANGE = "mutation { change }"
 HASHES = {document: hashlib.sha256(document.encode()).hexdigest() for document in (HELLO, CHANGE)}
 DOCUMENTS = {hashed: document for document, hashed in HASHES.items()}
 OTHER = "{ hello }"
+MESSAGES = {
+    "PERSISTED_QUERY_NOT_FOUND": "PersistedQueryNotFound",
+    "PERSISTED_QUERY_NOT_SUPPORTED": "PersistedQueryNotSupported",
+}  # clients compare these
+GRAPHQL, JSON = "application/graphql-response+json", "application/json"
 ANSWER = {"data": {"hello": "Hello world! Hello world!"}}
 
 
@@ -42,6 +47,7 @@ def ask(client, **parameters):
 def code(body):
     (error,) = body["errors"]
     assert "data" not in body
+    assert error["message"] == MESSAGES.get(error["extensions"]["code"], error["message"])
     return error["extensions"]["code"]
 
 
@@ -76,11 +82,26 @@ def test_an_unknown_id_is_persisted_query_not_found(client):
     assert code(ask(client, **by_apollo("0" * 64))) == "PERSISTED_QUERY_NOT_FOUND"
 
 
+@pytest.mark.parametrize(
+    ("accept", "status", "media_type"),
+    [(f"{GRAPHQL}, {JSON};q=0.1", 200, JSON), (f"{GRAPHQL}, {JSON};q=0", 400, GRAPHQL), (GRAPHQL, 400, GRAPHQL)],
+)
+def test_an_unknown_id_is_no_status_of_errors_to_clients_that_accept_json(client, accept, status, media_type):
+    body, headers = by_apollo("0" * 64), {"accept": accept}
+    for asked in (
+        client.post("/graphql", json=body, headers=headers),
+        client.get("/graphql", params={"extensions": json.dumps(body["extensions"])}, headers=headers),
+    ):
+        assert code(asked.json()) == "PERSISTED_QUERY_NOT_FOUND"
+        assert (asked.status_code, asked.headers["content-type"]) == (status, f"{media_type}; charset=utf-8")
+        assert asked.headers["cache-control"] == "no-store"
+
+
 def test_other_documents_are_accepted_only_in_mode_prefer(client, mode):
     for parameters in ({"query": OTHER}, {"query": OTHER, **by_apollo("0" * 64)}, {"query": f"{HELLO} "}):
         body = ask(client, **parameters)
         if mode == "only":
-            assert code(body) == "PERSISTED_QUERY_NOT_FOUND"
+            assert code(body) == "FORBIDDEN"  # nothing is gained by sending the text again
         else:
             assert "errors" not in body
 
