@@ -8,9 +8,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
+import jwt
 import pytest
 from graphql import parse, print_ast, separate_operations, validate
 
+from graph.app import create_app
 from graph.hierarchies.registry import served
 from graph.operation.selection import core_schema
 from graph.schema import build_schema
@@ -19,7 +22,8 @@ from store.connect import open_store, opened
 from store.engine import ReadUsage, Store
 from store.model.records import Item, Put
 from store.sqlite.store import SQLiteStore
-from tests.readme import DOCS, README, blocks
+from tests.readme import DOCS, README, blocks, section
+from tests.serving import serving
 from tests.systems.asking import Client
 from tests.systems.writing import Clients
 
@@ -152,10 +156,97 @@ async def test_operations_that_write_run_in_the_order_of_their_page(data: str, d
         revisions = [(one["name"], one["population"]) for one in answers[4]["city"]["history"]["nodes"]]
         assert revisions == [("Basileia", 60_000), ("Basilia", 60_000)]
         assert answers[4]["city"]["atRevision"] == {"name": "Basilia"}
-        assert [change["event"] for change in answers[6]["changes"]["changes"]] == ["MOVED", "DELETED"]
+        assert [change["event"] for change in answers[-2]["changes"]["changes"]] == ["MOVED", "DELETED"]
         answers = [await clients.ask(block) for block in blocks("graphql", PAGES["docs/languages.md"])]
         assert (answers[2]["country"]["name"], answers[2]["country"]["nameLanguage"]) == ("Utopien", "de")
         if data == "empty":
             assert answers[3]["locations"]["nodes"] == [{"name": "Utopien"}]
         # The last one is found by the default name: the French one is cleared.
         assert answers[4]["searchLocations"]["nodes"] == [{"name": "Utopien"}]
+
+
+READER = "read:category/Garden"
+BY_FORMER_PATHS = """{
+  saws: category(path: "Garden/Saws") { id path revision history { totalCount } children { nodes { id path } } }
+  saw: product(path: "Garden/Saws/S-1") { id path name history { nodes { name revision } } parent { id } }
+  rakes: category(path: "Garden/Rakes") { id }
+  byId: nodes(ids: %s) { id }
+  garden: category(path: "Garden") { childCount children { nodes { key } } }
+  roots: categories { nodes { path } }
+  search: searchCategories(text: "saw") { nodes { name } }
+}"""
+
+
+def test_a_trash_keeps_what_is_in_it_and_hides_it_until_it_is_restored_or_emptied(tmp_path: Path) -> None:
+    secret = "\u202e" * 32
+    settings = Settings(store=f"sqlite:///{tmp_path}/t.db", reads="granted", writes="granted", jwt_secret=secret)
+
+    async def create() -> None:
+        async with opened(settings.store, make=True):
+            pass
+
+    asyncio.run(create())
+    set_up, discard, look, restore, empty = blocks("graphql", section("Trash", DOCS / "writing.md"))
+    with serving(create_app(settings)) as url, httpx.Client(base_url=url, timeout=60) as client:
+
+        def ask(grant: str, query: str) -> Any:
+            claims = {"sub": grant, "exp": 2**33, "grants": [grant]}
+            headers = {"authorization": f"Bearer {jwt.encode(claims, secret, 'HS256')}"}
+            return client.post("/graphql", json={"query": query}, headers=headers).json()
+
+        def edit(query: str) -> Any:
+            reply = ask("write:category", query)
+            assert "errors" not in reply, reply
+            return reply["data"]
+
+        def code(grant: str, query: str) -> str:
+            return str(ask(grant, query)["errors"][0]["extensions"]["code"])
+
+        edit(set_up)
+        new = 'mutation {{ createCategoryNode(parent: "Garden", key: "{}", name: "x", attributes: {{ category: true }})'
+        edit(new.format("Zinc") + " { node { id } } }")
+        edit("""mutation {
+          updateCategoryNode(path: "Garden/Saws/S-1", name: "Saw 2") { node { id } }
+          reorderCategoryNode(path: "Garden/Saws", last: true) { node { id } }
+        }""")
+        ids = [one["id"] for one in edit(BY_FORMER_PATHS % "[]").values() if isinstance(one, dict) and "id" in one]
+        state = BY_FORMER_PATHS % json.dumps(ids)
+        before = ask(READER, state)["data"]
+        assert [node["key"] for node in before["garden"]["children"]["nodes"]] == ["Rakes", "Zinc", "Saws"]
+        assert (len(ids), len(before["search"]["nodes"])) == (3, 2)
+
+        edit(discard)
+        assert ask(READER, state)["data"] == {
+            "saws": None, "saw": None, "rakes": None, "byId": [None] * 3, "search": {"nodes": []},
+            "garden": {"childCount": 1, "children": {"nodes": [{"key": "Zinc"}]}}, "roots": before["roots"],
+        }  # fmt: skip
+        found = edit(look)
+        assert found["product"] == {"path": "Trash/2026-11-27-1/Saws/S-1", "history": {"totalCount": 2}}
+        bins = found["category"]["children"]["nodes"]
+        assert [(one["path"], one["name"], one["children"]["nodes"][0]["name"]) for one in bins] == [
+            ("Trash/2026-11-27-1", "Garden", "Saws"), ("Trash/2026-11-27-2", "Garden", "Rakes"),
+        ]  # fmt: skip
+        assert [one["history"]["nodes"][0]["changedBy"] for one in bins] == ["write:category"] * 2
+        to_trash = 'mutation {{ moveCategoryNode(path: "Garden/{}", to: "Trash/2026-11-27-1") {{ node {{ id }} }} }}'
+        assert code("write:category/Garden", to_trash.format("Zinc")) == "NOT_FOUND"
+
+        edit(new.format("Saws") + " { node { id } } }")
+        assert code("write:category", to_trash.format("Saws")) == "ALREADY_EXISTS"
+        assert code("write:category", restore) == "ALREADY_EXISTS"
+        edit('mutation { renameCategoryNode(path: "Garden/Saws", key: "Yew") { node { id } } }')
+        edit(restore)
+        restored = ask(READER, state)["data"]
+        assert {name: restored[name] for name in ("saws", "saw", "search")} == {
+            name: before[name] for name in ("saws", "saw", "search")
+        }
+        assert [node["key"] for node in restored["garden"]["children"]["nodes"]] == ["Saws", "Yew", "Zinc"]
+        events = '{ changes(hierarchy: CATEGORY, tree: "Garden") { changes { event nodeId } } }'
+        seen = [one["event"] for one in ask(READER, events)["data"]["changes"]["changes"] if one["nodeId"] == ids[0]]
+        assert seen == ["CREATED", "MOVED", "DELETED", "CREATED"]  # MOVED by the new position
+
+        edit(empty)
+        deleted = f'deletedNode(id: "{ids[2]}") {{ path history {{ totalCount }} }}'
+        assert edit(f"{{ nodes(ids: {json.dumps(ids)}) {{ id }} {deleted} }}") == {
+            "nodes": [{"id": ids[0]}, {"id": ids[1]}, None],
+            "deletedNode": {"path": "Trash/2026-11-27-2/Rakes", "history": {"totalCount": 1}},
+        }
