@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
@@ -252,13 +253,41 @@ class HTTPProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._rejection is None:
             self._unread += len(data)
-            super().data_received(data)
+            self._unset_keepalive_if_required()
+            self._parse(data)
             if self._unread > MAX_HEAD_BYTES:
                 self.reject(HEAD_TOO_LARGE)
             if self._running is None:
                 self.on_response_complete()
 
+    def _parse(self, data: bytes) -> None:
+        """Parse what was received. A request to upgrade the protocol, as curl sends it for h2c, is answered without.
+
+        RFC 9110, 7.8, allows that. The parser would take the body for the new protocol, so it gets the head once more
+        without that header.
+        """
+        try:
+            while data:
+                try:
+                    self.parser.feed_data(data)
+                    data = b""
+                except httptools.HttpParserUpgrade as upgrade:
+                    method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+                    if method == b"CONNECT":
+                        return self.send_400_response("")
+                    lines = [b"%s %s HTTP/%s" % (method, self.url, version)]
+                    lines += [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
+                    data = b"\r\n".join([*lines, b"", data[upgrade.args[0] :]])
+        except httptools.HttpParserError:
+            self.send_400_response("")
+
+    def on_message_complete(self) -> None:
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+
     def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
         if len(self.pipeline) >= MAX_PIPELINED and self._rejection is None:
             raise OverflowError  # stops the parser, and uvicorn calls `send_400_response`
         self._unread = 0

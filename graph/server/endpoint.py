@@ -33,6 +33,7 @@ from graph.execution.operation import (
 from graph.execution.response import CachePolicy, OperationResponse, rejected
 from graph.observability.logs import KEY, RequestInfo, codes_of
 from graph.operation.document import GraphQLRequest, PersistedDocuments, UnknownDocument, read_trusted
+from graph.server.compression import GZIPPED, MIN_BYTES, Compressor, accepts_gzip, read_body
 from graph.server.events import EventStreams, send_single
 from graph.server.pages import matches
 from graph.server.parsing import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_json, read_json, read_query_string
@@ -89,6 +90,7 @@ class GraphQLEndpoint:
         self._max_body_bytes = settings.max_body_bytes
         self._body_seconds = settings.request_seconds
         self._sender = ResponseSender()
+        self._compressor = Compressor(settings.response_cache_bytes // 7)
         only = bool(settings.trusted_documents) and settings.trusted_mode == "only"
         trusted = PersistedDocuments(read_trusted(settings.trusted_documents), only=only)
         self._parse_body = parsing_once(partial(read_json, documents=trusted))
@@ -103,6 +105,7 @@ class GraphQLEndpoint:
             return
         media_type = choose(accept, MEDIA_TYPES)
         extra: Sequence[Header] = (NO_STORE,)
+        cached = ""
         try:
             if media_type is None:
                 raise RequestRejected(406, NOT_ACCEPTED)
@@ -127,7 +130,7 @@ class GraphQLEndpoint:
                 extra = self._cache_policy.gateway_headers(response) or extra
             # A request error is 400, but 200 as `application/json`, as its clients expect.
             status = 200 if response.executed or media_type == JSON else 400
-            content = response.content()
+            content, cached = response.content(), "" if response.body else response.etag
             del response  # its data need not be held while a slow client reads
         except RequestRejected as error:
             status, content, extra = error.status, error_body(str(error), error.code), [NO_STORE, *error.headers]
@@ -139,6 +142,10 @@ class GraphQLEndpoint:
             log_unexpected(error)
             status, content = 500, error_body(INTERNAL_MESSAGE, INTERNAL)
             info.codes = (INTERNAL,)
+        if len(content) >= MIN_BYTES and accepts_gzip(headers.get(b"accept-encoding", b"")):
+            compressed = await self._compressor.compressed(content, cached)
+            if compressed is not None:
+                content, extra = compressed, (GZIPPED, *extra)
         content_type = CONTENT_TYPES[GRAPHQL if media_type == GRAPHQL else JSON]
         start = [content_type, (b"content-length", b"%d" % len(content)), VARY, *extra]
         await send({"type": "http.response.start", "status": status, "headers": start})
@@ -184,8 +191,9 @@ class GraphQLEndpoint:
         """The body of a POST. Raises RequestRejected and ClientDisconnected."""
         if not is_json(headers.get(b"content-type", b"")[:MAX_MEDIA_TYPE_BYTES].decode("latin-1")):
             raise RequestRejected(415, f"Unsupported Content-Type; send {JSON} in UTF-8.")
+        coding = headers.get(b"content-encoding", b"")
         try:
-            return await within(self._body_seconds, read_body(receive, self._max_body_bytes))
+            return await within(self._body_seconds, read_body(receive, self._max_body_bytes, coding))
         except TimeoutError:
             # The rest of the body would be read as the next request.
             message = f"The body was not received within {self._body_seconds:g} seconds."
@@ -243,21 +251,6 @@ def parsing_once(read: Callable[[bytes], GraphQLRequest]) -> Callable[[bytes], G
 def unknown(error: UnknownDocument) -> OperationResponse:
     """The response to a request whose document is not known."""
     return rejected([GraphQLError(str(error), extensions={"code": error.code})])
-
-
-async def read_body(receive: Receive, limit: int) -> bytes:
-    """The bytes of a body. Raises RequestRejected above the limit, and ClientDisconnected."""
-    body = b""
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnected
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > limit:
-            raise RequestRejected(413, f"The body is larger than {limit} bytes; split it into several requests.")
-    return body
 
 
 def wants_page(scope: Scope, accept: str) -> bool:

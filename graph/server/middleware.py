@@ -52,7 +52,7 @@ MAX_IGNORED_BYTES = 1_000_000  # of bodies that go on after their responses, suc
 REJECTED = "clade.rejected"
 """The key in the ASGI scope of the rejection of a request that the server could not read; None for all others."""
 
-SINGLE = ("Authorization", "Content-Type", "Host", "Origin")
+SINGLE = ("Authorization", "Content-Encoding", "Content-Type", "Host", "Origin")
 """Headers that a request may have once: of two, a proxy might read one and Clade the other."""
 
 WRONG_HOST = RequestRejected(

@@ -3,8 +3,8 @@
 Each is under a policy that allows only scripts and styles of this server: nothing is loaded from another host. Both are
 clients of the API like any other.
 
-Starlette's StaticFiles with GZipMiddleware is not used: it would compress a file for each request, on the event loop,
-and would serve every file of the folder.
+Starlette's StaticFiles with GZipMiddleware is not used: it would compress a file for each request, and would serve
+every file of the folder.
 """
 
 import gzip
@@ -22,6 +22,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from graph.hierarchies.examples import Example
+from graph.server.compression import accepts_gzip
+from graph.server.sending import VARY
 
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 FOREVER, EACH_TIME = "public, max-age=31536000, immutable", "no-cache"
@@ -86,7 +88,7 @@ class AssetFiles:
         if name not in self._contents:
             raise HTTPException(404)
         headers = {"cache-control": FOREVER if requested == self.digest else EACH_TIME, "vary": "accept-encoding"}
-        is_zipped = "gzip" in request.headers.get("accept-encoding", "")
+        is_zipped = accepts_gzip(request.headers.get("accept-encoding", "").encode("latin-1"))
         if is_zipped:
             headers["content-encoding"] = "gzip"
         media_type = MEDIA_TYPES[Path(name).suffix]
@@ -105,8 +107,9 @@ def tagged(request: Request, response: Response) -> Response:
 
 
 def matches(tags: bytes, tag: bytes) -> bool:
-    """Whether If-None-Match has this entity tag, also as a weak one, as compressing proxies send it; `*` has all."""
-    return any(listed.strip().removeprefix(b"W/") in (tag, b"*") for listed in tags.split(b","))
+    """Whether If-None-Match has this entity tag; it compares without `W/`, by RFC 9110, 13.1.2. `*` has all."""
+    opaque = tag.removeprefix(b"W/")
+    return any(listed.strip().removeprefix(b"W/") in (opaque, b"*") for listed in tags.split(b","))
 
 
 EXPLORER_FILES = AssetFiles(Path(__file__).parents[1] / "explorer" / "assets")
@@ -162,7 +165,7 @@ def graphiql_routes(examples: Examples) -> list[Route]:
 async def graphiql_page(request: Request) -> Response:
     """The page itself, never cached: it names the other files with their digest."""
     html = GRAPHIQL_FILES.content("index.html").replace(b"/static/", f"/static/{GRAPHIQL_FILES.digest}/".encode())
-    headers = {"content-security-policy": GRAPHIQL_POLICY, "cache-control": EACH_TIME, "vary": "accept"}
+    headers = {"content-security-policy": GRAPHIQL_POLICY, "cache-control": EACH_TIME, "vary": VARY[1].decode()}
     return Response(html, media_type="text/html", headers=headers)
 
 

@@ -15,8 +15,8 @@ from graph.errors import OVERLOADED, Header, RequestRejected, error_body
 CLOSE: Header = (b"connection", b"close")
 NO_STORE: Header = (b"cache-control", b"no-store")
 """Without this, caches between client and server may store responses, some even those of requests with a credential."""
-VARY: Header = (b"vary", b"accept, authorization")
-"""The response depends on the accepted media types, and on what the caller may see."""
+VARY: Header = (b"vary", b"accept, authorization, accept-encoding")
+"""The response depends on the accepted media types and codings, and on what the caller may see."""
 RETRY_AFTER: Header = (b"retry-after", b"1")
 
 PIECE_BYTES = 262_144  # uvicorn waits until most of a piece is sent before it accepts the next

@@ -328,14 +328,15 @@ async def test_responses_are_private_and_their_tags_depend_on_the_caller(url):
         answers = [await get(key) for key in keys]
         assert {one.json()["data"]["location"]["path"] for one in answers} == {"US/NE"}
         assert {one.headers["cache-control"] for one in answers} == {"private, no-cache"}
-        assert {one.headers["vary"] for one in answers} == {"accept, authorization"}
+        assert {one.headers["vary"] for one in answers} == {"accept, authorization, accept-encoding"}
         whole, some, same = [one.headers["etag"] for one in answers]
         assert whole != some == same
         assert (await get(keys[0], tag=some)).status_code == 200
-        for sent in (some, f"W/{some}", f'"x", {some}', f'"x",W/{some} , "y"', "*"):
+        strong = some.removeprefix("W/")
+        for sent in (some, strong, f'"x", {strong}', f'"x",{some} , "y"', "*"):
             answer = await get(keys[1], tag=sent)
             assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", some)
-        for sent in ('"x"', some.strip('"'), f"{some}x"):
+        for sent in ('"x"', strong.strip('"'), f"{some}x"):
             assert (await get(keys[1], tag=sent)).status_code == 200
         without = [await get(part, forbidden), await ask(client, LOOK, part), await get(part, RENAME), await get("x")]
         assert [one.status_code for one in without] == [200, 200, 405, 401]

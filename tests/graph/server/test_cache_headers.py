@@ -91,7 +91,7 @@ def test_the_tags_are_the_trees_and_hierarchies_of_a_response_cached_or_not(star
             for _ in range(4):
                 answer = get(client, query)
                 assert (query, tags(answer)) == (query, expected)
-                assert answer.headers["vary"] == "accept, authorization"
+                assert answer.headers["vary"] == "accept, authorization, accept-encoding"
                 assert answer.headers["etag"]
 
 
