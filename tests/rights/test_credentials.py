@@ -24,6 +24,7 @@ from store.connect import open_store
 from store.engine import ReadUsage, Store
 from store.errors import NotFound, Unavailable, shorten
 from tests.abuse.test_tokens import RSA, jwk
+from tests.readme import DOCS, blocks
 from tests.rights.asking import caller_of
 from tests.systems.asking import plant
 
@@ -149,59 +150,57 @@ async def test_with_granted_reads_data_needs_a_credential_and_the_schema_does_no
 
 # -- tokens of identity providers --------------------------------------------------------------------------------------
 
-POOL, APPS = "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_AbCdEfGhI", ["1example23456789", "2another98765432"]
-KEYCLOAK, AUTH0, API = (
-    "https://login.example/realms/shop",
-    "https://shop.eu.auth0.com/",
-    "https://clade.example/graphql",
-)
-TENANT, APP = "11111111-2222-3333-4444-555555555555", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
-V1, V2 = f"https://sts.windows.net/{TENANT}/", f"https://login.microsoftonline.com/{TENANT}/v2.0"
-COGNITO = {"audience_claim": "client_id", "audience": f"{APPS[0]}, {APPS[1]}", "grants_claim": "cognito:groups"}
+
+def settings_in(block):
+    pairs = [line.removeprefix("CLADE_").split("=", 1) for line in block.splitlines()]
+    return {name.lower(): value for name, value in pairs}
+
+
+COGNITO, AUTH0, KEYCLOAK, ENTRA = [
+    settings_in(block)
+    for block in blocks("text", (DOCS / "rights.md").read_text("utf-8"))
+    if block.startswith("CLADE_JWT_KEYS=")
+]
+API, APP, V1 = AUTH0["jwt_audience"], ENTRA["jwt_audience"], "https://sts.windows.net/TENANT-ID/"
 ACCESS = {
-    "iss": POOL, "client_id": APPS[1], "token_use": "access", "scope": "openid profile", "username": "ana",
+    "client_id": "2another98765432", "token_use": "access", "scope": "openid profile", "username": "ana",
     "cognito:groups": ["admins", "eu-west-1_AbCdEfGhI_Google", "read:location/US"],
 }  # fmt: skip
-ID = {"iss": POOL, "aud": APPS[1], "token_use": "id", "cognito:groups": ["read:location/US"]}
+ID = {"aud": "2another98765432", "token_use": "id", "cognito:groups": ["read:location/US"]}
 PERMISSIONS = {
-    "iss": AUTH0, "aud": [API, f"{AUTH0}userinfo"], "azp": "x", "scope": "openid", "gty": "password",
+    "aud": [API, "https://shop.eu.auth0.com/userinfo"], "azp": "x", "scope": "openid", "gty": "password",
     "permissions": ["create:users", "read:location/US"],
 }  # fmt: skip
 ROLES = {
-    "iss": KEYCLOAK, "aud": ["clade", "account"], "azp": "shop", "typ": "Bearer", "allowed-origins": ["*"],
+    "aud": ["clade", "account"], "azp": "shop", "typ": "Bearer", "allowed-origins": ["*"],
     "realm_access": {"roles": ["offline_access", "uma_authorization", "read:location/US"]},
     "resource_access": {"account": {"roles": ["manage-account"]}, "my.shop": {"roles": ["read:location/US"]}, "my": 1},
 }  # fmt: skip
 V1_TOKEN = {"iss": V1, "aud": f"api://{APP}", "appid": "x", "ver": "1.0", "roles": ["read:location/US"]}
-V2_TOKEN = {"iss": V2, "aud": APP, "azp": "x", "ver": "2.0", "scp": "Clade.Read", "roles": ["read:location/%55S"]}
+V2_TOKEN = {"aud": APP, "azp": "x", "ver": "2.0", "scp": "Clade.Read", "roles": ["read:location/%55S"]}
 PROVIDERS = [
-    (COGNITO, ACCESS, True), (COGNITO, ACCESS | {"client_id": APPS[0]}, True),
+    (COGNITO, ACCESS, True), (COGNITO, ACCESS | {"client_id": "1example23456789"}, True),
     *[(COGNITO, ACCESS | {"client_id": other}, False) for other in ("3stranger", 7, None, "")], (COGNITO, ID, False),
-    ({"audience": APPS[1]}, ACCESS, False), (COGNITO | {"audience": ","}, ACCESS, False),
-    (COGNITO | {"audience_claim": "aud"}, ID, True),
-    ({"audience": API, "grants_claim": "permissions"}, PERMISSIONS, True),
-    ({"audience": API, "grants_claim": "permissions"}, PERMISSIONS | {"aud": f"{AUTH0}userinfo"}, False),
-    ({"audience": API, "grants_claim": f"{API}/grants"}, PERMISSIONS | {f"{API}/grants": ["read:location/US"]}, True),
-    ({"audience": API, "grants_claim": "scope"}, PERMISSIONS | {"scope": "openid read:location/US"}, True),
-    ({"audience": "clade", "grants_claim": "realm_access.roles"}, ROLES, True),
-    ({"audience": "clade", "grants_claim": "realm_access.roles"}, ROLES | {"aud": "account"}, False),
-    ({"audience": "clade", "grants_claim": "resource_access.my.shop.roles"}, ROLES, True),
-    ({"audience": "clade", "grants_claim": "a.b"}, ROLES | {"a.b": ["read:location/US"], "a": {"b": []}}, True),
-    ({"audience": f"api://{APP}", "grants_claim": "roles"}, V1_TOKEN, True),
-    ({"audience": APP, "grants_claim": "roles"}, V1_TOKEN, False),
-    ({"audience": APP, "grants_claim": "roles"}, V2_TOKEN, True),
-    ({"audience": APP, "grants_claim": "roles", "issuer": V1}, V2_TOKEN, False),
+    (COGNITO | {"jwt_audience_claim": "aud"}, ID, True), (COGNITO | {"jwt_audience_claim": "aud"}, ACCESS, False),
+    (COGNITO | {"jwt_audience": ","}, ACCESS, False), (COGNITO | {"jwt_audience": "2another98765432 ,"}, ACCESS, True),
+    (AUTH0, PERMISSIONS, True), (AUTH0, PERMISSIONS | {"aud": "https://shop.eu.auth0.com/userinfo"}, False),
+    (AUTH0 | {"jwt_grants_claim": f"{API}/grants"}, {"aud": API, f"{API}/grants": ["read:location/US"]}, True),
+    (AUTH0 | {"jwt_grants_claim": "scope"}, {"aud": API, "scope": "openid read:location/US"}, True),
+    (KEYCLOAK, ROLES, True), (KEYCLOAK, ROLES | {"aud": "account"}, False),
+    (KEYCLOAK | {"jwt_grants_claim": "resource_access.my.shop.roles"}, ROLES, True),
+    (KEYCLOAK | {"jwt_grants_claim": "a.b"}, ROLES | {"a.b": ["read:location/US"], "a": {"b": []}}, True),
+    (ENTRA, V2_TOKEN, True), (ENTRA, V1_TOKEN, False), (ENTRA, V2_TOKEN | {"iss": V1}, False),
+    (ENTRA | {"jwt_issuer": V1, "jwt_audience": f"api://{APP}"}, V1_TOKEN, True),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("settings", "claims", "accepted"), PROVIDERS, ids=range(len(PROVIDERS)))
 async def test_tokens_of_identity_providers_are_accepted_by_their_settings(url, tmp_path, settings, claims, accepted):
-    named, keys = {"issuer": claims["iss"]} | settings, tmp_path / "jwks.json"
-    known = {f"jwt_{name}": value for name, value in named.items()}
+    keys = tmp_path / "jwks.json"
     keys.write_text(json.dumps({"keys": [jwk(RSA, "r", use="sig"), jwk(RSA, "e", use="enc", alg="RSA-OAEP")]}))
-    whole = {"sub": "auth0|5", "exp": int(time.time()) + 600} | claims
+    whole = {"iss": settings["jwt_issuer"], "sub": "auth0|5", "exp": int(time.time()) + 600} | claims
     credential = f"Bearer {jwt.encode(whole, RSA, 'RS256', headers={'kid': 'r'})}"
-    async with serving(url, reads="granted", jwt_keys=str(keys), **known) as client:
+    async with serving(url, reads="granted", **settings | {"jwt_keys": str(keys)}) as client:
         answer = await ask(client, LOOK, credential)
         assert answer.status_code == (200 if accepted else 401)
         if accepted:  # these grants and no others
