@@ -16,7 +16,6 @@ from store.engine import ReadUsage, Store
 from store.errors import BadInput, shorten
 from store.model.keys import node_key
 from store.model.paths import format_path
-from store.model.records import Item
 
 MAX_NAME_CHARACTERS = 128
 
@@ -50,21 +49,19 @@ def create(
     if name is not None and (not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable()):
         raise BadInput(f"Invalid name; use 1 to {MAX_NAME_CHARACTERS} printable characters.")
     key, text = new_key(name or "", grant, None if expires is None else until(expires))
-    granted = sorted((hierarchy, path) for hierarchy, paths in grants.read.items() for path in paths if path)
+    granted = sorted((name, path) for name, paths in grants.read.items() for path in paths if path)
 
-    async def work(store: Store) -> list[Item | None]:
+    async def work(store: Store) -> list[str]:
         nodes = await store.get([node_key(*place) for place in granted], ReadUsage(), strong=True)
         await add_key(store, key)
-        return nodes
+        return [f"{name}/{format_path(path)}" for (name, path), node in zip(granted, nodes, strict=True) if not node]
 
     with interruptible(lambda: f"If clade key list has the key {key.id}, revoke it, and create another one."):
-        nodes = with_store(opened(store_url(store)), work)
+        empty = with_store(opened(store_url(store)), work)
     typer.echo(text)
     typer.echo(f"Created key {key.id}. It is not shown again; clade key revoke {key.id} revokes it.", err=True)
-    for (hierarchy, path), node in zip(granted, nodes, strict=True):
-        if node is None:
-            place = f"{hierarchy}/{format_path(path)}"
-            typer.echo(f"There is no node at {place}: create it, or create a key with another path.", err=True)
+    for place in empty:
+        typer.echo(f"There is no node at {place}: create it, or create a key with another path.", err=True)
 
 
 @app.command("list")

@@ -56,10 +56,6 @@ class ApiKey:
         # Compared first and in constant time, so that the duration reveals nothing of either.
         if not hmac.compare_digest(self.hash, secret_hash(secret)):
             return "was sent with another secret"
-        return self.fault_at(now)
-
-    def fault_at(self, now: float) -> str:
-        """Why the key authenticates nobody at `now`, whatever its secret is; empty if it is valid."""
         if self.revoked_at is not None:
             return "is revoked"
         return "" if self.until is None or now < self.until else "has expired"

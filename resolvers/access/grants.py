@@ -64,8 +64,11 @@ class Grants:
             match = _GRANT.fullmatch(text)
             if match is None:
                 raise BadInput(f'"{shorten(text)}" is not a grant; write read:location or write:location/US/NE.')
-            text = unquote(re.sub("(?i)%(?=2F|25)", "%25", match[3] or ""))  # these are left to parse_path
-            found[match[1]].append((match[2], parse_path(text) if text else ()))
+            try:
+                path = unquote(re.sub("(?i)%(?=2F|25)", "%25", match[3] or ""), errors="strict")  # for parse_path
+            except UnicodeDecodeError:
+                raise BadInput(f'"{shorten(text)}" has percent-encoded bytes that are not UTF-8.') from None
+            found[match[1]].append((match[2], parse_path(path) if path else ()))
         return cls.of(**found)
 
     @cached_property

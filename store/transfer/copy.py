@@ -186,7 +186,8 @@ async def put_back(store: SQLiteStore, file: Path) -> list[ApiKey]:
     """
     there = await _keys(store)
     async with SQLiteStore(str(file)) as backup:
-        valid = [key for key in (await _keys(backup)).values() if not key.fault_at(time.time())]
+        keys, now = (await _keys(backup)).values(), time.time()
+        valid = [key for key in keys if key.revoked_at is None and (key.until is None or now < key.until)]
         revoked = [there[key.id] for key in valid if key.id in there and there[key.id].revoked_at is not None]
         if not revoked:
             await store.put_back(file)

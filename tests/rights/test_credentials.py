@@ -182,7 +182,7 @@ PROVIDERS = [
     (COGNITO, ACCESS, True), (COGNITO, ACCESS | {"client_id": "1example23456789"}, True),
     *[(COGNITO, ACCESS | {"client_id": other}, False) for other in ("3stranger", 7, None, "")], (COGNITO, ID, False),
     (COGNITO | {"jwt_audience_claim": "aud"}, ID, True), (COGNITO | {"jwt_audience_claim": "aud"}, ACCESS, False),
-    (COGNITO | {"jwt_audience": " , "}, ACCESS, False), (COGNITO | {"jwt_audience": "x ,2another98765432"}, ACCESS, True),
+    (COGNITO | {"jwt_audience": ","}, ACCESS, False), (COGNITO | {"jwt_audience": "2another98765432 ,"}, ACCESS, True),
     (AUTH0, PERMISSIONS, True), (AUTH0, PERMISSIONS | {"aud": "https://shop.eu.auth0.com/userinfo"}, False),
     (AUTH0 | {"jwt_grants_claim": f"{API}/grants"}, {"aud": API, f"{API}/grants": ["read:location/US"]}, True),
     (AUTH0 | {"jwt_grants_claim": "scope"}, {"aud": API, "scope": "openid read:location/US"}, True),
