@@ -45,7 +45,8 @@ def test_a_write_grant_includes_reading_and_not_the_reverse():
 @pytest.mark.parametrize(
     "text",
     ["", "read", "read:", "read:/", "read:location/", "read:Location", "admin:location", "READ:location", "read:*",
-     " read:location", "read:location ", "read:location/US\n", "read:location/US//NE", "read:location/100%", "read:location/%FF"],
+     " read:location", "read:location ", "read:location/US\n", "read:location/US//NE", "read:location/100%",
+     "read:location/%FF"],
 )  # fmt: skip
 def test_an_invalid_grant_is_rejected(text):
     with pytest.raises((BadInput, BadPath)):
