@@ -14,6 +14,7 @@ from strawberry.scalars import JSON
 
 from graph.auth.authentication import Authenticator
 from graph.execution.operation import Execution
+from graph.hierarchies.attribute import Long
 from graph.hierarchies.examples import Example
 from graph.operation.limits import DocumentLimits
 from graph.server.asgi_app import build_app
@@ -21,6 +22,7 @@ from graph.server.events import EventStreams
 from graph.server.lifecycle import GracefulShutdown
 from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings
+from graph.types.fields import SCALARS
 from resolvers.access.callers import ApiKeyAuthenticator, Caller
 from resolvers.changes import ChangeFollower
 from resolvers.session.budget import Budget
@@ -44,6 +46,14 @@ class Query:
     @strawberry.field(description="Says hello, some times.")
     async def hello(self, times: int = 1, name: str = "world") -> str:
         return " ".join([f"Hello {name}!"] * times)
+
+    @strawberry.field
+    def long(self, value: Long) -> Long:
+        return value
+
+    @strawberry.field
+    def longs(self, values: list[Long]) -> list[Long]:
+        return values
 
     @strawberry.field
     def box(self) -> Box:
@@ -139,7 +149,7 @@ class SmallStore:
         self.is_open = False
 
 
-schema = strawberry.Schema(Query, Mutation)
+schema = strawberry.Schema(Query, Mutation, scalar_overrides=SCALARS)
 
 
 async def no_examples() -> list[Example]:

@@ -1,9 +1,30 @@
 // Starts GraphiQL on this page, with a tab for each example query.
 "use strict";
 
+// Numbers that JavaScript rounds stay as they are written: in the variables, also when these are prettified, and in the
+// answers. Browsers without JSON.rawJSON get texts of the integers, which a Long takes, too.
+const parseJson = JSON.parse;
+const STRING_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
+const LONG_NUMBER = /^-?\d{16,}$/;
+
+function exact(key, value, { source }) {
+  const isRounded = typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER;
+  return isRounded && key ? JSON.rawJSON(source) : value; // the editors parse numbers by themselves, without a key
+}
+
+JSON.parse = (text, reviver) => {
+  if (JSON.rawJSON) return parseJson(text, reviver ?? exact);
+  const quoted = (part) => (LONG_NUMBER.test(part) ? `"${part}"` : part);
+  return parseJson(String(text).replace(STRING_OR_NUMBER, quoted), reviver);
+};
+
 const element = React.createElement;
 const post = GraphiQL.createFetcher({
   url: location.pathname,
+  fetch: async (...request) => {
+    const text = await (await fetch(...request)).text();
+    return { json: () => JSON.parse(text) };
+  },
   headers: { "clade-reads": "2" },
   enableIncrementalDelivery: false,
 });
@@ -12,7 +33,8 @@ const post = GraphiQL.createFetcher({
 const PLACEHOLDER = JSON.stringify({ Authorization: "Bearer clade_…" }, null, 2);
 
 function filledHeaders(headers) {
-  return Object.fromEntries(Object.entries(headers ?? {}).filter(([, value]) => value && !String(value).endsWith("…")));
+  const texts = Object.entries(headers ?? {}).map(([name, value]) => [name, value?.rawJSON ?? value]);
+  return Object.fromEntries(texts.filter(([, value]) => value && !String(value).endsWith("…")));
 }
 
 // A dialog locks the page's scrolling by a <style> with text, which the policy forbids; this page does not scroll.
@@ -119,7 +141,7 @@ function linkedQuery() {
 
 async function start() {
   const answer = await fetch(`${location.pathname}/examples.json`);
-  const examples = answer.ok ? await answer.json() : [];
+  const examples = answer.ok ? JSON.parse(await answer.text()) : [];
   ReactDOM.createRoot(document.getElementById("graphiql")).render(element(Playground, { examples, linked: linkedQuery() }));
 }
 

@@ -1,5 +1,6 @@
 """GraphiQL in a real browser under its strict policy."""
 
+import json
 from http.server import SimpleHTTPRequestHandler
 
 import pytest
@@ -147,6 +148,34 @@ def test_the_header_editor_is_closed_with_a_placeholder_that_is_not_sent_until_a
     with page.expect_request("**/graphql") as sent:
         page.get_by_label("Execute query (Ctrl-Enter)").click()
     assert sent.value.headers["authorization"] == "Bearer clade_key"
+
+
+def test_integers_that_javascript_rounds_are_sent_and_shown_as_they_are_typed(page):
+    least, large = -(2**63), 2**53 + 1
+    typed = {"a": least, "b": [large, 1]}
+    write_query(page, "query A($a: Long!, $b: [Long!]!) { a: long(value: $a) b: longs(values: $b) }")
+    page.locator(VARIABLES).click()
+    page.keyboard.press("Control+A")
+    page.keyboard.type(f'{{"a": {least}, "b": [{large}, 1')
+    page.get_by_label("Prettify query").click()
+    texts = "Array.from(document.querySelectorAll('.CodeMirror'), (one) => one.CodeMirror.getValue())"
+    wait_until(page, lambda: json.dumps(typed, indent=2) in page.evaluate(texts))
+    page.get_by_role("button", name="Headers").click()
+    page.locator(VARIABLES).click()
+    page.keyboard.press("Control+A")
+    page.keyboard.type(f'{{"x-large": {large}')
+
+    def run(values):
+        with page.expect_request("**/graphql") as sent:
+            page.get_by_label("Execute query (Ctrl-Enter)").click()
+        assert f'"variables":{json.dumps(values, separators=(",", ":"))}' in sent.value.post_data
+        assert sent.value.headers["x-large"] == str(large)
+        shown = json.dumps({"data": values}, indent=2)[:-2]  # the costs follow
+        wait_until(page, lambda: any(text.startswith(shown) for text in page.evaluate(texts)))
+
+    run(typed)
+    page.evaluate("delete JSON.rawJSON")  # as in browsers of 2024
+    run({"a": str(least), "b": [str(large), 1]})
 
 
 @pytest.mark.parametrize(
