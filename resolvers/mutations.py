@@ -22,8 +22,16 @@ from store.writing.create_update import Create, Edit, Update
 from store.writing.edit_request import EditOptions, EditResult
 from store.writing.move_delete import Delete, Move, Policy
 from store.writing.reorder import Reorder, Side
+from store.writing.writer import Writer
 
 Values = Mapping[str, Value]
+
+
+def enabled_writer(request: Request) -> Writer:
+    """The writer of a request. Raises Forbidden where the server accepts no mutations, whoever sends them."""
+    if request.writer is None:
+        raise Forbidden("Mutations are disabled on this server; CLADE_WRITES=granted or on enables them.")
+    return request.writer
 
 
 async def create(
@@ -87,15 +95,14 @@ async def delete(
 
 
 async def _write(request: Request, edit: Edit, options: EditOptions) -> EditResult:
-    """Make an edit, if writing is enabled, and discard what the request has read before."""
-    if request.writer is None:
-        raise Forbidden("Mutations are disabled on this server; CLADE_WRITES=granted or on enables them.")
+    """Make an edit, and discard what the request has read before."""
+    writer = enabled_writer(request)
     request.state.accepts_stale = False
     options = replace(options, by=request.caller.name, caller=request.caller.id)
     # The reads of an edit are bounded by the size of a transaction; a dry run has the read budget of a query.
     reads = request.reads if options.dry_run else ReadUsage(trace=request.reads.trace)
     try:
-        result = await request.writer.write(edit, reads, options)
+        result = await writer.write(edit, reads, options)
     finally:
         if reads is not request.reads:
             request.reads.include(reads)

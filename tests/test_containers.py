@@ -64,6 +64,16 @@ def test_the_server_has_no_rights_and_a_memory_limit():
     assert service["mem_limit"]
 
 
+def test_the_compose_file_shows_how_mutations_are_turned_on():
+    text = (ROOT / "docker-compose.yml").read_text()
+    (shown,) = re.findall(r"^ +# docker compose exec (.+)$", text, re.MULTILINE)
+    assert shown in (ROOT / "docs" / "quickstart.md").read_text()
+    with_writes = yaml.safe_load(text.replace("# CLADE_WRITES", "CLADE_WRITES"))["services"]
+    (service, settings), old = next(iter(with_writes.items())), COMPOSE["clade"]["environment"]
+    assert (service, "CLADE_WRITES" in old) == (shown.split()[0], False)
+    assert settings["environment"] == old | {"CLADE_WRITES": "granted"}
+
+
 def test_only_the_compose_file_asks_for_the_demo_data():
     assert COMPOSE["clade"]["environment"]["CLADE_DEMO"] == "1"
     assert "command" not in COMPOSE["clade"]

@@ -225,6 +225,7 @@ class Mutations:
 
     async def _edit(self, info: Any, given: Given, call: Any, *arguments: Any) -> EditResult:
         """Make the edit, and drop what was loaded before it."""
+        mutations.enabled_writer(info.context.request)  # first, since no grant helps where nobody may write
         options = EditOptions(dry_run=given["dryRun_"], key=given.get("idempotencyKey_"))
         result: EditResult = await call(info.context.request, self._hierarchy, *arguments, options)
         info.context.renew()

@@ -1,13 +1,17 @@
 """Mutations, and the reads after them, on both stores."""
 
+import httpx
 import pytest
 
+from graph.app import create_app
 from graph.hierarchies.locations import Location
+from graph.settings import Settings
 from store.engine import ReadUsage
 from store.model.records import key_of
 from store.writing.create_update import Create
 from store.writing.writer import Writer
 from tests import invariants
+from tests.serving import serving
 from tests.systems.writing import Clients, plant
 
 
@@ -171,10 +175,20 @@ async def test_a_repeated_mutation_returns_the_node_as_it_was_first_written(clie
     assert code == "BAD_USER_INPUT"
 
 
-async def test_a_server_that_may_not_write_forbids_it(clients):
-    reader = Clients(clients.store, writes=False)
-    code, message = await reader.refusal('mutation { deleteLocation(path: "US/MO") { node { path } } }')
-    assert (code, "CLADE_WRITES=granted or on" in message) == ("FORBIDDEN", True)
+def test_a_server_that_may_not_write_says_so_to_callers_without_a_grant():
+    with serving(create_app(Settings(store="sqlite://:memory:"))) as url:
+        for mutation in (
+            'createLocation(key: "X", name: "x", attributes: {country: {}})',
+            'updateLocation(path: "US/NE", name: "x")',
+            'renameLocation(path: "US/NE", key: "X")',
+            'moveLocation(path: "US/NE", to: null, dryRun: true)',
+            'reorderLocation(path: "US/none", first: true)',
+            'deleteLocation(path: "US", policy: CASCADE)',
+        ):
+            body = {"query": f"mutation {{ {mutation} {{ node {{ path }} }} }}"}
+            (error,) = httpx.post(f"{url}/graphql", json=body).json()["errors"]
+            assert error["extensions"]["code"] == "FORBIDDEN"
+            assert error["message"].startswith("Mutations are disabled on this server; CLADE_WRITES=granted or on")
 
 
 @pytest.mark.parametrize(
