@@ -2,15 +2,16 @@
 
 Processor time of the server for the queries of `bench/queries.py`, or for any other, on SQLite with a generated tree:
 warm, which is with nodes and pages cached but no responses; without caches; and as hits of the response cache. Each
-checkout imports and serves by its own code. They run in turn, in another order each time, so that other load affects
-all alike: figures are medians, and a ratio is the median of the ratios of all rounds.
+checkout imports and serves by its own code. With `--gzip` each is measured once more, by clients that accept gzip. They
+run in turn, in another order each time, so that other load affects all alike: figures are medians, and a ratio is the
+median of the ratios of all rounds.
 """
 
 import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from bench.servers import Server
 from bench.tree import Tree
 
 WAYS: Mapping[str, Mapping[str, Any]] = {"warm": {}, "no-cache": {"cache_mb": 0}, "hits": {"responses": True}}
+GZIP = ", gzip"  # ends the names of servers whose clients accept it
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> str:
     compared = checkouts(options)
     tree = list(places.made(options.nodes))
     expected = ExpectedData(Tree(tree), tree[0].path[0])
-    names = [one.name for one in compared]
+    names = [f"{one.name}{ending}" for ending in ("", GZIP)[: 1 + options.gzip] for one in compared]
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as name:
         lines = Path(name) / "places.jsonl"
@@ -102,6 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
                 started = [one.server(one.file(Path(name)), way=way, queries=queries) for one in compared]
                 for server in started:
                     running.enter_context(server.process)
+                if options.gzip:
+                    started += [replace(server, name=f"{server.name}{GZIP}", gzip=True) for server in started]
                 results = measure(started, queries, expected, Schedule(options.seconds, options.rounds), print)
             for query in queries:
                 runs = [cpu(results, name, query.name) for name in names]
@@ -120,6 +124,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--queries", nargs="*", choices=names, default=names, help="queries; by default Q1 to Q4")
     parser.add_argument("--query", action="append", default=[], metavar="TEXT", help="another query; may be repeated")
     parser.add_argument("--ways", nargs="+", choices=[*WAYS], default=[*WAYS], help="by default all three")
+    parser.add_argument("--gzip", action="store_true", help="also with clients that accept compressed responses")
     parser.add_argument("--rounds", type=int, default=9, help="runs of each server; default 9")
     parser.add_argument("--nodes", type=int, default=COUNTRY_NODES, help="at least so many nodes; default 1021")
     return parser.parse_args(arguments)

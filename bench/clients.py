@@ -34,35 +34,40 @@ class Load:
     p99: float
 
 
-def send(url: str, bodies: Sequence[bytes], *, connections: int, seconds: float, to_the_end: bool = False) -> Load:
+def send(
+    url: str, bodies: Sequence[bytes], *, connections: int, seconds: float, to_the_end: bool = False, gzip: bool = False
+) -> Load:
     """Post the bodies in turn over some connections; each sends its next request after the last response."""
     if shutil.which("wrk") and not to_the_end:
-        return _by_wrk(url, bodies, connections, max(1, round(seconds)))
-    return send_each(url, cycle(bodies), connections=connections, seconds=seconds)
+        return _by_wrk(url, bodies, connections, max(1, round(seconds)), gzip)
+    return send_each(url, cycle(bodies), connections=connections, seconds=seconds, gzip=gzip)
 
 
-def _by_wrk(url: str, bodies: Sequence[bytes], connections: int, seconds: int) -> Load:
+def _by_wrk(url: str, bodies: Sequence[bytes], connections: int, seconds: int, gzip: bool) -> Load:
     with tempfile.NamedTemporaryFile() as file:
         file.write(b"\n".join(bodies) + b"\n")
         file.flush()
         command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(SCRIPT), url]
-        environment = {**os.environ, "BENCH_BODIES": file.name}
+        environment = {**os.environ, "BENCH_BODIES": file.name} | ({"BENCH_ACCEPTS": "gzip"} if gzip else {})
         output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     found = re.search(r"^TOLD (.*)$", output, re.MULTILINE)
     assert found, output
     return Load(**json.loads(found[1]))
 
 
-def send_each(url: str, bodies: Iterable[bytes], *, connections: int, seconds: float = math.inf) -> Load:
+def send_each(
+    url: str, bodies: Iterable[bytes], *, connections: int, seconds: float = math.inf, gzip: bool = False
+) -> Load:
     """Post each body once by our own client, until they or the seconds end."""
-    return asyncio.run(_measured(url, iter(bodies), connections, seconds))
+    return asyncio.run(_measured(url, iter(bodies), connections, seconds, gzip))
 
 
-async def _measured(url: str, bodies: Iterator[bytes], connections: int, seconds: float) -> Load:
+async def _measured(url: str, bodies: Iterator[bytes], connections: int, seconds: float, gzip: bool) -> Load:
     address = urlsplit(url)
+    accepted = "accept-encoding: gzip\r\n" if gzip else ""
     head = (
         f"POST {address.path} HTTP/1.1\r\nhost: {address.netloc}\r\ncontent-type: application/json\r\n"
-        "accept: application/json\r\ncontent-length: "
+        f"accept: application/json\r\n{accepted}content-length: "
     ).encode()
     requests = (head + str(len(body)).encode() + b"\r\n\r\n" + body for body in bodies)
     began = time.perf_counter()

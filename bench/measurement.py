@@ -49,7 +49,8 @@ class Workload:
         measured = [process for process in (self.server.process, self.server.behind) if process]
         before = [process.cpu_seconds() for process in measured]
         url, to_the_end = self.server.url(self.query), self.pace_ms >= UNHURRIED_MS
-        load = clients.send(url, self.bodies, connections=connections, seconds=seconds, to_the_end=to_the_end)
+        given = {"seconds": seconds, "to_the_end": to_the_end, "gzip": self.server.gzip}
+        load = clients.send(url, self.bodies, connections=connections, **given)
         used = [process.cpu_seconds() - one for process, one in zip(measured, before, strict=True)]
         if load.failed or not load.requests:
             failed = f"{load.failed} of {load.requests} requests failed"

@@ -30,13 +30,14 @@ run()
 
 @dataclass(frozen=True)
 class Server:
-    """A server: its name in tables, its queries, and the database process behind it."""
+    """A server: its name in tables, its queries, the database behind it, and whether its clients accept gzip."""
 
     name: str
     process: Process
     queries: Sequence[Query] = PLACES
     is_peer: bool = False
     behind: Process | None = None
+    gzip: bool = False
 
     def url(self, query: Query) -> str:
         return f"{self.process.url}/{query.name}" if self.name == STATIC else self.process.url

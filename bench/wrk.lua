@@ -2,7 +2,8 @@
 local requests, last = {}, 0
 
 function init()
-  local headers = { ["content-type"] = "application/json", ["accept"] = "application/json" }
+  local headers = { ["content-type"] = "application/json", ["accept"] = "application/json",
+    ["accept-encoding"] = os.getenv("BENCH_ACCEPTS") }
   for body in io.lines(os.getenv("BENCH_BODIES")) do
     requests[#requests + 1] = wrk.format("POST", nil, headers, body)
   end

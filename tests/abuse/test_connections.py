@@ -161,7 +161,9 @@ def test_endless_trailers_extensions_and_rejected_bodies_close_the_connection(se
         pytest.fail("the connection is still open")
 
 
-@pytest.mark.parametrize("header", ["Authorization: Bearer x", "Host: localhost", "Content-Type: application/json"])
+@pytest.mark.parametrize(
+    "header", ["Authorization: Bearer x", "Host: localhost", "Content-Type: application/json", "Content-Encoding: gzip"]
+)
 def test_a_repeated_single_header_is_rejected(server, header):
     name, _, value = header.partition(": ")
     for twice in (f"{header}\r\n{header}\r\n", f"{name.lower()}: {value}\r\n{name.upper()}: other\r\n"):

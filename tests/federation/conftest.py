@@ -1,6 +1,7 @@
 """Clade on a socket with the places of these tests, and a gateway in front of it."""
 
 import asyncio
+import gzip
 import json
 import shutil
 import subprocess
@@ -35,11 +36,12 @@ needs_npm = pytest.mark.skipif(
 
 @dataclass(frozen=True)
 class Operation:
-    """One request: its document, its variables, and `extensions.reads` of its answer."""
+    """One request: its document, its variables, `extensions.reads` of its answer, and the coding of its body."""
 
     query: str
     variables: dict[str, Any]
     reads: dict[str, Any]
+    coding: bytes
 
     @property
     def representations(self) -> list[list[dict[str, Any]]]:
@@ -68,14 +70,20 @@ class Recorder:
         async def sending(message: Message) -> None:
             answered.extend(message.get("body", b""))
             if message["type"] == "http.response.body" and not message.get("more_body"):
-                self._keep(json.loads(sent), json.loads(answered))  # before the client has the response
+                coding = dict(scope["headers"]).get(b"content-encoding", b"")
+                self._keep(decoded(sent), decoded(answered), coding)  # before the client has the response
             await send(message)
 
         await self.app({**scope, "headers": [*scope["headers"], (b"clade-reads", b"1")]}, receiving, sending)
 
-    def _keep(self, parameters: dict[str, Any], answer: dict[str, Any]) -> None:
+    def _keep(self, parameters: dict[str, Any], answer: dict[str, Any], coding: bytes) -> None:
         reads = answer.get("extensions", {}).get("reads", {})
-        self.operations.append(Operation(parameters["query"], parameters.get("variables") or {}, reads))
+        self.operations.append(Operation(parameters["query"], parameters.get("variables") or {}, reads, coding))
+
+
+def decoded(body: bytearray) -> Any:
+    """The JSON of a body that may be compressed."""
+    return json.loads(gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body)
 
 
 @dataclass

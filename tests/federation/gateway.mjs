@@ -49,6 +49,7 @@ const gateway = createGatewayRuntime({
   supergraph: composed.supergraphSdl,
   // The runtime's own handler answers null for what an @interfaceObject adds.
   unifiedGraphHandler,
+  contentEncoding: { subgraphs: ["clade"] },
   logging: false,
 });
 const server = createServer(gateway);

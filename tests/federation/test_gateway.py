@@ -45,6 +45,7 @@ def test_fifty_shops_with_cities_ancestors_and_categories_cost_one_request_of_th
         "category": {"name": "Shelf 26"},
     }
     (operation,) = gateway.recorder.operations
+    assert operation.coding == b"gzip"
     assert sorted(map(len, operation.representations)) == [50, 50]
     # The ids of 50 categories; then 100 nodes, 3 ancestors of the cities and 2 stamps, by hundreds.
     assert (operation.reads["requests"], operation.reads["rounds"]) == (3, 2)
