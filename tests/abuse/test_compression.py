@@ -146,9 +146,9 @@ async def test_a_bomb_is_rejected_before_its_end_and_never_in_memory(server):
     for coding, bomb in (("gzip", gzip.compress(bytes(30_000_000))), ("deflate", raw_deflate(bytes(30_000_000)))):
         head = request(b"", f"content-encoding: {coding}").replace(b"length: 0", b"length: 9999999")
         async with await Connection.to(server.url) as connection:
-            connection.writer.write(head + bomb[:5_000])
+            connection.writer.write(head + bomb[:-1_000])
             assert (await connection.answer()).status == 413
-            connection.writer.write(bomb[5_000:])
+            connection.writer.write(bomb[-1_000:])
             connection.writer.write(bytes(2 * MAX_IGNORED_BYTES))
             with contextlib.suppress(ConnectionError):
                 assert await connection.reader.read() == b""
