@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-import httptools
 import uvicorn
+from uvicorn.protocols.http import httptools_impl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
@@ -42,6 +42,7 @@ from store.connect import SQLiteUrl, open_store, parse_store_url
 from store.engine import REQUEST_PATIENCE
 from store.errors import BadInput, Unavailable, WrongTable, quantity
 
+PARSER = httptools_impl.httptools  # type: ignore[attr-defined]  # uvicorn's, for its errors
 STORE_CHECK_SECONDS = 5.0
 IDLE_SECONDS = 75  # longer than proxies keep a connection: whoever closes it first may lose a request of the other
 MAX_UNACKNOWLEDGED_MILLISECONDS = 30_000  # of a client that does not read its response
@@ -263,22 +264,23 @@ class HTTPProtocol(HttpToolsProtocol):
     def _parse(self, data: bytes) -> None:
         """Parse what was received. A request to upgrade the protocol, as curl sends it for h2c, is answered without.
 
-        RFC 9110, 7.8, allows that. The parser would take the body for the new protocol, so it gets the head once more
-        without that header.
+        RFC 9110, 7.8, allows that. A parser would take the body for the new protocol, so another gets the head without.
         """
         try:
-            while data:
+            while True:
                 try:
-                    self.parser.feed_data(data)
-                    data = b""
-                except httptools.HttpParserUpgrade as upgrade:
+                    return self.parser.feed_data(data)
+                except PARSER.HttpParserUpgrade as upgrade:
                     method, version = self.parser.get_method(), self.parser.get_http_version().encode()
                     if method == b"CONNECT":
                         return self.send_400_response("")
                     lines = [b"%s %s HTTP/%s" % (method, self.url, version)]
                     lines += [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
                     data = b"\r\n".join([*lines, b"", data[upgrade.args[0] :]])
-        except httptools.HttpParserError:
+                    self.parser = type(self.parser)(self)  # the old one may wait for the end of the connection
+                    with contextlib.suppress(AttributeError):  # before httptools 0.6.3; as uvicorn sets it
+                        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        except PARSER.HttpParserError:
             self.send_400_response("")
 
     def on_message_complete(self) -> None:

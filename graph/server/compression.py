@@ -30,7 +30,6 @@ LEVEL = 3
 MIN_BYTES = 4_000  # of a response that is compressed; a smaller one takes three packets at most
 THREAD_BYTES = 100_000  # from here on a thread compresses, so that the event loop is not blocked for longer than 0.6 ms
 MAX_THREADS = 4  # compressing at a time; above that responses are sent as they are, so that none wait in memory
-ENTRY_BYTES = 200  # of memory for a compressed response besides its bytes
 
 
 async def read_body(receive: Receive, limit: int, content_encoding: bytes) -> bytes:
@@ -76,12 +75,10 @@ def accepts_gzip(accept_encoding: bytes) -> bool:
 
 
 class Compressor:
-    """Compresses responses; of cached ones it keeps the compressed form, up to `max_bytes` in all."""
+    """Compresses responses; of cached ones it keeps the compressed form, up to `max_bytes` with 200 for each."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._kept: BoundedCache[str, bytes] = BoundedCache(
-            "compressed", max_bytes, weigh=lambda _, packed: len(packed) + ENTRY_BYTES
-        )
+        self._kept: BoundedCache[str, bytes] = BoundedCache("compressed", max_bytes, weigh=lambda _, it: len(it) + 200)
         self._threads = 0
 
     async def compressed(self, content: bytes, etag: str) -> bytes | None:
