@@ -36,6 +36,9 @@ MISTAKES = {
     '{"path": "US/NE/Lincoln", "level": "VILLAGE"}': 'location has no level "VILLAGE"; it has COUNTRY,',
     '{"path": "US/NE/Omaha/CA", "level": "STATE"}': "STATE may not stand under CITY, only under",
     '{"path": "US/NE/Kearney", "level": "CITY", "population": "many"}': "population: 'many' is not a valid Int",
+    '{"path": "US/NE/Far", "level": "CITY", "latitude": 1e308}': "latitude: 1e+308 is not a valid Float (0, or from "
+    "1e-130 to less than 1e126, of either sign).",
+    '{"path": "US/NE/Far", "level": "CITY", "latitude": 1e309}': "The line is not valid JSON: number is infinity",
     '{"path": "US/NE/Norfolk", "level": "CITY", "poulation": 24000}': 'CITY has no attribute "poulation"; it has code,',
     '{"path": "US/XX/Nowhere", "level": "CITY"}': "Parent US/XX is neither in the file nor in the table.",
     '{"path": "US//Empty", "level": "CITY"}': "A path has an empty segment; write it like US/NE/Omaha",
@@ -58,7 +61,7 @@ def test_a_file_is_imported_except_for_its_mistakes_and_each_is_explained(clade,
     status, said = clade("import", "location", "places.jsonl")
     assert status == 1
     assert "added: 3 (1 COUNTRY, 1 STATE, 1 CITY)" in said
-    assert "rejected: 12 rows; written to places.rejected.jsonl." in said
+    assert "rejected: 14 rows; written to places.rejected.jsonl." in said
     lines = (tmp_path / "places.rejected.jsonl").read_text().splitlines()
     assert lines[1::2] == list(MISTAKES)
     for line, (number, reason) in zip(lines[::2], enumerate(MISTAKES.values(), start=4), strict=True):

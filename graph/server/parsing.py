@@ -15,6 +15,7 @@ GRAPHQL = "application/graphql-response+json"
 EVENT_STREAM = "text/event-stream"
 HTML = "text/html"
 
+READABLE = "JSON in UTF-8 whose numbers are less than 1.8e308"
 OBJECTS = ("variables", "extensions")
 """The parameters of a request that are JSON objects."""
 
@@ -24,7 +25,7 @@ def read_json(body: bytes, documents: PersistedDocuments) -> GraphQLRequest:
     try:
         sent = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise RequestRejected(400, "The body is not JSON in UTF-8.") from None
+        raise RequestRejected(400, f"The body is not {READABLE}.") from None
     if isinstance(sent, list):
         raise RequestRejected(400, "Batches are not supported; send each operation in a separate request.")
     if not isinstance(sent, dict):
@@ -43,7 +44,7 @@ def read_query_string(query_string: bytes, documents: PersistedDocuments) -> Gra
             try:
                 sent[name] = orjson.loads(sent[name] or b"null")
             except orjson.JSONDecodeError:
-                raise RequestRejected(400, f'"{name}" is not JSON.') from None
+                raise RequestRejected(400, f'"{name}" is not {READABLE}.') from None
     return request_of(sent, documents)
 
 

@@ -22,10 +22,16 @@ from store.model.values import Value as Value
 MAX_JSON_CHARACTERS = 400_000  # of an object or a list of objects in a cell; no item holds more
 _EXPECTED = {
     Kind.INT: "Int (a 32-bit integer)",
+    Kind.LONG: "Long (a 64-bit integer)",
+    Kind.FLOAT: "Float (0, or from 1e-130 to less than 1e126, of either sign)",
+    Kind.DECIMAL: "Decimal (of at most 38 digits: 0, or from 1e-37 to less than 1e38, of either sign)",
     Kind.DATE: "Date (YYYY-MM-DD)",
     Kind.DATETIME: "DateTime (YYYY-MM-DDTHH:MM:SS with Z or an offset)",
     Kind.URL: "Url (an absolute http or https URL of at most 2,048 characters)",
-    Kind.MONEY: 'Money (an amount and a currency of ISO 4217, such as {"amount": "12.50", "currency": "EUR"})',
+    Kind.MONEY: (
+        "Money (an amount of at most 38 digits and a currency of ISO 4217, such as "
+        '{"amount": "12.50", "currency": "EUR"})'
+    ),
     Kind.LOCALIZED: 'Localized (texts by language, such as {"de": "Guten Tag"})',
 }
 

@@ -21,7 +21,7 @@ from store.sqlite.table import SCHEMA, Undecodable
 logger = logging.getLogger("clade")
 IN_MEMORY = ":memory:"
 CHECKPOINT_PAGES = 4000  # of the log until it is written back; a large number saves rewriting pages during an import
-LOG_BYTES = 64_000_000  # to which the log is truncated, as after a large import
+LOG_BYTES = CHECKPOINT_PAGES * 4096  # to which the log is cut by the commit after it was written back whole
 BUSY_SECONDS = 10.0  # a commit waits for those of other processes
 BUSY_RETRIES = RetryPolicy(0.01, 0.01, deadline_seconds=BUSY_SECONDS)
 LOOK_SECONDS = 1.0  # between two checks, by reads, that the file is still at its path; each commit checks it

@@ -261,7 +261,7 @@ DIRTY = {
         {2: 'Column "City": A path has the character U+0007, which no key may contain. '
             "Column \"Population\": population: '1.5', which is not written like 1.234,56, is not a valid Int "
             "(a 32-bit integer). Column \"Latitude\": latitude: 'north', which is not written like 1.234,56, "
-            "is not a valid Float.",
+            "is not a valid Float (0, or from 1e-130 to less than 1e126, of either sign).",
          4: "Column \"Population\": population: 'x', which is not written like 1.234,56, is not a valid Int "
             '(a 32-bit integer). Column "City Id": The id "a b" has white space, a control character, # or :'},
         "--numbers 1.234,56", [(b"\x07", b""), (b"1.5;north", b"1.500;1,5"), (b"x;;a b", b"1;;ab")], 4,

@@ -190,6 +190,14 @@ def test_an_invalid_body_is_400(client, body):
     assert only_error(answer)["extensions"] == {"code": "BAD_REQUEST"}
 
 
+@pytest.mark.parametrize("number", ["1e309", "-1e400", "9" * 400])
+def test_the_error_of_a_number_that_no_float_holds_names_the_range(client, number):
+    way_out = "is not JSON in UTF-8 whose numbers are less than 1.8e308."
+    sent = send(client, b'{"query": "{ hello }", "variables": {"a": %s}}' % number.encode())
+    asked = client.get("/graphql", params={"query": "{ hello }", "variables": f'{{"a": {number}}}'})
+    assert [only_error(one)["message"] for one in (sent, asked)] == [f"The body {way_out}", f'"variables" {way_out}']
+
+
 @pytest.mark.parametrize("document", ["", " ", "#"])
 def test_an_empty_document_is_a_syntax_error(client, document):
     sent = send(client, json.dumps({"query": document}).encode())

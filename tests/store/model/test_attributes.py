@@ -1,5 +1,8 @@
 """Attributes: canonical form and validation of each kind; names in languages, and the lookup of RFC 4647."""
 
+import math
+import re
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -76,7 +79,34 @@ def test_the_error_of_an_invalid_value_names_attribute_value_and_kind(kind: Kind
         BadInput, match=r"^size: .+ is not a valid (Int|Long|Float|Decimal|Boolean|Date|DateTime|String|State)"
     ) as caught:
         attribute(kind).parse(given_value)
-    assert len(str(caught.value)) < 160
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "edges", "outside", "text"),
+    [
+        (Kind.INT, (-(2**31), 2**31 - 1), (-(2**31) - 1, 2**31), "Int (a 32-bit integer)"),
+        (Kind.LONG, (-(2**63), 2**63 - 1), (-(2**63) - 1, 2**63, 10**400), "Long (a 64-bit integer)"),
+        (
+            Kind.FLOAT,
+            (9.99e125, -9.99e125, 1e-130, -1e-130, 0),
+            (1e126, -1e126, 9e-131, 1e308, math.inf, 10**400),
+            "Float (0, or from 1e-130 to less than 1e126, of either sign)",
+        ),
+        (
+            Kind.DECIMAL,
+            ("9" * 38, "-" + "9" * 38, "1e-37", "-1e-37", "0"),
+            ("1e38", "-1e38", "9e-38", "1" * 39, 1e308),
+            "Decimal (of at most 38 digits: 0, or from 1e-37 to less than 1e38, of either sign)",
+        ),
+    ],
+)
+def test_the_error_of_a_number_out_of_range_names_the_range(kind, edges, outside, text):
+    for edge in edges:
+        attribute(kind).parse(edge)
+    for number in outside:
+        with pytest.raises(BadInput, match=re.escape(f" is not a valid {text}.")):
+            attribute(kind).parse(number)
 
 
 def test_lists_are_taken_as_lists_or_as_text_with_semicolons() -> None:

@@ -17,7 +17,7 @@ from store.engine import ReadUsage
 from store.errors import BadInput, CladeError, Conflict, NoTable, Unavailable, Uncertain
 from store.model.keys import Index, Key, KeyRange, below
 from store.model.records import ABSENT, Put
-from store.sqlite.connection import LOGS
+from store.sqlite.connection import LOG_BYTES, LOGS
 from store.sqlite.store import LARGE_CHANGES, PURGE_ITEMS, SQLiteStore
 
 ALL = KeyRange(Index.TABLE, "t", "!", "~")
@@ -45,6 +45,10 @@ def written(path: Path) -> Iterator[sqlite3.Connection]:
 
 def content_of(path: Path) -> bytes:
     return path.read_bytes()
+
+
+def log_bytes(path: Path) -> int:
+    return Path(f"{path}-wal").stat().st_size
 
 
 def rows(path: Path) -> int:
@@ -265,6 +269,24 @@ async def test_expired_items_are_deleted_in_bounded_steps_and_not_by_every_commi
     async with SQLiteStore(str(path)) as store:
         await store.commit(ONE)
         assert rows(path) == 3
+
+
+@pytest.mark.parametrize("own_checkpoint", [True, False])
+async def test_a_log_that_another_program_has_made_large_is_cut_back_by_the_next_commits(
+    path: Path, own_checkpoint: bool
+) -> None:
+    async with SQLiteStore(str(path)) as store:
+        await store.create()
+        with written(path) as other:
+            if not own_checkpoint:
+                other.execute("PRAGMA wal_autocheckpoint = 0")
+            other.execute("CREATE TABLE more AS SELECT zeroblob(?) AS bytes", (2 * LOG_BYTES,))
+            other.execute("VACUUM")
+            assert log_bytes(path) > 2 * LOG_BYTES
+            await store.commit(ONE)  # which writes the log back, where that is not done yet
+            await store.commit([Put({"pk": "t", "sk": "b"})])
+            assert 0 < log_bytes(path) <= LOG_BYTES
+            assert other.execute("SELECT count(*) FROM items").fetchone() == (2,)
 
 
 async def test_commits_are_flushed_to_the_disk(path: Path) -> None:
