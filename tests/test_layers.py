@@ -30,7 +30,7 @@ ORDER = {
 }
 """The packages and modules of each top folder, lowest first: each imports only from those before it."""
 LIBRARIES = {
-    "store": {"aioboto3", "aiobotocore", "boto3", "botocore", "sqlite3"},
+    "store": {"aioboto3", "aiobotocore", "boto3", "botocore", "httptools", "sqlite3"},
     "resolvers": {"aiodataloader"},
     "graph": {"graphql", "opentelemetry", "prometheus_client", "starlette", "strawberry"}
     | {"pydantic", "pydantic_core", "pydantic_settings"},
