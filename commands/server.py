@@ -295,6 +295,7 @@ class HTTPProtocol(HttpToolsProtocol):
         self._unread = 0
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
             self._rejection = HEAD_TOO_LARGE
+            self.url = b"/"  # uvicorn cannot parse one of 65,536 bytes or more
         self.scope[REJECTED] = self._rejection  # type: ignore[literal-required]
         super().on_headers_complete()
         self._running = self._running or self.cycle

@@ -214,6 +214,7 @@ class DynamoDBClient:
             url, region, tls, self.in_aws = await find_endpoint(self._region, self._endpoint)
             self._credentials = Credentials(region, url.geturl())
             await self._credentials.search()
+            self._signer, self._pool = Signer(url, region), Pool(url, self._patience, tls)
         except NoRegionError as error:
             raise BadInput(
                 f"No AWS region is set; write dynamodb://{self.table}?region=REGION, or set AWS_REGION."
@@ -221,8 +222,6 @@ class DynamoDBClient:
         except (BotoCoreError, ValueError, OSError) as error:  # a ValueError: the endpoint is no URL
             raise BadInput(f"DynamoDB cannot be used with these settings: {error}") from error
         self._url = url.geturl().rstrip("/")
-        self._signer = Signer(url, region)
-        self._pool = Pool(url, self._patience, tls)
         return self
 
     async def __aexit__(self, *error: object) -> None:

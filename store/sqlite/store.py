@@ -261,7 +261,9 @@ class SQLiteStore:
         if options != TableOptions():
             raise BadInput("These options are for tables of DynamoDB; an SQLite file has none.")
         with self.database.translated():
-            self.database.connection("rwc")
+            made = self.database.connection("rwc")
+            if not self._has_table() and made.execute("SELECT 1 FROM sqlite_master").fetchone():
+                raise BadInput(f'"{self.path}" is the database of another program; use another file.')
             await self.database.run_alone("PRAGMA journal_mode = WAL")
             async with self.database.transaction() as connection:
                 if exists := self._has_table():

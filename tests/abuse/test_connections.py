@@ -200,6 +200,7 @@ def test_a_head_at_the_limit_is_accepted_and_one_byte_more_is_431(server):
     room = 65_536 - len(GET + b"x: \r\n") + len("GET  HTTP/1.1\r\n")  # address and headers count
     assert server.asked(GET + b"x: " + b"y" * room + b"\r\n\r\n") == (200, ANSWER)
     assert "65,536 bytes" in server.refused(GET + b"x: " + b"y" * (room + 1) + b"\r\n\r\n", 431)
+    assert "65,536 bytes" in server.refused(b"GET /" + b"x" * 65_536 + b" HTTP/1.1\r\nhost: localhost\r\n\r\n", 431)
 
 
 # -- bodies ------------------------------------------------------------------------------------------------------------

@@ -284,3 +284,15 @@ def test_a_table_of_dynamodb_is_backed_up_by_aws(tmp_path: Path, command: str) -
     done = CliRunner().invoke(app_of(), [command, str(file), "--store", "dynamodb://clade?region=eu-west-1"])
     assert isinstance(done.exception, BadInput)
     assert "point-in-time recovery" in str(done.exception)
+
+
+def test_a_restore_leaves_the_database_of_another_program_as_it_is(tmp_path: Path) -> None:
+    path, backup, other = [tmp_path / name for name in ("clade.db", "backup.db", "orders.db")]
+    asyncio.run(make(path))
+    assert refusal(path, "backup", str(backup)) is None
+    with closing(sqlite3.connect(other)) as database:
+        database.execute("CREATE TABLE orders (id INTEGER)")
+    before = other.read_bytes()
+    for words in (["restore", str(backup)], ["table", "create"]):
+        assert "of another program" in str(refusal(other, *words))
+        assert other.read_bytes() == before
