@@ -12,7 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from graph.server.middleware import SecurityHeaders
+from graph.server.lifecycle import GracefulShutdown
+from graph.server.middleware import RequestObserver, SecurityHeaders
 
 
 def app() -> ASGIApp:
@@ -21,4 +22,5 @@ def app() -> ASGIApp:
     async def answer(request: Request) -> Response:
         return Response(answers[request.path_params["name"]], media_type="application/json")
 
-    return SecurityHeaders(Starlette(routes=[Route("/{name}", answer, methods=["POST"])]))
+    secured = SecurityHeaders(Starlette(routes=[Route("/{name}", answer, methods=["POST"])]))
+    return RequestObserver(secured, (), GracefulShutdown(), None)
