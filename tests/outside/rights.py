@@ -102,19 +102,20 @@ def run(place: Place, seed: int, until: float) -> Counter[str]:
 
 
 def differing(place: Place, chance: random.Random, kind: str, number: int, share: int) -> Counter[str]:
-    """Two worlds; the second has a hidden difference of a kind. All callers read, write, and read again.
+    """Two worlds; the second has a hidden difference of a kind. Callers read, write, and read again.
 
-    Each asks one in `share` of all queries.
+    Each asks one in `share` of all queries; where that is few, two of the callers do.
     """
-    worlds = _worlds(place, _lines(), number)
+    who = chance.sample(list(CALLERS), len(CALLERS) if share == 2 else 2)
+    worlds = _worlds(place, _lines(), number, {name: CALLERS[name] for name in who})
     _differ(worlds, kind, place)
     queries = list(_queries())
-    for caller, under in ((caller, under) for caller in CALLERS for under in (None, *_PATHS)):
+    for caller, under in ((caller, under) for caller in who for under in (None, *_PATHS)):
         _search_part(worlds, caller, under)
-    for caller in CALLERS:
+    for caller in who:
         _list_parts(worlds, caller, chance)
     for turn in ("before", "after"):
-        for caller in CALLERS:
+        for caller in who:
             for query in chance.sample(queries, len(queries) // share):
                 worlds.compare(caller, query, f"reads compared {turn} the writes")
             if turn == "before":
