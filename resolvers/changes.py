@@ -92,6 +92,7 @@ async def read_changes(
             raise expired()
         return ChangePage([], encode_cursor(CursorKind.CHANGES, tree, "0"), False)
     budget.spend_nodes(1, what := f"The changes of {shorten(format_path(root))}")
+    request.state.begin_log(tree)
     found = await read(request.store, tree, after, PAGE_TRANSACTIONS, request.reads)
     changes: list[Change] = []
     last, has_more = after or 0, len(found) == PAGE_TRANSACTIONS

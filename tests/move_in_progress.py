@@ -8,9 +8,10 @@ from typing import Any
 
 from store.engine import ReadUsage, Store
 from store.metadata.moves import MoveState
-from store.metadata.tree_version import ActiveMoveRef, TreeVersion
-from store.model.keys import Key, KeyRange, Path, ancestor_keys, node_key
-from store.model.records import Item, Put, Record
+from store.metadata.tree_version import ActiveMoveRef, Event, LogEntry, TreeVersion, log_item
+from store.model.keys import Key, KeyRange, Path, ancestor_keys, node_key, path_of
+from store.model.paths import format_path
+from store.model.records import Delete, Item, Put, Record
 from tests.model import AT, Model
 from tests.systems.asking import write
 
@@ -42,6 +43,15 @@ class MoveInProgress:
             shape: Any = shapes.get(partition, {"shape": {}})["shape"]
             stamps.append(TreeVersion(partition, 7 + committed).incremented(shape, moves=(self.running,)).item)
         return [*above, *stamps, self._move(MoveState.SWEEPING if committed else MoveState.COPYING)]
+
+    def log(self) -> list[Put]:
+        """The log items of the commit."""
+        source, target = self.running.ends[0], self.running.ends[-1]
+        paths = format_path(path_of(*source)), format_path(path_of(*target))
+        return [
+            log_item(TreeVersion(end.pk, 8), [LogEntry(Event.MOVED, end.sk, "ground:n0", "AREA", 1, *paths)], AT, 4e9)
+            for end in self.running.ends
+        ]
 
     def _move(self, state: MoveState) -> Item:
         source, target = self.running.source, self.running.target
@@ -103,7 +113,7 @@ class FlippingStore:
     async def _step(self) -> None:
         self._left -= 1
         if self._left == -1:
-            await self._store.commit([Put(item) for item in self._moving.side(committed=True)])
+            await self._store.commit([*map(Put, self._moving.side(committed=True)), *self._moving.log()])
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -117,4 +127,5 @@ async def plant(store: Store, moving: MoveInProgress) -> None:
 
 
 async def flip_back(store: Store, moving: MoveInProgress) -> None:
-    await store.commit([Put(item) for item in moving.side(committed=False)])
+    logged = [Delete(put.key) for put in moving.log()]
+    await store.commit([*map(Put, moving.side(committed=False)), *logged])

@@ -40,6 +40,7 @@ class RunningMoves:
     hidden: tuple[Key, ...] = ()
     moved: tuple[tuple[Key, Key], ...] = ()
     is_torn: bool = False
+    _partitions: dict[str, set[str]] = field(default_factory=dict)
     _loads: dict[str, asyncio.Future[None]] = field(default_factory=dict)
 
     async def load(self, moves: Iterable[ActiveMoveRef]) -> None:
@@ -62,6 +63,7 @@ class RunningMoves:
             if (item := items[key]) is not None
         }
         self.trees |= {end.pk for end in ends}
+        self._partitions |= {move_id: moves[move_id].partitions for move_id in committed}
         for move_id, has_committed in committed.items():
             _, source, target = moves[move_id]
             hidden = source if has_committed else target
@@ -83,6 +85,10 @@ class RunningMoves:
             and all(seen[move_id] is side for move_id, side in self.shown.items())
             and await self._committed(seen) == seen
         )
+
+    def committed_in(self, tree: str) -> set[str]:
+        """The ids of the loaded moves with an end in a tree that have committed, each by a transaction in its log."""
+        return {one for one, has_committed in self.committed.items() if has_committed and tree in self._partitions[one]}
 
     def with_current_counts(self, record: Record) -> Record:
         """A record with the counts of the side that is seen; those from an index may be older."""

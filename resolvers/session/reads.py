@@ -60,6 +60,7 @@ class ReadState:
         self._started: dict[Hashable, asyncio.Future[Any]] = {}  # by key, or by any other value that identifies a read
         self._strong: set[Key] = set()  # the keys of `_started` that were read with strong consistency
         self._has_ended = False
+        self._logs: dict[str, set[str]] = {}  # by tree, the moves that were seen committed before its log was read
         self.pages = CachedPages(page_cache, self.store_version, usage)
         self.accepts_stale = False
         self._stale: set[str] = set()  # the trees whose version was not read by this request
@@ -88,7 +89,15 @@ class ReadState:
 
     async def are_moves_unchanged(self) -> bool:
         """Whether everything that was read is of one side of each running move; else it has to be discarded."""
-        return self.moves is None or await self.moves.are_unchanged()
+        moves = self.moves
+        if moves is None:
+            return True
+        are_logs_current = all(moves.committed_in(tree) <= seen for tree, seen in self._logs.items())
+        return are_logs_current and await moves.are_unchanged()
+
+    def begin_log(self, tree: str) -> None:
+        """Note that the log of a tree is read from now on, and lacks the commits of moves that are seen later."""
+        self._logs.setdefault(tree, set() if self.moves is None else self.moves.committed_in(tree))
 
     def show_moves(self, moves: Iterable[Move]) -> None:
         """Have the response be of those sides of running moves that their states say, since it shows them."""

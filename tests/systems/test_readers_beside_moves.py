@@ -151,7 +151,13 @@ class LateRoots(FlippingStore):
 NODE = 'node: ground(path: "A/x/2") { path parent { childCount } }'
 MOVE_STATE = ("COPYING", "A/x/2"), ("SWEEPING", "B/x/2")
 ROOT_COUNTS = ((4, 1, 0), "A/x/2"), ((3, 2, 0), "B/x/2")
+EVENTS = ((), "A/x/2"), (("MOVED",), "B/x/2")
 BESIDE = [
+    *[
+        ("log", f'log: changes(hierarchy: GROUND, tree: "{tree}") {{ changes {{ event }} }}',
+         lambda log: tuple(change["event"] for change in log["changes"]), EVENTS, FlippingStore)
+        for tree in "AB"
+    ],
     ("move", f'move(id: "{MOVE}") {{ state }}', lambda move: move["state"], MOVE_STATE, FlippingStore),
     ("move", "move: moves(hierarchy: GROUND) { state }", lambda moves: moves[0]["state"], MOVE_STATE, FlippingStore),
     *[
