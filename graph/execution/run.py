@@ -55,10 +55,12 @@ async def run_beside(bound: BoundPlan, context: Context, executor: Executor) -> 
 
     Raises as `run` does, once everything that was started has ended.
     """
-    interpreted, compiled = await gather_all([executor.execute_root(bound.interpreted), _values(bound, context)])
-    data = interpreted and {
-        key: Fragment(compiled[key]) if key in compiled else interpreted[key] for key in bound.plan.grouped
-    }
+    calls: list[Any] = [executor.execute_root(bound.interpreted)]
+    if bound.roots:
+        calls.append(_values(bound, context))
+    interpreted, *others = await gather_all(calls)
+    compiled = {key: Fragment(value) for values in others for key, value in values.items()}
+    data = interpreted and {key: (compiled if key in compiled else interpreted)[key] for key in bound.plan.grouped}
     return ExecutionResult(data, executor.collected_errors.errors or None)
 
 
