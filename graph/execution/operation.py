@@ -1,4 +1,4 @@
-"""Execution of one operation: parsed, then answered by the cache, a compiled query or the interpreter.
+"""Execution of one operation: parsed, then answered by the cache, a compiled query, the interpreter, or both of these.
 
 It runs at once until it first waits (`EagerCoroutine`): most responses need no wait, because their data is cached. A
 time limit and a check for disconnects, which only a waiting coroutine needs, cost more than a small response does.
@@ -96,8 +96,8 @@ class Execution:
         self._documents = DocumentCache(schema, limits)
         self._make_context = make_context
         self.compiled = self.interpreted = self.fallbacks = self.compiler_errors = 0
-        """Queries by how they were answered: compiled, interpreted because there is no plan, interpreted after an error
-        in a plan, and after an internal error in a plan.
+        """Queries by how they were answered: compiled, interpreted in whole or part because there is no plan,
+        interpreted because of an error in a plan, and after an internal error in a plan.
         """
 
     def is_subscription(self, request: GraphQLRequest) -> bool:

@@ -4,6 +4,7 @@ operation by itself, with errors in the order of the document, and nothing is re
 The long form: pytest --examples 2000 tests/graph/execution/test_root_fields.py
 """
 
+import asyncio
 from collections.abc import Iterator
 from itertools import product
 from random import Random
@@ -269,3 +270,32 @@ async def test_a_field_that_is_not_compiled_makes_its_own_reads_beside_compiled_
         both = await cost(odd, compiled)
         sums = map(sum, zip(alone[odd], alone[compiled], strict=True))
         assert all(found <= most for found, most in zip(both, sums, strict=True)), (odd, compiled, both)
+
+
+class StuckStore:
+    """A store whose reads begin and never end."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._begun, self.both_began = store, 0, asyncio.Event()
+
+    async def get(self, *_: Any, **__: Any) -> Any:
+        self._begun += 1
+        if self._begun == 2:
+            self.both_began.set()
+        await asyncio.Event().wait()
+
+    range = nodes = get
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+async def test_a_request_that_is_cancelled_ends_what_both_parts_began(yards):
+    stuck: Any = StuckStore(yards)
+    query = '{ moves(hierarchy: YARD) { id } yard(path: "a") { name } }'
+    asked = asyncio.ensure_future(execution(stuck).answer(GraphQLRequest(query), allow_mutations=False))
+    await stuck.both_began.wait()
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert asyncio.all_tasks() == {asyncio.current_task()}
