@@ -84,12 +84,23 @@ class OperationResponse:
 
 def interpreted(result: ExecutionResult, context: Any, extensions: dict[str, Any]) -> OperationResponse:
     """The response of an interpreted operation."""
-    errors = result.errors or []
+    errors = sorted(result.errors or [], key=lambda error: _position(error.path, result.data))
     # Only errors of variables have no path. Errors of fields have one, also if `data` is null because of them.
     if result.data is None and all(error.path is None for error in errors):
         return rejected(request_error(error, BAD_USER_INPUT) for error in errors)
     body: dict[str, Any] = {"errors": format_errors(errors, context.errors_left_out)} if errors else {}
     return OperationResponse({**body, "data": result.data, **extensions}, executed=True)
+
+
+def _position(path: Collection[str | int] | None, data: Any) -> list[int]:
+    """The position of an error in the response, as far as `data` is not null there."""
+    position: list[int] = []
+    for key in path or ():
+        if not isinstance(data, dict | list):
+            break
+        position.append(list(data).index(key) if isinstance(data, dict) else int(key))
+        data = data[key]  # type: ignore[index]
+    return position
 
 
 def rejected(errors: Iterable[GraphQLError]) -> OperationResponse:
