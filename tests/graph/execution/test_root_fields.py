@@ -229,7 +229,8 @@ async def test_any_fields_of_query_together_have_the_response_of_graphql_core(ya
         assert [*keys(body["data"])] == [*keys(expected["data"])], text
         beside += planning.interpreted + planning.fallbacks > before
         failed += len(body.get("errors", ())) > 1
-    assert beside > 10 and failed > 5
+    assert beside > 10
+    assert failed > 5
     assert not planning.compiler_errors
 
 
