@@ -235,19 +235,29 @@ class Moved:
         return read
 
 
-@pytest.mark.parametrize("planned", [True, False])
+@pytest.mark.parametrize("way", [Way(), Way(None), Way(shows_move=True)])
 @pytest.mark.parametrize("where", ["sqlite://:memory:", "sqlite:///{}/{}.db"])
-async def test_on_sqlite_a_response_is_of_one_moment(tmp_path, where: str, planned: bool) -> None:
+async def test_on_sqlite_a_response_is_of_one_moment(tmp_path, where: str, way: Way) -> None:
     subtree = MovingSubtree(2, 2)
     query, variables = subtree.watch()
+    if way.shows_move:  # small ones are in the feed
+        tree = THERE.partition("/")[0]
+        query = query.replace("{", f'{{ feed: changes(hierarchy: CATEGORY, tree: "{tree}") {{ changes {{ to }} }}', 1)
+
+    def place_in(data: dict[str, Any]) -> str:
+        place = subtree.place_in(data)
+        moves = [one["to"] for one in data["feed"]["changes"] if one["to"]] if way.shows_move else None
+        assert moves in (None, [THERE] * (place == THERE))
+        return place
+
     for read in itertools.count(1):
         async with open_store(where.format(tmp_path, read)) as store:
             await store.create()
             await subtree.plant(store)
             moved: Any = Moved(store, read)
-            clients = Clients(moved, planned=planned)
-            subtree.place_in(await clients.ask(query, **variables))
+            clients = Clients(moved, planned=way.plans is not None)
+            place_in(await clients.ask(query, **variables))
             if moved.left > 0:
                 assert read > 3  # it was tried before each of several reads
                 return
-            assert subtree.place_in(await clients.ask(query, **variables)) == THERE
+            assert place_in(await clients.ask(query, **variables)) == THERE

@@ -219,7 +219,7 @@ def test_every_field_of_query_is_known_here():
 async def test_any_fields_of_query_together_have_the_response_of_graphql_core(yards):
     planning, random = execution(yards, kept=PageCache(10_000_000)), Random(7)  # noqa: S311
     beside = failed = 0
-    for _ in range(examples(60, 600)):
+    for _ in range(examples(40, 600)):
         text = operation(random)
         before = planning.interpreted + planning.fallbacks
         answer = await planning.answer(GraphQLRequest(text), allow_mutations=False)
@@ -229,7 +229,8 @@ async def test_any_fields_of_query_together_have_the_response_of_graphql_core(ya
         assert [*keys(body["data"])] == [*keys(expected["data"])], text
         beside += planning.interpreted + planning.fallbacks > before
         failed += len(body.get("errors", ())) > 1
-    assert beside > 10 < failed
+    assert beside > 10
+    assert failed > 5
     assert not planning.compiler_errors
 
 
