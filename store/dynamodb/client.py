@@ -31,7 +31,7 @@ from store.dynamodb.codec import INVALID_BODY, Answer, parse_answer
 from store.dynamodb.credentials import REJECTED, SEARCH_ERRORS, Credentials, Signer, find_endpoint
 from store.dynamodb.http import NOT_CONNECTED, Pool, Reply
 from store.engine import COMMAND_PATIENCE, REQUEST_PATIENCE, CallStats, Patience
-from store.errors import BadInput, NoTable, Unavailable
+from store.errors import BadInput, NoTable, Unavailable, quantity
 
 SILENT_SECONDS = 1.0  # a call that is cancelled after so long without a response counts as a timeout
 SKEW_SECONDS = 240.0  # from which on a clock is wrong; DynamoDB accepts signatures of up to five minutes
@@ -52,6 +52,8 @@ _TRANSIENT_STATUS = frozenset({429, 500, 502, 503, 504, 509})
 # Of requests that were perhaps signed for another time than that of their arrival: those that AWS's own clients repeat.
 _UNTIMELY = frozenset({"RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"})
 _PERHAPS_UNTIMELY = _UNTIMELY | {"AuthFailure", "InvalidSignatureException", "SignatureDoesNotMatch"}
+
+_UNITS = [(86_400, "day"), (3_600, "hour"), (60, "minute")]
 
 # Messages of error codes.
 _REASONS = {
@@ -207,6 +209,7 @@ class DynamoDBClient:
         self._is_reached = False
         self._circuit = CircuitBreaker()
         self._clock_offset = 0.0  # seconds that DynamoDB's clock is ahead of this machine's
+        self._date: str | None = None  # of the last response whose time was compared with this machine's
 
     async def __aenter__(self) -> Self:
         """Open the session, without a call; raises BadInput for invalid settings."""
@@ -265,6 +268,10 @@ class DynamoDBClient:
         self._record_response()
         return answer
 
+    def now(self) -> float:
+        """The time in seconds since 1970, DynamoDB's where the clock of this machine is wrong."""
+        return time.time() + self._clock_offset
+
     def new_attempts(self) -> Attempts:
         """The attempts of a call or a transaction; few before the first response, as the address may be wrong."""
         limit = self._patience.attempts if self._is_reached else REQUEST_PATIENCE.attempts
@@ -294,10 +301,15 @@ class DynamoDBClient:
         """Whether the time that a request was signed for, this machine's and an offset, is not DynamoDB's.
 
         The next requests are then signed for DynamoDB's. The process may have been suspended before it sent the request
-        or read the response, so the date of the response may be any between.
+        or read the response, so the date of the response may be any between. A date is that of a second, so of all
+        responses of one only the first and the errors are looked at.
         """
+        text = reply.headers.get("date", "")
+        if text == self._date and reply.status == 200:
+            return False
+        self._date = text
         try:
-            date = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
+            date = parsedate_to_datetime(text).timestamp()
         except ValueError:  # it is missing or no date
             return False
         now = time.time()
@@ -308,8 +320,8 @@ class DynamoDBClient:
             DynamoDBClient._told_offset = self._clock_offset
             if abs(self._clock_offset) > SKEW_SECONDS:  # else somebody has set the clock
                 logger.warning(
-                    "The clock of this machine is %.0f min %s DynamoDB's, whose time requests use; set the clock.",
-                    abs(self._clock_offset) / 60,
+                    "The clock of this machine is %s %s DynamoDB's, whose time is used; set the clock.",
+                    _duration(abs(self._clock_offset)),
                     "behind" if self._clock_offset > 0 else "ahead of",
                 )
         return True
@@ -349,7 +361,7 @@ class DynamoDBClient:
     ) -> Answer:
         """Raises NoTable, Refused or Silent."""
         offset = self._clock_offset
-        signed_at = time.time() + offset
+        signed_at = self.now()
         try:
             request = self._signer.request(operation, orjson.dumps(parameters), credentials, signed_at)
             reply = await pool.post(request)
@@ -358,8 +370,7 @@ class DynamoDBClient:
                 raise ChecksumError(checksum_type="crc32", expected_checksum=sent, actual_checksum=found)
         except BotoCoreError as error:
             raise self._silence(error) from error
-        is_first_or_error = reply.status != 200 or not self._is_reached
-        is_untimely = is_first_or_error and self._clock_is_wrong(reply, signed_at, offset)
+        is_untimely = self._clock_is_wrong(reply, signed_at, offset)
         if reply.status != 200:
             raise self._error_of(reply, is_untimely=is_untimely)
         try:
@@ -401,6 +412,12 @@ class DynamoDBClient:
         reasons = [one.Code or "" for one in error.CancellationReasons or ()]
         is_untimely = name in _PERHAPS_UNTIMELY or (is_untimely and name in REJECTED)  # the only code of some engines
         return Refused(message, name, reply.status, reasons, is_untimely=is_untimely)
+
+
+def _duration(seconds: float) -> str:
+    """`10 minutes`, `3 hours`, `365 days`: in the largest unit of which there are at least two."""
+    unit, name = next(((unit, name) for unit, name in _UNITS if seconds >= 2 * unit), _UNITS[-1])
+    return quantity(round(seconds / unit), name)
 
 
 class _Reason(msgspec.Struct):

@@ -3,7 +3,6 @@ an engine has them.
 """
 
 import asyncio
-import time
 import uuid
 from collections.abc import Sequence
 
@@ -35,7 +34,7 @@ async def transact(client: DynamoDBClient, changes: Sequence[Change], attempts: 
     Raises BadInput where an item cannot be stored, Conflict where a condition is not fulfilled or others write to the
     same items all the time, Unavailable where DynamoDB does not carry it out.
     """
-    items = transaction_items(client.table, changes)
+    items = transaction_items(client, changes)
     token = uuid.uuid4().hex  # makes attempts idempotent
     outcome: Conflict | Unavailable = overloaded(client.table)
     for delay in RETRIES.delays():
@@ -67,7 +66,7 @@ async def check_transactions(client: DynamoDBClient) -> None:
     The transaction is a deletion where there is no item, on the condition that there is one: it is always cancelled,
     and takes no permission that a writer does not need. Where it is throttled or not permitted, nothing is known.
     """
-    items = transaction_items(client.table, [Delete(_NOTHING, {"pk": _NOTHING.pk})])
+    items = transaction_items(client, [Delete(_NOTHING, {"pk": _NOTHING.pk})])
     try:
         await client.call("TransactWriteItems", TransactItems=items)
     except Refused as error:
@@ -84,11 +83,11 @@ def _lacking(table: str, reason: str) -> WrongTable:
     )
 
 
-def transaction_items(table: str, changes: Sequence[Change]) -> list[codec.Json]:
+def transaction_items(client: DynamoDBClient, changes: Sequence[Change]) -> list[codec.Json]:
     """The TransactItems of changes; raises BadInput where they are too large."""
-    now, size, items = int(time.time()), 0, []
+    now, size, items = int(client.now()), 0, []
     for change in changes:
-        where = {"TableName": table, **codec.condition(change.when, now)}
+        where = {"TableName": client.table, **codec.condition(change.when, now)}
         match change:
             case Put(item):
                 canonical = canonical_item(item)
