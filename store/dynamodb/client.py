@@ -6,6 +6,8 @@ All calls are requests of our own (`credentials.py`, `http.py`), since botocore 
 
 import asyncio
 import logging
+import re
+import ssl
 import time
 import zlib
 from collections.abc import Awaitable, Callable
@@ -44,14 +46,18 @@ IN_PROGRESS = "TransactionInProgressException"
 """The error code of a transaction of which an earlier attempt is still being carried out."""
 UNKNOWN_OPERATION = frozenset({"UnknownOperationException", "NotImplemented", "InvalidAction"})
 """Error codes of engines that lack an operation."""
+THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
+"""Error codes of calls of which there are too many."""
 
 logger = logging.getLogger("clade")
 
-_THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
 _TRANSIENT_STATUS = frozenset({429, 500, 502, 503, 504, 509})
 # Of requests that were perhaps signed for another time than that of their arrival: those that AWS's own clients repeat.
 _UNTIMELY = frozenset({"RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"})
 _PERHAPS_UNTIMELY = _UNTIMELY | {"AuthFailure", "InvalidSignatureException", "SignatureDoesNotMatch"}
+
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST"})
+"""Reasons of OpenSSL, by its version, where the other side does not speak TLS."""
 
 _UNITS = [(86_400, "day"), (3_600, "hour"), (60, "minute")]
 
@@ -63,7 +69,7 @@ _REASONS = {
     **dict.fromkeys(_PERHAPS_UNTIMELY, "rejects the credentials"),
     **dict.fromkeys(_UNTIMELY, "rejects the time of the requests; set the clock of this machine"),
     "ExpiredTokenException": "rejects the credentials, which have expired",
-    **dict.fromkeys(_THROTTLED, "is overloaded; try again"),
+    **dict.fromkeys(THROTTLED, "is overloaded; try again"),
     "InternalServerError": "fails; try again",
     "ServiceUnavailable": "fails; try again",
     IN_PROGRESS: "is still carrying out this transaction; try again",
@@ -92,7 +98,7 @@ class Refused(Unavailable):
         super().__init__(message)
         self.name = name
         self.reasons = reasons
-        self.is_transient = name in _THROTTLED or status in _TRANSIENT_STATUS
+        self.is_transient = name in THROTTLED or status in _TRANSIENT_STATUS
         self.is_uncertain = status >= 500 or name == IN_PROGRESS
         self.is_untimely = is_untimely
 
@@ -222,8 +228,9 @@ class DynamoDBClient:
             raise BadInput(
                 f"No AWS region is set; write dynamodb://{self.table}?region=REGION, or set AWS_REGION."
             ) from error
-        except (BotoCoreError, ValueError, OSError) as error:  # a ValueError: the endpoint is no URL
-            raise BadInput(f"DynamoDB cannot be used with these settings: {error}") from error
+        except (BotoCoreError, ValueError, OSError) as error:
+            reason = re.sub(r"//\S*@", "//", str(error))  # botocore shows addresses with their passwords
+            raise BadInput(f"DynamoDB cannot be used with these settings: {reason}") from error
         self._url = url.geturl().rstrip("/")
         return self
 
@@ -284,7 +291,7 @@ class DynamoDBClient:
             try:
                 return await send(credentials)
             except (Refused, Silent) as failure:
-                self.calls.throttled += failure.name in _THROTTLED
+                self.calls.throttled += failure.name in THROTTLED
                 is_untimely = isinstance(failure, Refused) and failure.is_untimely
                 if is_untimely not in corrected and (is_untimely or await self._renewed(failure.name, credentials)):
                     corrected.add(is_untimely)
@@ -386,7 +393,11 @@ class DynamoDBClient:
         message = f"DynamoDB does not respond at {self._url} ({type(error).__name__}); try again."
         if isinstance(error, SSLError):
             reason = error.kwargs["error"]
-            message = f"The TLS certificate of {self._url} is rejected ({reason}); see AWS_CA_BUNDLE."
+            message = f"TLS with {self._url} fails ({reason}); try again."
+            if isinstance(reason, ssl.SSLCertVerificationError):
+                message = f"The TLS certificate of {self._url} is rejected ({reason}); see AWS_CA_BUNDLE."
+            elif getattr(reason, "reason", None) in _NO_TLS:
+                message = f"{self._url} speaks HTTP without TLS; write http:// in the endpoint, or use another port."
         timed_out = isinstance(error, ConnectTimeoutError | ReadTimeoutError)
         is_sent = not isinstance(error, NOT_CONNECTED)
         return Silent(message, is_transient=True, is_uncertain=is_sent, timed_out=timed_out)
@@ -408,7 +419,11 @@ class DynamoDBClient:
         if name == "ResourceNotFoundException":
             command = "clade table create, for the same CLADE_STORE or --store"
             return NoTable(f'There is no table "{self.table}"; create it with: {command}')
-        message = f'The table "{self.table}" {_REASONS.get(name, f"cannot be used now ({name})")}.'
+        reason = _REASONS.get(name, f"cannot be used now ({name})")
+        message = f'The table "{self.table}" {reason}.'
+        if "credentials" in reason:
+            source, region = self._credentials.source, self._credentials.region
+            message += f" They come from {source}, and were sent to {self._url} in {region}; check all three."
         reasons = [one.Code or "" for one in error.CancellationReasons or ()]
         is_untimely = name in _PERHAPS_UNTIMELY or (is_untimely and name in REJECTED)  # the only code of some engines
         return Refused(message, name, reply.status, reasons, is_untimely=is_untimely)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from store.concurrency import RetryPolicy
 from store.dynamodb import codec
-from store.dynamodb.client import IN_PROGRESS, UNKNOWN_OPERATION, Attempts, DynamoDBClient, Refused
+from store.dynamodb.client import IN_PROGRESS, THROTTLED, UNKNOWN_OPERATION, Attempts, DynamoDBClient, Refused
 from store.errors import BadInput, Conflict, Unavailable, WrongTable
 from store.model.keys import Key
 from store.model.records import Change, Check, Delete, Put, canonical_item, checked_item_size
@@ -64,7 +64,8 @@ async def check_transactions(client: DynamoDBClient) -> None:
     """Raise WrongTable where the engine has no transactions.
 
     The transaction is a deletion where there is no item, on the condition that there is one: it is always cancelled,
-    and takes no permission that a writer does not need. Where it is throttled or not permitted, nothing is known.
+    and takes no permission that a writer does not need. Where it is throttled or not permitted, nothing is known; any
+    other error is raised.
     """
     items = transaction_items(client, [Delete(_NOTHING, {"pk": _NOTHING.pk})])
     try:
@@ -72,6 +73,8 @@ async def check_transactions(client: DynamoDBClient) -> None:
     except Refused as error:
         if error.name in UNKNOWN_OPERATION | {"ValidationException"}:
             raise _lacking(client.table, error.name) from error
+        if error.name not in THROTTLED | {"TransactionCanceledException", "AccessDeniedException"}:
+            raise
     else:
         raise _lacking(client.table, "their conditions are ignored")
 

@@ -163,6 +163,7 @@ class Sources(Served):
         """A file of static credentials, which a program of the user replaces."""
         lines = [f"{name} = {self._issued[of]}\n" for name, of in VARIABLES.items()]
         (self.folder / "credentials").write_text("".join(["[default]\n", *lines]))
+        self.patch.setenv("AWS_PROFILE", "")  # as containers are given it
 
     def use_environment(self) -> None:
         for name, of in VARIABLES.items():
@@ -263,9 +264,16 @@ async def test_credentials_of_a_file_are_found_after_the_start_and_replaced_when
         assert table.taken() == ["FIRST"] * 6 + ["SECOND"] * 5
 
 
-@pytest.mark.parametrize("kind", ["environment", "web_identity"])
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        ("environment", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+        ("web_identity", "AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE"),
+        ("file", 'the profile "default" (shared-credentials-file)'),
+    ],
+)
 async def test_credentials_that_stay_rejected_are_reported_and_searched_once(
-    kind: str, sources: Sources, table: Table
+    kind: str, source: str, sources: Sources, table: Table
 ) -> None:
     sources.issue("FIRST")
     getattr(sources, f"use_{kind}")()
@@ -275,8 +283,10 @@ async def test_credentials_that_stay_rejected_are_reported_and_searched_once(
         before = len(sources.shown)
         table.rejected.add("FIRST")
         for _ in range(5):
-            with pytest.raises(Unavailable, match="expired"):
+            with pytest.raises(Unavailable, match="expired") as caught:
                 await read(store)
+            assert f"come from {source}, and were sent to http://0.0.0.0:{table.port} in eu-west-1" in str(caught.value)
+            assert "of FIRST" not in str(caught.value)
     assert table.taken() == ["FIRST"] * 5
     assert len(sources.shown) - before == (kind == "web_identity")
 
@@ -446,6 +456,16 @@ async def test_a_command_on_a_machine_with_a_wrong_clock_says_so_once_and_works(
 
 
 # -- TLS ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_an_address_of_https_at_a_server_without_tls_is_told(authority: Authority, sources: Sources) -> None:
+    sources.issue("FIRST")
+    sources.use_environment()
+    async with Table() as table:
+        url = table.url.replace("http", "https")
+        async with DynamoDBStore("clade", region="eu-west-1", endpoint=url, patience=REQUEST_PATIENCE) as store:
+            with pytest.raises(Unavailable, match="speaks HTTP without TLS; write http://"):
+                await read(store)
 
 
 @pytest.fixture(params=["another name", "an unknown authority", "expired"])
