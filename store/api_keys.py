@@ -4,9 +4,8 @@ import hashlib
 import hmac
 import re
 import secrets
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from store.engine import ReadUsage, Store
@@ -62,9 +61,9 @@ class ApiKey:
 
 
 def new_key(name: str, grants: Sequence[str], until: int | None) -> tuple[ApiKey, str]:
-    """A new key and its text, which is shown once and stored nowhere."""
+    """A new key, without `created_at` until it is stored, and its text, which is shown once and stored nowhere."""
     key_id, secret = secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
-    key = ApiKey(key_id, name, secret_hash(secret), grants, rfc3339(time.time()), until)
+    key = ApiKey(key_id, name, secret_hash(secret), grants, "", until)
     return key, f"{PREFIX}{key_id}_{secret}"
 
 
@@ -81,7 +80,7 @@ def secret_hash(secret: str) -> str:
 
 async def add_key(store: Store, key: ApiKey) -> None:
     """Store a new key; raises Conflict where its id is taken."""
-    await store.commit([Put(key.item(), ABSENT)])
+    await store.commit([Put(replace(key, created_at=rfc3339(store.now())).item(), ABSENT)])
 
 
 async def find_key(store: Store, key_id: str, reads: ReadUsage, *, strong: bool = False) -> ApiKey | None:
@@ -102,6 +101,6 @@ async def revoke_key(store: Store, key_id: str) -> ApiKey:
     if key is None:
         raise NotFound(f'There is no key "{shorten(key_id)}"; see clade key list.')
     if key.revoked_at is None:
-        gone: Item = {**key.item(), "revoked_at": rfc3339(time.time())}
+        gone: Item = {**key.item(), "revoked_at": rfc3339(store.now())}
         await store.commit([Put(gone, {"hash": key.hash})])
     return key

@@ -8,7 +8,6 @@ trees with their search items, for which id records are rewritten; then ids with
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, cast
 
@@ -17,7 +16,7 @@ from store.checking.findings import Finding, Fix, path_text
 from store.checking.search_items import NodesPage, SearchCheck
 from store.checking.trees_and_ids import TreeReport, number_of
 from store.concurrency import RetryPolicy, in_chunks
-from store.engine import ReadUsage
+from store.engine import ReadUsage, Store
 from store.errors import Conflict, rfc3339
 from store.metadata.moves import MoveTiming
 from store.metadata.tree_version import TreeVersion, encode_moves, log_item
@@ -115,7 +114,7 @@ class Repair:
             "shape": cast(Value, report.shape), "moves": encode_moves(report.moves.refs) or None,
             "aliases": report.has_redirects or bool((report.version or {}).get("aliases")),
         }  # fmt: skip
-        bump = _VersionBump(report.pk, report.version, report.number, counts)
+        bump = _VersionBump(self._store, report.pk, report.version, report.number, counts)
         version_key = tree_version_key(report.pk)
         # The first transaction, which may have no other changes, fixes the version.
         found: dict[Key, list[Finding]] = {version_key: []}
@@ -175,7 +174,7 @@ class Repair:
         log = KeyRange(Index.TABLE, pk, "!0", "!:")
         last = await self._store.range(log, self._reads, limit=1, reverse=True, strong=True)
         logged = int(cast(str, last[0]["sk"])[1:]) if last else 0
-        return _VersionBump(pk, version, max(number_of(version), logged))
+        return _VersionBump(self._store, pk, version, max(number_of(version), logged))
 
     async def _fixed(self, finding: Finding) -> RepairResult:
         """Fix the one item of a finding; where another write was first, the next repair checks it again."""
@@ -193,7 +192,8 @@ class Repair:
 class _VersionBump:
     """The changes of each transaction on a tree besides its own: the version incremented, and an empty log item."""
 
-    def __init__(self, pk: str, version: Item | None, number: int, counts: Item | None = None) -> None:
+    def __init__(self, store: Store, pk: str, version: Item | None, number: int, counts: Item | None = None) -> None:
+        self._store = store
         self._pk = pk
         self._version = version
         self._number = number
@@ -202,7 +202,7 @@ class _VersionBump:
     def changes(self) -> list[Change]:
         """The changes for the next transaction; each follows on the one before."""
         when = ABSENT if self._version is None else {"n": self._version.get("n")}
-        now = time.time()
+        now = self._store.now()
         log_expires = cast(int, self._counts.get("log_expires", 0))
         log = log_item(TreeVersion(self._pk, self._number, log_expires=log_expires), [], rfc3339(now), now)
         self._number += 1

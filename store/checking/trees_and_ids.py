@@ -5,7 +5,6 @@ read that it points to. A tree is read as a snapshot: each transaction on it inc
 between two equal versions is consistent, and a tree whose version changed is read again.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -148,7 +147,8 @@ class TreeReader:
     def _check_gap(self, report: TreeReport, last: int, expires: object) -> None:
         """Report numbers that lack after the present end of the log up to `last`; `expires` is that of the end."""
         first = report.logged + 1
-        may_be_expired = isinstance(expires, int | float) and expires < time.time() + SKEW_SECONDS  # by another clock
+        soon = self._store.now() + SKEW_SECONDS  # as the clock of another machine may differ so much
+        may_be_expired = isinstance(expires, int | float) and expires < soon
         if report.logged and first <= last and not may_be_expired:
             numbers = f"number {first}" if first == last else f"the numbers {first} to {last}"
             self._report(report, f"the change log lacks {numbers}")

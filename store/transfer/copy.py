@@ -7,7 +7,6 @@ its name at the end, and a table has a layout of its own until then.
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
@@ -186,7 +185,7 @@ async def put_back(store: SQLiteStore, file: Path) -> list[ApiKey]:
     """
     there = await _keys(store)
     async with SQLiteStore(str(file)) as backup:
-        keys, now = (await _keys(backup)).values(), time.time()
+        keys, now = (await _keys(backup)).values(), store.now()
         valid = [key for key in keys if key.revoked_at is None and (key.until is None or now < key.until)]
         revoked = [there[key.id] for key in valid if key.id in there and there[key.id].revoked_at is not None]
         if not revoked:

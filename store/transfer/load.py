@@ -262,7 +262,7 @@ class _Import:
         diff.finish()
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
-        for batch in Batches(self.plan.hierarchy, diff, version, self.store.max_changes).of(creations):
+        for batch in Batches(self.plan.hierarchy, diff, version, self.store).of(creations):
             if not self.dry_run:
                 raised = version.incremented(batch.shape, now=batch.now)
                 log = log_item(version, batch.entries, batch.at, batch.now)

@@ -104,7 +104,7 @@ class MoveWorker:
 
         Moves that had ended at the first call are not read again.
         """
-        now = time.time()
+        now = self._store.now()
         moves = [
             move for move in await recent_moves(self._store, ReadUsage(), since=self._since) if move.ended_at is None
         ]
@@ -123,7 +123,7 @@ class MoveWorker:
         if known != move:
             since = time.monotonic()
             self._others[move.id] = (move, since)
-        return min(move.lease - time.time(), since + self._timing.lease_seconds - time.monotonic())
+        return min(move.lease - self._store.now(), since + self._timing.lease_seconds - time.monotonic())
 
     async def _watch(self) -> None:
         while True:
