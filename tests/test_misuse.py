@@ -106,6 +106,9 @@ def test_an_unusable_file_gets_one_message(clade, tmp_path, file, content, optio
                 ("&endpoint=ftp://x", "endpoint of DynamoDB is no address of http or https; see docs/dynamodb.md."),
             ]
         ],
+        (["serve"], {"CLADE_PROD": "1"}, "CLADE_PROD is not a setting; use CLADE_PRODUCTION, or unset the variable."),
+        (["table", "policy", "--store", "dynamodb://clade"], {"CLADE_JWT_AUD": "1"},
+         "CLADE_JWT_AUD is not a setting; use CLADE_JWT_AUDIENCE, or unset the variable."),
         (["serve"], {"CLADE_MAX_NODES": "abc"}, 'CLADE_MAX_NODES cannot be "abc": it must be a whole number'),
         (["serve"], {"CLADE_MAX_NODES": "0"}, 'CLADE_MAX_NODES cannot be "0": it must be a whole number'),
         (["serve"], {"CLADE_HIERARCHIES": "nope"}, 'CLADE_HIERARCHIES names the module "nope", which cannot be found;'),
