@@ -1,6 +1,8 @@
 """Searches by words: which nodes are found and in which order, after edits, by which reads, and where one fails."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -149,6 +151,26 @@ async def test_signs_inside_words_are_found_with_and_without_them_at_every_lengt
             assert found["complete"], one
             assert [node["path"] for node in found["nodes"]] == names.find(one, under="r"), one
         assert [node["name"] for node in found["nodes"]] == expected, text
+
+
+async def test_names_are_found_as_the_table_of_the_docs_says(store: Store) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "find-nodes.md").read_text()
+    rows = [line.split("|")[1:-1] for line in page.partition("| name | is found by")[2].splitlines()[2:10]]
+    nodes = [((f"n{place}",), "ZONE", name.strip()) for place, (name, *_) in enumerate(rows)]
+    await plant(store, Spot, [*nodes, (("hand-saws",), "ZONE", "Hand Saws")])
+    client = Client(store, Spot, planned=False)
+    query = "query($text: String!) { searchSpots(text: $text) { complete nodes { name } } }"
+    asked = [
+        (name.strip(), text, is_found)
+        for name, *both in rows
+        for is_found, texts in zip((True, False), both, strict=True)
+        for text in re.findall("`([^`]+)`", texts)
+    ]
+    assert len(asked) > 25
+    for name, text, is_found in [*asked, ("Hand Saws", "hand-saws", True), ("Hand Saws", "handsaws", False)]:
+        found = (await client.ask(query, text=text)).data["searchSpots"]
+        assert found["complete"]
+        assert ({"name": name} in found["nodes"]) == is_found, (name, text)
 
 
 FORMER = "e0a86d4c1f6b8dd353baf9e6628320be"  # the marker of spots before words had parts
