@@ -47,7 +47,7 @@ class OrderField:
 
         def beginning(record: Record) -> SortValue:
             text = read(record)
-            return None if text is None else folded(text[:MAX_SORTED_CHARACTERS])[:MAX_SORTED_CHARACTERS]
+            return None if text is None else _beginning(text)
 
         return beginning
 
@@ -66,9 +66,15 @@ class OrderField:
         found: Any = value if type(value) in expected else None
         if self.value.kind is Kind.DECIMAL and found is not None:
             found = self.value.comparable(found)
+        if self.value.kind is Kind.TEXT and found is not None:
+            found = _beginning(found)  # as today, since a server of another version may have made the cursor
         if found is None:
             raise ValueError(value)
         return found  # type: ignore[no-any-return]
+
+
+def _beginning(text: str) -> str:
+    return folded(text[:MAX_SORTED_CHARACTERS])[:MAX_SORTED_CHARACTERS]
 
 
 @dataclass(frozen=True)

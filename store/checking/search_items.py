@@ -74,7 +74,7 @@ class SearchCheck:
         if found is None:
             problem = "the items of search are not complete, since its class had no search= when nodes were written"
         else:
-            problem = "the items of search are outdated, since its class has another search= or searched attributes"
+            problem = "the items of search are outdated, since its class or the version of clade is another one"
         values: dict[str, Value] = {**dict.fromkeys(found or (), None), **marker(self.hierarchy)}
         fix = Fix.of(marker_key(name), found, values)
         return Finding(name, "", f"{problem}; nothing is searched until clade repair has written them", fix)

@@ -60,16 +60,6 @@ def create(server: Server, key: str, *, name: str | None = None, parent: str | N
     assert server.ask(text, {"parent": parent, "key": key, "name": name or key}).data
 
 
-@known("letters with a stroke sort after z, but are found without it")
-def test_letters_with_a_stroke_sort_as_they_are_found(server: Server) -> None:
-    create(server, "strokes")
-    for name in ("Łódź", "Zebra"):
-        create(server, name, parent="strokes")
-    listed = '{ thing(path: "strokes") { children(orderBy: [{field: NAME}]) { nodes { name } } } }'
-    nodes = server.ask(listed).data["thing"]["children"]["nodes"]
-    held([node["name"] for node in nodes] == ["Łódź", "Zebra"])
-
-
 @known("lists of more than 10,000 nodes cannot be sorted")
 def test_lists_longer_than_a_response_can_be_sorted(server: Server) -> None:
     create(server, "long")

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests.outside.model import values
-from tests.outside.model.folding import folded, has_stroke, sort_text
+from tests.outside.model.folding import folded, sort_text
 from tests.outside.model.trees import LEVELS, Node, Trees
 
 Arguments = dict[str, Any]
@@ -138,26 +138,6 @@ def _comparable(field: str) -> Callable[[Any], Any]:
     if kind in ENUMS:
         return ENUMS[kind].index
     return lambda value: value
-
-
-def is_doubtful(trees: Trees, nodes: list[Node], arguments: Arguments) -> bool:
-    """Whether an order or a condition depends on letters with a stroke, which search and sort fold differently."""
-    fields = {ORDER_FIELDS.get(order["field"], "") for order in _several(arguments.get("orderBy") or [])}
-    fields |= _filtered(arguments.get("where") or {})
-    for field in fields & {name for name, kind in FIELD_KINDS.items() if kind in TEXTUAL}:
-        texts = [value_of(trees, node, field) or "" for node in nodes]
-        texts += [text for node in nodes for text in node["names"].values()] if field == "name" else []
-        if any(has_stroke(text) for text in texts):
-            return True
-    return has_stroke(str(arguments.get("where", "")))
-
-
-def _filtered(where: Arguments) -> set[str]:
-    """The fields on which there are conditions."""
-    found = {name for name in where if name not in ("and", "or", "not")}
-    for inner in (*where.get("and", ()), *where.get("or", ()), *([where["not"]] if "not" in where else [])):
-        found |= _filtered(inner)
-    return found
 
 
 # Conditions

@@ -37,7 +37,6 @@ class Expected:
     data: Any
     codes: frozenset[str] = frozenset()
     promise: Promise = BY_ID
-    known: str = ""
     doubts: list[str] = field(default_factory=list)
 
 
@@ -180,8 +179,6 @@ def _sorted(trees: Trees, read: Read, found: Expected) -> Expected:
         found.promise = SORTED
     elif "where" in given:
         found.promise = FILTERED
-    if lists.is_doubtful(trees, list(trees.nodes.values()), given) and ("orderBy" in given or "where" in given):
-        found.known = "letters with a stroke sort after z, but are found without it"
     return found
 
 

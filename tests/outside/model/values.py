@@ -25,6 +25,7 @@ NAMES = (
     "Новый Орёл", "שלום עולם", "مرحبا بالعالم", "東京都", "서울 특별시", "กรุงเทพ", "हिन्दी भाषा", "👩‍👩‍👧 family", "🏔",
     "<script>alert(1)</script>", "O'Brien", "a/b%c#d", "50% & more", "ﬁne", "I\u0307stanbul", "ısı", "New York City",
     "new jersey", "e\u0301clair", "n" * 500, "Ω" * 500, "{\"json\": [1]}", "null", "0", "-", "\u202eright", "x\ny",
+    "OBrien", "O Brien", "Wi-Fi", "Wifi", "Coeur d’Alene", "L'Isle-d'Abeau", "Nāʻālehu", "St.-Denis, D.C.", "Þórsá-Ær",
 )  # fmt: skip
 LANGUAGES = ("de", "de-AT", "fr", "el", "zh-Hant", "pt-BR", "ar", "en", "sr-Latn")
 ASKED: tuple[list[str], ...] = (

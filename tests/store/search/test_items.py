@@ -26,7 +26,7 @@ SEARCHED = replace(
 BY_TREE = replace(SEARCHED, search=Search(SearchScope.TREE, "population"))
 PLACED = Location.definition()
 LINE = lineage(["location:us", "location:1"])
-NAMES = st.text(st.sampled_from("abc Öß東京ก한국-"), min_size=1, max_size=60)
+NAMES = st.text(st.sampled_from("abc Öß東京ก한국-'.ʻ"), min_size=1, max_size=60)
 
 
 def city(name: str = "Omaha", key: str = "omaha", node_id: str = "1", **values: Any) -> Record:
