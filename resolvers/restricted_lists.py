@@ -144,7 +144,7 @@ def _family_page(
         for record in (reversed(found) if arguments.descending else found)
         if (lo is None or lo < position(record)) and (hi is None or position(record) < hi)
     ][: arguments.limit]
-    request.budget.spend_nodes(len(page[: arguments.size]))
+    request.budget.spend_nodes(len(page[: arguments.size]), compared=arguments.compared)
     return page_of(page, arguments, len(found), cursors)
 
 
@@ -175,7 +175,7 @@ async def _read_parts(
         found = dict(zip(lists, await pages.read_all_pages(request, lists), strict=True))
         for part in parts:
             records += [part] if isinstance(part, Record) else _records(found[part], arguments)
-        request.budget.spend_nodes(len(parts) - len(lists))
+        request.budget.spend_nodes(len(parts) - len(lists), compared=arguments.compared)
         return records
     for part in parts:
         if (rest := arguments.limit - len(records)) <= 0:
@@ -235,5 +235,6 @@ def _relation(requested: DescendantsRequest, span: KeyRange, top: Record, max_de
         levels=requested.relation.arguments.levels,
         max_depth=max_depth,
         bounds=requested.relation.arguments.bounds,
+        compared=requested.relation.arguments.compared,
     )
     return Relation(RelationKind.DESCENDANTS, arguments, requested.relation.selection)
