@@ -28,7 +28,7 @@ from resolvers.lists.arguments import (
     page_of,
 )
 from resolvers.lists.list_request import MAX_CACHED_WHOLE, ListRequest, described
-from resolvers.session.cache import RECORD_BYTES
+from resolvers.session.cache import RECORD_BYTES, Partition
 from resolvers.session.request import Request
 from resolvers.sorting.conditions import key_position
 from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue
@@ -193,17 +193,22 @@ async def read_sorted_roots(
     hierarchy: str,
     relation: Relation,
     read: Callable[[Request, str, Relation], Awaitable[Page]],
+    partitions: frozenset[str] | None = None,
 ) -> Page:
-    """A page of roots; `read` reads one that is neither sorted nor filtered. Raises its errors, and BadCursor."""
+    """A page of roots, or of the nodes in all trees; `read` reads one that is neither sorted nor filtered.
+
+    `partitions` are those whose versions validate it, and were read; None: only a version of the whole store does.
+    Raises the errors of `read`, and BadCursor.
+    """
     if not relation.takes_whole_list:
         return await read(request, hierarchy, relation)
-    what = f"The roots of {hierarchy}"
-    # Roots are of many trees, so they are cached where one version validates the whole store.
+    kind = CursorKind.ROOTS if relation.kind is RelationKind.ROOTS else CursorKind.DESCENDANTS
+    what = f"The {relation.kind} of {hierarchy}"
     key = "sorted", hierarchy, relation.whole.page_key, relation.order_digest
-    found = _cached(request, None, key)
+    found = _cached(request, partitions, key)
     if found is None:
         whole = await read(request, hierarchy, relation.whole)
-        found = await _sorted(request, None, key, relation, f"{CursorKind.ROOTS}{hierarchy}", whole)
+        found = await _sorted(request, partitions, key, relation, f"{kind}{hierarchy}", whole)
     else:
         request.budget.spend_nodes(found.size, what, compared=True)
         request.state.partitions_read.update([hierarchy, *found.partitions])
@@ -229,16 +234,16 @@ async def _sorted_page(request: Request, requested: ListRequest, found: Outcome 
         return relation.shared_error(error)
 
 
-def _cached(request: Request, tree: str | None, key: Hashable) -> SortedList | None:
+def _cached(request: Request, partition: Partition, key: Hashable) -> SortedList | None:
     """A sorted list that is cached, of which nothing is hidden."""
-    found: SortedList | None = None if request.grants is not None else request.state.pages.get(tree, key)
+    found: SortedList | None = None if request.grants is not None else request.state.pages.get(partition, key)
     if found is not None and request.reads.trace is not None:
         request.reads.trace.pages += 1
     return found
 
 
 async def _sorted(
-    request: Request, tree: str | None, key: Hashable, relation: Relation, owner: str, whole: Page
+    request: Request, partition: Partition, key: Hashable, relation: Relation, owner: str, whole: Page
 ) -> SortedList:
     """A whole list sorted and filtered, and cached where nothing is hidden; `owner` names the list in cursors."""
     arguments, records = relation.arguments, whole.records
@@ -256,7 +261,7 @@ async def _sorted(
         if len(records) > MAX_CACHED_WHOLE:
             packed = await PackedRecords.of(records)
             kept, weight = replace(found, records=packed), packed.weight
-        request.state.pages.put(tree, key, kept, weight + len(cursors.owner) // RECORD_BYTES)
+        request.state.pages.put(partition, key, kept, weight + len(cursors.owner) // RECORD_BYTES)
     return found
 
 
