@@ -110,7 +110,7 @@ class Settings(BaseSettings):
     """Maximum size of a response, in bytes of JSON."""
     max_read_units: float = Field(BudgetLimits.read_units, gt=0)
     """Maximum number of DynamoDB read units per request, in at most half as many calls; reads of SQLite are counted in
-    the same way."""
+    the same way. Lists may sort and filter 20 nodes for each unit."""
     max_depth: int = Field(LimitValues.max_depth, ge=1)
     """Maximum depth of nested fields in a document; `edges`, `node`, `nodes` and introspection are not counted."""
     request_seconds: float = Field(LimitValues.request_seconds, gt=0)

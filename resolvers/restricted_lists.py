@@ -33,6 +33,10 @@ from resolvers.lists.list_request import ListRequest
 from resolvers.lists.sorted_list import read_sorted, read_sorted_roots
 from resolvers.session.budget import gather_outcomes, raise_first_error
 from resolvers.session.request import Request
+from resolvers.sorting.conditions import check_levels
+from resolvers.sorting.ordering import PlaceOrder
+from resolvers.trees import read_trees
+from store.errors import BadInput
 from store.model.keys import KeyRange, Path, below, first_rank, last_segment, node_key, subtree
 from store.model.paths import format_path
 from store.model.records import Record
@@ -52,8 +56,19 @@ async def read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Pag
 
 
 async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
-    """A page of a hierarchy's roots, of what the grants allow."""
-    return await read_sorted_roots(request, hierarchy, relation, _read_roots)
+    """A page of a hierarchy's roots, of what the grants allow; of levels that no root can have, of all trees.
+
+    Raises BadInput for a condition that no node in the list can meet.
+    """
+    arguments, levels = relation.arguments, request.hierarchies[hierarchy].levels
+    listed = arguments.levels or [name for name, level in levels.items() if level.may_be_root]
+    if arguments.where is not None:
+        check_levels(arguments.where, [levels[name] for name in listed])
+    if all(levels[name].may_be_root for name in listed):
+        return await read_sorted_roots(request, hierarchy, relation, _read_roots)
+    if arguments.ordering.place is PlaceOrder.POSITION:
+        raise BadInput("POSITION is among siblings, and nodes of all trees have many parents; use PATH or KEY.")
+    return await read_trees(request, hierarchy, relation, _read_roots, _read_pages)
 
 
 async def _read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
@@ -144,7 +159,7 @@ def _family_page(
         for record in (reversed(found) if arguments.descending else found)
         if (lo is None or lo < position(record)) and (hi is None or position(record) < hi)
     ][: arguments.limit]
-    request.budget.spend_nodes(len(page[: arguments.size]))
+    request.budget.spend_nodes(len(page[: arguments.size]), compared=arguments.compared)
     return page_of(page, arguments, len(found), cursors)
 
 
@@ -175,7 +190,7 @@ async def _read_parts(
         found = dict(zip(lists, await pages.read_all_pages(request, lists), strict=True))
         for part in parts:
             records += [part] if isinstance(part, Record) else _records(found[part], arguments)
-        request.budget.spend_nodes(len(parts) - len(lists))
+        request.budget.spend_nodes(len(parts) - len(lists), compared=arguments.compared)
         return records
     for part in parts:
         if (rest := arguments.limit - len(records)) <= 0:
@@ -235,5 +250,6 @@ def _relation(requested: DescendantsRequest, span: KeyRange, top: Record, max_de
         levels=requested.relation.arguments.levels,
         max_depth=max_depth,
         bounds=requested.relation.arguments.bounds,
+        compared=requested.relation.arguments.compared,
     )
     return Relation(RelationKind.DESCENDANTS, arguments, requested.relation.selection)

@@ -33,7 +33,7 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
     cache_key = "roots", hierarchy, relation.page_key
     page: Page | None = request.state.pages.get(None, cache_key)
     if page is not None:
-        request.budget.spend_nodes(len(page.records))
+        request.budget.spend_nodes(len(page.records), compared=relation.arguments.compared)
         request.state.partitions_read.update([hierarchy, *[record.pk for record in page.records]])
         if request.reads.trace is not None:
             request.reads.trace.pages += 1
@@ -45,7 +45,8 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
 
 async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
     state, arguments = request.state, relation.arguments
-    limit = request.budget.nodes_left + 2  # the number of roots is not known before they are read
+    # The number of roots is not known before they are read.
+    limit = request.budget.left(compared=arguments.compared) + 2
     cursors = ListCursors(CursorKind.ROOTS, hierarchy, by_rank)
     # `parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor.
     spans = [
@@ -68,7 +69,8 @@ async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
         return Page([], total=total)
     records = state.records_read.in_ranges(spans, limit, reverse=reverse) or []
     state.partitions_read.update([record.pk for record in records])
-    request.budget.spend_nodes(len(records[: arguments.size]), f"The roots of {hierarchy}")
+    shown = len(records[: arguments.size])
+    request.budget.spend_nodes(shown, f"The roots of {hierarchy}", compared=arguments.compared)
     page = page_of(records, arguments, total, cursors)
     return replace(page, records=await with_counts(state, page.records)) if relation.counts else page
 

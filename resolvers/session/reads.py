@@ -199,6 +199,13 @@ class ReadState:
             found[tree] = error if isinstance(error, Exception) else self.tree_versions[tree]
         return found
 
+    async def read_versions(self, trees: Iterable[str]) -> None:
+        """Read the versions of these trees, which validate what is cached and plan what is not, unless the store has a
+        version; where that fails, whoever needs one meets it again.
+        """
+        if self.store_version is None and not (wanted := set(trees)) <= self.tree_versions.keys():
+            await self.versions_of(wanted)
+
     def items_once(self, span: KeyRange, limit: int, usage: ReadUsage | None = None) -> "asyncio.Future[list[Item]]":
         """The first items in a range of the table that holds no nodes, read once by this state; started at once."""
         return self._once((span, limit), partial(self.items_in, span, limit=limit, usage=usage))

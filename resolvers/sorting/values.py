@@ -29,6 +29,7 @@ class NodeValue:
 
     `members` are the values of an enum in their order, which is also that of levels. `languages` are those that names
     are looked up in. `renamed` has, by levels, the attributes with former names, under which values may be stored.
+    `levels` are those that have the attribute, none for all, and `label` is its name in the schema.
     A value that is missing, or of another type than its kind, is None; so is what is withheld of a redacted node, so
     that neither order nor conditions disclose it.
     """
@@ -39,6 +40,8 @@ class NodeValue:
     members: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     renamed: tuple[tuple[str, Attribute], ...] = ()
+    levels: frozenset[str] = frozenset()
+    label: str = ""
 
     def localized(self, languages: Sequence[str] | None) -> Self:
         """The name in the first of these languages that a node has it in. Raises BadInput where one is no tag."""

@@ -2,19 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.outside.known import KNOWN
 from tests.outside.processes import EXTREMES, Answer, Place, Server, command, place
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with place("sqlite") as found:
-        yield found.server(max_nodes="6")
 
 
 class Granted:
@@ -50,23 +43,6 @@ def held(promise: bool) -> None:
 
 def known(name: str) -> pytest.MarkDecorator:
     return pytest.mark.xfail(strict=True, raises=Fault, reason=KNOWN[name])
-
-
-def create(server: Server, key: str, *, name: str | None = None, parent: str | None = None) -> None:
-    text = (
-        "mutation($parent: Path, $key: String!, $name: String!) "
-        "{ createThing(parent: $parent, key: $key, name: $name, attributes: {box: {}}) { node { id } } }"
-    )
-    assert server.ask(text, {"parent": parent, "key": key, "name": name or key}).data
-
-
-@known("lists of more than 10,000 nodes cannot be sorted")
-def test_lists_longer_than_a_response_can_be_sorted(server: Server) -> None:
-    create(server, "long")
-    for number in range(7):
-        create(server, f"{number}", parent="long")
-    got = server.ask('{ thing(path: "long") { children(first: 1, orderBy: [{field: NAME}]) { nodes { name } } } }')
-    held(not got.codes)
 
 
 @pytest.mark.thorough
