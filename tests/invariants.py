@@ -220,7 +220,7 @@ class _SearchItems:
         """Check one item except for what may be outdated; returns its weight as it is written, and its depth."""
         own_id = node["id"].partition(":")[2]
         name = words.names.get("", "")
-        is_name, begins = words.found[text], text in words.names.values()
+        is_name = begins = words.found[text]
         weight: str = item["sk"].removeprefix(f"{text}#{int(not is_name)}").removesuffix(f"#{own_id}")
         assert item["sk"] == f"{text}#{int(not is_name)}{weight}#{own_id}"
         depth = item["rank"].removeprefix(f"{int(not begins)}{weight}")[:2]

@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import Any
 
 from store.model.hierarchy import Hierarchy
@@ -66,6 +67,7 @@ def parts(text: str) -> list[str]:
     return [part for word in words(text) for part in word.split("-")]
 
 
+@lru_cache(10_000)
 def fold(text: str) -> str:
     return "+".join(words(text))
 
@@ -86,6 +88,7 @@ def beginnings(folded: str) -> list[str]:
     return list(begin(folded).values())
 
 
+@lru_cache(10_000)
 def readings(folded: str) -> set[str]:
     """All that a folded text may be, where each sign stands for a space or for nothing."""
     found = {""}
@@ -99,7 +102,7 @@ def match(text: str, names: Collection[str], found: Iterable[str]) -> int | None
     one, 2 by words, None not at all.
     """
     known = list(found)
-    for word in words(text):
+    for word in filter(None, fold(text).split("+")):
         apart = all(any(one.startswith(part) for one in known) for part in word.split("-"))
         if not apart and not any(one.startswith("".join(word.split("-"))) for one in known):
             return None

@@ -109,13 +109,9 @@ def _starts(folded: str) -> list[int]:
     return found
 
 
-def _apart(folded: str) -> str:
-    return folded.replace("-", "+")
-
-
 def _together(text: str) -> str:
     """Folded words with the parts of each apart, and from each part on together: of `d-alene` `d+alene+dalene`."""
-    found = [_apart(text)]
+    found = [text.replace("-", "+")]
     for word in text.split("+"):
         while "-" in word:
             found.append(word.replace("-", ""))
@@ -224,7 +220,8 @@ class Words(NamedTuple):
             # In one order, since what is beyond MAX_ITEMS depends on it: DynamoDB's maps have none.
             names |= {language: fold(text) for language, text in sorted(cast(dict[str, str], stored).items())}
         key = decode_segment(last_segment(record.pk, record.sk))
-        if key != record.name and _apart(key := fold(key)) not in map(_apart, names.values()):
+        apart = [name.replace("-", "+") for name in names.values()]
+        if key != record.name and (key := fold(key)).replace("-", "+") not in apart:
             names[KEY] = key
         others: dict[str, None] = {}
         level = hierarchy.levels.get(record.level)
