@@ -23,7 +23,7 @@ WRITTEN = [
     {"field": name}
     for name in ("id", "path", "key", "name", "names", "level", "levelName", "depth", "revision", "label")
 ]
-WRITTEN += [{"field": name} for name in dict.fromkeys([*ATTRIBUTES["BOX"], *ATTRIBUTES["CARD"]])]
+WRITTEN += [{"field": name} for name in dict.fromkeys(name for one in ATTRIBUTES.values() for name in one)]
 PAYLOAD = (
     f"node {{ updatedAt changedBy {text_of(WRITTEN)} }} previousParent {{ id }} move {{ id state }} "
     "plan { nodes transactions writeUnits collisions }"
@@ -185,7 +185,7 @@ class Session:
         node = chance.choice(nodes) if nodes else None
         wrong = 'wrong: things(after: "nonsense") { totalCount }'
         if node and chance.random() < 0.5:
-            level = {"BOX": "card", "CARD": "box"}[node["level"]]
+            level = {"BOX": "card", "CARD": "slip", "SLIP": "box"}[node["level"]]
             wrong = f"wrong: {level}(path: {json.dumps(self.trees.path(node))}) {{ id }}"
         elif chance.random() < 0.4:
             wrong = chance.choice(('wrong: thing(path: "a//b") { id }', 'wrong: searchThings(text: "") { complete }'))

@@ -75,9 +75,10 @@ BOX = {
     "parcels": "[parcel]",
 }  # fmt: skip
 CARD = {"title": "title", "grade": "grade"}
-ATTRIBUTES = {"BOX": {**COMMON, **BOX}, "CARD": {**COMMON, **CARD}}
-KINDS = {**COMMON, **BOX, **CARD}
-DEFAULTS: dict[str, Values] = {"BOX": {"requiredFlag": True, "size": "SMALL"}, "CARD": {}}
+SLIP = {"mark": "text"}
+ATTRIBUTES = {"BOX": {**COMMON, **BOX}, "CARD": {**COMMON, **CARD}, "SLIP": {**COMMON, **SLIP}}
+KINDS = {**COMMON, **BOX, **CARD, **SLIP}
+DEFAULTS: dict[str, Values] = {"BOX": {"requiredFlag": True, "size": "SMALL"}, "CARD": {}, "SLIP": {}}
 CHOICES: dict[str, tuple[Any, ...]] = {
     "text": TEXTS, "title": TITLES, "flag": (True, False), "int": INTS, "long": LONGS, "float": FLOATS,
     "decimal": DECIMALS, "day": DAYS, "moment": MOMENTS, "site": SITES, "state": STATES, "size": SIZES,
