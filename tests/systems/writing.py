@@ -44,6 +44,11 @@ class Clients:
         data: dict[str, Any] = json.loads(answer.content())["data"]
         return data
 
+    async def codes(self, query: str, **variables: Any) -> set[str]:
+        """The codes of the errors of an answer."""
+        answer = await self._execution.answer(GraphQLRequest(query, variables), allow_mutations=True)
+        return {error["extensions"]["code"] for error in answer.body.get("errors", [])}
+
     async def refusal(self, query: str, **variables: Any) -> tuple[str, str]:
         """The code and the sentence of an answer's only error."""
         answer = await self._execution.answer(GraphQLRequest(query, variables), allow_mutations=True)
