@@ -17,10 +17,10 @@ from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
 from store.engine import ReadUsage, Store
 from store.errors import CladeError, DamagedItem, shorten
-from store.metadata.tree_version import Event, LogEntry, TreeVersion
+from store.metadata.tree_version import Event, LogEntry, Transaction, TreeVersion
 from store.model.keys import Path, hierarchy_of, path_of, tree_key, tree_version_key
 from store.model.paths import format_path, parse_path
-from store.reading import Transaction, expired, transactions, tree_version
+from store.reading import expired, transactions, tree_version
 
 PAGE_TRANSACTIONS = 100
 POLL_SECONDS = 1.0  # the delay of an event; a poll costs half a read unit for each followed tree

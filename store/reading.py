@@ -13,7 +13,7 @@ from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, CursorExpired, DamagedItem
 from store.metadata.moves import PARTITION, Move, move_key
-from store.metadata.tree_version import ActiveMoveRef, Event, LogContent, LogEntry, TreeVersion, decode_moves
+from store.metadata.tree_version import ActiveMoveRef, Event, LogEntry, Transaction, TreeVersion, decode_moves
 from store.model.decoding import decoded
 from store.model.keys import (
     Index,
@@ -179,15 +179,6 @@ async def wait_for_moves(store: Store, partition: str, reads: ReadUsage) -> Tree
     raise Conflict(f"{refusal} clade repair finishes an abandoned move.")
 
 
-@dataclass(frozen=True)
-class Transaction:
-    """One transaction: the number of the tree version after it, its time (RFC 3339, UTC) and what it changed."""
-
-    number: int
-    at: str
-    entries: Sequence[LogEntry]
-
-
 async def transactions(store: Store, tree: str, since: int | None, limit: int, reads: ReadUsage) -> list[Transaction]:
     """The first `limit` transactions after a number, or of all that are stored; one range read.
 
@@ -200,7 +191,7 @@ async def transactions(store: Store, tree: str, since: int | None, limit: int, r
     items = await store.range(key_range, reads, limit=limit + 1, strong=True)
     found: list[Transaction] = []
     async for some in in_chunks(items, 4):  # log items may be large
-        found += [Transaction(one.number, one.at, one.changes) for one in [decoded(item, LogContent) for item in some]]
+        found += [decoded(item, Transaction) for item in some]
     if since is None:
         return _without_gap(found)[:limit]
     if found and found[0].number == start:
@@ -238,9 +229,9 @@ class RecentChange:
     @classmethod
     def of(cls, item: Item) -> "RecentChange":
         """The changes in a log item; raises DamagedItem."""
-        partition, log = cast(str, item["pk"]), decoded(item, LogContent)
+        partition, log = cast(str, item["pk"]), decoded(item, Transaction)
         change = cls(log.number, log.seconds)
-        for entry in log.changes:
+        for entry in log.entries:
             if entry.event is Event.UPDATED:
                 continue
             keys = list(_keys(partition, entry))

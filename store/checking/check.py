@@ -26,8 +26,8 @@ from store.metadata.history import REDIRECTS, Redirect
 from store.metadata.moves import Move, MoveState
 from store.metadata.tree_version import (
     ActiveMoveRef,
-    LogContent,
     StoredVersion,
+    Transaction,
     decode_moves,
     encode_moves,
     level_at_depth,
@@ -113,19 +113,22 @@ class Check:
         for item in page:
             pk, sk = cast(str, item["pk"]), cast(str, item["sk"])
             kind, _, rest = pk.partition("#")
+            path = ""
             if kind == KEYS:
                 name, thing, shape, attribute = kind, f"the API key {sk}", cast(type, ApiKey), "hash"
             elif kind == RESULTS:
                 name, thing, shape, attribute = rest.partition(":")[0], "the result of a write", StoredResult, "wanted"
             elif kind == REDIRECTS:
-                name, thing, shape, attribute = rest.partition("#")[0], f"the redirect {sk}", Redirect, "id"
+                name, thing, shape, attribute = rest.partition("#")[0], "the redirect", Redirect, "id"
+                path = path_text(rest, sk)
             elif sk[1:].isdigit():
-                name, thing, shape, attribute = kind, f"number {sk[1:]} of the change log", LogContent, "at"
+                name, thing, shape, attribute = kind, f"number {int(sk[1:])} of the change log", Transaction, "at"
+                path = path_text(pk, "#") if rest else ""
             else:
                 continue
             if (name in self.hierarchies or name == KEYS) and (damage := problem_of(item, shape)):
                 fix = Fix(key_of(item), None, {attribute: item.get(attribute)})
-                findings.append(Finding(name, rest, f"{thing} is damaged, and of no use: {damage}", fix))
+                findings.append(Finding(name, path, f"{thing} is damaged, and of no use: {damage}", fix))
         return findings
 
     async def trees(self, page: Sequence[Item], rootless: set[str]) -> list[str]:

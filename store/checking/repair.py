@@ -19,6 +19,7 @@ from store.checking.trees_and_ids import TreeReport, expiry_of, number_of
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage
 from store.errors import Conflict, rfc3339
+from store.metadata.history import REDIRECTS
 from store.metadata.moves import MoveTiming
 from store.metadata.tree_version import TreeVersion, encode_moves, log_item
 from store.model.attributes import Value
@@ -222,7 +223,7 @@ def _put(key: Key, item: Item | None, fixes: Sequence[Fix]) -> Put:
 
 
 def _is_node(key: Key) -> bool:
-    return key.sk.startswith("#")
+    return key.sk.startswith("#") and not key.pk.startswith(f"{REDIRECTS}#")
 
 
 class SearchRepair:

@@ -10,7 +10,7 @@ The layout version is an item of DynamoDB's table, and SQLite's `user_version`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -277,18 +277,18 @@ def log_item(
     return Put(item)
 
 
-class LogContent(Struct):
-    """The content of a log item: its time as text and in seconds since 1970, its entries, and the new ranks."""
+class Transaction(Struct, rename={"entries": "changes"}):
+    """A log item: the time of a transaction (RFC 3339, UTC), also in seconds since 1970, its entries and new ranks."""
 
     sk: Annotated[str, Meta(pattern=r"^!\d{1,18}$")]
     at: Time
-    changes: list[LogEntry]
+    entries: Sequence[LogEntry]
     ranks: dict[SortKey, str] = {}
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self.seconds = datetime.fromisoformat(self.at).timestamp()
-        for entry in self.changes:
+        for entry in self.entries:
             try:
                 places = [parse_path(path) for path in (entry.source, entry.target) if path is not None]
             except BadPath as error:

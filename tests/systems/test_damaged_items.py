@@ -27,7 +27,8 @@ from tests.systems.writing import DEFINITIONS, Clients, plant
 
 pytestmark = pytest.mark.both_stores
 
-WRONG: list[Any] = [True, -1, 1.5, "x", [], [["x", 1]], {"x": {}}]
+WRONG: list[Any] = [None, True, -1, 1.5, "x", [], [["x", 1]], {"x": {}}]
+OPTIONAL = {"moves", "log_expires", "names", "others", "ranks", "deleted", "deleted_by", "move", "shape", "below"}
 COLUMNS = {name for index in Index for name in index.value} | {"expires"}
 """Attributes whose types the engines themselves guard."""
 ATTRIBUTES = {"iso3", "latitude", "longitude", "timezone", "population"}
@@ -142,7 +143,8 @@ def damages(store: Store, item: Item) -> Iterator[tuple[str, Item]]:
     chance = Random(f"{kind_of(item)}{type(store)}")  # noqa: S311 - no secret
     names = sorted(item.keys() - COLUMNS - ATTRIBUTES)
     for name in chance.sample(names, min(len(names), examples(1, len(names)))):
-        wrong = [value for value in WRONG if _shape(value) != _shape(item[name])]
+        right = (_shape(item[name]), _shape(None) if name in OPTIONAL else None)
+        wrong = [value for value in WRONG if _shape(value) not in right]
         for value in chance.sample(wrong, examples(1, len(wrong))):
             yield name, {**item, name: value}
 
@@ -165,10 +167,10 @@ async def test_what_is_damaged_is_bad_data_in_whatever_reads_it(clients: Clients
             codes = await reader.codes(QUERY, **variables) | await reader.codes(MUTATION)
             codes |= await _codes_of_commands(store)
             silent |= {f"{kind}: {name}"} if "BAD_DATA" not in codes else set()
-            if "INTERNAL_SERVER_ERROR" in codes or "FOUND" not in codes:
+            if "INTERNAL_SERVER_ERROR" in codes or not ("FOUND" in codes or kind == "search l"):  # as a move is running
                 strange.append((kind, name, damaged[name], codes))
         await store.commit([Put(item)])
-    assert strange == []
+    assert strange == [], str(strange)
     assert silent <= UNREAD
 
 
@@ -195,6 +197,7 @@ async def test_a_repair_mends_what_follows_from_the_rest_and_names_what_does_not
             await store.commit([Put(damaged)])
             results = [one async for one in Repair(Check(store, DEFINITIONS, AT), MoveTiming(0, 0)).run()]
             codes = await Clients(store).codes(QUERY, **variables) | await _codes_of_commands(store)
+            codes -= {"FOUND"} if kind.startswith("log") else set()  # of which a number lacks
             assert (codes == set()) is all(one.is_fixed for one in results), (kind, name, damaged[name], codes, results)
             if codes:
                 left[f"{kind}: {name}"] = str(next(one.finding for one in results if not one.is_fixed))
