@@ -1,7 +1,6 @@
 """DynamoDB store: one table of DynamoDB, or of an engine that speaks its API."""
 
 import asyncio
-import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Self, TypeVar, cast
@@ -277,9 +276,9 @@ def _key_count(pending: codec.Json) -> int:
 
 
 def _unexpired(items: list[Item]) -> list[Item]:
-    """The items that have not expired; DynamoDB can take days to delete those that have."""
+    """The items that have not expired; DynamoDB can take days to delete those that have, and keeps other values."""
     now = time.time()
-    return [item for item in items if item.get("expires", math.inf) > now]  # type: ignore[operator]
+    return [item for item in items if not (isinstance(end := item.get("expires"), int | float) and end <= now)]
 
 
 def _items_of(page: codec.Answer) -> list[Item]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from resolvers.access.grants import Grants
 from resolvers.changes import ChangeFollower
 from store.api_keys import add_key, find_keys, new_key
 from store.checking.check import Check
@@ -203,6 +204,19 @@ async def test_a_repair_mends_what_follows_from_the_rest_and_names_what_does_not
                 left[f"{kind}: {name}"] = str(next(one.finding for one in results if not one.is_fixed))
                 await store.commit([Put(item)])
     assert {kind.partition(":")[0] for kind in left} <= UNMENDED, left
+
+
+@pytest.mark.both_stores(False)
+async def test_the_key_is_not_shown_to_callers_who_may_read_a_part(clients: Clients) -> None:
+    key = node_key("location", ("US", "N"))
+    (item,) = await clients.store.get([key], ReadUsage())
+    assert item is not None
+    await clients.store.commit([Put({**item, "kids": "x"})])
+    reader = Clients(clients.store, grants=Grants.parse(["read:location/US/N"]))
+    refusals = [await one.refusal('{ location(path: "US/N") { path } }') for one in (clients, reader)]
+    assert [code for code, _ in refusals] == ["BAD_DATA", "BAD_DATA"]
+    assert ["#N#" in message and "clade check" in message for _, message in refusals] == [True, False]
+    assert "clade check" in refusals[1][1]
 
 
 @pytest.mark.both_stores(False)

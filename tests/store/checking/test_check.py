@@ -65,6 +65,7 @@ def made(**values: Any) -> Break:
 
 NE, PARIS, FR = at("US/NE"), at("FR/Paris"), "location#FR"
 PARIS_ID = "location:paris"
+FORMER: Any = {"revision": 1, "level": "CITY", "name": "X", "updated_at": AT}
 
 DERIVED: list[tuple[Break, list[str]]] = [  # all of it follows from other items
     (changed(NE, kids={"CITY": 4}), ["US/NE: attribute `kids` is 4 CITY, expected 3 CITY"]),
@@ -84,7 +85,7 @@ DERIVED: list[tuple[Break, list[str]]] = [  # all of it follows from other items
     ]),
     (changed(OMAHA, rank="CITY#Paris#"), ["US/NE/Omaha: attribute `rank` is 'CITY#Paris#', expected 'CITY#Omaha#'"]),
     (
-        made(pk="id#location:x", sk="v0000000001", revision=1, tree=FR, key="#X#", level="CITY", name="X", updated_at=AT),
+        made(**FORMER, pk="id#location:x", sk="v0000000001", tree=FR, key="#X#"),
         ["FR/X: id location:x has no record"],
     ),
     (removed(id_key(PARIS_ID)), ["FR/Paris: id location:paris has no record"]),
