@@ -1,11 +1,11 @@
 """`clade key`: API keys and their grants."""
 
 import re
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from commands.common import StoreUrl, hierarchy_named, store_url, with_store
 from commands.interrupt import interruptible

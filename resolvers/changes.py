@@ -10,18 +10,17 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import cast
 
 from resolvers.access.grants import Grants, Visibility, visibility_of
 from resolvers.lists.arguments import CursorKind, check_cursor, decode_number, encode_cursor
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
 from store.engine import ReadUsage, Store
-from store.errors import CladeError, shorten
-from store.metadata.tree_version import Event, LogEntry
+from store.errors import CladeError, DamagedItem, shorten
+from store.metadata.tree_version import Event, LogEntry, Transaction, TreeVersion
 from store.model.keys import Path, hierarchy_of, path_of, tree_key, tree_version_key
 from store.model.paths import format_path, parse_path
-from store.reading import Transaction, expired, transactions, tree_version
+from store.reading import expired, transactions, tree_version
 
 PAGE_TRANSACTIONS = 100
 POLL_SECONDS = 1.0  # the delay of an event; a poll costs half a read unit for each followed tree
@@ -230,7 +229,11 @@ class ChangeFollower:
         trees = list(self._trees.values())
         items = await self._store.get([tree_version_key(tree.key) for tree in trees], self.reads)
         for tree, item in zip(trees, items, strict=True):
-            tree.polled(cast(int, item["n"]) if item else 0)
+            try:
+                number = TreeVersion.of(tree.key, item).number
+            except DamagedItem:
+                number = -1  # so that its listeners read, and meet the error
+            tree.polled(number)
 
     @contextmanager
     def listening(self, cursor: str | None) -> Iterator["ChangeListener"]:

@@ -42,6 +42,7 @@ from resolvers.session.budget import Budget, gather_outcomes, raise_first_error
 from resolvers.session.reads import Nodes
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.session.request import Request
+from resolvers.session.scheduler import outcome_of
 from store.errors import CladeError
 from store.metadata.history import current_key, redirect_key, redirected_id
 from store.metadata.tree_version import TreeVersion, level_at_depth
@@ -130,7 +131,7 @@ async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
     keys: list[NodeKey] = []
     for record in records:
         item = items[record]
-        key = item if isinstance(item, Exception) else current_key(item)
+        key = outcome_of(item, current_key)
         is_hidden = isinstance(key, Key) and visibility_at(grants, key) is Visibility.HIDDEN
         keys.append(None if is_hidden else key)
     targets = [key for key in keys if isinstance(key, Key)]
@@ -161,7 +162,7 @@ async def _redirected_ids(request: Request, keys: Iterable[Key]) -> dict[Key, st
     request.state.read_again(former.values())
     items = await request.state.items(former.values(), current=True)
     outcomes = {key: items[redirect] for key, redirect in former.items()}
-    return {key: redirected_id(item) if isinstance(item, dict) else item for key, item in outcomes.items()}
+    return {key: outcome_of(item, redirected_id) for key, item in outcomes.items()}
 
 
 async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[NodeKey]:
@@ -175,7 +176,7 @@ async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection
     request.scheduler.expect(len(ids))
     items = await state.items(ids, current=grants is not None)
     if state.store_version is None and grants is None:
-        missing = [key for key in ids if not isinstance(item := items[key], Exception) and current_key(item) is None]
+        missing = [key for key in ids if outcome_of(items[key], current_key) is None]
         if missing:
             items |= await state.items(missing, current=True)  # a weak read may miss a node that was just created
     keys: list[NodeKey] = []
@@ -183,11 +184,10 @@ async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection
         if not isinstance(target, str):
             keys.append(node_key(hierarchy, target))
             continue
-        item = items[id_key(target)]
-        if isinstance(item, Exception):
-            keys.append(item)
+        key = outcome_of(items[id_key(target)], current_key)
+        if isinstance(key, Exception):
+            keys.append(key)
             continue
-        key = current_key(item)
         # Checked for a missing node as well, since the check takes time.
         is_readable = visibility_at(grants, key or Key(f"{hierarchy}#{target}", "#")) is Visibility.FULL
         keys.append(key if is_readable else None)

@@ -5,11 +5,14 @@ import hmac
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Annotated
+
+from msgspec import Meta, Struct, to_builtins
+from msgspec.structs import replace
 
 from store.engine import ReadUsage, Store
 from store.errors import NotFound, rfc3339, shorten
+from store.model.decoding import Time, decoded
 from store.model.keys import Index, Key, KeyRange, just_after
 from store.model.records import ABSENT, Item, Put
 
@@ -20,8 +23,7 @@ ID_BYTES, SECRET_BYTES = 8, 32
 _TEXT = re.compile(rf"{PREFIX}([0-9a-f]{{{2 * ID_BYTES}}})_([A-Za-z0-9_-]{{43}})")
 
 
-@dataclass(frozen=True)
-class ApiKey:
+class ApiKey(Struct, frozen=True, omit_defaults=True, rename={"id": "sk"}):
     """An API key with its grants (`read:location`, `write:location/US/NE`).
 
     `created_at` and `revoked_at` are times in UTC (RFC 3339), `until` is its expiry in seconds since 1970, None: never.
@@ -29,26 +31,19 @@ class ApiKey:
 
     id: str
     name: str
-    hash: str
+    hash: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     grants: Sequence[str]
-    created_at: str
+    created_at: Time
     until: int | None = None
-    revoked_at: str | None = None
+    revoked_at: Time | None = None
 
     @classmethod
     def of(cls, item: Item) -> "ApiKey":
-        found = cast(dict[str, Any], item)
-        return cls(
-            found["sk"], found["name"], found["hash"], tuple(found["grants"]), found["created_at"],
-            found.get("until"), found.get("revoked_at"),
-        )  # fmt: skip
+        """The key in an item; raises DamagedItem."""
+        return decoded(item, cls)
 
     def item(self) -> Item:
-        item: Item = {
-            "pk": PARTITION, "sk": self.id, "name": self.name, "hash": self.hash, "grants": list(self.grants),
-            "created_at": self.created_at, "until": self.until, "revoked_at": self.revoked_at,
-        }  # fmt: skip
-        return {name: value for name, value in item.items() if value is not None}
+        return {"pk": PARTITION, **to_builtins(self)}
 
     def fault(self, secret: str, now: float) -> str:
         """Why the key does not authenticate at `now`, in seconds since 1970; empty if it does."""

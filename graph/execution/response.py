@@ -88,7 +88,9 @@ def interpreted(result: ExecutionResult, context: Any, extensions: dict[str, Any
     # Only errors of variables have no path. Errors of fields have one, also if `data` is null because of them.
     if result.data is None and all(error.path is None for error in errors):
         return rejected(request_error(error, BAD_USER_INPUT) for error in errors)
-    body: dict[str, Any] = {"errors": format_errors(errors, context.errors_left_out)} if errors else {}
+    is_restricted = context.request.grants is not None
+    formatted = format_errors(errors, context.errors_left_out, is_restricted=is_restricted)
+    body: dict[str, Any] = {"errors": formatted} if errors else {}
     return OperationResponse({**body, "data": result.data, **extensions}, executed=True)
 
 

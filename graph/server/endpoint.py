@@ -14,13 +14,14 @@ from graph.auth.authentication import Authenticator
 from graph.errors import (
     INTERNAL,
     INTERNAL_MESSAGE,
+    ITEM_MESSAGE,
     STORE_MESSAGE,
     UNAVAILABLE,
     Header,
     RequestRejected,
     error_body,
-    log_unavailable,
     log_unexpected,
+    log_unreadable,
 )
 from graph.execution.operation import (
     TRACED,
@@ -49,7 +50,7 @@ from graph.server.sending import (
 from graph.settings import Settings
 from resolvers.access.callers import Caller
 from store.cache import BoundedCache
-from store.errors import Unavailable
+from store.errors import DamagedItem, Unavailable
 
 ALLOWED = (b"allow", b"GET, HEAD, POST")
 ALLOWED_FOR_MUTATIONS = (b"allow", b"POST")
@@ -158,8 +159,11 @@ class GraphQLEndpoint:
         try:
             return await self._authenticator.by_credential(headers, self._limiter)
         except Unavailable as error:
-            log_unavailable(error)
+            log_unreadable(error)
             raise RequestRejected(503, STORE_MESSAGE, code=UNAVAILABLE) from None
+        except DamagedItem as error:
+            log_unreadable(error)
+            raise RequestRejected(500, ITEM_MESSAGE, code=error.code) from None
 
     async def _send_events(self, scope: Scope, receive: Receive, send: Send, info: RequestInfo) -> None:
         """Send the events of a subscription, or the response to another operation as one event.

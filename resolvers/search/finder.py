@@ -380,7 +380,7 @@ class Finder(ABC, Generic[A]):
     async def _id_at(self, key: Key) -> str:
         """The id of a root, which grants may hide, and which the caller does not see here; empty if there is none."""
         item = await self._request.state.item(key)
-        return "" if item is None else str(item["id"])
+        return "" if item is None else Record.of(item).id
 
     def _scope(self, subtrees: Sequence[Subtree] | None, index: SearchIndex, base: str) -> Scope:
         moves = index.moves

@@ -166,9 +166,12 @@ class _Search(Finder[SearchArguments]):
     def _range(self, scope: Scope, items: Sequence[Item], limit: int) -> ItemRange:
         """Items that were read up to a limit."""
         name = self._hierarchy.name
-        found = [WordItem.of(name, one) for one in items if scope.may_hold(str(one.get("line")))]
-        last = WordItem.of(name, items[-1]) if items else None
-        return ItemRange([one for one in found if one is not None], last, len(items) < limit)
+        found = [
+            WordItem.of(name, one)
+            for one in items
+            if not isinstance(line := one.get("line"), str) or scope.may_hold(line)
+        ]
+        return ItemRange(found, WordItem.of(name, items[-1]) if items else None, len(items) < limit)
 
     def _items_left(self, scope: Scope) -> int:
         """The number of items that may still be read; none where all nodes can be read instead."""

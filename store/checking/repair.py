@@ -14,10 +14,11 @@ from typing import NamedTuple, cast
 from store.checking.check import Check as TableCheck
 from store.checking.findings import Finding, Fix, path_text
 from store.checking.search_items import NodesPage, SearchCheck
-from store.checking.trees_and_ids import TreeReport, number_of
+from store.checking.trees_and_ids import TreeReport, expiry_of, number_of
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, rfc3339
+from store.metadata.history import REDIRECTS
 from store.metadata.moves import MoveTiming
 from store.metadata.tree_version import TreeVersion, encode_moves, log_item
 from store.model.attributes import Value
@@ -76,6 +77,8 @@ class Repair:
         async for page in self._check.pages():
             async for result in self._ids(page, only_nodes=False):
                 yield result
+            for finding in self._check.others(page):
+                yield await self._fixed(finding)
             async for result in self._search.strays(page):
                 yield result
         async for finding in self._check.markers():
@@ -112,7 +115,7 @@ class Repair:
         """The findings of a tree as they are fixed, transaction by transaction; raises Conflict for another write."""
         counts: Item = {
             "shape": cast(Value, report.shape), "moves": encode_moves(report.moves.refs) or None,
-            "aliases": report.has_redirects or bool((report.version or {}).get("aliases")),
+            "aliases": report.has_redirects or (report.version or {}).get("aliases") is True,
         }  # fmt: skip
         bump = _VersionBump(self._store, report.pk, report.version, report.number, counts)
         version_key = tree_version_key(report.pk)
@@ -197,14 +200,15 @@ class _VersionBump:
         self._pk = pk
         self._version = version
         self._number = number
-        self._counts: Item = {"shape": {}, "aliases": False, **(version or {}), **(counts or {})}
+        known = {**(version or {}), "log_expires": expiry_of(version)}
+        self._counts: Item = {"shape": {}, "aliases": False, **known, **(counts or {})}
 
     def changes(self) -> list[Change]:
         """The changes for the next transaction; each follows on the one before."""
         when = ABSENT if self._version is None else {"n": self._version.get("n")}
         now = self._store.now()
-        log_expires = cast(int, self._counts.get("log_expires", 0))
-        log = log_item(TreeVersion(self._pk, self._number, log_expires=log_expires), [], rfc3339(now), now)
+        version = TreeVersion(self._pk, self._number, log_expires=expiry_of(self._counts) or 0)
+        log = log_item(version, [], rfc3339(now), now)
         self._number += 1
         key = tree_version_key(self._pk)
         self._version = {**self._counts, "pk": key.pk, "sk": key.sk, "n": self._number}
@@ -219,7 +223,7 @@ def _put(key: Key, item: Item | None, fixes: Sequence[Fix]) -> Put:
 
 
 def _is_node(key: Key) -> bool:
-    return key.sk.startswith("#")
+    return key.sk.startswith("#") and not key.pk.startswith(f"{REDIRECTS}#")
 
 
 class SearchRepair:

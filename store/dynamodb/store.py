@@ -1,7 +1,6 @@
 """DynamoDB store: one table of DynamoDB, or of an engine that speaks its API."""
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Self, TypeVar, cast
 
@@ -214,9 +213,9 @@ class DynamoDBStore:
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def _unexpired(self, items: list[Item]) -> list[Item]:
-        """The items that have not expired; DynamoDB can take days to delete those that have."""
+        """The items that have not expired; DynamoDB can take days to delete those that have, and keeps other values."""
         now = self.now()
-        return [item for item in items if item.get("expires", math.inf) > now]  # type: ignore[operator]
+        return [item for item in items if not (isinstance(end := item.get("expires"), int | float) and end <= now)]
 
     def _items_of(self, page: codec.Answer) -> list[Item]:
         return self._unexpired([codec.decode(item) for item in page["Items"]])

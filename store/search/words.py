@@ -31,14 +31,17 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import NamedTuple, cast
 
+from msgspec import Struct
+
 from store.errors import BadInput, quantity
 from store.model.attributes import Value
+from store.model.decoding import damaged, decoded
 from store.model.hierarchy import Hierarchy, SearchScope
 from store.model.keys import Index, Key, KeyRange, decode_segment, depth_of, hierarchy_of, last_segment
 from store.model.letters import plain_letters
 from store.model.names import NAMES, are_names, lookup
 from store.model.records import Item, Record
-from store.search.lineage import STEP, Lineage
+from store.search.lineage import STEP, Line, Lineage, Place
 
 MAX_TEXT_CHARACTERS = 200  # of a text to search for
 MAX_WORDS = 8  # of it
@@ -270,6 +273,16 @@ def _cut(folded: str, items: int) -> tuple[str, int]:
     return folded, max(0, items - len(starts))
 
 
+class _StoredWord(Struct, gc=False):
+    sk: str
+    rank: str
+    level: str
+    at: Place
+    line: Line
+    names: dict[str, str] = {}
+    others: str = ""
+
+
 class WordItem(NamedTuple):
     """A word item as it is read: what it says of its node, as of when it was written.
 
@@ -290,19 +303,16 @@ class WordItem(NamedTuple):
     others: str
 
     @classmethod
-    def of(cls, hierarchy: str, item: Item) -> "WordItem | None":
-        """None for a damaged item."""
-        get = item.get
-        match = _RANK.fullmatch(str(get("rank")))
-        at, line, level, names, others = get("at"), get("line"), get("level"), get("names") or {}, get("others") or ""
-        if match is None or not (isinstance(at, str) and isinstance(line, str) and isinstance(level, str)):
-            return None
+    def of(cls, hierarchy: str, item: Item) -> "WordItem":
+        """The word item in an item; raises DamagedItem."""
+        found = decoded(item, _StoredWord)
+        match = _RANK.fullmatch(found.rank)
+        if match is None:
+            raise damaged(item, "Expected another `rank`")
         zone, weight, depth, name, bare_id = match.groups()
-        if not ("#" in at and isinstance(names, dict) and isinstance(others, str)):
-            return None
         return cls(
-            cast(str, item["sk"]), match.string, zone == "0", weight, int(depth), name, f"{hierarchy}:{bare_id}", level,
-            at, line, cast(dict[str, str], names), others,
+            found.sk, found.rank, zone == "0", weight, int(depth), name, f"{hierarchy}:{bare_id}", found.level,
+            found.at, found.line, found.names, found.others,
         )  # fmt: skip
 
     @property

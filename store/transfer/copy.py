@@ -17,7 +17,7 @@ from store.api_keys import ApiKey, find_keys
 from store.connect import SQLiteUrl, open_store, opened, parse_store_url
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, CladeError, Conflict, Unavailable, shorten
-from store.metadata.tree_version import COPYING, LAYOUT_KEY, decode_moves, layout_in, layout_item
+from store.metadata.tree_version import COPYING, LAYOUT_KEY, TreeVersion, layout_in, layout_item
 from store.model.keys import path_of, tree_version_key
 from store.model.paths import format_path
 from store.model.records import Change, Delete, Item, Put, key_of, size_of
@@ -170,9 +170,10 @@ def _note_versions(page: Sequence[Item], versions: Versions) -> None:
     for item in page:
         pk = cast(str, item["pk"])
         if item["sk"] == _VERSION_SORT_KEY:
-            for move in decode_moves(item):
+            version = TreeVersion.of(pk, item)
+            for move in version.moves:
                 raise Conflict(f"{move.refusal(move.source)} clade repair finishes an abandoned move.")
-            versions[pk] = item["n"]
+            versions[pk] = version.number
         elif pk.startswith(_ID) and ":" in pk:
             versions.setdefault(pk[len(_ID) : pk.index(":")], None)
 

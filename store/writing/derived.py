@@ -370,7 +370,7 @@ class MoveItems:
         if self._hierarchy is None or target is None:
             return {}
         inner = [key for key in ancestor_keys(records[0].key) if source.holds(key)]
-        line = lineage([str(item["id"]) for item in await self._read([*ancestor_keys(target), *inner])])
+        line = lineage([Record.of(item).id for item in await self._read([*ancestor_keys(target), *inner])])
         found, deeper = {}, depth_of(target.sk) - depth_of(source.sk)
         for record in records:
             line = line[: (depth_of(record.sk) + deeper) * STEP] + id_hash(record.id)

@@ -17,9 +17,10 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store

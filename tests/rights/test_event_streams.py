@@ -4,10 +4,10 @@ the stream.
 
 import asyncio
 import time
-from dataclasses import replace
 
 import jwt
 import pytest
+from msgspec.structs import replace
 
 from store.api_keys import add_key, new_key, revoke_key
 from store.engine import ReadUsage
