@@ -169,7 +169,8 @@ class CachedPages:
 
     def get(self, partition: Partition, key: Hashable) -> Any:
         """The page at a key, if nothing was written to its partition since it was read; else None."""
-        validator = self._validator(partition)
+        validator = self._validators.get(partition) if self._store_version is None else self._store_version  # type: ignore[arg-type]
+        validator = self._validator(partition) if validator is None else validator  # a call that most nodes do without
         return None if validator is None else self.cache.page(key, validator)
 
     def put(self, partition: Partition, key: Hashable, page: Any, records: int = 1) -> None:
