@@ -58,7 +58,7 @@ class ApiKey(Struct, frozen=True, omit_defaults=True, rename={"id": "sk"}):
 def new_key(name: str, grants: Sequence[str], until: int | None) -> tuple[ApiKey, str]:
     """A new key, without `created_at` until it is stored, and its text, which is shown once and stored nowhere."""
     key_id, secret = secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
-    key = ApiKey(key_id, name, secret_hash(secret), grants, "", until)
+    key = ApiKey(key_id, name, secret_hash(secret), list(grants), "", until)
     return key, f"{PREFIX}{key_id}_{secret}"
 
 
