@@ -36,6 +36,7 @@ COLUMNS = {name for index in Index for name in index.value} | {"expires"}
 """Attributes whose types the engines themselves guard."""
 ATTRIBUTES = {"iso3", "latitude", "longitude", "timezone", "population"}
 """Attributes of levels, which are checked field by field."""
+FORMER = ("alias#location#US", "#NE#Omaha#68118#")
 AT = "2026-11-20T12:00:00.000Z"
 
 ONCE = 'createLocation(parent: "US/N", key: "once", name: "x", attributes: {city: {}}, idempotencyKey: "k")'
