@@ -259,8 +259,8 @@ ERROR_CODES = (
     ErrorCode("CONFLICT", FIELD_ERROR,
               "The node was changed or is being moved by someone else; read again and repeat."),
     ErrorCode("BAD_DATA", "200, or 500 for a damaged API key",
-              "Stored data is damaged or does not match its hierarchy; the rest of the response is valid. "
-              "`clade check` finds it."),
+              "Stored data does not match its hierarchy; the rest of the response is valid. "
+              "`clade check` finds it, and items that are damaged."),
     ErrorCode("BUDGET_EXCEEDED", FIELD_ERROR,
               "The response exceeds a budget of nodes, fields, bytes or read units; the message names the setting.",
               Outcome.UNKNOWN_IF_UNCERTAIN),

@@ -10,6 +10,7 @@ from resolvers.lists.arguments import ConnectionArguments, CursorKind, ListCurso
 from resolvers.session.request import Request
 from store.metadata.history import Tombstone, deleted_record, former_key, revisions, with_revision
 from store.metadata.moves import Move, move_key
+from store.model.decoding import decoded
 from store.model.keys import id_key, revision_key
 from store.model.records import Item, Record
 from store.reading import recent_moves
@@ -78,7 +79,7 @@ async def find_deleted(request: Request, node_id: str) -> DeletedNode | None:
     item = await request.state.item(id_key(node_id))
     if item is None or "deleted" not in item or not _may_see_item(request, item):
         return None
-    found = Tombstone.of(item)
+    found = decoded(item, Tombstone)
     version = await request.state.item(revision_key(node_id, found.revision))
     return None if version is None else DeletedNode(deleted_record(found, version), found.deleted, found.deleted_by)
 

@@ -43,7 +43,7 @@ class ApiKey(Struct, frozen=True, omit_defaults=True, rename={"id": "sk"}):
         return decoded(item, cls)
 
     def item(self) -> Item:
-        return {"pk": PARTITION, **to_builtins(self)}
+        return {"pk": PARTITION, **to_builtins(self), "grants": [*self.grants]}  # which may be a tuple
 
     def fault(self, secret: str, now: float) -> str:
         """Why the key does not authenticate at `now`, in seconds since 1970; empty if it does."""

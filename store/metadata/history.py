@@ -28,32 +28,26 @@ _OWN_NAMES = frozenset("pk sk tree key level name revision updated_at changed_by
 class _Place(Struct):
     tree: Partition
     key: SortKey
-    deleted: Time | None = None
 
 
-class Tombstone(Struct):
+class _IdRecord(_Place):
+    deleted: Time | None = None  # not in the place of a revision, whose node may have an attribute of that name
+
+
+class Tombstone(_Place, kw_only=True):
     """The last key, level and revision of a deleted node, the levels above it, and when and by whom it was deleted."""
 
     pk: str
-    tree: Partition
-    key: SortKey
     deleted: Time
     level: str
     revision: Number
     above: list[str]
     deleted_by: str | None = None
 
-    @classmethod
-    def of(cls, item: Item) -> "Tombstone":
-        """The tombstone in an item; raises DamagedItem."""
-        return decoded(item, cls)
 
-
-class Revision(Struct):
+class Revision(_Place, kw_only=True):
     """A former revision of a node, but for its attributes."""
 
-    tree: Partition
-    key: SortKey
     level: str
     name: str
     revision: Number
@@ -98,7 +92,8 @@ def tombstone_item(record: Record, at: str, by: str | None = None) -> Item:
 
 def current_key(item: Item | None) -> Key | None:
     """The node's key in an id record; None without one and for a tombstone. Raises DamagedItem."""
-    return None if item is None or decoded(item, _Place).deleted is not None else former_key(item)
+    found = None if item is None else decoded(item, _IdRecord)
+    return None if found is None or found.deleted is not None else Key(found.tree, found.key)
 
 
 def former_key(item: Item) -> Key:

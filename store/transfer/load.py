@@ -24,6 +24,7 @@ from store.engine import ReadUsage, Store
 from store.errors import Conflict, NotEmpty, NotFound
 from store.metadata.history import Tombstone, current_key
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, log_item, root_log_key
+from store.model.decoding import decoded
 from store.model.keys import Key, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Change, Item, Put, Record, derived_id
@@ -321,7 +322,7 @@ class _Import:
         if node.id is None:
             return Creation(node, f"{self.plan.hierarchy.name}:{uuid4().hex}")
         if place is None:
-            gone = Tombstone.of(item)
+            gone = decoded(item, Tombstone)
             return Creation(node, node_id, gone.revision + 1, {"deleted": gone.deleted})
         reason = f"The id {node.id} belongs to {path_text(*place)}"
         if (unmoved := self.plan.unmoved.get(node.id)) is None:

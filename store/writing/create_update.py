@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from store.errors import AlreadyExists, Conflict, Misplaced, NotFound, WrongLevel, shorten
 from store.metadata.history import Tombstone, current_key
 from store.model.attributes import Value
+from store.model.decoding import decoded
 from store.model.hierarchy import Hierarchy, may_stand, misplaced
 from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_key
 from store.model.names import with_changes
@@ -105,7 +106,7 @@ class Create(Edit):
             return self._wanted_id, 1, ABSENT
         place = current_key(id_record)
         if self.node_id is not None and place is None:
-            gone = Tombstone.of(id_record)
+            gone = decoded(id_record, Tombstone)
             return self.node_id, 1 + gone.revision, {"deleted": gone.deleted}
         if self.node_id is not None and place != key:
             raise AlreadyExists(f"The id {self.node_id} belongs to another node; choose another, or omit it.")

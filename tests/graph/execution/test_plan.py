@@ -211,17 +211,18 @@ BROKEN = {
     "a revision past 32 bits": {"revision": 2**40},
     "an attribute of another type": {"note": 5},
     "an attribute that is a list": {"note": ["x"]},
+    "a number for a name": {"name": 5},
+    "a time that is a number": {"updated_at": 7},
 }
-ODD = {"a number for a name": {"name": 5}, "a time that is a number": {"updated_at": 7}}
 
 
-@pytest.mark.parametrize("harm", [*BROKEN.values(), *ODD.values()], ids=[*BROKEN, *ODD])
+@pytest.mark.parametrize("harm", BROKEN.values(), ids=BROKEN)
 async def test_data_of_wrong_types_has_equal_responses_compiled_and_interpreted(planted, tmp_path, harm):
     change_bodies(tmp_path / "clade.db", "#b#", harm)
     planning, plain = executions(planted)
     below = "children { nodes { id name level revision updatedAt parent { name } ... on Area { note } } }"
     body = await compare(planning, plain, f'{{ area(path: "a") {{ name {below} }} }}')
-    assert ("errors" in body) == (harm in BROKEN.values())
+    assert "errors" in body
 
 
 @pytest.mark.parametrize("harm", [{"name": None}, {"kids": {"TREE": 0}, "below": {"TREE": 0}}], ids=["name", "counts"])
