@@ -199,7 +199,7 @@ class GraphQLEndpoint:
         if not is_json(headers.get(b"content-type", b"")[:MAX_MEDIA_TYPE_BYTES].decode("latin-1")):
             raise RequestRejected(415, f"Unsupported Content-Type; send {JSON} in UTF-8.")
         coding = b",".join([value for name, value in scope["headers"] if name == b"content-encoding"])
-        length = headers.get(b"content-length", b"")[:MAX_LENGTH_DIGITS]
+        length = headers.get(b"content-length", b"").lstrip(b"0")[:MAX_LENGTH_DIGITS]
         if length.isdigit() and int(length) > (max_received(self._max_body_bytes) if coding else self._max_body_bytes):
             # A client that has begun to send might lose the response if the connection was closed before its end.
             is_read = int(length) <= MAX_IGNORED_BYTES and b"expect" not in headers

@@ -176,9 +176,9 @@ def test_a_repeated_single_header_is_rejected(server, header):
              b"host: user@localhost\r\n", b"host: a%zz\r\n", b"host: a,localhost\x80\r\n"],
 )  # fmt: skip
 def test_a_host_that_is_missing_or_invalid_is_rejected(server, host):
-    sent = b"GET /healthz HTTP/1.1\r\n" + host + b"\r\n"
+    sent = b"GET /graphql?query=%7B__typename%7D HTTP/1.1\r\n" + host + b"\r\n"
     assert "Host header" in server.refused(sent, 400)
-    absolute = sent.replace(b"/healthz", b"http://localhost/healthz", 1)
+    absolute = sent.replace(b"/graphql", b"http://localhost/graphql", 1)
     assert ("Host header" in server.refused(absolute, 400)) if not host else server.asked(absolute)[0] == 200
 
 

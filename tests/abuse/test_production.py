@@ -8,7 +8,7 @@ from graph.hosts import cors_origins
 from graph.server.lifecycle import GracefulShutdown
 from graph.server.sending import ConcurrencyLimiter
 from store.errors import BadInput
-from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, asking, small_app
+from tests.graph.small_app import MAX_BODY_BYTES, SmallStore, small_app
 from tests.serving import serving
 
 BROWSER = {"accept": "text/html"}
@@ -213,7 +213,7 @@ def from_origins(client, name, *origins):
     sent = [*headers, *(("origin", origin) for origin in origins)]
     answer = client.send(client.build_request(method, path, headers=sent, content=content))
     assert answer.status_code == (status if len(origins) < 2 else 400), answer.text
-    assert "origin" in answer.headers["vary"].split(", ")
+    assert ("origin" in answer.headers.get("vary", "").split(", ")) is (allowed(answer) != "*")
     assert answer.headers["x-content-type-options"] == "nosniff"
     return answer
 
@@ -245,14 +245,6 @@ def test_a_server_that_answers_503_can_be_read_by_pages_and_answers_preflights(
     assert (answer.status_code, preflight.status_code) == (503, 200)
     assert allowed(answer) == allowed(preflight) == SHOP
     assert answer.headers.get("retry-after") == retry_after
-
-
-def test_where_any_origin_is_allowed_no_response_varies_by_it():
-    with asking(settings={"cors_origins": "*"}) as client:
-        for origin in (EVIL, None):
-            answer = client.post("/graphql", json=BODY, headers={"origin": origin} if origin else {})
-            assert allowed(answer) == "*"
-            assert "origin" not in answer.headers["vary"].lower()
 
 
 def test_a_preflight_allows_all_headers_that_clients_send_for_two_hours(opened):
