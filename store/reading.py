@@ -241,7 +241,7 @@ class RecentChange:
             )
             if entry.event is Event.DELETED or entry.source != entry.target:
                 change.subtrees.extend(keys)
-        change.places.extend([(_key(partition, name), rank) for name, rank in log.ranks.items()])
+        change.places.extend([(logged_key(partition, name), rank) for name, rank in log.ranks.items()])
         return change
 
 
@@ -280,11 +280,11 @@ class RecentChanges:
 def _keys(partition: str, entry: LogEntry) -> Iterable[Key]:
     """Where the node of an entry is, and of a move where it was."""
     if entry.source is None or entry.target is None:
-        return [_key(partition, entry.sk)]
+        return [logged_key(partition, entry.sk)]
     hierarchy = hierarchy_of(f"{partition}#")
     return dict.fromkeys([node_key(hierarchy, parse_path(text)) for text in (entry.source, entry.target)])
 
 
-def _key(partition: str, name: str) -> Key:
+def logged_key(partition: str, name: str) -> Key:
     """The key of a node as the log of its tree names it, or, of a root, the log of its hierarchy."""
     return Key(partition, name) if "#" in partition else Key(f"{partition}{name[:-1]}", "#")

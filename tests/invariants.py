@@ -137,11 +137,10 @@ class _Table:
         for pk, stamp in self.stamps.items():
             assert stamp["shape"] == dict(shapes[pk]), f"shape of {pk}"
             assert stamp["aliases"] or not any(owner == f"alias#{pk}" for owner, _ in self.aliases), f"aliases of {pk}"
-            if "#" in pk:
-                assert sorted(logs[pk]) == list(range(1, stamp["n"] + 1)), f"log of {pk}"
+            assert sorted(logs[pk]) == list(range(1, stamp["n"] + 1)), f"log of {pk}"
         assert {owner.removeprefix("alias#") for owner, _ in self.aliases} <= self.stamps.keys()
         assert {f"id#{node_id}" for node_id in self.aliases.values()} <= self.ids.keys()
-        assert {pk for pk in logs if "#" in pk} == {pk for pk in self.stamps if "#" in pk}
+        assert logs.keys() == self.stamps.keys()
 
     def check_search(self, hierarchies: Mapping[str, Hierarchy] | None) -> None:
         """Hierarchies with a marker have all search items, others none."""

@@ -188,8 +188,7 @@ def _weight(key: Hashable, entry: Entry) -> int:
 def _etag(body: bytes, grants: Grants | None = None) -> str:
     """The entity tag of a response; it differs for callers who may see other nodes.
 
-    It is weak, as the response may be sent compressed: by RFC 9110, 8.8.1, both forms cannot share a strong tag, and by
-    RFC 9111, 4.3.4, a 304 with a tag of one form updates no stored response of the other.
+    It is weak, as servers with different versions of zlib compress to other bytes, and proxies may compress as well.
     """
     return 'W/"' + blake2b(body, digest_size=16, key=b"" if grants is None else grants.digest).hexdigest() + '"'
 

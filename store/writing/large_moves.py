@@ -177,9 +177,7 @@ class MoveJob:
             for partition in self.move.running.partitions:
                 version = read_set.version(partition)
                 moves = tuple(ref for ref in version.moves if ref.id != self.move.id)
-                changes.append(version.incremented({}, moves=moves, now=now))
-                if "#" in partition:
-                    changes.append(log_item(version, [], rfc3339(now), now))
+                changes += [version.incremented({}, moves=moves, now=now), log_item(version, [], rfc3339(now), now)]
             return changes
 
         await self._write(changes, state=state, ended_at=rfc3339(self._store.now()))
