@@ -327,8 +327,14 @@ def _details(info: GraphQLResolveInfo[Any]) -> list[FieldDetails]:
 
 
 def has_variables(node: FieldNode) -> bool:
-    """Whether a variable is among a field's arguments."""
-    return any(isinstance(argument.value, VariableNode) for argument in node.arguments or ())
+    """Whether a variable is among a field's arguments, also inside of a list or an input object."""
+    ahead: list[Any] = [argument.value for argument in node.arguments or ()]
+    while ahead:
+        value = ahead.pop()
+        if isinstance(value, VariableNode):
+            return True
+        ahead += [field.value for field in getattr(value, "fields", ())] + list(getattr(value, "values", ()))
+    return False
 
 
 def resolver_arguments(definition: Any, node: FieldNode, variables: VariableValues) -> dict[str, Any]:

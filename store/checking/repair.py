@@ -8,7 +8,7 @@ trees with their search items, for which id records are rewritten; then ids with
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from store.checking.check import Check as TableCheck
@@ -23,7 +23,7 @@ from store.metadata.moves import MoveTiming
 from store.metadata.tree_version import TreeVersion, encode_moves, log_item
 from store.model.attributes import Value
 from store.model.keys import Index, Key, KeyRange, hierarchy_of, tree_version_key
-from store.model.records import ABSENT, Change, Check, Delete, Item, Put, canonical_item, size_of
+from store.model.records import ABSENT, Check, Delete, Item, Put, canonical_item, size_of
 from store.search.items import Located
 from store.writing.move_worker import MoveWorker
 from store.writing.transaction import Step, in_transactions
@@ -166,18 +166,21 @@ class Repair:
 
     async def _fix(self, fix: Fix) -> None:
         """Fix one item that is in no count; raises Conflict where another write was first."""
+        if fix.key == tree_version_key(fix.key.pk) and fix.values is not None:  # of the roots, whose log has no gap
+            version, log = (await self._bump(fix.key.pk, fix.values)).changes()
+            return await self._store.commit([Put(version.item, fix.when), *fix.checks, log])
         (item,) = await self._get([fix.key])
         change = Delete(fix.key, fix.when) if fix.values is None else _put(fix.key, item, [fix])
         bump = (await self._bump(fix.key.pk)).changes() if _is_node(fix.key) else []
         await self._store.commit([change, *fix.checks, *bump])
 
-    async def _bump(self, pk: str) -> "_VersionBump":
-        """The version bump of a tree whose true counts are not known; they stay until the tree is checked."""
+    async def _bump(self, pk: str, counts: Mapping[str, Value] | None = None) -> "_VersionBump":
+        """The version bump of a tree; where its true counts are not known, they stay until the tree is checked."""
         (version,) = await self._get([tree_version_key(pk)])
         log = KeyRange(Index.TABLE, pk, "!0", "!:")
         last = await self._store.range(log, self._reads, limit=1, reverse=True, strong=True)
         logged = int(cast(str, last[0]["sk"])[1:]) if last else 0
-        return _VersionBump(self._store, pk, version, max(number_of(version), logged))
+        return _VersionBump(self._store, pk, version, max(number_of(version), logged), counts)
 
     async def _fixed(self, finding: Finding) -> RepairResult:
         """Fix the one item of a finding; where another write was first, the next repair checks it again."""
@@ -195,7 +198,9 @@ class Repair:
 class _VersionBump:
     """The changes of each transaction on a tree besides its own: the version incremented, and an empty log item."""
 
-    def __init__(self, store: Store, pk: str, version: Item | None, number: int, counts: Item | None = None) -> None:
+    def __init__(
+        self, store: Store, pk: str, version: Item | None, number: int, counts: Mapping[str, Value] | None
+    ) -> None:
         self._store = store
         self._pk = pk
         self._version = version
@@ -203,7 +208,7 @@ class _VersionBump:
         known = {**(version or {}), "log_expires": expiry_of(version)}
         self._counts: Item = {"shape": {}, "aliases": False, **known, **(counts or {})}
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[Put]:
         """The changes for the next transaction; each follows on the one before."""
         when = ABSENT if self._version is None else {"n": self._version.get("n")}
         now = self._store.now()

@@ -139,7 +139,10 @@ async def yards(store: Store) -> Store:
     await writer.write(Delete(YARD, ("a", "x"), Policy.REFUSE), ReadUsage())
     (item,) = await store.get([node_key("yard", ("a", "b", "broken"))], ReadUsage())
     at = "2026-11-20T12:00:00.000Z"
-    ended = Move(MOVE, node_key("yard", ("a", "y")), None, "yard:y", MoveState.DONE, 1, 1, 1, LATER, at, at)
+    ended = Move(
+        id=MOVE, from_pk="yard#a", from_sk="#y#", top_id="yard:y", state=MoveState.DONE, nodes=1, written=1, epoch=1,
+        lease=LATER, started_at=at, ended_at=at,
+    )  # fmt: skip
     await store.commit([Put({**item, "north": "x"}), Put(ended.item())])
     return store
 

@@ -25,13 +25,18 @@ keys = (f"C{number}" for number in itertools.count())
 
 
 @pytest.fixture(scope="session")
-def url(tmp_path_factory):
-    """A server that takes writes, of nodes of four hierarchies."""
+def settings(tmp_path_factory):
+    """The settings of a server that takes writes, of nodes of four hierarchies."""
     file = tmp_path_factory.mktemp("explorer") / "clade.db"
     rows = {CategoryNode: CATEGORIES, Location: LOCATIONS, Place: PLACES, Thing: THINGS}
     for hierarchy, nodes in rows.items():
         store = planted(file, hierarchy, nodes)
-    with serving(create_app(Settings(store=store, writes="on", hierarchies=HIERARCHIES, max_nodes=MAX_NODES))) as url:
+    return {"store": store, "writes": "on", "hierarchies": HIERARCHIES, "max_nodes": MAX_NODES}
+
+
+@pytest.fixture(scope="session")
+def url(settings):
+    with serving(create_app(Settings(**settings))) as url:
         yield url
 
 
