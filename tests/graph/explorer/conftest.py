@@ -7,6 +7,7 @@ import pytest
 from clade import Settings, create_app
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
+from resolvers.session.budget import COMPARED_A_UNIT
 from tests.browser import Visit
 from tests.classes.shops import Place
 from tests.graph.explorer.extremes import CATEGORIES, LOCATIONS, MAX_NODES, PLACES, THINGS, Thing
@@ -37,6 +38,13 @@ def settings(tmp_path_factory):
 @pytest.fixture(scope="session")
 def url(settings):
     with serving(create_app(Settings(**settings))) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def poor_url(settings):
+    """A server of the same nodes whose read units are too few to sort the longest list."""
+    with serving(create_app(Settings(**settings, max_read_units=MAX_NODES / COMPARED_A_UNIT))) as url:
         yield url
 
 
