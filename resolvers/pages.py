@@ -159,8 +159,7 @@ def _records(
             records = requested.records(state.records_read, state.tree_versions[requested.owner.pk])
         if records is None:
             raise_first_error(outcomes)
-            left = budget.left(compared=compared)
-            raise TooManyNodes(described([requested]), left + 1, left, compared=compared)
+            raise TooManyNodes(described([requested]), None, budget.left(compared=compared), compared=compared)
         shown = len(records[: requested.relation.arguments.size])
         budget.spend_nodes(max(0, shown - spent), described([requested]), compared=compared)
     except CladeError as error:

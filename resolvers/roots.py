@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from resolvers.access.grants import RedactedNode
 from resolvers.lists.arguments import CursorKind, ListCursors, Page, Relation, by_rank, page_of
-from resolvers.session.budget import gather_all, raise_first_error
+from resolvers.session.budget import TooManyNodes, gather_all, raise_first_error
 from resolvers.session.reads import ReadState
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
@@ -45,8 +45,8 @@ async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Pa
 
 async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
     state, arguments = request.state, relation.arguments
-    # The number of roots is not known before they are read.
-    limit = request.budget.left(compared=arguments.compared) + 2
+    left = request.budget.left(compared=arguments.compared)
+    limit = left + 2  # the number of roots is not known before they are read
     cursors = ListCursors(CursorKind.ROOTS, hierarchy, by_rank)
     # `parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor.
     spans = [
@@ -69,8 +69,10 @@ async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
         return Page([], total=total)
     records = state.records_read.in_ranges(spans, limit, reverse=reverse) or []
     state.partitions_read.update([record.pk for record in records])
-    shown = len(records[: arguments.size])
-    request.budget.spend_nodes(shown, f"The roots of {hierarchy}", compared=arguments.compared)
+    shown, what = len(records[: arguments.size]), f"The roots of {hierarchy}"
+    if shown > left:
+        raise TooManyNodes(what, None, left, compared=arguments.compared)
+    request.budget.spend_nodes(shown, what, compared=arguments.compared)
     page = page_of(records, arguments, total, cursors)
     return replace(page, records=await with_counts(state, page.records)) if relation.counts else page
 

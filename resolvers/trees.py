@@ -2,14 +2,18 @@
 
 | field | index | key condition | requests |
 | --- | --- | --- | --- |
-| `locations(level: CITY)` | `by_parent` | the roots, with the versions of all their trees | as in `roots.py` |
+| `locations(level: CITY)` | `by_parent` | the roots | as in `roots.py` |
+| – | table | the versions of their trees | one for up to 100 trees |
 | – | `by_level` | in each tree as for `descendants(level: CITY)` of its root | one a tree and depth |
 
-The counts of the versions show which trees have such nodes, so a page reads only those trees that it lies in, in one
-round. A list that is sorted or filtered reads all of them. A redacted root has no counts, so all below it is read.
+The counts of the versions show which trees have such nodes. A page reads the versions of 100 trees at a time, until it
+is full, and of these only the trees that it lies in. A list that is sorted or filtered, and `totalCount`, take the
+versions of all trees, but for those that a condition on paths leaves out. A redacted root has no counts, so all below
+it is read.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 
 from resolvers.access.grants import RedactedNode
@@ -18,6 +22,7 @@ from resolvers.lists.arguments import (
     NOTHING,
     ConnectionArguments,
     CursorKind,
+    KeyBounds,
     ListCursors,
     Page,
     Relation,
@@ -27,13 +32,15 @@ from resolvers.lists.arguments import (
 )
 from resolvers.lists.list_request import ListRequest
 from resolvers.lists.sorted_list import Outcome, read_sorted_roots
+from resolvers.roots import with_counts
 from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.request import Request
 from resolvers.sorting.conditions import path_position
 from store.model.keys import prefix_end
 from store.model.records import Record
 
-_ROOTS = Relation(RelationKind.ROOTS, ConnectionArguments(compared=True), NOTHING, counts=True)
+_ROOTS = Relation(RelationKind.ROOTS, ConnectionArguments(compared=True), NOTHING)
+TREES_AT_ONCE = 100  # whose versions are one BatchGetItem
 
 ReadPages = Callable[[Request, Sequence[ListRequest]], Awaitable[list[Outcome]]]
 
@@ -49,88 +56,125 @@ async def read_trees(
 
     `read_roots` and `read_pages` read what the caller may see. Raises their errors, and BadCursor.
     """
+    arguments = relation.arguments
+    bounds = None if arguments.where is None else KeyBounds.of(arguments.where, are_children=False)
     roots = sorted((await read_roots(request, hierarchy, _ROOTS)).records, key=attrgetter("pk"))
-    below = Relation(
-        RelationKind.DESCENDANTS, relation.arguments, relation.selection, relation.nodes, relation.total
-    )  # fmt: skip
-
-    async def read(request: Request, hierarchy: str, part: Relation) -> Page:
-        return await _read(request, hierarchy, part, roots, read_pages)
-
-    partitions = frozenset([hierarchy, *[root.pk for root in roots]])
-    return await read_sorted_roots(request, hierarchy, below, read, partitions)
-
-
-async def _read(
-    request: Request, hierarchy: str, relation: Relation, roots: Sequence[Record], read_pages: ReadPages
-) -> Page:
-    """A page in the order of paths, or all nodes; the trees that it lies in are read in one round."""
-    arguments, levels = relation.arguments, request.hierarchies[hierarchy].levels
-    cursors = ListCursors(CursorKind.DESCENDANTS, hierarchy, path_position)
-    lo, hi = arguments.positions(cursors.decode)
+    roots = [root for root in roots if bounds is None or arguments.has_level(root.level) or bounds.spans(root)]
+    if relation.takes_whole_list or relation.total or arguments.size is None:
+        roots = await with_counts(request.state, roots)
+    below = Relation(RelationKind.DESCENDANTS, arguments, relation.selection, relation.nodes, relation.total)
+    levels = request.hierarchies[hierarchy].levels
     deep = tuple([name for name in arguments.levels if not levels[name].may_be_root])
-    whole = Relation(RelationKind.DESCENDANTS, ConnectionArguments(levels=deep, compared=True), NOTHING)
-    is_counted = not any(isinstance(root, RedactedNode) for root in roots)
-    total, limit, step = None, arguments.limit, -1 if arguments.descending else 1
-    if is_counted:
-        sizes = [DescendantsRequest(root, whole).max_size + arguments.has_level(root.level) for root in roots]
-        total = sum(sizes)
-        least = min(total, total if arguments.size is None else arguments.size)
-        if relation.nodes and not arguments.compared and not arguments.is_paged and least > request.budget.nodes_left:
-            raise TooManyNodes(_what(hierarchy), least, request.budget.nodes_left)
+    trees = _Trees(request, hierarchy, roots, deep, bounds, read_pages)
+    partitions = frozenset([hierarchy, *[root.pk for root in roots]])
+    return await read_sorted_roots(request, hierarchy, below, trees.page, partitions)
+
+
+@dataclass(frozen=True)
+class _Trees:
+    """The lists of the levels `deep` in the trees of these roots, in the order of paths."""
+
+    request: Request
+    hierarchy: str
+    roots: Sequence[Record]
+    deep: tuple[str, ...]
+    bounds: KeyBounds | None
+    read_pages: ReadPages
+
+    async def page(self, request: Request, hierarchy: str, relation: Relation) -> Page:
+        """A page, or all nodes of a list that is sorted or filtered."""
+        arguments, budget = relation.arguments, request.budget
+        cursors = ListCursors(CursorKind.DESCENDANTS, hierarchy, path_position)
+        lo, hi = arguments.positions(cursors.decode)
+        is_redacted = any(isinstance(root, RedactedNode) for root in self.roots)
+        total, what = None, f"The nodes of {hierarchy} in all trees"
+        if (relation.total or arguments.size is None) and not is_redacted:
+            total = sum([self._size(root, arguments) for root in self.roots])
+            left = budget.left(compared=arguments.compared)
+            least = total if arguments.size is None else min(total, arguments.size)
+            if relation.nodes and not arguments.is_paged and least > left and self.bounds is None:
+                raise TooManyNodes(what, least, left, compared=arguments.compared)
+            if not relation.nodes:
+                return Page([], total=total)
+        records, limit = list[Record](), arguments.limit
+        is_whole = limit is None or is_redacted  # of redacted roots all is read, to be counted
+        ahead = [root for root in self.roots if is_whole or _may_hold(root, lo, hi)]
+        ahead = ahead[::-1] if arguments.descending else ahead
+        step = len(ahead) if is_whole else TREES_AT_ONCE
+        while ahead and (is_whole or limit is None or len(records) < limit):
+            some, ahead = await with_counts(request.state, ahead[:step]), ahead[step:]
+            within = (None, None, None) if is_whole or limit is None else (lo, hi, limit - len(records))
+            records += await self._read(some, arguments, *within)
+        if relation.total and total is None:
+            total = len(records)
         if not relation.nodes:
             return Page([], total=total)
-    else:
-        sizes, limit = [0] * len(roots), None
-    parts: list[Record | DescendantsRequest] = []  # in reading order
-    expected = 0
-    for root, size in list(zip(roots, sizes, strict=True))[::step]:
-        start = path_position(root)
-        end = prefix_end(start)
-        if is_counted and ((hi is not None and hi <= start) or (lo is not None and end <= lo)):
-            continue  # else all are read, to be counted
-        if limit is not None and limit <= expected:
-            break
-        part = DescendantsRequest(root, whole if limit is None else _part(whole, root, lo, hi, arguments))
-        both: list[Record | DescendantsRequest] = [root, part] if arguments.has_level(root.level) else [part]
-        parts += both[::step]
-        if (lo is None or lo < start) and (hi is None or end <= hi):
-            expected += size
-    lists = [part for part in parts if isinstance(part, DescendantsRequest)]
-    outcomes = await read_pages(request, lists)
-    raise_first_error(outcomes)
-    pages = dict(zip(lists, outcomes, strict=True))
-    records: list[Record] = []
-    for one in parts:
-        found = [one] if isinstance(one, Record) else pages[one].records  # type: ignore[union-attr]  # no error
-        records += found[::step]
-    total = len(records) if total is None else total
-    if not relation.nodes:
-        return Page([], total=total)
-    records = [
-        one for one in records if (lo is None or lo < path_position(one)) and (hi is None or path_position(one) < hi)
-    ]
-    page = page_of(records[: arguments.limit], arguments, total if relation.total else None, cursors)
-    if not arguments.compared:
-        request.budget.spend_nodes(len(page.records), _what(hierarchy))
-    return page
+        shown = [one for one in records if (lo is None or lo < path_position(one)) and _is_before(one, hi)]
+        page = page_of(shown[:limit], arguments, total if relation.total else None, cursors)
+        if not arguments.compared:
+            budget.spend_nodes(len(page.records), what)
+        return page
+
+    def _size(self, root: Record, arguments: ConnectionArguments) -> int:
+        """The number of nodes of the list that are in a tree."""
+        listed = DescendantsRequest(root, _part(self.deep, None, arguments))
+        return listed.max_size + arguments.has_level(root.level)
+
+    async def _read(
+        self, roots: Sequence[Record], arguments: ConnectionArguments, lo: str | None, hi: str | None, limit: int | None
+    ) -> list[Record]:
+        """The first nodes in the trees of these roots, both in reading order: all, or so many or more between two
+        positions.
+        """
+        step, expected = -1 if arguments.descending else 1, 0
+        parts: list[Record | DescendantsRequest] = []
+        for root in roots:
+            if limit is not None and expected >= limit:
+                break
+            part = _part(self.deep, self.bounds, arguments, limit, *_cursors(root, lo, hi))
+            listed: list[Record | DescendantsRequest] = [root] if arguments.has_level(root.level) else []
+            listed += [DescendantsRequest(root, part)] if self.bounds is None or self.bounds.spans(root) else []
+            parts += listed[::step]
+            start = path_position(root)
+            if limit is not None and (lo is None or lo < start) and (hi is None or prefix_end(start) <= hi):
+                expected += self._size(root, arguments)
+        lists = [part for part in parts if isinstance(part, DescendantsRequest)]
+        outcomes = await self.read_pages(self.request, lists)
+        raise_first_error(outcomes)
+        pages = dict(zip(lists, outcomes, strict=True))
+        records: list[Record] = []
+        for one in parts:
+            found = [one] if isinstance(one, Record) else pages[one].records  # type: ignore[union-attr]  # no error
+            records += found[::step]
+        return records
 
 
-def _part(whole: Relation, root: Record, lo: str | None, hi: str | None, arguments: ConnectionArguments) -> Relation:
-    """A page of the nodes below a root that lie between two positions, from the end at which reading begins."""
+def _may_hold(root: Record, lo: str | None, hi: str | None) -> bool:
+    """Whether nodes of a tree may lie between two positions."""
     start = path_position(root)
-    after, before = [
-        encode_cursor(CursorKind.DESCENDANTS, root.id, one[len(start) :])
-        if one is not None and one != start and one.startswith(start)
-        else None
-        for one in (lo, hi)
-    ]
-    first, last = (None, arguments.limit) if arguments.descending else (arguments.limit, None)
-    page = ConnectionArguments(
-        first=first, after=after, last=last, before=before, levels=whole.arguments.levels, compared=True
-    )
-    return Relation(RelationKind.DESCENDANTS, page, NOTHING)
+    return (hi is None or start < hi) and (lo is None or lo < prefix_end(start))
 
 
-def _what(hierarchy: str) -> str:
-    return f"The nodes of {hierarchy} in all trees"
+def _is_before(record: Record, hi: str | None) -> bool:
+    return hi is None or path_position(record) < hi
+
+
+def _cursors(root: Record, lo: str | None, hi: str | None) -> list[str | None]:
+    """The cursors, in the list below a root, of two positions; None for one that is not below it."""
+    start = path_position(root)
+    inside = [one if one is not None and one != start and one.startswith(start) else None for one in (lo, hi)]
+    return [one and encode_cursor(CursorKind.DESCENDANTS, root.id, one[len(start) :]) for one in inside]
+
+
+def _part(
+    levels: tuple[str, ...],
+    bounds: KeyBounds | None,
+    arguments: ConnectionArguments,
+    limit: int | None = None,
+    after: str | None = None,
+    before: str | None = None,
+) -> Relation:
+    """The nodes of some levels below a root: all, or a page from the end at which reading begins."""
+    first, last = (None, limit) if arguments.descending else (limit, None)
+    own = ConnectionArguments(first, after, last, before, levels, bounds=bounds, compared=True)
+    return Relation(RelationKind.DESCENDANTS, own, NOTHING)

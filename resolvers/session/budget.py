@@ -45,12 +45,13 @@ class ResponseTooLarge(BudgetExceeded):
 
 
 class TooManyNodes(BudgetExceeded):
-    """A list or lookup (`The children of US`) of `nodes` nodes where only `left` are left; with `compared` they are
-    read to be sorted or filtered.
+    """A list or lookup (`The children of US`) of `nodes` nodes, None for a number that is not known, where only `left`
+    are left; with `compared` they are read to be sorted or filtered.
     """
 
-    def __init__(self, what: str, nodes: int, left: int, *, compared: bool = False) -> None:
-        fact = f"{what} would be {quantity(nodes, 'node')}, and this request may"
+    def __init__(self, what: str, nodes: int | None, left: int, *, compared: bool = False) -> None:
+        size = f"more than {quantity(left, 'node')}" if nodes is None else quantity(nodes, "node")
+        fact = f"{what} would be {size}, and this request may"
         if not compared:
             way_out = "Ask for fewer with first: and go on with after: in the next request, or raise CLADE_MAX_NODES."
             super().__init__(f"{fact} return {left:,} more. {way_out}")

@@ -194,3 +194,23 @@ async def test_a_caller_with_grants_sees_what_is_granted_and_the_way_to_it(store
                     break
                 after = f', after: "{page["pageInfo"]["endCursor"]}"'
             assert found == texts(in_order(expected))[:: -1 if "DESC" in order else 1]
+
+
+@pytest.mark.both_stores
+async def test_a_page_and_a_condition_on_paths_take_the_trees_that_they_need(store):
+    trees = [f"{number:03}" for number in range(150)]
+    planted = [*[((tree,), "COUNTRY") for tree in trees], *[((tree, "c"), "CITY", f"n{tree}") for tree in trees]]
+    await plant(store, Location, planted)
+    asked = Client(store, Location, budget=BudgetLimits(read_units=130))  # fewer than all versions take
+    for arguments, paths in {
+        "first: 3": ["000/c", "001/c", "002/c"],
+        "last: 2": ["148/c", "149/c"],
+        'first: 2, where: {path: {gte: "070", lt: "080"}}, orderBy: {field: NAME, direction: DESC}': ["079/c", "078/c"],
+        'first: 2, where: {path: {gt: "148"}}': ["148/c", "149/c"],
+    }.items():
+        reply = await asked.ask(f"{{ locations(level: CITY, {arguments}) {{ nodes {{ path }} }} }}")
+        assert not reply.errors, (arguments, reply.errors)
+        assert [node["path"] for node in reply.data["locations"]["nodes"]] == paths
+        assert reply.requests <= 14, arguments
+    reply = await asked.ask("{ locations(level: CITY, first: 1) { totalCount } }")
+    assert [error["extensions"]["code"] for error in reply.errors] == ["BUDGET_EXCEEDED"]
