@@ -6,7 +6,7 @@
 | – | table | the versions of their trees | one for up to 100 trees |
 | – | `by_level` | in each tree as for `descendants(level: CITY)` of its root | one a tree and depth |
 
-The counts of the versions show which trees have such nodes. A page reads the versions of 100 trees at a time, until it
+The counts of the versions show which trees have such nodes. A page reads the versions of 25 trees at a time, until it
 is full, and of these only the trees that it lies in. A list that is sorted or filtered, and `totalCount`, take the
 versions of all trees, but for those that a condition on paths leaves out. A redacted root has no counts, so all below
 it is read.
@@ -40,7 +40,7 @@ from store.model.keys import prefix_end
 from store.model.records import Record
 
 _ROOTS = Relation(RelationKind.ROOTS, ConnectionArguments(compared=True), NOTHING)
-TREES_AT_ONCE = 100  # whose versions are one BatchGetItem
+TREES_AT_ONCE = 25  # of a page: each version takes a read unit, and each further batch a round
 
 ReadPages = Callable[[Request, Sequence[ListRequest]], Awaitable[list[Outcome]]]
 

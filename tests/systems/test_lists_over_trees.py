@@ -201,7 +201,7 @@ async def test_a_page_and_a_condition_on_paths_take_the_trees_that_they_need(sto
     trees = [f"{number:03}" for number in range(150)]
     planted = [*[((tree,), "COUNTRY") for tree in trees], *[((tree, "c"), "CITY", f"n{tree}") for tree in trees]]
     await plant(store, Location, planted)
-    asked = Client(store, Location, budget=BudgetLimits(read_units=130))  # fewer than all versions take
+    asked = Client(store, Location, budget=BudgetLimits(read_units=60))  # fewer than all versions take
     for arguments, paths in {
         "first: 3": ["000/c", "001/c", "002/c"],
         "last: 2": ["148/c", "149/c"],
