@@ -115,7 +115,8 @@ def until(text: str, now: float) -> int:
     try:
         end = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC) + timedelta(days=1)
     except (ValueError, OverflowError):
-        raise BadInput(f'Invalid time "{shorten(text)}"; use 12h, 90d, or a date such as 2027-01-31.') from None
+        way_out = "use 12h, 90d (at most 99999), or a date such as 2027-01-31."
+        raise BadInput(f'Invalid time "{shorten(text)}"; {way_out}') from None
     if end.timestamp() <= now:
         raise BadInput(f"{text} is in the past; use a later date.")
     return int(end.timestamp())
