@@ -100,7 +100,7 @@ def of_many_values(chosen: int) -> tuple[str, dict[str, object]]:
 
 ROOT = derived_id("ground", ("a",))
 REQUESTS: dict[str, tuple[int, Callable[[int], tuple[str, dict[str, object]]]]] = {
-    "variables": (400_000, lambda n: (
+    "variables": (600_000, lambda n: (  # each with the bounds of its own condition
         'query($path: Path!) { area(path: "a") { descendants(where: {path: {gt: $path}}) { totalCount } } }',
         {"path": f"a/{n}", "x": "y" * 30_000},
     )),
