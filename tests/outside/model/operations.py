@@ -197,6 +197,8 @@ def rules(trees: Trees, step: Step, ids: dict[int, str]) -> tuple[set[str], set[
     if "path" in step and node is None:
         # "Mutations follow no redirects: a client that changes a node has to use its current path."
         must.add("NOT_FOUND")
+        if not {*step["path"].split("/")}.isdisjoint(values.ODD_KEYS):
+            may.add("BAD_PATH")
     if node and "expected" in step and step["expected"] != node["revision"]:
         must.add("CONFLICT")
     RULES[step["do"]](trees, step, node, must, may)
@@ -320,6 +322,8 @@ def _delete_rules(trees: Trees, step: Step, node: Node | None, must: set[str], m
         for child in children:
             taken: set[str] = set()
             _place(trees, child["key"], above, child, taken, may)
+            if (above["level"] if above else None) not in UNDER[child["level"]]:
+                must.add("MISPLACED")
             must |= taken if child["key"] != node["key"] else set()
             # The place of the node itself becomes free with this deletion, or not: the docs do not say.
             may |= taken
