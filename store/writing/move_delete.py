@@ -15,7 +15,7 @@ from store.errors import Misplaced, NotEmpty, TooLarge, quantity, shorten
 from store.metadata.moves import new_move
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, ancestor_keys, node_key
-from store.model.paths import format_path
+from store.model.paths import check_sizes, format_path
 from store.model.records import Record, SubtreeRewrite
 from store.writing.create_update import Edit, existing, levels_above, touched
 from store.writing.derived import moved_keys, search_changes_of_move, search_changes_of_removal
@@ -161,7 +161,11 @@ def _keys_of_move(hierarchy: Hierarchy, read_set: ReadSet, top: Record, target: 
 def _rewrite(
     transaction: TransactionBuilder, hierarchy: Hierarchy, top: Record, target: Path, leaving: Path = ()
 ) -> SubtreeRewrite:
-    """The rewrite of keys; adds a collision to the transaction where another node is at the target and not leaving."""
+    """The rewrite of keys; adds a collision to the transaction where another node is at the target and not leaving.
+
+    Raises BadPath for a target whose keys do not fit: a child that takes the place of a root may be too long for one.
+    """
+    check_sizes(target)
     key = node_key(hierarchy.name, target)
     above = levels_above(transaction.read_set, hierarchy, target, top.level)
     transaction.check_not_moving(key)

@@ -10,7 +10,7 @@ import pytest
 from store.concurrency import TreeLocks
 from store.connect import open_store
 from store.engine import ReadUsage, Store
-from store.errors import BadInput, CladeError, TooLarge, Uncertain
+from store.errors import BadInput, BadPath, CladeError, TooLarge, Uncertain
 from store.model.keys import tree_version_key
 from store.model.paths import parse_path
 from store.model.records import Record
@@ -95,6 +95,14 @@ async def test_reparenting_too_many_children_is_rejected_without_reading_them(st
     with pytest.raises(TooLarge, match=r"61 nodes, .* one by one, then delete it"):
         await Writer(witness).write(edit, ReadUsage())
     assert not witness.spans
+
+
+async def test_a_child_whose_key_is_too_long_for_a_root_cannot_take_the_place_of_one(store: Store) -> None:
+    await write(store, *[create(path) for path in ("r", "r/a", f"r/{'é' * 500}")])
+    before = await invariants.all_items(store)
+    with pytest.raises(BadPath, match="takes 1000 bytes in a key; at most 900 fit"):
+        await write(store, Delete(CATEGORY, ("r",), Policy.REPARENT))
+    assert await invariants.all_items(store) == before
 
 
 async def test_reparenting_costs_as_many_requests_for_many_children_as_for_one(store: Store) -> None:
