@@ -126,7 +126,7 @@ class NodeWords:
         own = node["sk"][1:-1].split("#")[-1] if node["sk"] != "#" else node["pk"].split("#")[1]
         for escaped in {own[place : place + 3] for place, c in enumerate(own) if c == "%"}:
             own = own.replace(escaped, chr(int(escaped[1:], 16)))
-        if parts(own) not in [parts(name) for name in names.values()]:
+        if parts(own) != parts(names[""]):
             folded["#"] = fold(own)
         self.names = {language: cut for language, name in folded.items() if (cut := self._cut(name))}
         candidates: list[str] = []

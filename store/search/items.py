@@ -119,6 +119,8 @@ def made_of(hierarchy: Hierarchy) -> str:
         search = replace(search, weight=first[search.weight])
     if location is not None:
         location = first[location[0]], first[location[1]]
-    kind = "keys are names" if search is None else "words have parts"  # of the items; other kinds are written anew
+    kind = (
+        "keys are names" if search is None else "keys are names, words have parts"
+    )  # of the items; other kinds are written anew
     described = "\n".join([kind, repr(search), repr(location), *sorted(levels)])
     return blake2b(described.encode(), digest_size=16).hexdigest()

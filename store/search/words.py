@@ -208,8 +208,8 @@ class SearchText(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The folded words of a node: its names by language, the default name under "", the key under KEY unless a name is
-    equal but for signs, as of `hand-saws`; and those that are no name.
+    """The folded words of a node: its names by language, the default name under "", the key under KEY unless the
+    default name is equal but for signs, as of `hand-saws`; and those that are no name.
     """
 
     names: dict[str, str]
@@ -223,8 +223,8 @@ class Words(NamedTuple):
             # In one order, since what is beyond MAX_ITEMS depends on it: DynamoDB's maps have none.
             names |= {language: fold(text) for language, text in sorted(cast(dict[str, str], stored).items())}
         key = decode_segment(last_segment(record.pk, record.sk))
-        apart = [name.replace("-", "+") for name in names.values()]
-        if key != record.name and (key := fold(key)).replace("-", "+") not in apart:
+        # A name in another language may be equal, too, but is not searched with all `languages`.
+        if key != record.name and (key := fold(key)).replace("-", "+") != names[""].replace("-", "+"):
             names[KEY] = key
         others: dict[str, None] = {}
         level = hierarchy.levels.get(record.level)

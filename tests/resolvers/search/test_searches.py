@@ -59,6 +59,7 @@ SPOTS = [
     (("o", "1", "4"), "PART", "Romana", {"size": 70_000}),
     (("o", "5"), "PART", "Romanes", {"size": 70_000}),
     (("x",), "ZONE", "Rom"),
+    (("qq",), "ZONE", "Well", {"names": {"ar": "qq"}}),
     (("佐々木",), "ZONE", "กรุงเทพ"),
 ]  # fmt: skip
 
@@ -85,6 +86,7 @@ SPOTS = [
         ('text: "rom", level: [PART], first: 2', ["3", "5"]),
         ('text: "rom", languages: ["en"]', ["x", "3", "1", "5", "4", "2"]),
         ('text: "rom", languages: ["de-AT", "fr"], first: 1', ["o"]),
+        ('text: "qq", languages: ["fr"]', ["qq"]),
         ('text: "都"', ["o"]),
         ('text: "都", languages: ["zh"]', []),
         ('text: "rom ol"', ["2", "o"]),
