@@ -134,7 +134,7 @@ class NodeWords:
             value = next((node[name] for name in (attribute.name, *attribute.was) if name in node), None)
             for text in value if isinstance(value, list) else [value]:
                 candidates += words(text) if attribute.search and isinstance(text, str) else []
-        in_names = {word for name in folded.values() for word in name.split("+")}
+        in_names = {word for always in ("", "#") for word in folded.get(always, "").split("+")}
         self.others: list[str] = []
         for word in dict.fromkeys(candidates):
             if word not in in_names and self._left:

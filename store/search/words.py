@@ -234,7 +234,9 @@ class Words(NamedTuple):
                 others |= dict.fromkeys(fold(text).split("+") if isinstance(text, str) else ())
         if not others and len(names) == 1 and names[""] and len(names[""]) <= MAX_ITEMS:
             return cls(names, ())  # as most nodes have
-        left, in_names = MAX_ITEMS, {word for name in names.values() for word in name.split("+")}
+        # Attributes are searched with any `languages`, so that names in other languages do not stand for their words.
+        always = f"{names['']}+{names.get(KEY, '')}"
+        left, in_names = MAX_ITEMS, set(always.split("+"))
         for language, name in list(names.items()):
             names[language], left = _cut(name, left)
         kept: list[str] = []

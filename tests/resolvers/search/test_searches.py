@@ -60,6 +60,7 @@ SPOTS = [
     (("o", "5"), "PART", "Romanes", {"size": 70_000}),
     (("x",), "ZONE", "Rom"),
     (("qq",), "ZONE", "Well", {"names": {"ar": "qq"}}),
+    (("qq", "z"), "PART", "Well", {"names": {"ar": "vv"}, "note": "vv"}),
     (("佐々木",), "ZONE", "กรุงเทพ"),
 ]  # fmt: skip
 
@@ -87,6 +88,7 @@ SPOTS = [
         ('text: "rom", languages: ["en"]', ["x", "3", "1", "5", "4", "2"]),
         ('text: "rom", languages: ["de-AT", "fr"], first: 1', ["o"]),
         ('text: "qq", languages: ["fr"]', ["qq"]),
+        ('text: "vv", languages: ["fr"]', ["z"]),
         ('text: "都"', ["o"]),
         ('text: "都", languages: ["zh"]', []),
         ('text: "rom ol"', ["2", "o"]),
