@@ -2,7 +2,7 @@
 trees that event streams follow, whose versions are read for all streams of a process together.
 
 For callers with grants, a move out of their subtrees is a deletion and a move into them a creation, each with all
-descendants of the node.
+descendants of the node. A move or deletion of a node above their grant roots is one of these.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
-from resolvers.access.grants import Grants, Visibility, visibility_of
+from resolvers.access.grants import Grants
 from resolvers.lists.arguments import CursorKind, check_cursor, decode_number, encode_cursor
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
@@ -37,7 +37,8 @@ Transactions = Callable[[Store, str, int | None, int, ReadUsage], Awaitable[list
 class Change:
     """One node's change. `source` and `target` are the paths of a move, `revision` is that after the change.
 
-    `id` and `revision` are None for a redacted node. `with_descendants` is True if all nodes below changed as well.
+    `id`, `level` and `revision` are None where a node above a grant root has changed. `with_descendants` is True if all
+    nodes below changed as well.
     """
 
     event: str
@@ -70,7 +71,7 @@ class ChangePage:
 async def _current_page(request: Request, hierarchy: str, root: Path) -> ChangePage:
     """A page without changes, whose cursor is that of the last change so far."""
     tree, number = tree_key(hierarchy, root), 0  # that of a tree that does not exist
-    if visibility_of(request.grants, hierarchy, root) is not Visibility.HIDDEN:
+    if _may_follow(request.grants, hierarchy, root):
         number = (await tree_version(request.store, tree, request.reads)).number
     return ChangePage([], encode_cursor(CursorKind.CHANGES, tree, str(number)), False)
 
@@ -87,7 +88,7 @@ async def read_changes(
     tree, grants, budget = tree_key(hierarchy, root), request.grants, request.budget
     check_cursor("after", since)
     after = None if since is None else decode_number(since, CursorKind.CHANGES, tree)
-    if visibility_of(grants, hierarchy, root) is Visibility.HIDDEN:
+    if not _may_follow(grants, hierarchy, root):
         if after:  # a tree that does not exist has no changes to continue after
             raise expired()
         return ChangePage([], encode_cursor(CursorKind.CHANGES, tree, "0"), False)
@@ -116,7 +117,7 @@ def _changes(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iter
     """The changes that a caller sees in one entry of the log."""
     places = [parse_path(text) for text in (entry.source, entry.target) if text is not None]
     own, hierarchy = path_of(tree, entry.sk), hierarchy_of(tree)
-    if all(visibility_of(grants, hierarchy, path) is Visibility.FULL for path in places or [own]):
+    if grants is None or all(grants.may_read(hierarchy, path) for path in places or [own]):
         yield Change(
             entry.event.value, entry.id, format_path(own), entry.level, entry.revision, at, entry.source, entry.target,
             entry.event in (Event.MOVED, Event.DELETED) and not entry.alone,
@@ -128,16 +129,22 @@ def _changes(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iter
         yield from _change_at(grants, tree, entry, at, Event.CREATED, places[1])
 
 
-def _change_at(
-    grants: Grants | None, tree: str, entry: LogEntry, at: str, event: Event, path: Path
-) -> Iterator[Change]:
+def _change_at(grants: Grants, tree: str, entry: LogEntry, at: str, event: Event, path: Path) -> Iterator[Change]:
     """The creation or deletion of a path in this tree, for a caller who does not see the whole change."""
-    hierarchy = hierarchy_of(tree)
-    visibility = visibility_of(grants, hierarchy, path)
-    if visibility is Visibility.HIDDEN or tree_key(hierarchy, path) != tree:
+    hierarchy, with_descendants = hierarchy_of(tree), not entry.alone
+    if tree_key(hierarchy, path) != tree:
         return
-    node_id, revision = (entry.id, entry.revision) if visibility is Visibility.FULL else (None, None)
-    yield Change(event.value, node_id, format_path(path), entry.level, revision, at, None, None, not entry.alone)
+    if grants.may_read(hierarchy, path):
+        place = format_path(path)
+        yield Change(event.value, entry.id, place, entry.level, entry.revision, at, None, None, with_descendants)
+    elif with_descendants:
+        for top in grants.roots_below(hierarchy, path):
+            yield Change(event.value, None, format_path(top), None, None, at, None, None, with_descendants)
+
+
+def _may_follow(grants: Grants | None, hierarchy: str, root: Path) -> bool:
+    """Whether a caller may read a part of a tree."""
+    return grants is None or grants.may_read_part(hierarchy, root)
 
 
 class FollowedTree:

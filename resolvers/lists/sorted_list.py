@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from resolvers.access.grants import RedactedNode, total_withheld
 from resolvers.lists.arguments import (
     ConnectionArguments,
     CursorKind,
@@ -33,7 +32,6 @@ from resolvers.sorting.conditions import key_position
 from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import BadCursor, BudgetExceeded, CladeError, shorten
-from store.model.paths import format_path
 from store.model.records import Record
 
 TESTED_A_CHUNK = 5  # nodes between two points at which the event loop may run others: their texts may be long
@@ -141,8 +139,13 @@ async def read_sorted_roots(
     hierarchy: str,
     relation: Relation,
     read: Callable[[Request, str, Relation], Awaitable[Page]],
+    *,
+    is_deep: bool = False,
 ) -> Page:
-    """A page of roots; `read` reads one that is neither sorted nor filtered. Raises its errors, and BadCursor."""
+    """A page of roots; `read` reads one that is neither sorted nor filtered. Raises its errors, and BadCursor.
+
+    `is_deep` is whether they have different parents, as grant roots have.
+    """
     if not relation.takes_whole_list:
         return await read(request, hierarchy, relation)
     try:
@@ -150,24 +153,23 @@ async def read_sorted_roots(
     except TooManyNodes as error:
         raise _whole_list_error(error) from None
     # Roots are of many trees, so they are cached where one version validates the whole store.
-    return await _page(request, None, hierarchy, relation, f"{CursorKind.ROOTS}{hierarchy}", whole)
+    return await _page(request, None, hierarchy, relation, f"{CursorKind.ROOTS}{hierarchy}", whole, is_deep=is_deep)
 
 
 async def _sorted_page(request: Request, requested: ListRequest, outcome: Outcome) -> Outcome:
     relation, owner = requested.relation, requested.owner
     if isinstance(outcome, Exception):
         return relation.shared_error(_whole_list_error(outcome)) if isinstance(outcome, CladeError) else outcome
-    is_redacted = isinstance(owner, RedactedNode)
-    name = format_path(owner.path) if is_redacted else owner.id
     try:
-        if relation.total and is_redacted:
-            raise total_withheld(owner)
-        return await _page(request, owner.pk, owner.sk, relation, f"{requested.cursor_kind}{name}", outcome)
+        is_deep, name = relation.kind is RelationKind.DESCENDANTS, f"{requested.cursor_kind}{owner.id}"
+        return await _page(request, owner.pk, owner.sk, relation, name, outcome, is_deep=is_deep)
     except CladeError as error:
         return relation.shared_error(error)
 
 
-async def _page(request: Request, tree: str | None, place: str, relation: Relation, owner: str, whole: Page) -> Page:
+async def _page(
+    request: Request, tree: str | None, place: str, relation: Relation, owner: str, whole: Page, *, is_deep: bool
+) -> Page:
     """A page of a sorted list, which is taken from the page cache, or made and cached where nothing is hidden.
 
     `place` is that of the list in the tree, `owner` names the list in cursors.
@@ -181,7 +183,6 @@ async def _page(request: Request, tree: str | None, place: str, relation: Relati
             test, records = arguments.where.test, []
             async for chunk in in_chunks(whole.records, TESTED_A_CHUNK):
                 records += [record for record in chunk if test(record)]
-        is_deep = relation.kind is RelationKind.DESCENDANTS
         cursors = SortedCursors(arguments.ordering, f"{owner}\n{relation.order_digest}", whole.cursors, is_deep)
         found = SortedList(await arguments.ordering.sorted(records, cursors.position), cursors)
         if is_cacheable:
