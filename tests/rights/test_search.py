@@ -93,7 +93,7 @@ async def test_a_part_is_read_once_and_again_after_a_write(store):
     client, who = Client(store, "plot"), caller("read:plot/a/b0", "read:plot/a/c", "read:plot/b")
     await plant(store, "plot", [("a/b0/x", "Lamp x")])
     warm = 0 if store.version() is not None else 1  # the tops, in one BatchGetItem with the versions of their trees
-    (_, _, cold), *others = [await client.find(who, text) for text in ("l", "la", "lam", "lamp")]
+    (_, _, cold), _, *others = [await client.find(who, text) for text in ("l", "la", "la", "lam", "lamp")]
     assert cold > warm
     assert {requests for _, _, requests in others} == {warm}
     assert others[-1][0]["nodes"] == [{"path": "a/b0"}, {"path": "a/b0/x"}]

@@ -217,13 +217,12 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
 
 
 async def ask(store: Store, who: Caller, query: str, limits: BudgetLimits) -> Any:
-    """The whole response with its units, requests and rounds, of a server that has nothing in its caches."""
+    """The whole response with its requests and units, of a server that has nothing in its caches."""
     request = Request(store, DEFINITIONS, limits)
     execution = Execution(SCHEMA, lambda: Context(request, TYPES), plans=PLANS)
     answer = await execution.answer(GraphQLRequest(query, {}), caller=who, allow_mutations=False)
-    reads, errors = request.reads, answer.body.get("errors")
-    cost = (reads.requests, reads.units, errors or request.scheduler.rounds)  # with an error, rounds are by chance
-    return answer.content(), errors, None if "changes(" in query else cost
+    cost = None if "changes(" in query else (request.reads.requests, request.reads.units)
+    return answer.content(), answer.body.get("errors"), cost
 
 
 async def compare(urls: Sequence[str], hierarchy: str, tops: Sequence[Path], chance: Random, share: float) -> int:
