@@ -29,7 +29,7 @@ class _Scan:
 
     def __init__(self, hierarchy: str | None) -> None:
         self._hierarchies = {hierarchy: hierarchy_named(hierarchy)} if hierarchy else served_hierarchies()
-        self._started = time.time()
+        self._started = time.monotonic()
         self._nodes = 0
 
     @contextmanager
@@ -41,10 +41,10 @@ class _Scan:
                 self._nodes += nodes
                 meter(nodes)
 
-            yield Check(store, self._hierarchies, rfc3339(self._started), count, meter)
+            yield Check(store, self._hierarchies, rfc3339(store.now()), count, meter)
 
     def print_summary(self, outcome: str) -> None:
-        seconds = time.time() - self._started
+        seconds = time.monotonic() - self._started
         typer.echo(f"{', '.join(self._hierarchies)}: {quantity(self._nodes, 'node')} in {seconds:.1f} s, {outcome}.")
 
 

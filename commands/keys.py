@@ -1,11 +1,11 @@
 """`clade key`: API keys and their grants."""
 
 import re
-import time
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from commands.common import StoreUrl, hierarchy_named, store_url, with_store
 from commands.interrupt import interruptible
@@ -48,12 +48,12 @@ def create(
         hierarchy_named(hierarchy)  # raises where it is not served
     if name is not None and (not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable()):
         raise BadInput(f"Invalid name; use 1 to {MAX_NAME_CHARACTERS} printable characters.")
-    key, text = new_key(name or "", grant, None if expires is None else until(expires))
+    key, text = new_key(name or "", grant, None)
     granted = sorted((name, path) for name, paths in grants.read.items() for path in paths if path)
 
     async def work(store: Store) -> list[str]:
         nodes = await store.get([node_key(*place) for place in granted], ReadUsage(), strong=True)
-        await add_key(store, key)
+        await add_key(store, replace(key, until=None if expires is None else until(expires, store.now())))
         return [f"{name}/{format_path(path)}" for (name, path), node in zip(granted, nodes, strict=True) if not node]
 
     with interruptible(lambda: f"If clade key list has the key {key.id}, revoke it, and create another one."):
@@ -76,8 +76,14 @@ def list_keys(store: StoreUrl = None) -> None:
     table = Table()
     for heading in ("id", "name", "grants", "created", "state"):
         table.add_column(heading, overflow="fold")  # grants must be readable in full
-    for key in with_store(opened(store_url(store)), lambda store: find_keys(store, ReadUsage())):
-        table.add_row(key.id, key.name, "\n".join(key.grants), key.created_at[:10], _state(key, time.time()))
+
+    async def rows(store: Store) -> list[tuple[str, ...]]:
+        keys = await find_keys(store, ReadUsage())
+        now = store.now()
+        return [(key.id, key.name, "\n".join(key.grants), key.created_at[:10], _state(key, now)) for key in keys]
+
+    for row in with_store(opened(store_url(store)), rows):
+        table.add_row(*row)
     Console(markup=False, emoji=False).print(table)
 
 
@@ -97,17 +103,20 @@ def revoke(
     typer.echo(f"Revoked key {key.id}." if key.revoked_at is None else f"Key {key.id} was already revoked.")
 
 
-def until(text: str) -> int:
-    """The expiry of a lifetime (`12h`, `90d`) or at the end of a day in UTC, in Unix seconds. Raises BadInput."""
+def until(text: str, now: float) -> int:
+    """The expiry of a lifetime (`12h`, `90d`) from now on, or at the end of a day in UTC, in Unix seconds.
+
+    Raises BadInput.
+    """
     if (duration := _DURATION.fullmatch(text)) is not None:
         if not int(duration[1]):
             raise BadInput(f"The lifetime {text} is zero; use a longer one.")
-        return int(time.time()) + int(duration[1]) * (3_600 if duration[2] == "h" else 86_400)
+        return int(now) + int(duration[1]) * (3_600 if duration[2] == "h" else 86_400)
     try:
         end = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC) + timedelta(days=1)
     except (ValueError, OverflowError):
         raise BadInput(f'Invalid time "{shorten(text)}"; use 12h, 90d, or a date such as 2027-01-31.') from None
-    if end.timestamp() <= time.time():
+    if end.timestamp() <= now:
         raise BadInput(f"{text} is in the past; use a later date.")
     return int(end.timestamp())
 

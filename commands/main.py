@@ -96,13 +96,12 @@ def _not_loaded() -> None:
     """A command whose module was not imported; it is listed, and never called."""
 
 
-def _warn_of_ignored_variables() -> None:
-    if not any(variable.upper().startswith("CLADE_") for variable in os.environ):
-        return
-    from graph.settings import ignored_variables  # with pydantic, which the help of all commands does without
+def _check_variables() -> None:
+    """Raise BadInput for a variable that is no setting, also where a command reads none."""
+    if any(variable.upper().startswith("CLADE_") for variable in os.environ):
+        from graph.settings import check_variables  # with pydantic, which the help of all commands does without
 
-    for variable in ignored_variables():
-        print(f"clade: {variable} is not a setting and is ignored; see docs/reference/settings.md.", file=sys.stderr)
+        check_variables()
 
 
 def run_process() -> None:
@@ -133,9 +132,10 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
 
 def run() -> None:
     """Run the command of the arguments. An error of Clade or of the system is one line and the exit status 1."""
-    _warn_of_ignored_variables()
     words = [word for word in sys.argv[1:] if not word.startswith("-")]
     try:  # a command starts faster without the modules of the others
+        if words and not {"-h", "--help"} & {*sys.argv}:
+            _check_variables()
         app_of(words[:1])()
     except CladeError as error:
         sys.exit(f"clade: {error}")

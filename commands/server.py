@@ -5,6 +5,7 @@ import contextlib
 import gc
 import multiprocessing
 import os
+import re
 import signal
 import socket
 import sys
@@ -42,6 +43,8 @@ from store.connect import SQLiteUrl, open_store, parse_store_url
 from store.engine import REQUEST_PATIENCE
 from store.errors import BadInput, Unavailable, WrongTable, quantity
 
+ABSOLUTE_FORM = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?([^/?#]*)")
+"""A request target with an authority, which counts instead of the Host header (RFC 9112, 3.2.2)."""
 PARSER = httptools_impl.httptools  # type: ignore[attr-defined]  # uvicorn's, for its errors
 STORE_CHECK_SECONDS = 5.0
 IDLE_SECONDS = 75  # longer than proxies keep a connection: whoever closes it first may lose a request of the other
@@ -296,6 +299,8 @@ class HTTPProtocol(HttpToolsProtocol):
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
             self._rejection = HEAD_TOO_LARGE
             self.url = b"/"  # uvicorn cannot parse one of 65,536 bytes or more
+        if (absolute := ABSOLUTE_FORM.match(self.url)) is not None:
+            self.headers[:] = [(name, absolute[1] if name == b"host" else value) for name, value in self.headers]
         self.scope[REJECTED] = self._rejection  # type: ignore[literal-required]
         super().on_headers_complete()
         self._running = self._running or self.cycle

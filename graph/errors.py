@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import orjson
 from graphql import GraphQLError, GraphQLSyntaxError
 
-from store.errors import CladeError, Unavailable, Uncertain
+from store.errors import CHECK_HINT, CladeError, DamagedItem, Unavailable, Uncertain
 
 PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
@@ -43,6 +43,7 @@ INTERNAL_MESSAGE = "Internal server error."
 UNCERTAIN = {"uncertain": True}
 """Extensions of a mutation's error if the mutation may have been made."""
 UNCERTAIN_HINT = "It is unknown whether the change was made; read the node, or retry with the same idempotencyKey."
+ITEM_MESSAGE = f"A stored item is damaged; the server's log has its key. {CHECK_HINT}"
 STORE_MESSAGE = "The store is unavailable; retry later. The server's log has the reason."
 
 MAX_MESSAGE_CHARACTERS = 1_000
@@ -100,17 +101,19 @@ def failure_of(error: Exception) -> str | None:
     return code if code in SERVER_ERRORS and not isinstance(error, UnsupportedByPlan) else None
 
 
-def format_errors(errors: Iterable[GraphQLError], left_out: Mapping[str, int] = MappingProxyType({})) -> list[Any]:
+def format_errors(
+    errors: Iterable[GraphQLError], left_out: Mapping[str, int] = MappingProxyType({}), *, is_restricted: bool = False
+) -> list[Any]:
     """The `errors` of a response: the first of each code, and one entry with the number of all others of that code.
 
     `left_out` counts, by code, errors that were dropped before. Unexpected errors are logged once for each cause: a
-    failed batch fails many fields.
+    failed batch fails many fields. Callers who are restricted to a part of the nodes receive no keys of damaged items.
     """
     errors = list(errors)
     causes = {id(cause): cause for cause in map(cause_of, errors)}
     for cause in causes.values():
-        if isinstance(cause, Unavailable):
-            log_unavailable(cause)
+        if isinstance(cause, Unavailable | DamagedItem):
+            log_unreadable(cause)
         elif not isinstance(cause, CladeError | GraphQLError | RecursionError):
             log_unexpected(cause)
     counts: Counter[str] = Counter()
@@ -118,6 +121,8 @@ def format_errors(errors: Iterable[GraphQLError], left_out: Mapping[str, int] = 
     for error in errors:
         without_frames(error, unexpected=True)
         entry = _format_error(error)
+        if is_restricted and isinstance(cause_of(error), DamagedItem):
+            entry["message"] = ITEM_MESSAGE  # the key may be of a node that the caller must not know of
         code = entry["extensions"]["code"]
         counts[code] += 1
         if counts[code] <= MAX_ERRORS_PER_CODE:
@@ -193,7 +198,7 @@ def without_frames(error: BaseException, *, unexpected: bool = False) -> None:
         current = cause
 
 
-def log_unavailable(error: Unavailable) -> None:
+def log_unreadable(error: Unavailable | DamagedItem) -> None:
     logger.warning("%s", error)  # the message names tables and files, so clients do not receive it
 
 
@@ -253,7 +258,9 @@ ERROR_CODES = (
               "The change exceeds the limits of one transaction and is not a move or cascade."),
     ErrorCode("CONFLICT", FIELD_ERROR,
               "The node was changed or is being moved by someone else; read again and repeat."),
-    ErrorCode("BAD_DATA", FIELD_ERROR, "Stored data does not match its hierarchy; the rest of the response is valid."),
+    ErrorCode("BAD_DATA", "200, or 500 for a damaged API key",
+              "Stored data does not match its hierarchy; the rest of the response is valid. "
+              "`clade check` finds it, and items that are damaged."),
     ErrorCode("BUDGET_EXCEEDED", FIELD_ERROR,
               "The response exceeds a budget of nodes, fields, bytes or read units; the message names the setting.",
               Outcome.UNKNOWN_IF_UNCERTAIN),

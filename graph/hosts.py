@@ -16,11 +16,17 @@ WITHOUT_PAGES = frozenset({"file", "ftp", "ws", "wss"})  # no page has them in i
 MAX_PORT = 65_535
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
+_URI_HOST = re.compile(rb"(?:\[[0-9a-fA-F:.]+\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9a-fA-F]{2})+)(?::[0-9]*)?")
 _LABEL = r"[a-z0-9_-]{1,63}"
 _ORIGIN = re.compile(
     rf"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>\[[0-9a-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::(?P<port>[0-9]{{1,5}}))?/?"
 )
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # as the last label of a host: browsers read the host as an IPv4 address
+
+
+def is_host(value: bytes) -> bool:
+    """Whether a Host header is valid for http: RFC 9112, 3.2, with a host that is not empty (RFC 9110, 4.2.1)."""
+    return _URI_HOST.fullmatch(value) is not None
 
 
 @lru_cache(64)

@@ -97,7 +97,7 @@ def _root_fields(types: HierarchyTypes) -> Fields:
     interface: Any = types.interface
     nodes = list[interface | None] | None
     several = "The nodes with these paths, in this order; null for each without a node."
-    everything = f"Roots of the hierarchy {cls.name}."
+    everything = f"Roots of the hierarchy {cls.name}; of a level that no root can have, its nodes in all trees."
     fields = {
         field_of(types.title): field(Find(types.name, None), types.interface | None, anything, *target),
         list_field_of(cls): field(RootsField(types.name), listing, everything, *types.list_arguments()),

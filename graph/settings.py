@@ -23,7 +23,7 @@ from store.metadata.moves import MoveTiming
 
 PREFIX = "CLADE_"
 TESTS = "TEST_"  # variables of the tests and the benchmark
-MIN_SIMILARITY = 0.8  # one wrong letter of five
+LISTS = frozenset({"jwt_audience", "federation_expose", "cors_origins"})  # of words that commas divide
 
 EXPOSABLE = ("node", "nodes", "changes", "history", "moves", "mutations")
 """The optional parts of the subgraph's schema."""
@@ -68,6 +68,7 @@ def _check_trusted(file: str) -> None:
 
 _CHECKS: dict[str, Callable[[str], object]] = {
     "cors_origins": cors_origins,
+    "jwt_audience": str,  # any text that lists something
     "federation_expose": exposed,
     "traces": _check_traces,
     "metrics": host_and_port,
@@ -79,15 +80,13 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 class Settings(BaseSettings):
     """The settings, read from environment variables with the prefix `CLADE_`; an empty variable counts as unset.
 
-    Raises BadInput for an invalid value, and for a variable whose name is a misspelt name of a setting.
+    Raises BadInput for an invalid value, and for a variable with the prefix that is no setting.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, allow_inf_nan=False, frozen=True)
 
     def __init__(self, **values: Any) -> None:
-        for variable in _unknown_variables():
-            for similar in _similar(variable):
-                raise BadInput(f"{shorten(variable)} is not a setting; use {PREFIX}{similar}, or unset the variable.")
+        check_variables()
         for name in values.keys() - type(self).model_fields.keys():
             near = get_close_matches(name, type(self).model_fields, n=1)
             way_out = f"use {near[0]}=" if near else "all settings are in docs/reference/settings.md"
@@ -111,7 +110,7 @@ class Settings(BaseSettings):
     """Maximum size of a response, in bytes of JSON."""
     max_read_units: float = Field(BudgetLimits.read_units, gt=0)
     """Maximum number of DynamoDB read units per request, in at most half as many calls; reads of SQLite are counted in
-    the same way."""
+    the same way. Lists may sort and filter 20 nodes for each unit."""
     max_depth: int = Field(LimitValues.max_depth, ge=1)
     """Maximum depth of nested fields in a document; `edges`, `node`, `nodes` and introspection are not counted."""
     request_seconds: float = Field(LimitValues.request_seconds, gt=0)
@@ -212,6 +211,8 @@ class Settings(BaseSettings):
     @classmethod
     def _check(cls, value: str, info: ValidationInfo) -> str:
         if value and info.field_name:
+            if info.field_name in LISTS and not value.replace(",", " ").split():
+                raise ValueError("it lists nothing; name at least one, or unset the variable")
             _CHECKS[info.field_name](value)
         return value
 
@@ -230,9 +231,16 @@ def descriptions() -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in found.items()}
 
 
-def ignored_variables() -> list[str]:
-    """Environment variables with the prefix that resemble no setting; those of tests and Kubernetes are left out."""
-    return [variable for variable in _unknown_variables() if not _similar(variable)]
+def check_variables() -> None:
+    """Raise BadInput for an unknown variable: a server without what it was to set may be open to everybody."""
+    names = [name.upper() for name in Settings.model_fields]
+    for variable in unknown_variables():
+        name = _name(variable)
+        near = [one for one in names if name and one.startswith(name)] or get_close_matches(name, names, n=1)
+        way_out = (
+            f"use {PREFIX}{near[0]}" if near else "all settings are in docs/reference/settings.md; use one of them"
+        )
+        raise BadInput(f"{shorten(variable)} is not a setting; {way_out}, or unset the variable.")
 
 
 def allowed_values(field: FieldInfo) -> str:
@@ -251,7 +259,8 @@ def allowed_values(field: FieldInfo) -> str:
     return f"{kind}, {' and '.join(bounds)}"
 
 
-def _unknown_variables() -> list[str]:
+def unknown_variables() -> list[str]:
+    """Environment variables with the prefix that are no settings; those of tests and of Kubernetes are left out."""
     return sorted(
         variable
         for variable, value in os.environ.items()
@@ -260,11 +269,6 @@ def _unknown_variables() -> list[str]:
         and (name := _name(variable)).lower() not in Settings.model_fields
         and not (name.startswith(TESTS) or _ADDRESS.match(value) or _PART_OF_ADDRESS.fullmatch(name))
     )
-
-
-def _similar(variable: str) -> list[str]:
-    """The setting whose name is the most similar, or nothing."""
-    return get_close_matches(_name(variable), map(str.upper, Settings.model_fields), n=1, cutoff=MIN_SIMILARITY)
 
 
 def _name(variable: str) -> str:

@@ -10,18 +10,17 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import cast
 
 from resolvers.access.grants import Grants
 from resolvers.lists.arguments import CursorKind, check_cursor, decode_number, encode_cursor
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
 from store.engine import ReadUsage, Store
-from store.errors import CladeError, shorten
-from store.metadata.tree_version import Event, LogEntry
-from store.model.keys import Path, hierarchy_of, path_of, tree_key, tree_version_key
+from store.errors import CladeError, DamagedItem, shorten
+from store.metadata.tree_version import Event, LogEntry, Transaction, TreeVersion
+from store.model.keys import Path, hierarchy_of, log_partition, path_of, tree_key, tree_version_key
 from store.model.paths import format_path, parse_path
-from store.reading import Transaction, expired, transactions, tree_version
+from store.reading import expired, logged_key, transactions, tree_version
 
 PAGE_TRANSACTIONS = 100
 POLL_SECONDS = 1.0  # the delay of an event; a poll costs half a read unit for each followed tree
@@ -70,10 +69,17 @@ class ChangePage:
 
 async def _current_page(request: Request, hierarchy: str, root: Path) -> ChangePage:
     """A page without changes, whose cursor is that of the last change so far."""
-    tree, number = tree_key(hierarchy, root), 0  # that of a tree that does not exist
+    tree, number = log_partition(hierarchy, root), 0  # that of a tree that does not exist
     if _may_follow(request.grants, hierarchy, root):
         number = (await tree_version(request.store, tree, request.reads)).number
     return ChangePage([], encode_cursor(CursorKind.CHANGES, tree, str(number)), False)
+
+
+def _may_follow(grants: Grants | None, hierarchy: str, root: Path) -> bool:
+    """Whether anything of a tree is visible; the list of roots is for those who see the whole hierarchy."""
+    return (
+        grants is None or grants.may_read(hierarchy, root) or (root != () and bool(grants.roots_below(hierarchy, root)))
+    )
 
 
 async def read_changes(
@@ -84,15 +90,18 @@ async def read_changes(
     under: Path | None,
     read: Transactions = transactions,
 ) -> ChangePage:
-    """The changes of a tree after a cursor, or from the start of its log; with `under` of one subtree alone."""
-    tree, grants, budget = tree_key(hierarchy, root), request.grants, request.budget
+    """The changes of a tree after a cursor, or from the start of its log; with `under` of one subtree alone.
+
+    Without `root` they are those of the hierarchy's list of roots: roots that came, went or changed their place.
+    """
+    tree, grants, budget = log_partition(hierarchy, root), request.grants, request.budget
     check_cursor("after", since)
     after = None if since is None else decode_number(since, CursorKind.CHANGES, tree)
     if not _may_follow(grants, hierarchy, root):
         if after:  # a tree that does not exist has no changes to continue after
             raise expired()
         return ChangePage([], encode_cursor(CursorKind.CHANGES, tree, "0"), False)
-    budget.spend_nodes(1, what := f"The changes of {shorten(format_path(root))}")
+    budget.spend_nodes(1, what := f"The changes of {shorten(format_path(root)) or hierarchy}")
     request.state.begin_log(tree)
     found = await read(request.store, tree, after, PAGE_TRANSACTIONS, request.reads)
     changes: list[Change] = []
@@ -116,7 +125,8 @@ async def read_changes(
 def _changes(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iterator[Change]:
     """The changes that a caller sees in one entry of the log."""
     places = [parse_path(text) for text in (entry.source, entry.target) if text is not None]
-    own, hierarchy = path_of(tree, entry.sk), hierarchy_of(tree)
+    key = logged_key(tree, entry.sk)
+    own, hierarchy = path_of(*key), hierarchy_of(key.pk)
     if grants is None or all(grants.may_read(hierarchy, path) for path in places or [own]):
         yield Change(
             entry.event.value, entry.id, format_path(own), entry.level, entry.revision, at, entry.source, entry.target,
@@ -140,11 +150,6 @@ def _change_at(grants: Grants, tree: str, entry: LogEntry, at: str, event: Event
     elif with_descendants:
         for top in grants.roots_below(hierarchy, path):
             yield Change(event.value, None, format_path(top), None, None, at, None, None, with_descendants)
-
-
-def _may_follow(grants: Grants | None, hierarchy: str, root: Path) -> bool:
-    """Whether a caller may read a part of a tree."""
-    return grants is None or grants.may_read_part(hierarchy, root)
 
 
 class FollowedTree:
@@ -237,7 +242,11 @@ class ChangeFollower:
         trees = list(self._trees.values())
         items = await self._store.get([tree_version_key(tree.key) for tree in trees], self.reads)
         for tree, item in zip(trees, items, strict=True):
-            tree.polled(cast(int, item["n"]) if item else 0)
+            try:
+                number = TreeVersion.of(tree.key, item).number
+            except DamagedItem:
+                number = -1  # so that its listeners read, and meet the error
+            tree.polled(number)
 
     @contextmanager
     def listening(self, cursor: str | None) -> Iterator["ChangeListener"]:
@@ -284,7 +293,7 @@ class ChangeListener:
     ) -> ChangePage:
         """The page after the listener's cursor, else after the cursor `after`; without both an empty one of now."""
         self.page = None
-        tree = self.tree = self.tree or self._follower.join(tree_key(hierarchy, root))
+        tree = self.tree = self.tree or self._follower.join(log_partition(hierarchy, root))
         polled, since = tree.number, self.cursor or after
         if since is None:
             page = await _current_page(request, hierarchy, root)

@@ -5,16 +5,16 @@ moves that take more than one transaction, for callers who may read both of thei
 import re
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import cast
 
 from resolvers.access.grants import grant_roots, may_read
 from resolvers.lists.arguments import ConnectionArguments, CursorKind, ListCursors, Page, decode_number, page_of
 from resolvers.session.budget import raise_first_error
 from resolvers.session.request import Request
-from store.metadata.history import deleted_record, revisions, with_revision
+from store.metadata.history import Tombstone, deleted_record, former_key, revisions, with_revision
 from store.metadata.moves import Move, move_key
 from store.metadata.tree_version import ActiveMoveRef, TreeVersion
-from store.model.keys import Key, id_key, revision_key, tree_key
+from store.model.decoding import decoded
+from store.model.keys import id_key, revision_key, tree_key
 from store.model.records import Item, Record
 from store.reading import active_moves, recent_moves
 
@@ -47,7 +47,8 @@ async def read_history(request: Request, record: Record, arguments: ConnectionAr
         items = await request.state.items_in(revisions(record.id, record.revision), reverse=True)
         visible = [item for item in items if _may_see_item(request, item)]
         total = len(visible) + 1
-        wanted = [with_revision(record, item) for item in visible if first <= cast(int, item["revision"]) < end]
+        revised = [with_revision(record, item) for item in visible]
+        wanted = [one for one in revised if first <= one.revision < end]
         found = ([record] if is_wanted else []) + (wanted if nodes else [])
         found = (found if arguments.last is None else found[::-1])[: arguments.limit]
     else:
@@ -78,20 +79,17 @@ async def read_revision(request: Request, record: Record, revision: int) -> Reco
 async def find_deleted(request: Request, node_id: str) -> DeletedNode | None:
     """The deleted node of an id, None for an unknown id and a node that exists."""
     request.budget.spend_nodes(1)
-    tombstone = await request.state.item(id_key(node_id))
-    if tombstone is None or "deleted" not in tombstone or not _may_see_item(request, tombstone):
+    item = await request.state.item(id_key(node_id))
+    if item is None or "deleted" not in item or not _may_see_item(request, item):
         return None
-    version = await request.state.item(revision_key(node_id, cast(int, tombstone["revision"])))
-    if version is None:
-        return None
-    by = cast(str | None, tombstone.get("deleted_by"))
-    return DeletedNode(deleted_record(tombstone, version), cast(str, tombstone["deleted"]), by)
+    found = decoded(item, Tombstone)
+    version = await request.state.item(revision_key(node_id, found.revision))
+    return None if version is None else DeletedNode(deleted_record(found, version), found.deleted, found.deleted_by)
 
 
 def _may_see_item(request: Request, item: Item) -> bool:
     """Whether the caller may read the path of a former state, or of a deleted node."""
-    key = Key(cast(str, item["tree"]), cast(str, item["key"]))
-    return may_read(request.grants, key)
+    return may_read(request.grants, former_key(item))
 
 
 async def find_move(request: Request, move_id: str) -> Move | None:

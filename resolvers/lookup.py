@@ -38,10 +38,11 @@ from resolvers.descendants import DescendantsRequest
 from resolvers.lists.arguments import NOTHING, Relation, RelationKind, Selection
 from resolvers.lists.list_request import ListRequest
 from resolvers.planner import Planner, list_request
-from resolvers.session.budget import gather_outcomes, raise_first_error
+from resolvers.session.budget import Budget, gather_outcomes, raise_first_error
 from resolvers.session.reads import Nodes
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.session.request import Request
+from resolvers.session.scheduler import outcome_of
 from store.errors import CladeError
 from store.metadata.history import current_key, redirect_key, redirected_id
 from store.metadata.tree_version import TreeVersion, level_at_depth
@@ -130,7 +131,7 @@ async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
     keys: list[NodeKey] = []
     for record in records:
         item = items[record]
-        key = item if isinstance(item, Exception) else current_key(item)
+        key = outcome_of(item, current_key)
         is_hidden = isinstance(key, Key) and not may_read(grants, key)
         keys.append(None if is_hidden else key)
     targets = [key for key in keys if isinstance(key, Key)]
@@ -161,7 +162,7 @@ async def _redirected_ids(request: Request, keys: Iterable[Key]) -> dict[Key, st
     request.state.read_again(former.values())
     items = await request.state.items(former.values(), current=True)
     outcomes = {key: items[redirect] for key, redirect in former.items()}
-    return {key: redirected_id(item) if isinstance(item, dict) else item for key, item in outcomes.items()}
+    return {key: outcome_of(item, redirected_id) for key, item in outcomes.items()}
 
 
 async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection]]) -> list[NodeKey]:
@@ -175,7 +176,7 @@ async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection
     request.scheduler.expect(len(ids))
     items = await state.items(ids, current=grants is not None)
     if state.store_version is None and grants is None:
-        missing = [key for key in ids if not isinstance(item := items[key], Exception) and current_key(item) is None]
+        missing = [key for key in ids if outcome_of(items[key], current_key) is None]
         if missing:
             items |= await state.items(missing, current=True)  # a weak read may miss a node that was just created
     keys: list[NodeKey] = []
@@ -183,11 +184,10 @@ async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection
         if not isinstance(target, str):
             keys.append(node_key(hierarchy, target))
             continue
-        item = items[id_key(target)]
-        if isinstance(item, Exception):
-            keys.append(item)
+        key = outcome_of(items[id_key(target)], current_key)
+        if isinstance(key, Exception):
+            keys.append(key)
             continue
-        key = current_key(item)
         # Checked for a missing node as well, since the check takes time.
         is_readable = may_read(grants, key or Key(f"{hierarchy}#{target}", "#"))
         keys.append(key if is_readable else None)
@@ -242,7 +242,7 @@ def _first_round(request: Request, key: Key, hierarchy: Hierarchy, selection: Se
     try:
         if owner is not None and version is not None:
             return _planned(request, owner, version, hierarchy, selection)
-        read = _by_path(key, version, _lists(selection, hierarchy), request.budget.nodes_left)
+        read = _by_path(key, version, _lists(selection, hierarchy), request.budget)
     except CladeError:  # of arguments or budgets; the field itself meets it again
         return []
     return [] if read is None else [read]
@@ -252,20 +252,23 @@ def _planned(
     request: Request, owner: Record, version: TreeVersion, hierarchy: Hierarchy, selection: Selection
 ) -> list[Read]:
     """The reads that the planner decides on if the hints are true."""
-    selected = [relation.whole for relation in selection.on(hierarchy.name, owner.level)]
-    relations = [one for one in selected if _is_known(one, owner)]
-    lists, pages = list[ListRequest](), request.state.pages
-    for relation in relations:
-        requested = list_request(owner, relation)
-        entry = pages.cache.peek(requested.cache_key)
-        if entry is None or not pages.may_hold({owner.pk: entry[1]}):  # else it is cached, if nothing was written
-            lists.append(requested)
+    lists, pages, budget = list[ListRequest](), request.state.pages, request.budget
+    for relation in selection.on(hierarchy.name, owner.level):
+        requested, whole = list_request(owner, relation), list_request(owner, relation.whole)
+        keys = [whole.cache_key, requested.sorted_key] if relation.takes_whole_list else [whole.cache_key]
+        entries = [pages.cache.peek(key) for key in keys]
+        # Else it is cached, if nothing was written.
+        if not any(entry and pages.may_hold({owner.pk: entry[1]}) for entry in entries) and _is_known(
+            whole.relation, owner
+        ):
+            lists.append(whole)
     if not lists:
         return []
-    nodes_left = request.budget.nodes_left
-    if sum([one.min_size({owner.pk: version}) for one in lists]) > nodes_left:
-        return []
-    planner = Planner(RecordsRead(), {owner.pk: version}, hierarchy, nodes_left)
+    for compared in (False, True):
+        sizes = [one.min_size({owner.pk: version}) for one in lists if one.relation.arguments.compared is compared]
+        if sum(sizes) > budget.left(compared=compared):
+            return []
+    planner = Planner(RecordsRead(), {owner.pk: version}, hierarchy, budget)
     planner.add(lists)
     for group in planner.groups:
         planner.plan(group)
@@ -278,18 +281,19 @@ def _is_known(relation: Relation, owner: Record) -> bool:
     return relation.kind in _LISTS and (bool(owner.id) or not relation.arguments.is_paged)
 
 
-def _by_path(key: Key, version: TreeVersion | None, relations: Sequence[Relation], nodes_left: int) -> Read | None:
+def _by_path(key: Key, version: TreeVersion | None, relations: Sequence[Relation], budget: Budget) -> Read | None:
     """The read of the longest of these lists whose range follows from the path."""
     owner = _unknown(key)
     for relation in sorted(relations, key=lambda one: (one.arguments.size is not None, -(one.arguments.size or 0))):
         requested, arguments = list_request(owner, relation), relation.arguments
         if not _is_known(relation, owner) or not relation.nodes or arguments.size == 0:
             continue
-        if version is not None and arguments.size is None and _most(requested, version) > nodes_left:
+        left = budget.left(compared=arguments.compared)
+        if version is not None and arguments.size is None and _most(requested, version) > left:
             continue
         span = _range_of(requested, version)
         if span is not None:
-            return Read(span, min(arguments.limit or nodes_left + 2, nodes_left + 2), arguments.descending)
+            return Read(span, min(arguments.limit or left + 2, left + 2), arguments.descending)
     return None
 
 

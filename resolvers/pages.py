@@ -16,17 +16,16 @@ from dataclasses import replace
 from typing import cast
 
 from resolvers.lists.arguments import Page, page_of
-from resolvers.lists.list_request import KeyOrderList, ListRequest
+from resolvers.lists.list_request import MAX_CACHED_WHOLE, KeyOrderList, ListRequest, described
 from resolvers.lists.sorted_list import read_sorted
 from resolvers.planner import Planner
 from resolvers.session.budget import TooManyNodes, gather_outcomes, raise_first_error
 from resolvers.session.request import Request
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
-from store.errors import CladeError, shorten
+from store.errors import CladeError
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
 from store.model.keys import KeyRange
-from store.model.paths import format_path
 from store.model.records import Record
 
 COUNTED_A_CHUNK = 50  # lists between two points at which the event loop may run others
@@ -55,10 +54,7 @@ async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list
     """The pages of many lists that are neither sorted nor filtered, as `read_pages`."""
     pages: list[Page | Exception | None] = []
     is_versioned = request.state.store_version is not None
-    if not is_versioned:  # the versions of their trees validate what is cached, and plan what is not
-        trees = {one.owner.pk for one in lists if one.owner.is_root or not one.is_empty}
-        if not trees <= request.state.tree_versions.keys():
-            await request.state.versions_of(trees)
+    await request.state.read_versions(one.owner.pk for one in lists if one.owner.is_root or not one.is_empty)
     for start in range(0, len(lists), CHUNK_LENGTH):
         pages += [_without_read(request, one, is_versioned=is_versioned) for one in lists[start : start + CHUNK_LENGTH]]
         if start:
@@ -68,7 +64,9 @@ async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list
         return cast(list[Page | Exception], pages)
     found = await _read(request, missing)
     for requested in missing:
-        if isinstance(page := found[requested], Page):
+        page, compared = found[requested], requested.relation.arguments.compared
+        # Of many nodes that are sorted or filtered the result is cached instead.
+        if isinstance(page, Page) and not (compared and len(page.records) > MAX_CACHED_WHOLE):
             request.state.pages.put(requested.owner.pk, requested.cache_key, page, len(page.records))
     return [found[requested] if page is None else page for requested, page in zip(lists, pages, strict=True)]
 
@@ -84,7 +82,7 @@ def _without_read(request: Request, requested: ListRequest, *, is_versioned: boo
         if page is None:
             requested.relation.arguments.positions(requested.decode)  # raises BadCursor for a cursor of another list
         else:
-            request.budget.spend_nodes(len(page.records))
+            request.budget.spend_nodes(len(page.records), compared=requested.relation.arguments.compared)
             if request.reads.trace is not None:
                 request.reads.trace.pages += 1
     except CladeError as error:
@@ -146,10 +144,12 @@ async def _planned(request: Request, hierarchy: Hierarchy, lists: list[ListReque
     """
     state, budget = request.state, request.budget
     expected = {requested: requested.min_size(state.tree_versions) for requested in lists}
-    total = sum(expected.values())
-    if total > budget.nodes_left:
-        raise TooManyNodes(_described(lists), total, budget.nodes_left)
-    planner = Planner(state.records_read, state.tree_versions, hierarchy, budget.nodes_left)
+    compared = sum([size for one, size in expected.items() if one.relation.arguments.compared])
+    returned = sum([size for one, size in expected.items() if one.relation.is_returned])
+    for total, left, is_compared in ((returned, budget.nodes_left, False), (compared, budget.compared_left, True)):
+        if total > left:
+            raise TooManyNodes(described(lists), total, left, compared=is_compared)
+    planner = Planner(state.records_read, state.tree_versions, hierarchy, budget)
     async for chunk in in_chunks(lists):
         planner.add(chunk)
     for group in planner.groups:
@@ -157,7 +157,8 @@ async def _planned(request: Request, hierarchy: Hierarchy, lists: list[ListReque
         request.reads.check(len(planner.reads))
         if len(lists) > CHUNK_LENGTH:
             await yield_to_loop()
-    budget.spend_nodes(total)
+    budget.spend_nodes(sum(expected.values()) - compared)
+    budget.spend_nodes(compared, compared=True)
     request.scheduler.expect(planner.max_nodes)
     return planner, expected
 
@@ -166,27 +167,22 @@ def _records(
     request: Request, planner: Planner, requested: ListRequest, spent: int, outcomes: Sequence[object]
 ) -> list[Record] | Exception:
     """The records of a list in reading order, spent from the budget; or its error, or that of a read in `outcomes`."""
-    state, budget = request.state, request.budget
+    state, budget, compared = request.state, request.budget, requested.relation.arguments.compared
     try:
         records = planner.answered.get(requested)
         if records is None:
             records = requested.records(state.records_read, state.tree_versions[requested.owner.pk])
         if records is None:
             raise_first_error(outcomes)
-            raise TooManyNodes(_described([requested]), budget.nodes_left + 1, budget.nodes_left)
-        budget.spend_nodes(max(0, len(records[: requested.relation.arguments.size]) - spent), _described([requested]))
+            left = budget.left(compared=compared)
+            raise TooManyNodes(described([requested]), left + 1, left, compared=compared)
+        shown = len(records[: requested.relation.arguments.size])
+        budget.spend_nodes(max(0, shown - spent), described([requested]), compared=compared)
     except CladeError as error:
         return error.bare()
     except Exception as error:  # of a failed read
         return error
     return records
-
-
-def _described(lists: Sequence[ListRequest]) -> str:
-    """Lists as a message names them."""
-    first = lists[0]
-    more = f" and {len(lists) - 1:,} other lists" if len(lists) > 1 else ""
-    return f"The {first.relation.kind} of {shorten(format_path(first.owner.path))}{more}"
 
 
 def _page(requested: ListRequest, records: list[Record] | Exception, total: int | Exception | None) -> Page | Exception:

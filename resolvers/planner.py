@@ -34,7 +34,7 @@ from resolvers.descendants import DescendantsRequest
 from resolvers.lists.arguments import Relation, RelationKind
 from resolvers.lists.list_request import ListRequest, PlannedReads, ReadOption, TreeState
 from resolvers.lists.prefetch import is_gapless, prefetch, sorted_owners
-from resolvers.session.budget import TooManyNodes
+from resolvers.session.budget import Budget, TooManyNodes
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.sorting.ordering import PlaceOrder
 from store.metadata.tree_version import TreeVersion
@@ -58,7 +58,7 @@ def list_request(owner: Record, relation: Relation) -> ListRequest:
 
 
 class Planner:
-    """Plans the reads of lists of one hierarchy's trees, given their versions and the number of nodes left.
+    """Plans the reads of lists of one hierarchy's trees, given their versions and the nodes left in a budget.
 
     Lists are added, then each of `groups` is planned. After that `reads` return all lists but those in `answered`,
     which need no read; `max_nodes` is the maximum number of nodes that the reads return.
@@ -69,7 +69,7 @@ class Planner:
         records_read: RecordsRead,
         versions: Mapping[str, TreeVersion],
         hierarchy: Hierarchy,
-        nodes_left: int,
+        budget: Budget,
     ) -> None:
         self.answered: dict[ListRequest, list[Record]] = {}
         self.reads: dict[Read, None] = {}
@@ -77,7 +77,7 @@ class Planner:
         self._records_read = records_read
         self._versions = versions
         self._hierarchy = hierarchy
-        self._nodes_left = nodes_left
+        self._budget = budget
         self._planned = PlannedReads()
         self._groups: dict[tuple[object, ...], list[ListRequest]] = defaultdict(list)
 
@@ -90,7 +90,7 @@ class Planner:
             if records is not None:
                 self.answered[requested] = records
             else:
-                separate = owner.sk if arguments.is_narrow else ""
+                separate = arguments.compared, owner.sk if arguments.is_narrow else ""
                 self._groups[requested.relation.kind, arguments, owner.pk, owner.depth, separate].append(requested)
 
     @property
@@ -101,7 +101,7 @@ class Planner:
     def plan(self, group: Sequence[ListRequest]) -> None:
         """Plan the reads of a group; raises BudgetExceeded where they return more nodes than are left."""
         version = self._versions[group[0].owner.pk]
-        tree = TreeState(version, self._records_read, self._planned, self._nodes_left)
+        tree = TreeState(version, self._records_read, self._planned, self._budget)
         missing = self._unplanned(group, tree)
         if missing and missing[0].relation.is_complete and (deep := self._prefetch(missing, tree)) is not None:
             self._take(deep)
@@ -131,8 +131,8 @@ class Planner:
         if not deep or not is_gapless(sorted_owners(deep), tree):
             return None
         option, nodes = prefetch(deep, tree.version, hierarchy) or (None, 0)
-        if nodes > self._nodes_left:
-            raise TooManyNodes("This list and the lists below it", nodes, self._nodes_left)
+        if nodes > self._budget.nodes_left:
+            raise TooManyNodes("This list and the lists below it", nodes, self._budget.nodes_left)
         return option
 
 

@@ -19,12 +19,11 @@ siblings would disclose hidden ones.
 No dataloader batches it: a hierarchy has one list of roots.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
 from resolvers.access.grants import grant_roots
 from resolvers.lists.arguments import CursorKind, ListCursors, Page, Relation, by_rank, page_of
-from resolvers.lists.sorted_list import read_sorted_roots
 from resolvers.session.budget import gather_all, raise_first_error
 from resolvers.session.reads import ReadState
 from resolvers.session.records_read import Read
@@ -32,25 +31,23 @@ from resolvers.session.request import Request
 from resolvers.sorting.conditions import path_position
 from resolvers.sorting.ordering import PlaceOrder
 from store.metadata.tree_version import by_level
-from store.model.keys import first_rank, last_segment, node_key, siblings
+from store.model.keys import Path, first_rank, last_segment, node_key, siblings
 from store.model.records import Record
 
 
 async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
-    """A page of a hierarchy's roots, or of the caller's grant roots, in any order. Raises BadCursor, BudgetExceeded and
-    the error of a failed read.
+    """A page of a hierarchy's roots, neither sorted nor filtered, or of the caller's grant roots.
+
+    One Query; `totalCount` is in the version of the hierarchy. Raises BadCursor, BudgetExceeded and the error of a
+    failed read.
     """
-    if grant_roots(request.grants, hierarchy) is None:
-        return await read_sorted_roots(request, hierarchy, relation, _read_roots)
-    return await read_sorted_roots(request, hierarchy, relation, _read_grant_roots, is_deep=True)
-
-
-async def _read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
-    """A page of a hierarchy's roots: one Query; `totalCount` is in the version of the hierarchy."""
+    tops = grant_roots(request.grants, hierarchy)
+    if tops is not None:
+        return await _read_grant_roots(request, hierarchy, relation, tops)
     cache_key = "roots", hierarchy, relation.page_key
     page: Page | None = request.state.pages.get(None, cache_key)
     if page is not None:
-        request.budget.spend_nodes(len(page.records))
+        request.budget.spend_nodes(len(page.records), compared=relation.arguments.compared)
         request.state.partitions_read.update([hierarchy, *[record.pk for record in page.records]])
         if request.reads.trace is not None:
             request.reads.trace.pages += 1
@@ -62,7 +59,8 @@ async def _read_roots(request: Request, hierarchy: str, relation: Relation) -> P
 
 async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
     state, arguments = request.state, relation.arguments
-    limit = request.budget.nodes_left + 2  # the number of roots is not known before they are read
+    # The number of roots is not known before they are read.
+    limit = request.budget.left(compared=arguments.compared) + 2
     cursors = ListCursors(CursorKind.ROOTS, hierarchy, by_rank)
     # `parent = :hierarchy` in `by_parent`, with a level `begins_with(rank, "COUNTRY#")`, from cursor to cursor.
     spans = [
@@ -85,18 +83,18 @@ async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
         return Page([], total=total)
     records = state.records_read.in_ranges(spans, limit, reverse=reverse) or []
     state.partitions_read.update([record.pk for record in records])
-    request.budget.spend_nodes(len(records[: arguments.size]), f"The roots of {hierarchy}")
+    shown = len(records[: arguments.size])
+    request.budget.spend_nodes(shown, f"The roots of {hierarchy}", compared=arguments.compared)
     page = page_of(records, arguments, total, cursors)
     return replace(page, records=await with_counts(state, page.records)) if relation.counts else page
 
 
-async def _read_grant_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
+async def _read_grant_roots(request: Request, hierarchy: str, relation: Relation, tops: Sequence[Path]) -> Page:
     """A page of the caller's grant roots; the position in a cursor is by level, key and path, or by path alone."""
     arguments, by_path = relation.arguments, relation.arguments.ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH)
     position = path_position if by_path else _level_key_path
     cursors = ListCursors(CursorKind.ROOTS, hierarchy, position)
-    keys = [node_key(hierarchy, top) for top in grant_roots(request.grants, hierarchy) or ()]
-    found = await request.state.nodes(keys)
+    found = await request.state.nodes([node_key(hierarchy, top) for top in tops])
     raise_first_error(found.values())
     existing = [one for one in found.values() if isinstance(one, Record) and arguments.has_level(one.level)]
     lo, hi = arguments.positions(cursors.decode)
@@ -105,7 +103,7 @@ async def _read_grant_roots(request: Request, hierarchy: str, relation: Relation
         for record in sorted(existing, key=position, reverse=arguments.descending)
         if (lo is None or lo < position(record)) and (hi is None or position(record) < hi)
     ][: arguments.limit]
-    request.budget.spend_nodes(len(page[: arguments.size]), f"The roots of {hierarchy}")
+    request.budget.spend_nodes(len(page[: arguments.size]), f"The roots of {hierarchy}", compared=arguments.compared)
     return page_of(page, arguments, len(existing) if relation.total else None, cursors)
 
 

@@ -4,13 +4,15 @@ import hashlib
 import hmac
 import re
 import secrets
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated
+
+from msgspec import Meta, Struct, to_builtins
+from msgspec.structs import replace
 
 from store.engine import ReadUsage, Store
 from store.errors import NotFound, rfc3339, shorten
+from store.model.decoding import Time, decoded
 from store.model.keys import Index, Key, KeyRange, just_after
 from store.model.records import ABSENT, Item, Put
 
@@ -21,8 +23,7 @@ ID_BYTES, SECRET_BYTES = 8, 32
 _TEXT = re.compile(rf"{PREFIX}([0-9a-f]{{{2 * ID_BYTES}}})_([A-Za-z0-9_-]{{43}})")
 
 
-@dataclass(frozen=True)
-class ApiKey:
+class ApiKey(Struct, frozen=True, omit_defaults=True, rename={"id": "sk"}):
     """An API key with its grants (`read:location`, `write:location/US/NE`).
 
     `created_at` and `revoked_at` are times in UTC (RFC 3339), `until` is its expiry in seconds since 1970, None: never.
@@ -30,26 +31,19 @@ class ApiKey:
 
     id: str
     name: str
-    hash: str
+    hash: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     grants: Sequence[str]
-    created_at: str
+    created_at: Time
     until: int | None = None
-    revoked_at: str | None = None
+    revoked_at: Time | None = None
 
     @classmethod
     def of(cls, item: Item) -> "ApiKey":
-        found = cast(dict[str, Any], item)
-        return cls(
-            found["sk"], found["name"], found["hash"], tuple(found["grants"]), found["created_at"],
-            found.get("until"), found.get("revoked_at"),
-        )  # fmt: skip
+        """The key in an item; raises DamagedItem."""
+        return decoded(item, cls)
 
     def item(self) -> Item:
-        item: Item = {
-            "pk": PARTITION, "sk": self.id, "name": self.name, "hash": self.hash, "grants": list(self.grants),
-            "created_at": self.created_at, "until": self.until, "revoked_at": self.revoked_at,
-        }  # fmt: skip
-        return {name: value for name, value in item.items() if value is not None}
+        return {"pk": PARTITION, **to_builtins(self), "grants": [*self.grants]}  # which may be a tuple
 
     def fault(self, secret: str, now: float) -> str:
         """Why the key does not authenticate at `now`, in seconds since 1970; empty if it does."""
@@ -62,9 +56,9 @@ class ApiKey:
 
 
 def new_key(name: str, grants: Sequence[str], until: int | None) -> tuple[ApiKey, str]:
-    """A new key and its text, which is shown once and stored nowhere."""
+    """A new key, without `created_at` until it is stored, and its text, which is shown once and stored nowhere."""
     key_id, secret = secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
-    key = ApiKey(key_id, name, secret_hash(secret), grants, rfc3339(time.time()), until)
+    key = ApiKey(key_id, name, secret_hash(secret), list(grants), "", until)
     return key, f"{PREFIX}{key_id}_{secret}"
 
 
@@ -81,7 +75,7 @@ def secret_hash(secret: str) -> str:
 
 async def add_key(store: Store, key: ApiKey) -> None:
     """Store a new key; raises Conflict where its id is taken."""
-    await store.commit([Put(key.item(), ABSENT)])
+    await store.commit([Put(replace(key, created_at=rfc3339(store.now())).item(), ABSENT)])
 
 
 async def find_key(store: Store, key_id: str, reads: ReadUsage, *, strong: bool = False) -> ApiKey | None:
@@ -102,6 +96,6 @@ async def revoke_key(store: Store, key_id: str) -> ApiKey:
     if key is None:
         raise NotFound(f'There is no key "{shorten(key_id)}"; see clade key list.')
     if key.revoked_at is None:
-        gone: Item = {**key.item(), "revoked_at": rfc3339(time.time())}
+        gone: Item = {**key.item(), "revoked_at": rfc3339(store.now())}
         await store.commit([Put(gone, {"hash": key.hash})])
     return key

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 from store.engine import COMMAND_PATIENCE, Patience, Store
-from store.errors import BadInput
+from store.errors import BadInput, shown_address
 
 IN_MEMORY = ":memory:"
 
@@ -43,13 +43,17 @@ class DynamoDBUrl:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}", self.table):
-            raise BadInput(f'"{self.table}" is not the name of a table: 3 to 255 letters, digits, _, . and -.')
+            shown = shown_address(f"//{self.table}").removeprefix("//")
+            raise BadInput(f'"{shown}" is not the name of a table: 3 to 255 letters, digits, _, . and -.')
 
     @classmethod
     def parse(cls, address: str) -> "DynamoDBUrl":
-        """The value of a URL without its scheme; raises BadInput for an unknown option."""
+        """The value of a URL without its scheme; raises BadInput for an option that is unknown or given twice."""
         table, _, query = address.partition("?")
-        options = dict(parse_qsl(query, keep_blank_values=True))
+        pairs = parse_qsl(query, keep_blank_values=True)
+        options = dict(pairs)
+        if len(options) < len(pairs):
+            raise BadInput("The URL of the store has an option twice; leave one of them out.")
         if unknown := options.keys() - {"region", "endpoint"}:
             raise BadInput(f"A DynamoDB store has no option {', '.join(sorted(unknown))}; it has region and endpoint.")
         return cls(table, options.get("region") or None, options.get("endpoint") or None)
@@ -64,7 +68,9 @@ def parse_store_url(url: str) -> SQLiteUrl | DynamoDBUrl:
         case "dynamodb":
             return DynamoDBUrl.parse(address)
         case _:
-            raise BadInput(f'"{url}" is not a store; write sqlite:///FILE or dynamodb://TABLE?region=REGION.')
+            raise BadInput(
+                f'"{shown_address(url)}" is not a store; write sqlite:///FILE or dynamodb://TABLE?region=REGION.'
+            )
 
 
 def open_store(url: str, *, keep_bytes: int = 0, patience: Patience = COMMAND_PATIENCE) -> Store:

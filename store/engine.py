@@ -279,6 +279,13 @@ class Store(Protocol):
     calls: CallStats | None
     """Statistics of its calls, None for an embedded engine."""
 
+    def now(self) -> float:
+        """The time by the store's clock, in seconds since 1970: of all stored times, and of what is compared with them.
+
+        The machines that share a store may have different clocks.
+        """
+        ...
+
     async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
         """The items at these keys, in the order of the keys, None where there is none; `strong` reads consistently.
 

@@ -14,6 +14,7 @@ CladeError
 │   ├── NotEmpty        NOT_EMPTY           a node to delete that has children
 │   └── TooLarge        TOO_LARGE           a change of more items than one transaction holds
 ├── BadData             BAD_DATA            stored data that does not fit its hierarchy
+│   └── DamagedItem     BAD_DATA            an item whose content cannot be read
 ├── Forbidden           FORBIDDEN           an operation that this server does not allow
 ├── Conflict            CONFLICT            a concurrent write came first, or a move is running there
 └── Unavailable         UNAVAILABLE         the store cannot be used now
@@ -23,7 +24,8 @@ CladeError
     │   └── WrongLayout     UNAVAILABLE     a table of another version of the schema
     └── Damaged         UNAVAILABLE         a table whose content was lost or changed on disk
 
-A message names the value, the limit and the way out; it is shown to clients, so it holds no key of the table.
+A message names the value, the limit and the way out; it is shown to clients, so it holds no key of the table but that
+of a damaged item, which is not shown to callers who may read only a part.
 """
 
 import re
@@ -33,6 +35,7 @@ from difflib import get_close_matches
 from typing import ClassVar, Self
 
 UNCERTAIN = "It is unknown whether the change was made."
+CHECK_HINT = "Run clade check, then clade repair."
 MAX_SUGGESTED_CHARACTERS = 64  # of a name for which a similar one is looked for
 
 
@@ -93,6 +96,15 @@ class TooLarge(BadInput):
 
 class BadData(CladeError):
     code = "BAD_DATA"
+
+
+class DamagedItem(BadData):
+    """The item at a key has a content of the wrong shape, which is the `problem`."""
+
+    def __init__(self, pk: str, sk: str, problem: str) -> None:
+        super().__init__(f'The item "{pk}", "{sk}" is damaged: {problem}. {CHECK_HINT}')
+        self.sk = sk
+        self.problem = problem
 
 
 class Forbidden(CladeError):

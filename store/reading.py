@@ -3,18 +3,18 @@ moves that are running with what they hide, and the end of a log for indexes tha
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
 from typing import Self, cast
 
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import Conflict, CursorExpired
+from store.errors import Conflict, CursorExpired, DamagedItem
 from store.metadata.moves import PARTITION, Move, move_key
-from store.metadata.tree_version import ActiveMoveRef, Event, LogEntry, TreeVersion, log_entries
+from store.metadata.tree_version import ActiveMoveRef, Event, LogEntry, Transaction, TreeVersion, decode_moves
+from store.model.decoding import decoded
 from store.model.keys import (
     Index,
     Key,
@@ -126,14 +126,37 @@ class ActiveMoves:
         return next((moved for move in self.moves if (moved := move.led(key)) != key), key)
 
 
-async def recent_moves(store: Store, reads: ReadUsage, hierarchy: str | None = None, since: str = "0") -> list[Move]:
+async def recent_moves(
+    store: Store,
+    reads: ReadUsage,
+    hierarchy: str | None = None,
+    since: str = "0",
+    on_damaged: Callable[[DamagedItem], None] | None = None,
+) -> list[Move]:
     """The moves of one hierarchy, or of all, that are running or ended within a day; the newest first.
 
-    `since` is the least id, and ids are in the order in which moves began.
+    `since` is the least id, and ids are in the order in which moves began. Raises DamagedItem, unless `on_damaged`
+    takes the errors of damaged records, which are then left out.
     """
-    key_range = KeyRange(Index.TABLE, PARTITION, since, "g")
-    items = await store.range(key_range, reads, reverse=True, strong=True)
-    return [move for move in map(Move.of, items) if hierarchy in (None, move.hierarchy)]
+    moves: list[Move] = []
+    for item in await store.range(KeyRange(Index.TABLE, PARTITION, since, "g"), reads, reverse=True, strong=True):
+        try:
+            moves.append(Move.of(item))
+        except DamagedItem as error:
+            if on_damaged is None:
+                raise
+            on_damaged(error)
+    return [move for move in moves if hierarchy in (None, move.hierarchy)]
+
+
+async def registered_moves(store: Store, partition: str, version: Item | None, reads: ReadUsage) -> ActiveMoves:
+    """The running moves of a tree, by its version, or by their own records where that is damaged."""
+    try:
+        refs: Iterable[ActiveMoveRef] = decode_moves(version)
+    except DamagedItem:
+        refs = [move.running for move in await recent_moves(store, reads, on_damaged=lambda _: None)]
+        refs = [ref for ref in refs if partition in ref.partitions]
+    return await active_moves(store, refs, reads)
 
 
 async def active_moves(store: Store, refs: Iterable[ActiveMoveRef], reads: ReadUsage) -> ActiveMoves:
@@ -156,15 +179,6 @@ async def wait_for_moves(store: Store, partition: str, reads: ReadUsage) -> Tree
     raise Conflict(f"{refusal} clade repair finishes an abandoned move.")
 
 
-@dataclass(frozen=True)
-class Transaction:
-    """One transaction: the number of the tree version after it, its time (RFC 3339, UTC) and what it changed."""
-
-    number: int
-    at: str
-    entries: Sequence[LogEntry]
-
-
 async def transactions(store: Store, tree: str, since: int | None, limit: int, reads: ReadUsage) -> list[Transaction]:
     """The first `limit` transactions after a number, or of all that are stored; one range read.
 
@@ -177,9 +191,7 @@ async def transactions(store: Store, tree: str, since: int | None, limit: int, r
     items = await store.range(key_range, reads, limit=limit + 1, strong=True)
     found: list[Transaction] = []
     async for some in in_chunks(items, 4):  # log items may be large
-        found += [
-            Transaction(int(cast(str, item["sk"])[1:]), cast(str, item["at"]), log_entries(item)) for item in some
-        ]
+        found += [decoded(item, Transaction) for item in some]
     if since is None:
         return _without_gap(found)[:limit]
     if found and found[0].number == start:
@@ -216,11 +228,10 @@ class RecentChange:
 
     @classmethod
     def of(cls, item: Item) -> "RecentChange":
-        """The changes in a log item."""
-        partition = cast(str, item["pk"])
-        at = datetime.fromisoformat(cast(str, item["at"])).timestamp()
-        change = cls(int(cast(str, item["sk"])[1:]), at)
-        for entry in log_entries(item):
+        """The changes in a log item; raises DamagedItem."""
+        partition, log = cast(str, item["pk"]), decoded(item, Transaction)
+        change = cls(log.number, log.seconds)
+        for entry in log.entries:
             if entry.event is Event.UPDATED:
                 continue
             keys = list(_keys(partition, entry))
@@ -230,8 +241,7 @@ class RecentChange:
             )
             if entry.event is Event.DELETED or entry.source != entry.target:
                 change.subtrees.extend(keys)
-        ranks = cast(dict[str, str], item.get("ranks", {}))
-        change.places.extend([(_key(partition, name), rank) for name, rank in ranks.items()])
+        change.places.extend([(logged_key(partition, name), rank) for name, rank in log.ranks.items()])
         return change
 
 
@@ -270,11 +280,11 @@ class RecentChanges:
 def _keys(partition: str, entry: LogEntry) -> Iterable[Key]:
     """Where the node of an entry is, and of a move where it was."""
     if entry.source is None or entry.target is None:
-        return [_key(partition, entry.sk)]
+        return [logged_key(partition, entry.sk)]
     hierarchy = hierarchy_of(f"{partition}#")
     return dict.fromkeys([node_key(hierarchy, parse_path(text)) for text in (entry.source, entry.target)])
 
 
-def _key(partition: str, name: str) -> Key:
+def logged_key(partition: str, name: str) -> Key:
     """The key of a node as the log of its tree names it, or, of a root, the log of its hierarchy."""
     return Key(partition, name) if "#" in partition else Key(f"{partition}{name[:-1]}", "#")

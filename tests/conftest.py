@@ -16,7 +16,7 @@ from playwright.sync_api import Browser
 
 import graph.app
 from graph.app import create_app
-from graph.settings import ignored_variables
+from graph.settings import unknown_variables
 from store.connect import open_store
 from store.engine import Store
 from tests import engines, environment, selection
@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Reject unknown variables, with which a long form would run as a short one, and forget those of the machine."""
     selection.configure(config)
-    if strange := ignored_variables():
+    if strange := unknown_variables():
         raise pytest.UsageError(f"no test reads {', '.join(strange)}; variables of tests begin with CLADE_TEST_")
     environment.make_the_same_everywhere()
     wait_for_slow_answers()

@@ -137,11 +137,10 @@ class _Table:
         for pk, stamp in self.stamps.items():
             assert stamp["shape"] == dict(shapes[pk]), f"shape of {pk}"
             assert stamp["aliases"] or not any(owner == f"alias#{pk}" for owner, _ in self.aliases), f"aliases of {pk}"
-            if "#" in pk:
-                assert sorted(logs[pk]) == list(range(1, stamp["n"] + 1)), f"log of {pk}"
+            assert sorted(logs[pk]) == list(range(1, stamp["n"] + 1)), f"log of {pk}"
         assert {owner.removeprefix("alias#") for owner, _ in self.aliases} <= self.stamps.keys()
         assert {f"id#{node_id}" for node_id in self.aliases.values()} <= self.ids.keys()
-        assert {pk for pk in logs if "#" in pk} == {pk for pk in self.stamps if "#" in pk}
+        assert logs.keys() == self.stamps.keys()
 
     def check_search(self, hierarchies: Mapping[str, Hierarchy] | None) -> None:
         """Hierarchies with a marker have all search items, others none."""
@@ -220,7 +219,7 @@ class _SearchItems:
         """Check one item except for what may be outdated; returns its weight as it is written, and its depth."""
         own_id = node["id"].partition(":")[2]
         name = words.names.get("", "")
-        is_name, begins = words.found[text], text in words.names.values()
+        is_name = begins = words.found[text]
         weight: str = item["sk"].removeprefix(f"{text}#{int(not is_name)}").removesuffix(f"#{own_id}")
         assert item["sk"] == f"{text}#{int(not is_name)}{weight}#{own_id}"
         depth = item["rank"].removeprefix(f"{int(not begins)}{weight}")[:2]

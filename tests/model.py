@@ -47,6 +47,7 @@ class Tree(Ground, under=[Area, AreaPart, Plot]):
 
 
 TYPES = {"AREA": "Area", "AREA_PART": "AreaPart", "PLOT": "Plot", "TREE": "Tree"}
+NEVER_ROOTS = {"PLOT", "TREE"}  # of which the hierarchy lists all nodes
 
 # -- queries as values -------------------------------------------------------------------------------------------------
 
@@ -292,7 +293,12 @@ class Model:
 
     def _whole(self, record: Record | None, kind: str, given: dict[str, Any]) -> list[Record]:
         """A list without its paging, from its first node on."""
-        if record is None:
+        if record is None and self._levels(given) & NEVER_ROOTS:
+            if _place_order(given)[0] == "POSITION":
+                raise Refused("BAD_USER_INPUT")
+            every = sorted(self.nodes.values(), key=lambda one: one.path)
+            found = [one for one in every if one.is_root or one.level in NEVER_ROOTS]
+        elif record is None:
             found = self.families.get((), [])
         elif kind == "descendants":
             found = self.below(record)

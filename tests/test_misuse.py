@@ -95,7 +95,20 @@ def test_an_unusable_file_gets_one_message(clade, tmp_path, file, content, optio
         (["demo"], {"CLADE_STORE": "sqlite:////proc/clade.db"}, '"/proc/clade.db" cannot be opened or made; check'),
         (["tree", "location"], {}, 'There is no file "clade.db"; create it with: clade table create'),
         (["tree", "location"], {"CLADE_STORE": "sqlite:///README"}, '"README" is no SQLite database; name another'),
-        (["tree", "location"], {"CLADE_STORE": "mysql://x"}, '"mysql://x" is not a store; write sqlite:///FILE or'),
+        (["tree", "location"], {"CLADE_STORE": "mysql://me:secret@x/y?z"}, '"mysql://x/y" is not a store; write'),
+        (["tree", "location"], {"CLADE_STORE": "dynamodb://me:secret@x"}, '"x" is not the name of a table: 3 to 255'),
+        *[
+            (["tree", "location"], {"CLADE_STORE": f"dynamodb://clade?region=x{more}"}, f"The {sentence}")
+            for more, sentence in [
+                ("&region=x", "URL of the store has an option twice; leave one of them out."),
+                ("&endpoint=https://me:secret@x", "endpoint of DynamoDB has a user name or password, which no request"),
+                ("&endpoint=https://me:sec/ret@x", "endpoint of DynamoDB is no address of http or https; see"),
+                ("&endpoint=ftp://x", "endpoint of DynamoDB is no address of http or https; see docs/dynamodb.md."),
+            ]
+        ],
+        (["serve"], {"CLADE_PROD": "1"}, "CLADE_PROD is not a setting; use CLADE_PRODUCTION, or unset the variable."),
+        (["table", "policy", "--store", "dynamodb://clade"], {"CLADE_JWT_AUD": "1"},
+         "CLADE_JWT_AUD is not a setting; use CLADE_JWT_AUDIENCE, or unset the variable."),
         (["serve"], {"CLADE_MAX_NODES": "abc"}, 'CLADE_MAX_NODES cannot be "abc": it must be a whole number'),
         (["serve"], {"CLADE_MAX_NODES": "0"}, 'CLADE_MAX_NODES cannot be "0": it must be a whole number'),
         (["serve"], {"CLADE_HIERARCHIES": "nope"}, 'CLADE_HIERARCHIES names the module "nope", which cannot be found;'),
@@ -128,6 +141,7 @@ def test_a_wrong_setting_or_path_gets_one_message(clade, tmp_path, command, more
     assert status == 1
     assert said.startswith(f"clade: {sentence}")
     assert said.count("\n") == 1
+    assert "sec" not in said.replace(sentence, "")
     assert not (tmp_path / "clade.db").exists()
 
 

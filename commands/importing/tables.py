@@ -88,14 +88,14 @@ def table_at(address: str, options: TableOptions, *, one_page: bool) -> Iterator
             with interruptible(lambda: "Stopped: nothing was imported."):
                 scan = interrupt.run(_scan(url, files, options, one_page=one_page))
             export, keys, expiry = Export([(file, None) for file in files], url.table), scan.keys, scan.expiry
-            is_part = one_page
+            at, is_part = scan.client.now(), one_page
         else:
             export, keys, expiry = find_export(Path(address)), (), None
+            at = export.time.timestamp() if export.time else time.time()
             is_part = export.is_incremental
         source = Source(Path(f"{export.table or 'export'}.json"), export.table or address, Path())
         if Path(address).is_file() and not export.table:
             source = Source(Path(address), Path(address).name, Path(address).parent)
-        at = export.time.timestamp() if export.time else time.time()
         expiry, skip = options.ttl or expiry, options.skipped()
         required = [*([options.ttl] if options.ttl else []), *(name for name, _ in skip)]
         left_out = LeftOut(skip, expiry, at, options.keep_deleted, [] if is_part else required)

@@ -16,6 +16,7 @@ from graph.observability.logs import cut
 from graph.settings import Settings
 from resolvers.access.callers import ANYONE, ApiKeyAuthenticator, Caller, InvalidCredential, is_key
 from resolvers.access.grants import Grants
+from store.cache import BoundedCache
 
 if TYPE_CHECKING:
     from graph.auth.tokens import Tokens
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("clade")
 
 MAX_CREDENTIAL_BYTES = 8_192
-MAX_WARNED = 1_000  # callers without useful grants that are logged, each once
+MAX_WARNED = 1_000  # callers without useful grants that are remembered, so that each is logged once
 NO_GRANTS = Grants.of([], [])
 PUBLIC_FIELDS = frozenset({"__typename", "__schema", "__type", "_service"})
 
@@ -70,7 +71,7 @@ class Authenticator:
         self._open_reads = open_reads
         self._local_writes = local_writes
         self._hierarchies = frozenset(hierarchies)
-        self._warned: set[str] = set()
+        self._warned: BoundedCache[str, int] = BoundedCache("logged", MAX_WARNED, bytes_each=200)
         self._anonymous = Caller(reads=None if open_reads else NO_GRANTS, writes=NO_GRANTS)
 
     def without_credential(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller | None:
@@ -118,9 +119,9 @@ class Authenticator:
         """Log once that the grants of a caller let it read nothing, as its lists are empty without an error."""
         served = self._hierarchies
         granted = served if caller.reads is None else caller.reads.read.keys()
-        if not served or not served.isdisjoint(granted) or caller.id in self._warned or len(self._warned) >= MAX_WARNED:
+        if not served or not served.isdisjoint(granted) or self._warned.get(caller.id):
             return
-        self._warned.add(caller.id)
+        self._warned.put(caller.id, 1)
         has = f"only grants for {cut(', '.join(sorted(granted)))}" if granted else "no grants"
         message = "%s has %s, so it sees nothing; add a grant such as read:%s, for one of %s."
         logger.warning(message, cut(caller.id), has, min(served), ", ".join(sorted(served)))

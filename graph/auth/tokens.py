@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -25,7 +25,7 @@ from graph.hosts import is_loopback
 from graph.settings import Settings
 from resolvers.access.callers import Caller, InvalidCredential
 from resolvers.access.grants import Grants
-from store.cache import ExpiringCache
+from store.cache import BoundedCache, ExpiringCache
 from store.errors import BadInput, Unavailable, shorten, shown_address
 
 SYMMETRIC = "HS256"
@@ -35,7 +35,8 @@ LEEWAY_SECONDS = 10.0  # for clocks that differ
 KEPT_SECONDS = 10.0  # how long a token that was verified is not verified again
 MOST_KEPT = 10_000
 KEPT_BYTES = 2_000  # what one takes in memory
-MAX_IGNORED = 100  # words of tokens that are no grants and are logged, each once
+MAX_IGNORED = 20  # words of one subject that look like mistyped grants and are logged, and as many others
+MOST_IGNORED = 10_000  # words and subjects that are remembered, so that a word is logged once
 
 ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA".split()
 """Those of published keys. None is symmetric: a shared secret in a JWKS would be public."""
@@ -115,7 +116,7 @@ class Tokens:
         self._keys = keys
         self._settings = settings
         self._audiences = frozenset(map(str.strip, settings.jwt_audience.split(","))) - {""}
-        self._ignored: set[str] = set()
+        self._ignored: BoundedCache[Hashable, int] = BoundedCache("logged", MOST_IGNORED, bytes_each=200)
         self._required: dict[str, Any] = {
             "issuer": settings.jwt_issuer or None,
             "leeway": LEEWAY_SECONDS,
@@ -190,13 +191,20 @@ class Tokens:
             try:
                 Grants.parse([word])
             except BadInput as error:
-                if word not in self._ignored and len(self._ignored) < MAX_IGNORED:
-                    self._ignored.add(word)
-                    level = logging.WARNING if word.lower().startswith(("read:", "write:")) else logging.INFO
-                    logger.log(level, 'Tokens have "%s" in %s, which gives no rights: %s', shorten(word), name, error)
+                self._log_ignored(claims["sub"], word, error)
             else:
                 granted.append(word)
         return Grants.parse(granted)
+
+    def _log_ignored(self, subject: str, word: str, error: BadInput) -> None:
+        """Log a word that is no grant, unless it or too many of its subject are: no subject uses up those of others."""
+        level = logging.WARNING if word.lower().startswith(("read:", "write:")) else logging.INFO
+        count, known = self._ignored.get((subject, level)) or 0, hash(word)  # a word may be long
+        if count < MAX_IGNORED and known not in self._ignored:
+            self._ignored.put((subject, level), count + 1)
+            self._ignored.put(known, 1)
+            name = self._settings.jwt_grants_claim
+            logger.log(level, 'Tokens have "%s" in %s, which gives no rights: %s', shorten(word), name, error)
 
 
 def _nested(claims: Any, name: str) -> Any:

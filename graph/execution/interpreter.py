@@ -1,25 +1,35 @@
 """Interpreter: graphql-core's executor as Strawberry sets it up, with budgets, and yielding to the event loop.
 
-It executes what is not compiled: mutations, histories, introspection, and queries in which a plan met an error. Leaves
-are written by the functions that plans use, which take a fifth of the time of a resolver call. The arguments of a field
-of nodes are coerced once for all of its parents, since each may have long lists.
+It executes what is not compiled: mutations, the fields of Query that a plan leaves out, and queries in which a plan met
+an error. Leaves are written by the functions that plans use, which take a fifth of the time of a resolver call. The
+arguments of a field of nodes are coerced once for all of its parents, since each may have long lists.
 """
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
-from typing import Any, cast
+from typing import Any, Self, cast
 
-from graphql import GraphQLError, GraphQLObjectType, get_named_type, is_leaf_type, is_non_null_type, is_object_type
+from graphql import (
+    GraphQLError,
+    GraphQLObjectType,
+    default_field_resolver,
+    default_type_resolver,
+    get_named_type,
+    is_leaf_type,
+    is_non_null_type,
+    is_object_type,
+)
 from graphql.execution.collect_fields import FieldDetails
+from graphql.execution.values import VariableValues
 from graphql.pyutils import Path
 from graphql.pyutils.gather_with_cancel import gather_with_cancel
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from graph.errors import MAX_ERRORS_PER_CODE, code_of, without_frames
 from graph.execution.json_writers import LeafField
-from graph.operation.selection import Grouped, resolver_arguments
+from graph.operation.selection import Grouped, SelectedFields, resolver_arguments
 from graph.types.fields import Resolver, resolver_of
 from graph.types.search import SearchField
 from resolvers.lists.arguments import RelationKind
@@ -56,6 +66,28 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
         self._errors: Counter[str] = Counter()
         self._objects = 0
         self.is_over = False  # the time slice, when it was looked at last
+
+    @classmethod
+    def of_query(cls, fields: SelectedFields, variables: VariableValues, context: Any, **options: Any) -> Self:
+        """The execution of some fields of Query, with variables that are coerced already."""
+        definitions = {name: one.definition for name, one in fields.fragments.items()}
+        resolvers = default_field_resolver, default_type_resolver, default_field_resolver
+        document = fields.schema, definitions, fields.fragments
+        return cls(*document, None, context, fields.operation, variables, *resolvers, **options)
+
+    async def execute_root(self, grouped: Grouped) -> dict[str, Any] | None:
+        """The values of fields of Query; None where one that may not be null has failed. `collected_errors` has their
+        errors. Raises ResponseTooLarge.
+        """
+        try:
+            found = self.execute_fields(cast(GraphQLObjectType, self.schema.query_type), None, None, grouped, None)
+            values: dict[str, Any] = await found if self.is_awaitable(found) else found
+        except GraphQLError as error:
+            self.collected_errors.add(error, None)
+            return None
+        if (refusal := self._budget.refusal) is not None:
+            raise refusal
+        return values
 
     # -- objects -------------------------------------------------------------------------------------------------------
 

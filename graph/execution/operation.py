@@ -1,4 +1,4 @@
-"""Execution of one operation: parsed, then answered by the cache, a compiled query or the interpreter.
+"""Execution of one operation: parsed, then answered by the cache, a compiled query, the interpreter, or both of these.
 
 It runs at once until it first waits (`EagerCoroutine`): most responses need no wait, because their data is cached. A
 time limit and a check for disconnects, which only a waiting coroutine needs, cost more than a small response does.
@@ -29,7 +29,7 @@ from graph.execution.response import (
     timed_out,
     too_large,
 )
-from graph.execution.run import run
+from graph.execution.run import run, run_beside
 from graph.observability.logs import RequestInfo
 from graph.operation.document import DocumentCache, GraphQLRequest, InvalidDocument, ParsedDocument
 from graph.operation.limits import DocumentLimits
@@ -96,8 +96,8 @@ class Execution:
         self._documents = DocumentCache(schema, limits)
         self._make_context = make_context
         self.compiled = self.interpreted = self.fallbacks = self.compiler_errors = 0
-        """Queries by how they were answered: compiled, interpreted because there is no plan, interpreted after an error
-        in a plan, and after an internal error in a plan.
+        """Queries by how they were answered: compiled, interpreted in whole or part because there is no plan,
+        interpreted because of an error in a plan, and after an internal error in a plan.
         """
 
     def is_subscription(self, request: GraphQLRequest) -> bool:
@@ -188,24 +188,22 @@ class Execution:
     async def _attempt(self, call: Call, context: Any) -> OperationResponse:
         """The cached, compiled or interpreted response."""
         context.how = "interpreted"
-        if call.is_query:
-            if (response := await self._cached_or_compiled(call, context)) is not None:
-                return response
-            if call.request.variables:  # they are coerced again, which takes as long as the first time
+        result = await self._cached_or_planned(call, context) if call.is_query else None
+        if isinstance(result, OperationResponse):
+            return result
+        if result is None:
+            if call.is_query and call.request.variables:  # they are coerced again, which takes as long as before
                 await yield_to_loop()
-        result = execute(
-            self._schema,
-            call.document.document,
-            context_value=context,
-            variable_values=call.request.variables,
-            operation_name=call.request.operation_name,
-            executor_class=Executor,
-            is_awaitable=optimized_is_awaitable,  # type: ignore[arg-type]  # annotated as bool, not as TypeGuard
-            hide_suggestions=not self._limits.introspection,
-            operation_extensions=call.request.extensions,
-        )
-        if not isinstance(result, ExecutionResult):
-            result = await result
+            executed = execute(
+                self._schema,
+                call.document.document,
+                context_value=context,
+                variable_values=call.request.variables,
+                operation_name=call.request.operation_name,
+                executor_class=Executor,
+                **self._options(call),
+            )
+            result = executed if isinstance(executed, ExecutionResult) else await executed
         if context.request.budget.refusal is not None:
             return too_large(context.request.budget.refusal, call.operation, _extensions(call, context))
         if call.is_query and not await context.request.state.are_moves_unchanged():
@@ -217,8 +215,18 @@ class Execution:
             return too_large(error, call.operation, _extensions(call, context))
         return response
 
-    async def _cached_or_compiled(self, call: Call, context: Any) -> OperationResponse | None:
-        """The cached or compiled response; None if there is neither, or if the interpreter has to report errors."""
+    def _options(self, call: Call) -> dict[str, Any]:
+        """The options of the interpreter."""
+        return {
+            "is_awaitable": optimized_is_awaitable,
+            "hide_suggestions": not self._limits.introspection,
+            "operation_extensions": call.request.extensions,
+        }
+
+    async def _cached_or_planned(self, call: Call, context: Any) -> OperationResponse | ExecutionResult | None:
+        """The cached or compiled response, or the result of a plan some of whose fields are interpreted; None if there
+        is none, or if the interpreter has to report errors.
+        """
         if call.key is not None:
             try:
                 entry = await self._cache.get(call.key, context.request.state)
@@ -231,10 +239,19 @@ class Execution:
             bound = self._plans.get(call.document, call.operation, call.request) if self._plans else None
             if bound is None:
                 self.interpreted += 1
-                if self._plans:  # what is not compiled has histories or changes, which are current
-                    context.request.state.accepts_stale = False
                 return None
             context.fields = bound.plan.fields
+            if bound.plan.is_current:
+                context.request.state.accepts_stale = False
+            if bound.interpreted:
+                executor = Executor.of_query(bound.plan.fields, bound.variables, context, **self._options(call))
+                result = await run_beside(bound, context, executor)
+                if bound.plan.is_current:
+                    self.interpreted += 1
+                else:  # the arguments of a compiled field are invalid
+                    self.fallbacks += 1
+                    context.how = "fallback"
+                return result
             json = await run(bound, context)
         except Exception as error:  # the interpreter meets it again, and reports it with its path
             if context.request.budget.refusal is not None:

@@ -1,5 +1,5 @@
 """Operation plan: one compiled query, as the positions of its response that hold nodes and, by type, what is written of
-a node there.
+a node there. Fields of Query that are not compiled are left to the interpreter, each with all that is below it.
 
 `graph/execution/run.py` runs it level by level. All lists of the nodes of one level are read by one call of the batch
 functions, all that lies above them by another; when nothing is left to read, objects are written from the bottom up.
@@ -9,6 +9,7 @@ deep it is used.
 """
 
 from collections.abc import Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -49,20 +50,31 @@ EMPTY = FoundPage([], total=0)  # which has the fields of any page
 class OperationPlan:
     """One operation with one set of values for its `@skip` and `@include`."""
 
-    def __init__(self, fields: SelectedFields, variables: VariableValues, varying: Set[int]) -> None:
-        """`varying` are the ids of the field nodes that have variables. Raises UnsupportedByPlan."""
+    def __init__(
+        self, fields: SelectedFields, variables: VariableValues, varying: Set[int], interpreted: frozenset[str]
+    ) -> None:
+        """`varying` are the ids of the field nodes that have variables, `interpreted` the names of the fields of nodes
+        that no plan compiles.
+        """
         self.fields, self.variables = fields, variables
+        self.grouped = fields.at_root()
+        """The merged fields of Query."""
         self._positions: dict[NodePosition, ResponsePosition] = {}
         self._connections: dict[tuple[object, ...], Connection] = {}
-        query = fields.query_type
-        self.roots = [self._root(query, key, details) for key, details in fields.at_root().items()]
-        self.looked_up = [root for root in self.roots if isinstance(root, LookupRoot)]
-        self.listed = [root for root in self.roots if isinstance(root, ListRoot)]
-        self.searched = [root for root in self.roots if isinstance(root, SearchRoot)]
-        self.count = len(self.roots) + (RELATION_FIELDS - 1) * (len(self.listed) + len(self.searched))
-        bound = {id(root.node) for root in self.roots if isinstance(root, LookupRoot | SearchRoot)}
+        self.roots: list[RootField] = []
+        """Those that are compiled; all others are interpreted."""
+        for key, details in self.grouped.items():
+            with suppress(UnsupportedByPlan):
+                if not fields.leads_to(details, interpreted):
+                    self.roots.append(self._root(fields.query_type, key, details))
+        self.is_current = len(self.roots) < len(self.grouped)
+        """Whether no state may be stale that it reads, since what is not compiled has histories or changes."""
+        bound = {id(details[0].node) for details in self.grouped.values()}
+        bound -= {id(root.listing.relation.node) for root in self.roots if isinstance(root, ListRoot)}
         self.look_ahead = None if varying - bound else LookAhead(fields, variables)
-        """That of all requests, where only lookups and searches have variables, which a `BoundPlan` binds."""
+        """That of all requests, where only lookups, searches and interpreted fields of Query have variables, which a
+        `BoundPlan` binds.
+        """
 
     def position(self, position: NodePosition) -> "ResponsePosition":
         if position not in self._positions:

@@ -2,34 +2,32 @@
 field is there. Plans are kept with the parsed document, and bound to the variables of requests.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakSet
 
 from graphql import (
     DocumentNode,
     FieldNode,
-    FragmentDefinitionNode,
-    FragmentSpreadNode,
-    GraphQLIncludeDirective,
+    GraphQLError,
     GraphQLObjectType,
     GraphQLSchema,
-    GraphQLSkipDirective,
     OperationDefinitionNode,
-    SelectionNode,
     VariableNode,
 )
-from graphql.execution.values import VariableValues, get_directive_values, get_variable_values
+from graphql.execution.values import VariableValues, get_variable_values
 
-from graph.errors import UnsupportedByPlan
-from graph.execution.plan import LookupRoot, OperationPlan
+from graph.errors import without_frames
+from graph.execution.plan import ListRoot, LookupRoot, OperationPlan, RootField, SearchRoot
 from graph.operation.document import GraphQLRequest, ParsedDocument
 from graph.operation.selection import LookAhead, SelectedFields, Types, has_variables, resolver_arguments
 from graph.types.fields import resolver_of
 from graph.types.lookups import Target
-from resolvers.lists.arguments import Selection
+from resolvers.lists.arguments import Relation, Selection
 from resolvers.lookup import Lookup
+from resolvers.session.budget import RELATION_FIELDS
 from store.cache import BoundedCache
+from store.errors import CladeError
 
 CHARACTER_BYTES = 130  # of memory that a plan takes for each character of its document
 
@@ -50,21 +48,40 @@ class BoundPlan:
     """A plan with the variables of one request: its look-ahead, and all that it looks up."""
 
     def __init__(self, plan: OperationPlan, variables: VariableValues) -> None:
-        """Raises GraphQLError where the variables do not fit, BadInput for invalid arguments."""
-        self.plan = plan
+        self.plan, self.variables = plan, variables
         self.look_ahead = plan.look_ahead or LookAhead(plan.fields, variables)
         self.looked_up: list[tuple[LookupRoot, Sequence[Target]]] = []
         """The fields of Query that look nodes up, with the targets that their arguments name."""
         self.lookups: list[tuple[Lookup, Selection]] = []
-        self.searched = [(root, resolver_arguments(root.definition, root.node, variables)) for root in plan.searched]
-        """The fields of Query that find nodes, with their arguments."""
-        for root in plan.looked_up:
-            targets = root.resolve.targets(resolver_arguments(root.definition, root.node, variables))
-            self.looked_up.append((root, targets))
-            selection = self.look_ahead.selection(root.position.selected)
-            self.lookups += [
-                (target, selection.expecting(field.level)) for field, target in targets if target is not None
-            ]
+        self.listed: list[tuple[ListRoot, Relation]] = []
+        self.searched: list[tuple[SearchRoot, Mapping[str, Any]]] = []
+        """The fields of Query that list roots or find nodes, with their arguments."""
+        self.roots = [root for root in plan.roots if self._bind(root)]
+        self.interpreted = {**plan.grouped}
+        """The merged fields of Query that are not compiled, or whose arguments are invalid."""
+        for root in self.roots:
+            del self.interpreted[root.key]
+        self.count = len(self.roots) + (RELATION_FIELDS - 1) * (len(self.listed) + len(self.searched))
+        """What `roots` count as in the budget."""
+
+    def _bind(self, root: RootField) -> bool:
+        """Take a compiled field with its arguments; returns whether these are valid."""
+        try:
+            if isinstance(root, ListRoot):
+                self.listed.append((root, self.look_ahead.relation(root.listing.relation)))
+            elif isinstance(root, SearchRoot):
+                self.searched.append((root, resolver_arguments(root.definition, root.node, self.variables)))
+            elif isinstance(root, LookupRoot):
+                targets = root.resolve.targets(resolver_arguments(root.definition, root.node, self.variables))
+                self.looked_up.append((root, targets))
+                selection = self.look_ahead.selection(root.position.selected)
+                self.lookups += [
+                    (target, selection.expecting(field.level)) for field, target in targets if target is not None
+                ]
+        except (CladeError, GraphQLError) as error:  # the interpreter meets it again, and reports it with its path
+            without_frames(error)  # the look-ahead may keep it
+            return False
+        return True
 
 
 class PlanCache:
@@ -84,7 +101,7 @@ class PlanCache:
     def get(
         self, document: ParsedDocument, operation: OperationDefinitionNode, request: GraphQLRequest
     ) -> BoundPlan | None:
-        """The plan of an operation with its coerced variables; None where the operation has to be interpreted."""
+        """The plan of an operation with its coerced variables; None where these are invalid."""
         found: BoundPlan | None = document.bound.get(request)
         if found is not None:
             return found
@@ -113,26 +130,20 @@ class PlanCache:
         if plans is None:
             size = CHARACTER_BYTES * len(request.query)
             plans = document.plans = BoundedCache("plans", self._keep, bytes_each=size)
-        if key in plans:
-            plan = plans.get(key)
-        else:
+        plan: OperationPlan | None = plans.get(key)
+        if plan is None:
             plan = self._compile(document, operation, variables)
             plans.put(key, plan)
             self._limit_several(document, sum(map(len, key)) + len(request.query))
-        return None if plan is None else BoundPlan(plan, variables)
+        return BoundPlan(plan, variables)
 
     def _compile(
         self, document: ParsedDocument, operation: OperationDefinitionNode, variables: VariableValues
-    ) -> OperationPlan | None:
+    ) -> OperationPlan:
         parsed = document.document
-        if _has_field(parsed, operation, variables, self._interpreted):
-            return None
         fields = SelectedFields(self._schema, self._types, parsed.definitions, operation, variables)
-        nodes = [node for node in _nodes_in(parsed) if isinstance(node, FieldNode)]
-        try:
-            return OperationPlan(fields, variables, {id(node) for node in nodes if has_variables(node)})
-        except UnsupportedByPlan:
-            return None
+        varying = {id(node) for node in _nodes_in(parsed) if isinstance(node, FieldNode) and has_variables(node)}
+        return OperationPlan(fields, variables, varying, self._interpreted)
 
     def _limit_several(self, document: ParsedDocument, characters: int) -> None:
         """Count a plan of a document that can have several; past the limit the plans of all these are dropped."""
@@ -163,27 +174,3 @@ def _nodes_in(document: DocumentNode) -> Iterator[Any]:
         ahead += getattr(node, "variable_definitions", None) or ()
         selections = getattr(node, "selection_set", None)
         ahead += selections.selections if selections else ()
-
-
-def _has_field(
-    document: DocumentNode, operation: OperationDefinitionNode, variables: VariableValues, names: frozenset[str]
-) -> bool:
-    """Whether an operation selects, below its root fields, a field of one of these names."""
-    definitions = document.definitions
-    fragments = {one.name.value: one for one in definitions if isinstance(one, FragmentDefinitionNode)}
-    ahead: list[tuple[bool, SelectionNode]] = [(True, one) for one in operation.selection_set.selections]
-    while ahead:
-        is_root, node = ahead.pop()
-        if node.directives:
-            skip = get_directive_values(GraphQLSkipDirective, node, variables)
-            include = get_directive_values(GraphQLIncludeDirective, node, variables)
-            if (skip and skip["if"]) or (include and not include["if"]):
-                continue
-        if isinstance(node, FieldNode):
-            if not is_root and node.name.value in names:
-                return True
-            is_root = False
-        below: Any = fragments.pop(node.name.value, None) if isinstance(node, FragmentSpreadNode) else node
-        if below is not None and below.selection_set:
-            ahead += [(is_root, one) for one in below.selection_set.selections]
-    return False

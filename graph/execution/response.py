@@ -84,12 +84,25 @@ class OperationResponse:
 
 def interpreted(result: ExecutionResult, context: Any, extensions: dict[str, Any]) -> OperationResponse:
     """The response of an interpreted operation."""
-    errors = result.errors or []
+    errors = sorted(result.errors or [], key=lambda error: _position(error.path, result.data))
     # Only errors of variables have no path. Errors of fields have one, also if `data` is null because of them.
     if result.data is None and all(error.path is None for error in errors):
         return rejected(request_error(error, BAD_USER_INPUT) for error in errors)
-    body: dict[str, Any] = {"errors": format_errors(errors, context.errors_left_out)} if errors else {}
+    is_restricted = context.request.grants is not None
+    formatted = format_errors(errors, context.errors_left_out, is_restricted=is_restricted)
+    body: dict[str, Any] = {"errors": formatted} if errors else {}
     return OperationResponse({**body, "data": result.data, **extensions}, executed=True)
+
+
+def _position(path: Collection[str | int] | None, data: Any) -> list[int]:
+    """The position of an error in the response, as far as `data` is not null there."""
+    position: list[int] = []
+    for key in path or ():
+        if not isinstance(data, dict | list):
+            break
+        position.append(list(data).index(key) if isinstance(data, dict) else int(key))
+        data = data[key]  # type: ignore[index]
+    return position
 
 
 def rejected(errors: Iterable[GraphQLError]) -> OperationResponse:
@@ -175,8 +188,7 @@ def _weight(key: Hashable, entry: Entry) -> int:
 def _etag(body: bytes, grants: Grants | None = None) -> str:
     """The entity tag of a response; it differs for callers who may see other nodes.
 
-    It is weak, as the response may be sent compressed: by RFC 9110, 8.8.1, both forms cannot share a strong tag, and by
-    RFC 9111, 4.3.4, a 304 with a tag of one form updates no stored response of the other.
+    It is weak, as servers with different versions of zlib compress to other bytes, and proxies may compress as well.
     """
     return 'W/"' + blake2b(body, digest_size=16, key=b"" if grants is None else grants.digest).hexdigest() + '"'
 

@@ -1,4 +1,5 @@
 """Run of a plan: `run` reads a bound plan's data level by level, then writes the response as bytes from the bottom up.
+`run_beside` does so concurrently with fields of Query that are interpreted, and returns the values of all of them.
 
 The nodes of a response are held by position and type: a `PageResults` or `NodeResults` for each field that returns
 nodes, a `PositionNodes` for each position in it, and a `TypeGroup` for each type there. Each spends the fields and
@@ -11,6 +12,10 @@ from itertools import chain, compress, islice
 from operator import attrgetter
 from typing import Any, cast
 
+from graphql import ExecutionResult
+from orjson import Fragment
+
+from graph.execution.interpreter import Executor
 from graph.execution.json_writers import ConnectionField, Constant, LeafWriter, key_of, objects
 from graph.execution.plan import AboveField, CompiledType, Connection, ListField, ResponsePosition, RootField
 from graph.execution.plan_cache import BoundPlan
@@ -22,10 +27,10 @@ from resolvers.lists.list_request import ListRequest
 from resolvers.lookup import find_nodes
 from resolvers.pages import may_have_children, read_pages
 from resolvers.planner import list_requests
-from resolvers.roots import read_roots
 from resolvers.search.finder import Selected
 from resolvers.session.budget import Budget, gather_all, raise_first_error
 from resolvers.session.request import Request
+from resolvers.trees import read_roots
 from store.concurrency import yield_to_loop
 from store.model.keys import hierarchy_of
 from store.model.records import Record
@@ -38,34 +43,53 @@ _PK, _LEVEL, _RECORDS = attrgetter("pk"), attrgetter("level"), attrgetter("recor
 
 async def run(bound: BoundPlan, context: Context) -> bytes:
     """The response as JSON. Raises UnsupportedByPlan, ResponseTooLarge, and the errors of the batch functions."""
-    budget = context.request.budget
-    budget.spend_fields(bound.plan.count)
+    written: list[bytes] = []  # joined once, since it may be long
+    for key, value in (await _values(bound, context)).items():
+        written += (b"," if written else b"", key_of(key), value)
+    response = b"".join((b'{"data":{', *written, b"}}"))
+    context.request.budget.check_size(len(response))
+    return response
+
+
+async def run_beside(bound: BoundPlan, context: Context, executor: Executor) -> ExecutionResult:
+    """The result of a plan some of whose fields of Query are interpreted: the values of the others are `Fragment`s.
+
+    Raises as `run` does, once everything that was started has ended.
+    """
+    calls: list[Any] = [executor.execute_root(bound.interpreted)]
+    if bound.roots:
+        calls.append(_values(bound, context))
+    interpreted, *others = await gather_all(calls)
+    compiled = {key: Fragment(value) for values in others for key, value in values.items()}
+    data = interpreted and {key: (compiled if key in compiled else interpreted)[key] for key in bound.plan.grouped}
+    return ExecutionResult(data, executor.collected_errors.errors or None)
+
+
+async def _values(bound: BoundPlan, context: Context) -> dict[str, bytes]:
+    """The compiled fields of Query as JSON, by their keys."""
+    context.request.budget.spend_fields(bound.count)
     found = await _roots(bound, context)
     await _fetch(context.request, bound.look_ahead, [position for one in found.values() for position in one.positions])
-    written: list[bytes] = []  # joined once, since it may be long
-    for root in bound.plan.roots:
+    values: dict[str, bytes] = {}
+    for root in bound.roots:
         if isinstance(root, Constant):
-            value = root.json
+            values[root.key] = root.json
         else:
-            (value,) = await found[root].write(bound.look_ahead)
-        written += (b"," if written else b"", key_of(root.key), value)
-    response = b"".join((b'{"data":{', *written, b"}}"))
-    budget.check_size(len(response))
-    return response
+            (values[root.key],) = await found[root].write(bound.look_ahead)
+    return values
 
 
 async def _roots(bound: BoundPlan, context: Context) -> "dict[RootField, NodeResults | PageResults]":
     """The nodes of the fields of Query: all lookups in one call, in parallel with the hierarchies' roots."""
-    request, listed = context.request, bound.plan.listed
-    relations = [bound.look_ahead.relation(field.listing.relation) for field in listed]  # raises for invalid arguments
+    request = context.request
     selected = [Selected(bound.look_ahead.selection(one.position), one.counts) for one, _ in bound.searched]
     calls: list[Any] = [
-        *[read_roots(request, field.resolve.hierarchy, one) for field, one in zip(listed, relations, strict=True)],
+        *[read_roots(request, field.resolve.hierarchy, one) for field, one in bound.listed],
         *[one.resolve.find(request, given, of) for (one, given), of in zip(bound.searched, selected, strict=True)],
         find_nodes(request, bound.lookups),
     ]
     *pages, records = await gather_all(calls)
-    connections: list[tuple[RootField, Connection]] = [(field, field.listing.connection) for field in listed]
+    connections: list[tuple[RootField, Connection]] = [(field, field.listing.connection) for field, _ in bound.listed]
     connections += [(searched, searched.connection) for searched, _ in bound.searched]
     found: dict[RootField, NodeResults | PageResults] = {
         field: PageResults(connection, [page], request.budget)

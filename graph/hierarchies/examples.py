@@ -19,8 +19,8 @@ from graph.hierarchies.registry import camel, field_of, input_field_of, list_fie
 from resolvers.lists.arguments import ConnectionArguments, NoSelection, Relation, RelationKind
 from resolvers.pages import read_pages
 from resolvers.planner import list_request
-from resolvers.roots import read_roots
 from resolvers.session.request import Request
+from resolvers.trees import read_roots
 from store.engine import Store
 from store.errors import CladeError
 from store.model.attributes import COMPOUND, Attribute, Kind

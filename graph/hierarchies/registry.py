@@ -393,7 +393,11 @@ def list_values(cls: type[Node]) -> dict[str, NodeValue]:
             kind = Kind.TEXT if described.kind is Kind.URL else described.kind
             renamed = found[name].renamed if name in found else ()
             renamed += ((level.level, described),) if described.was and level is not cls else ()
-            found[name] = NodeValue(name, kind, described.many, enum_members(hint), renamed=renamed)
+            having = [one.level for one in cls.levels.values() if name in one.attributes]
+            levels = frozenset() if name in cls.attributes else frozenset(having)
+            found[name] = NodeValue(
+                name, kind, described.many, enum_members(hint), renamed=renamed, levels=levels, label=camel(name)
+            )
     return {name: value for name, value in found.items() if len(types.get(name, ())) <= 1}
 
 

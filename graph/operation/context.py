@@ -26,7 +26,9 @@ class Context:
         self.fields: SelectedFields | None = None
         """The operation's selected fields, where a plan has them."""
         self.how: str | None = None
-        """How it was answered: `cached`, `compiled`, `interpreted`, or `fallback` (interpreted after an error)."""
+        """How it was answered: `cached`, `compiled`, `interpreted` in whole or part, or `fallback`: interpreted
+        because of an error.
+        """
         self.listener: ChangeListener | None = None
         """The place of the stream that a subscription continues."""
 

@@ -29,7 +29,14 @@ from strawberry import Schema
 from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
 from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 
-from graph.errors import NESTED_MESSAGE, NO_DOCUMENTS, NO_SUCH_DOCUMENT, VALIDATION_FAILED, request_error
+from graph.errors import (
+    NESTED_MESSAGE,
+    NO_DOCUMENTS,
+    NO_SUCH_DOCUMENT,
+    VALIDATION_FAILED,
+    RequestRejected,
+    request_error,
+)
 from graph.operation.limits import DocumentLimits, Inputs
 from graph.operation.selection import core_schema
 from store.cache import BoundedCache
@@ -91,13 +98,16 @@ class PersistedDocuments:
         self._texts = frozenset(documents.values()) if only else None
 
     def document(self, query: str | None, document_id: str | None) -> str:
-        """The document of a request by its text, its id or both. Raises UnknownDocument.
+        """The document of a request by its text, its id or both. Raises UnknownDocument and RequestRejected.
 
-        Of both, a known id counts. An unknown id beside a text is ignored, even if it is not its hash, since nothing is
-        stored under it. Clients of Apollo's protocol compare the messages for an id alone, and then send the text. A
-        text that is refused has another message and code, since to send it again would change nothing.
+        The text beside a known id has to be the same, else the message is that of Apollo's protocol. An unknown id
+        beside a text is ignored, even if it is not its hash, since nothing is stored under it. Clients of that protocol
+        compare the messages for an id alone, and then send the text. A text that is refused has another message and
+        code, since to send it again would change nothing.
         """
         if document_id is not None and (found := self._documents.get(document_id.removeprefix(PREFIX))) is not None:
+            if query not in (None, found):
+                raise RequestRejected(400, "provided sha does not match query")
             return found
         if query is None:
             if self._documents:

@@ -20,18 +20,21 @@ from graphql import (
     DefinitionNode,
     FieldNode,
     FragmentDefinitionNode,
+    FragmentSpreadNode,
     GraphQLError,
     GraphQLField,
+    GraphQLIncludeDirective,
     GraphQLObjectType,
     GraphQLResolveInfo,
     GraphQLSchema,
+    GraphQLSkipDirective,
     OperationDefinitionNode,
     VariableNode,
     get_named_type,
     is_abstract_type,
 )
 from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_fields, collect_subfields
-from graphql.execution.values import VariableValues, get_argument_values
+from graphql.execution.values import VariableValues, get_argument_values, get_directive_values
 
 from resolvers.lists.arguments import ConnectionArguments, KeyBounds, Relation, RelationKind
 from resolvers.sorting.conditions import ConditionParser
@@ -106,32 +109,52 @@ class SelectedFields:
         variables: VariableValues,
     ) -> None:
         """`definitions` are those of the document; only fragments are used."""
-        self._schema, self._types = schema, types
+        self.schema, self._types = schema, types
         self.query_type = cast(GraphQLObjectType, schema.query_type)
         fragments = [definition for definition in definitions if isinstance(definition, FragmentDefinitionNode)]
-        self._fragments = {fragment.name.value: FragmentDetails(fragment) for fragment in fragments}
-        self._operation, self._variables = operation, variables
+        self.fragments = {fragment.name.value: FragmentDetails(fragment) for fragment in fragments}
+        self.operation, self._variables = operation, variables
         self._fields: dict[tuple[object, ...], Grouped] = {}
         self._relations: dict[tuple[object, ...], RelationField] = {}
         self._positions: dict[tuple[int, ...], NodePosition] = {}
 
     def at_root(self) -> Grouped:
         """The merged fields of Query."""
-        collected = collect_fields(self._schema, self._fragments, self._variables, self.query_type, self._operation)
+        collected = collect_fields(self.schema, self.fragments, self._variables, self.query_type, self.operation)
         return collected.grouped_field_set
+
+    def leads_to(self, details: list[FieldDetails], names: frozenset[str]) -> bool:
+        """Whether a field of one of these names is selected below merged fields, of whatever type."""
+        ahead: list[Any] = [detail.node.selection_set for detail in details]
+        fragments: set[str] = set()
+        while ahead:
+            for node in getattr(ahead.pop(), "selections", ()):
+                if node.directives:
+                    skip = get_directive_values(GraphQLSkipDirective, node, self._variables)
+                    include = get_directive_values(GraphQLIncludeDirective, node, self._variables)
+                    if (skip and skip["if"]) or (include and not include["if"]):
+                        continue
+                if isinstance(node, FieldNode) and node.name.value in names:
+                    return True
+                if not isinstance(node, FragmentSpreadNode):
+                    ahead.append(node.selection_set)
+                elif node.name.value not in fragments:
+                    fragments.add(node.name.value)
+                    ahead.append(self.fragments[node.name.value].definition.selection_set)
+        return False
 
     def below(self, kind: GraphQLObjectType, details: list[FieldDetails]) -> Grouped:
         """The merged fields below fields that return this type."""
         key = (kind.name, *node_ids(details))
         if key not in self._fields:
-            schema, operation = self._schema, self._operation
-            collected = collect_subfields(schema, self._fragments, self._variables, operation, kind, details)
+            schema, operation = self.schema, self.operation
+            collected = collect_subfields(schema, self.fragments, self._variables, operation, kind, details)
             self._fields[key] = collected.grouped_field_set
         return self._fields[key]
 
     def level_type(self, hierarchy: str, level: str) -> GraphQLObjectType | None:
         """The type of the nodes of a level; None where the hierarchy has no such level."""
-        kind = self._schema.get_type(self._types.get((hierarchy, level), ""))
+        kind = self.schema.get_type(self._types.get((hierarchy, level), ""))
         return kind if isinstance(kind, GraphQLObjectType) else None
 
     def position(self, details: list[FieldDetails]) -> NodePosition:
@@ -176,7 +199,7 @@ class SelectedFields:
     def counts(self, connection: Any, position: NodePosition) -> bool:
         """Whether `descendantCount` is selected of the nodes of a list, which are at this position."""
         kind = get_named_type(connection.fields["nodes"].type)
-        kinds = self._schema.get_possible_types(kind) if is_abstract_type(kind) else [kind]
+        kinds = self.schema.get_possible_types(kind) if is_abstract_type(kind) else [kind]
         return any(name_of(details) == COUNT for one in kinds for details in self.below(one, position.details).values())
 
 
@@ -304,8 +327,14 @@ def _details(info: GraphQLResolveInfo[Any]) -> list[FieldDetails]:
 
 
 def has_variables(node: FieldNode) -> bool:
-    """Whether a variable is among a field's arguments."""
-    return any(isinstance(argument.value, VariableNode) for argument in node.arguments or ())
+    """Whether a variable is among a field's arguments, also inside of a list or an input object."""
+    ahead: list[Any] = [argument.value for argument in node.arguments or ()]
+    while ahead:
+        value = ahead.pop()
+        if isinstance(value, VariableNode):
+            return True
+        ahead += [field.value for field in getattr(value, "fields", ())] + list(getattr(value, "values", ()))
+    return False
 
 
 def resolver_arguments(definition: Any, node: FieldNode, variables: VariableValues) -> dict[str, Any]:

@@ -14,13 +14,14 @@ from graph.auth.authentication import Authenticator
 from graph.errors import (
     INTERNAL,
     INTERNAL_MESSAGE,
+    ITEM_MESSAGE,
     STORE_MESSAGE,
     UNAVAILABLE,
     Header,
     RequestRejected,
     error_body,
-    log_unavailable,
     log_unexpected,
+    log_unreadable,
 )
 from graph.execution.operation import (
     TRACED,
@@ -33,9 +34,10 @@ from graph.execution.operation import (
 from graph.execution.response import CachePolicy, OperationResponse, rejected
 from graph.observability.logs import KEY, RequestInfo, codes_of
 from graph.operation.document import GraphQLRequest, PersistedDocuments, UnknownDocument, read_trusted
-from graph.server.compression import GZIPPED, MIN_BYTES, Compressor, accepts_gzip, read_body
+from graph.server.compression import GZIPPED, MIN_BYTES, Compressor, accepts_gzip, max_received, read_body, too_large
 from graph.server.events import EventStreams, send_single
-from graph.server.pages import matches
+from graph.server.middleware import MAX_IGNORED_BYTES
+from graph.server.pages import matches, tag_of_form
 from graph.server.parsing import EVENT_STREAM, GRAPHQL, HTML, JSON, choose, is_json, read_json, read_query_string
 from graph.server.sending import (
     CLOSE,
@@ -49,7 +51,7 @@ from graph.server.sending import (
 from graph.settings import Settings
 from resolvers.access.callers import Caller
 from store.cache import BoundedCache
-from store.errors import Unavailable
+from store.errors import DamagedItem, Unavailable
 
 ALLOWED = (b"allow", b"GET, HEAD, POST")
 ALLOWED_FOR_MUTATIONS = (b"allow", b"POST")
@@ -65,6 +67,7 @@ REQUEST_PARAMETERS = (b"query=", b"documentId=", b"extensions=")
 MAX_PARSED_BYTES = 2_000  # of a request that is parsed once
 MAX_PARSED_REQUEST_BYTES = 8_000_000  # of memory for each way in which requests come
 PARSED_BYTES_EACH = 50  # of memory for each byte that is sent: lists in lists, and the plan that is bound to them
+MAX_LENGTH_DIGITS = 20  # more than any length has that a server parses
 MAX_MEDIA_TYPE_BYTES = 1_000  # of a header with media types, because its parsed form is cached; the rest is ignored
 
 
@@ -105,7 +108,8 @@ class GraphQLEndpoint:
             return
         media_type = choose(accept, MEDIA_TYPES)
         extra: Sequence[Header] = (NO_STORE,)
-        cached = ""
+        coding: Sequence[Header] = ()
+        cached, tag = "", b""
         try:
             if media_type is None:
                 raise RequestRejected(406, NOT_ACCEPTED)
@@ -120,17 +124,15 @@ class GraphQLEndpoint:
                 media_type = choose(accept, (JSON,)) or media_type
             if "errors" in response.body:
                 info.codes = codes_of(response.body["errors"])
+            content, cached = response.content(), "" if response.body else response.etag
             if scope["method"] != "POST":
-                caching = self._cache_policy.headers(response, caller, anonymous=not headers.get(b"authorization"))
-                if caching and matches(headers.get(b"if-none-match", b""), caching[0][1]):
-                    await send({"type": "http.response.start", "status": 304, "headers": [VARY, *caching]})
-                    return await send({"type": "http.response.body", "body": b""})
-                extra = caching or extra
+                anonymous = not headers.get(b"authorization")
+                if caching := self._cache_policy.headers(response, caller, anonymous=anonymous):
+                    (_, tag), *extra = caching
             elif self._asks_for_tags(headers) and headers.get(READS_HEADER) not in REPORTS:
                 extra = self._cache_policy.gateway_headers(response) or extra
             # A request error is 400, but 200 as `application/json`, as its clients expect.
             status = 200 if response.executed or media_type == JSON else 400
-            content, cached = response.content(), "" if response.body else response.etag
             del response  # its data need not be held while a slow client reads
         except RequestRejected as error:
             status, content, extra = error.status, error_body(str(error), error.code), [NO_STORE, *error.headers]
@@ -145,9 +147,15 @@ class GraphQLEndpoint:
         if len(content) >= MIN_BYTES and accepts_gzip(headers.get(b"accept-encoding", b"")):
             compressed = await self._compressor.compressed(content, cached)
             if compressed is not None:
-                content, extra = compressed, (GZIPPED, *extra)
+                content, coding = compressed, (GZIPPED,)
+        if tag:
+            tag = tag_of_form(tag, is_graphql=media_type == GRAPHQL, is_zipped=coding != ())
+            extra = [(b"etag", tag), *extra]
+            if matches(headers.get(b"if-none-match", b""), tag):
+                await send({"type": "http.response.start", "status": 304, "headers": [VARY, *extra]})
+                return await send({"type": "http.response.body", "body": b""})
         content_type = CONTENT_TYPES[GRAPHQL if media_type == GRAPHQL else JSON]
-        start = [content_type, (b"content-length", b"%d" % len(content)), VARY, *extra]
+        start = [content_type, (b"content-length", b"%d" % len(content)), VARY, *coding, *extra]
         await send({"type": "http.response.start", "status": status, "headers": start})
         await self._sender.send(send, content)
 
@@ -158,8 +166,11 @@ class GraphQLEndpoint:
         try:
             return await self._authenticator.by_credential(headers, self._limiter)
         except Unavailable as error:
-            log_unavailable(error)
+            log_unreadable(error)
             raise RequestRejected(503, STORE_MESSAGE, code=UNAVAILABLE) from None
+        except DamagedItem as error:
+            log_unreadable(error)
+            raise RequestRejected(500, ITEM_MESSAGE, code=error.code) from None
 
     async def _send_events(self, scope: Scope, receive: Receive, send: Send, info: RequestInfo) -> None:
         """Send the events of a subscription, or the response to another operation as one event.
@@ -180,18 +191,23 @@ class GraphQLEndpoint:
         """The request in a body or a query string. Raises RequestRejected, ClientDisconnected and UnknownDocument."""
         method, query_string = scope["method"], scope["query_string"]
         if method == "POST":
-            return self._parse_body(await self._body(receive, info.headers))
+            return self._parse_body(await self._body(scope, receive, info.headers))
         if method not in ("GET", "HEAD"):
             raise RequestRejected(405, f"{method} is not allowed; send POST, or GET for a query.", ALLOWED)
         if len(query_string) > self._max_body_bytes:
             raise RequestRejected(414, f"The query string is longer than {self._max_body_bytes} bytes; send a POST.")
         return self._parse_query_string(query_string)
 
-    async def _body(self, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
+    async def _body(self, scope: Scope, receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
         """The body of a POST. Raises RequestRejected and ClientDisconnected."""
         if not is_json(headers.get(b"content-type", b"")[:MAX_MEDIA_TYPE_BYTES].decode("latin-1")):
             raise RequestRejected(415, f"Unsupported Content-Type; send {JSON} in UTF-8.")
-        coding = headers.get(b"content-encoding", b"")
+        coding = b",".join([value for name, value in scope["headers"] if name == b"content-encoding"])
+        length = headers.get(b"content-length", b"").lstrip(b"0")[:MAX_LENGTH_DIGITS]
+        if length.isdigit() and int(length) > (max_received(self._max_body_bytes) if coding else self._max_body_bytes):
+            # A client that has begun to send might lose the response if the connection was closed before its end.
+            is_read = int(length) <= MAX_IGNORED_BYTES and b"expect" not in headers
+            raise too_large(self._max_body_bytes, *(() if is_read else (CLOSE,)))
         try:
             return await within(self._body_seconds, read_body(receive, self._max_body_bytes, coding))
         except TimeoutError:

@@ -17,7 +17,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from graph.errors import STORE_MESSAGE, log_unavailable
+from graph.errors import STORE_MESSAGE, log_unreadable
 from store.engine import Store
 from store.errors import Unavailable
 
@@ -127,7 +127,7 @@ async def ready(store: Store, drain: GracefulShutdown, request: Request) -> Resp
             async with asyncio.timeout(READY_SECONDS):
                 await store.health()
         except Unavailable as error:
-            log_unavailable(error)
+            log_unreadable(error)
             reason = STORE_MESSAGE
         except TimeoutError:
             reason = f"The store did not respond within {READY_SECONDS:g} seconds."

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graph.errors import OVERLOADED, UNAVAILABLE, UNCERTAIN, UNCERTAIN_HINT, Header, RequestRejected, error_body
-from graph.hosts import ANY, has_loopback_host, listens_on_loopback
+from graph.hosts import ANY, has_loopback_host, is_host, listens_on_loopback
 from graph.observability.logs import KEY, PROBES, REQUEST_ID, STATUS_CLIENT_CLOSED, RequestInfo
 from graph.server.lifecycle import GracefulShutdown
 from graph.server.sending import CLOSE, RETRY_AFTER, send_error
@@ -52,7 +52,7 @@ MAX_IGNORED_BYTES = 1_000_000  # of bodies that go on after their responses, suc
 REJECTED = "clade.rejected"
 """The key in the ASGI scope of the rejection of a request that the server could not read; None for all others."""
 
-SINGLE = ("Authorization", "Content-Encoding", "Content-Type", "Host", "Origin")
+SINGLE = ("Authorization", "Content-Type", "Host", "Origin")
 """Headers that a request may have once: of two, a proxy might read one and Clade the other."""
 
 WRONG_HOST = RequestRejected(
@@ -62,6 +62,7 @@ WRONG_HOST = RequestRejected(
     code=Forbidden.code,
 )
 WRONG_ORIGIN = RequestRejected(400, "Pages of this Origin may not read responses; add it to CLADE_CORS_ORIGINS.")
+NO_HOST = RequestRejected(400, "The Host header is missing or invalid; send the host of the address.", CLOSE)
 NOT_HTTP = RequestRejected(400, "The request is not valid HTTP/1.1.", CLOSE)
 PIPELINED = RequestRejected(
     400, f"More than {MAX_PIPELINED} requests wait on this connection; wait for responses first.", CLOSE
@@ -81,14 +82,14 @@ TOO_MANY = RequestRejected(
 class CORS:
     """The headers by which pages of these origins, as in `graph.hosts.cors_origins`, may read responses.
 
-    All responses vary by Origin: a cache would send one that was made without it to pages, too.
+    All responses vary by Origin, unless any is allowed: a cache would send one that was made without it to pages, too.
     https://fetch.spec.whatwg.org/#http-cors-protocol
     """
 
     def __init__(self, origins: Sequence[str]) -> None:
         names = [origin.encode() for origin in origins]
         self._allowed = {name: [(ALLOW_ORIGIN, name), EXPOSED, BY_ORIGIN] for name in names}
-        self._others = self._allowed.pop(ANY.encode(), [BY_ORIGIN])
+        self._others = [(ALLOW_ORIGIN, b"*"), EXPOSED] if self._allowed.pop(ANY.encode(), None) else [BY_ORIGIN]
 
     def headers(self, scope: Scope) -> list[Header]:
         """The headers of a response. Of several Origin headers none is allowed."""
@@ -149,7 +150,8 @@ class RequestObserver:
                 hint, extensions = (UNCERTAIN_HINT, UNCERTAIN) if info.kind == "mutation" else ("Retry.", {})
                 message = f"The server is stopping, and the request was cancelled. {hint}"
                 await send_error(send_with_id, 503, message, UNAVAILABLE, [CLOSE, *HEADERS_AND_POLICY], extensions)
-            raise
+            if not self._drain.draining:  # else uvicorn would log its own cancellation as an exception
+                raise
         finally:
             self._drain.running -= 1
             if scope["path"] not in PROBES:
@@ -201,6 +203,8 @@ class SecurityHeaders:
             for single in SINGLE:
                 if names.count(single.lower().encode()) > 1:
                     return RequestRejected(400, f"The request has more than one {single} header; send one.", CLOSE)
+        if not is_host(info.headers.get(b"host", b"" if scope.get("http_version") == "1.1" else b"none")):
+            return NO_HOST
         if self._check_hosts and listens_on_loopback(scope) and not has_loopback_host(info.headers):
             return WRONG_HOST
         return None

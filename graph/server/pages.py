@@ -33,6 +33,7 @@ EXPLORER_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
+_OPAQUE_TAG = re.compile(rb'(?:^|,)[ \t]*(?:W/)?("[^"]*")[ \t]*(?=,|$)')
 _PRELOAD = '    <link rel="modulepreload" href="explorer/static/{}">\n'
 _SCRIPT = re.compile(r'<script type="module"[^>]* src="explorer/static/([^"]+)">')
 _IMPORT = re.compile(r'^import [^;"]*"(\.[^"]+)";$', re.MULTILINE)
@@ -87,29 +88,39 @@ class AssetFiles:
         name, requested = request.path_params["name"], request.path_params["digest"]
         if name not in self._contents:
             raise HTTPException(404)
-        headers = {"cache-control": FOREVER if requested == self.digest else EACH_TIME, "vary": "accept-encoding"}
         is_zipped = accepts_gzip(request.headers.get("accept-encoding", "").encode("latin-1"))
+        headers = {
+            "cache-control": FOREVER if requested == self.digest else EACH_TIME,
+            "vary": "accept-encoding",
+            "etag": tag_of_form(f'W/"{self.digest}"'.encode(), is_zipped=is_zipped).decode(),
+        }
         if is_zipped:
             headers["content-encoding"] = "gzip"
         media_type = MEDIA_TYPES[Path(name).suffix]
         content = self.zipped(name) if is_zipped else self._contents[name]
-        return tagged(request, Response(content, media_type=media_type, headers=headers))
+        return unless_known(request, Response(content, media_type=media_type, headers=headers))
 
 
-def tagged(request: Request, response: Response) -> Response:
-    """A response with the entity tag of its body, or 304 where the client has it already."""
-    tag = f'"{hashlib.sha256(bytes(response.body)).hexdigest()[:16]}"'
-    response.headers["etag"] = tag
-    if not matches(request.headers.get("if-none-match", "").encode("latin-1"), tag.encode()):
+def unless_known(request: Request, response: Response) -> Response:
+    """The response, or 304 where the client has it already by its entity tag."""
+    known, tag = request.headers.get("if-none-match", ""), response.headers["etag"]
+    if not matches(known.encode("latin-1"), tag.encode()):
         return response
     kept = {name: value for name, value in response.headers.items() if not name.startswith("content-l")}
     return Response(status_code=304, headers=kept)
 
 
 def matches(tags: bytes, tag: bytes) -> bool:
-    """Whether If-None-Match has this entity tag; it compares without `W/`, by RFC 9110, 13.1.2. `*` has all."""
-    opaque = tag.removeprefix(b"W/")
-    return any(listed.strip().removeprefix(b"W/") in (opaque, b"*") for listed in tags.split(b","))
+    """Whether If-None-Match has this entity tag; it compares without `W/`, by RFC 9110, 13.1.2. `*` alone has all."""
+    return tags.strip() == b"*" or tag.removeprefix(b"W/") in _OPAQUE_TAG.findall(tags)
+
+
+def tag_of_form(tag: bytes, *, is_graphql: bool = False, is_zipped: bool) -> bytes:
+    """The entity tag of one form of a resource, by its media type and coding: RFC 9110, 8.8.3.
+
+    With one tag for all, a cache would revalidate the form that it has for a client that asks for another.
+    """
+    return tag[:-1] + b"-graphql" * is_graphql + b"-gzip" * is_zipped + b'"'
 
 
 EXPLORER_FILES = AssetFiles(Path(__file__).parents[1] / "explorer" / "assets")
@@ -126,18 +137,20 @@ def explorer_routes(*, graphiql: bool) -> list[Route]:
 
 async def explorer_page(graphiql: bool, request: Request) -> Response:
     """The page: it names the other files with their digest, so that a browser asks for it each time."""
-    headers = {"content-security-policy": EXPLORER_POLICY, "cache-control": EACH_TIME}
-    return tagged(request, Response(_explorer_html(graphiql), media_type="text/html", headers=headers))
+    html, tag = _explorer_html(graphiql)
+    headers = {"content-security-policy": EXPLORER_POLICY, "cache-control": EACH_TIME, "etag": tag}
+    return unless_known(request, Response(html, media_type="text/html", headers=headers))
 
 
 @cache
-def _explorer_html(graphiql: bool) -> str:
-    """The text of the page; it names the modules that it begins with, so that they load at the same time."""
+def _explorer_html(graphiql: bool) -> tuple[str, str]:
+    """The text of the page, and its entity tag; it names the first modules, so that they load at the same time."""
     text = EXPLORER_FILES.content("index.html").decode()
     modules = "".join(_PRELOAD.format(name) for name in _first_modules(text))
     text = text.replace("    <!-- modules -->\n", modules)
     text = text.replace("/static/", f"/static/{EXPLORER_FILES.digest}/")
-    return text.replace('data-graphiql=""', f'data-graphiql="{"graphql" if graphiql else ""}"')
+    text = text.replace('data-graphiql=""', f'data-graphiql="{"graphql" if graphiql else ""}"')
+    return text, f'"{hashlib.sha256(text.encode()).hexdigest()[:16]}"'
 
 
 def _first_modules(page: str) -> list[str]:

@@ -102,13 +102,13 @@ def _record(subject: Record | history.DeletedNode) -> Record:
 def past_fields(hierarchies: Collection[str], enums: HierarchyEnums) -> tuple[Fields, Fields]:
     """The fields of queries, `deletedNode` and `changes`, and those of subscriptions, over all hierarchies."""
     feed = _feed_type(enums)
-    text = "Change feed of one tree, oldest first, of the last 90 days."
+    text = "Change feed of one tree, or of the list of roots, oldest first, of the last 90 days."
     after = "Only changes after this cursor of the same feed; by default all changes in the log."
     queries = {
         "deleted_node": _deleted_field(hierarchies, enums),
         "changes": _changes_field(enums, feed, text, after, follow=False),
     }
-    text = "Changes of one tree as they are made, from now or from a cursor on. Each event is a page."
+    text = "Changes of one tree, or of the list of roots, from now or from a cursor on. Each event is a page."
     after = "Begin after this cursor, of an event or of the query `changes`; by default now."
     return queries, {"changes": _changes_field(enums, feed, text, after, follow=True)}
 
@@ -116,9 +116,10 @@ def past_fields(hierarchies: Collection[str], enums: HierarchyEnums) -> tuple[Fi
 def _changes_field(enums: HierarchyEnums, feed: Any, text: str, after: str, *, follow: bool) -> StrawberryField:
     """`changes` of queries, or with `follow` of subscriptions, for whose next page the context's listener waits."""
 
-    async def read(root: Any, info: Any, hierarchy_: Enum, tree_: str, **given: Any) -> changes.ChangePage:
-        hierarchy, context, under = str(hierarchy_.value), info.context, given.get("under_")
-        place = parse_path(tree_)[:1], given.get("after_"), None if under is None else parse_path(under)
+    async def read(root: Any, info: Any, hierarchy_: Enum, **given: Any) -> changes.ChangePage:
+        hierarchy, context = str(hierarchy_.value), info.context
+        tree, under = [None if one is None else parse_path(one) for one in (given.get("tree_"), given.get("under_"))]
+        place = () if tree is None else tree[:1], given.get("after_"), under
         read_page = context.listener.read if follow else changes.read_changes
         page: changes.ChangePage = await read_page(context.request, hierarchy, *place)
         # The levels as the schema names them:
@@ -127,7 +128,7 @@ def _changes_field(enums: HierarchyEnums, feed: Any, text: str, after: str, *, f
     subtree = 'Only changes of this subtree, such as "US/NE", and moves and deletions of an ancestor with its subtree.'
     arguments = [
         _hierarchy_argument(enums),
-        required("tree", Path, 'Path of the tree\'s root, such as "US".'),
+        argument("tree", Path | None, 'Path of the tree\'s root, such as "US"; without it, which roots there are.'),
         argument("after", str | None, after),
         argument("under", Path | None, subtree),
     ]

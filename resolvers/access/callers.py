@@ -5,7 +5,6 @@ the same message as a path without a node; a path that may only be read is FORBI
 """
 
 import asyncio
-import time
 from dataclasses import dataclass
 
 from resolvers.access.grants import Grants
@@ -77,7 +76,7 @@ class ApiKeyAuthenticator:
                 found.append((key, Caller(f"key:{key.id}", key.name or key.id, grants, grants)))
             self._found.put(key_id, (store_version, found))
         for key, caller in found:
-            if fault := key.fault(secret, time.time()):
+            if fault := key.fault(secret, self._store.now()):
                 raise InvalidCredential(f"The API key {key_id} {fault}.")
             return caller
         raise InvalidCredential(f"There is no API key {key_id}.")

@@ -220,8 +220,9 @@ class ConnectionArguments:
 
     Of `levels` there is one or more in their order, none for all; `where` is what has to be tested for each node, and
     `bounds` the part of the list's keys that it leaves, None for all. Without `first` and `last` all of the list is
-    requested. Raises BadInput for arguments that contradict each other, and BadCursor for an empty cursor or one that
-    is too long.
+    requested. `compared` is whether its nodes are read to be sorted or filtered, which is another budget but no other
+    page. Raises BadInput for arguments that contradict each other, and BadCursor for an empty cursor or one that is too
+    long.
     """
 
     first: int | None = None
@@ -233,6 +234,7 @@ class ConnectionArguments:
     ordering: Ordering = LIST_ORDER
     where: Condition | None = None
     bounds: KeyBounds | None = None
+    compared: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, value in (("first", self.first), ("last", self.last), ("maxDepth", self.max_depth)):
@@ -250,7 +252,9 @@ class ConnectionArguments:
     def whole(self) -> "ConnectionArguments":
         """The arguments of the whole list as it is read, of the same levels and between the same bounds."""
         ordering = Ordering(place=self.ordering.place)
-        return ConnectionArguments(levels=self.levels, max_depth=self.max_depth, ordering=ordering, bounds=self.bounds)
+        return ConnectionArguments(
+            levels=self.levels, max_depth=self.max_depth, ordering=ordering, bounds=self.bounds, compared=True
+        )
 
     @property
     def size(self) -> int | None:
@@ -389,6 +393,11 @@ class Relation:
         is_shown = arguments.where is None and arguments.size is None and not arguments.is_paged
         selection = self.selection if is_shown else NOTHING
         return Relation(self.kind, arguments.whole(), selection, counts=self.counts)
+
+    @property
+    def is_returned(self) -> bool:
+        """Whether the nodes that are read are those of the response, also where these are sorted."""
+        return not self.arguments.compared or self.selection is not NOTHING
 
     @property
     def takes_whole_list(self) -> bool:

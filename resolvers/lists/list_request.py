@@ -15,14 +15,16 @@ from typing import ClassVar, Self
 from msgspec import Struct
 
 from resolvers.lists.arguments import CursorKind, ListCursors, Relation, by_key_from, by_rank
+from resolvers.session.budget import NODE_BYTES, Budget
 from resolvers.session.records_read import Read, RecordsRead
 from store.engine import units_of
-from store.errors import BadCursor
+from store.errors import BadCursor, shorten
 from store.metadata.tree_version import TreeVersion, level_at_depth
 from store.model.keys import MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index, KeyRange, just_after, level_range, prefix_end
+from store.model.paths import format_path
 from store.model.records import Counts, Record
 
-ITEM_BYTES = 400  # of an ordinary node; only the ratio of estimates matters
+MAX_CACHED_WHOLE = 1_000  # nodes of a list that is sorted or filtered; a longer one is cached in each order alone
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class ReadOption:
     def of(cls, reads: Iterable[tuple[Read, int]]) -> "ReadOption":
         """The option of these reads, each with the estimated number of its items."""
         pairs = list(reads)
-        units = sum([units_of(items * ITEM_BYTES) for _, items in pairs])
+        units = sum([units_of(items * NODE_BYTES) for _, items in pairs])
         return cls(tuple([read for read, _ in pairs]), units, sum([items for _, items in pairs]))
 
     @classmethod
@@ -70,13 +72,13 @@ class PlannedReads(dict[tuple[Index, str], list[Read]]):
 @dataclass(frozen=True)
 class TreeState:
     """Everything about one tree that planning decides from, before it reads: its version with its counts, the records
-    read and the reads planned so far, and the node budget.
+    read and the reads planned so far, and the node budgets.
     """
 
     version: TreeVersion
     records_read: RecordsRead
     planned: PlannedReads
-    nodes_left: int
+    budget: Budget
 
 
 class ListRequest(Struct, frozen=True, eq=False, dict=True):
@@ -129,6 +131,11 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
     def cache_key(self) -> Hashable:
         """The key of its page in the page cache."""
         return self.owner.pk, self.owner.sk, self.relation.page_key
+
+    @property
+    def sorted_key(self) -> Hashable:
+        """The key in the page cache of the list that it is sorted and filtered from, in its order and conditions."""
+        return self.owner.pk, self.owner.sk, self.relation.whole.page_key, self.relation.order_digest
 
     # -- its size ------------------------------------------------------------------------------------------------------
 
@@ -183,7 +190,8 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         limit = arguments.limit
         items = items if limit is None else min(items, limit)
         if not self.is_exact:
-            limit = min(limit or tree.nodes_left + 2, tree.nodes_left + 2)
+            most = tree.budget.left(compared=arguments.compared) + 2
+            limit = min(limit or most, most)
         return Read(span, limit, arguments.descending), items
 
     def is_planned(self, tree: TreeState) -> bool:
@@ -223,6 +231,13 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         if len(position.encode()) >= MAX_SORT_KEY_BYTES:  # a bound after it is one byte longer
             raise BadCursor("The position in the cursor is longer than any key; use a cursor of this list.")
         return position
+
+
+def described(lists: Sequence[ListRequest]) -> str:
+    """Lists as a message names them."""
+    first = lists[0]
+    more = f" and {len(lists) - 1:,} other lists" if len(lists) > 1 else ""
+    return f"The {first.relation.kind} of {shorten(format_path(first.owner.path))}{more}"
 
 
 class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):

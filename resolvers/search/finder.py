@@ -367,7 +367,7 @@ class Finder(ABC, Generic[A]):
     async def _id_at(self, key: Key) -> str:
         """The id of a root, which grants may hide, and which the caller does not see here; empty if there is none."""
         item = await self._request.state.item(key)
-        return "" if item is None else str(item["id"])
+        return "" if item is None else Record.of(item).id
 
     async def items(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[list[Item]]:
         """The items in these ranges, each up to a limit, eventually consistent."""

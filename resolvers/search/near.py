@@ -85,8 +85,7 @@ class _Near(Finder[NearArguments]):
             async for chunk in in_chunks(items):
                 found |= self._places(scope, chunk)
             if len(items) == MAX_ITEMS:
-                last_item = CellItem.of(self._hierarchy.name, items[-1])
-                unread.append(0.0 if last_item is None else nearest_after(run, last_item))
+                unread.append(nearest_after(run, CellItem.of(self._hierarchy.name, items[-1])))
         ahead = sorted(found.values())
         last = ahead[: self._asked.first][-1:] if len(ahead) >= self._asked.first else []
         is_proven = len(unread) == 1 or any(kilometers < min(unread) for (kilometers, _), _ in last)
@@ -97,7 +96,7 @@ class _Near(Finder[NearArguments]):
         asked, found = self._asked, {}
         for item in items:
             one = CellItem.of(self._hierarchy.name, item)
-            if one is None or (asked.levels is not None and one.level not in asked.levels):
+            if asked.levels is not None and one.level not in asked.levels:
                 continue
             kilometers = asked.point.kilometers(one.point)
             if kilometers <= asked.kilometers and scope.may_hold(one.line):

@@ -108,12 +108,11 @@ class _Search(Finder[SearchArguments]):
     def ranges(self, base: str, reading: Reading) -> Sequence[tuple[KeyRange, int]]:
         asked, text = self._asked, self._asked.text
         self._reading, self._units = reading, self._request.reads.units
-        words = [word for word in text.words if is_group(word)] or [max(text.words, key=len)]
-        texts = words if text.is_word else [text.folded, *words]
+        texts, self._pairs = text.ranges
         is_narrow = asked.under is not None or asked.levels is not None
         of_text, of_weight = _limits(texts, asked.first, is_narrow=is_narrow, reading=reading)
         ranges = [(by_text(base, one), of_text) for one in texts]
-        self._longest = max(range(len(texts)), key=lambda n: (len(texts) == 1 or n > 0, len(texts[n])))
+        self._texts = texts
         if text.is_word and is_group(text.folded):
             ranges.append((by_weight(base, text.folded), of_weight))
         self._ranges = ranges
@@ -124,10 +123,12 @@ class _Search(Finder[SearchArguments]):
         found = self._matching(scope, ranges)
         complete = self._is_proven(scope, found, ranges)
         if not complete and (more := self._items_left(scope)):
-            after = str(read[self._longest][-1]["sk"])
-            (items,) = await self.items([(self._ranges[self._longest][0].after(after), more)])
+            unread = {text for pair in self._pairs for text in pair if not ranges[self._texts.index(text)].is_whole}
+            place = self._texts.index(max(sorted(unread), key=len))
+            (items,) = await self.items([(self._ranges[place][0].after(str(read[place][-1]["sk"])), more)])
             ranges.append(self._range(scope, items, more))
-            found, complete = self._matching(scope, ranges), ranges[-1].is_whole
+            ranges[place].is_whole = ranges[-1].is_whole
+            found, complete = self._matching(scope, ranges), self._are_whole(ranges)
         return [one.item for one in found], complete
 
     def _matching(self, scope: Scope, ranges: Sequence[ItemRange]) -> list[Candidate]:
@@ -145,10 +146,10 @@ class _Search(Finder[SearchArguments]):
     def _is_proven(self, scope: Scope, found: Sequence[Candidate], read: Sequence[ItemRange]) -> bool:
         """Whether no node is missing among the first candidates."""
         asked = self._asked
-        if not asked.text.is_word:  # each word leads to all nodes that match
-            return any(one.is_whole for one in read[1:])
-        if any(one.is_whole for one in read):
+        if self._are_whole(read) or any(one.is_whole for one in read[len(self._texts) :]):
             return True
+        if not asked.text.is_word:
+            return False
         lasts = [one.last for one in read if one.last is not None]
         if len(lasts) != 2 or len(found) < asked.first:
             return False
@@ -156,12 +157,20 @@ class _Search(Finder[SearchArguments]):
         last = found[asked.first - 1].place
         return all(last <= bound for bound in _bounds(asked.text, lasts[0], lasts[1], rise))
 
+    def _are_whole(self, read: Sequence[ItemRange]) -> bool:
+        """Whether ranges were read to their ends that lead to all nodes that match."""
+        whole = {text for text, one in zip(self._texts, read, strict=False) if one.is_whole}
+        return any(whole.issuperset(pair) for pair in self._pairs)
+
     def _range(self, scope: Scope, items: Sequence[Item], limit: int) -> ItemRange:
         """Items that were read up to a limit."""
         name = self._hierarchy.name
-        found = [WordItem.of(name, one) for one in items if scope.may_hold(str(one.get("line")))]
-        last = WordItem.of(name, items[-1]) if items else None
-        return ItemRange([one for one in found if one is not None], last, len(items) < limit)
+        found = [
+            WordItem.of(name, one)
+            for one in items
+            if not isinstance(line := one.get("line"), str) or scope.may_hold(line)
+        ]
+        return ItemRange(found, WordItem.of(name, items[-1]) if items else None, len(items) < limit)
 
     def _items_left(self, scope: Scope) -> int:
         """The number of items that may still be read; none where all nodes can be read instead."""
@@ -190,7 +199,7 @@ def _bounds(text: SearchText, by_text: WordItem, last: WordItem, rise: int) -> l
 def _limits(texts: Sequence[str], first: int, *, is_narrow: bool, reading: Reading) -> tuple[int, int]:
     """The numbers of items that are read first, by text and by weight: enough for most texts, and few units."""
     if len(texts) > 1:
-        return (200 if reading is Reading.FIRST else MAX_ITEMS // len(texts)), 0
+        return min(200 if reading is Reading.FIRST else MAX_ITEMS, MAX_ITEMS // len(texts)), 0
     if not is_group(texts[0]):
         return 600, 0
     if reading is Reading.ONLY:

@@ -3,6 +3,10 @@
 Nodes are counted where they are read, so only the field that selects too many is an error. The other budgets end the
 whole response, since every field after that would fail as well. Of reads that are made together, the error of a failed
 one is in the place of its result, its *outcome*.
+
+Nodes of a list that is read whole to be sorted or filtered are no part of the response. They have a budget of their
+own, the number that the read units return, so that reads bound their memory. A list that is cached spends it as well,
+since comparing its nodes takes as long.
 """
 
 import asyncio
@@ -10,11 +14,13 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from store.engine import ReadUsage
+from store.engine import UNIT_BYTES, ReadUsage
 from store.errors import BudgetExceeded, quantity
 
 T = TypeVar("T")
 
+NODE_BYTES = 400  # of an ordinary node as stored
+COMPARED_A_UNIT = 2 * UNIT_BYTES // NODE_BYTES  # nodes that an eventually consistent read unit returns
 RELATION_FIELDS = 10  # cost of a field that returns nodes, in leaf fields: it takes ten times as long
 
 
@@ -28,20 +34,32 @@ class BudgetLimits:
     bytes: int = 16_000_000
     read_units: float = 2_000.0
 
+    @property
+    def compared(self) -> int:
+        """The maximum number of nodes that are sorted or filtered."""
+        return int(min(self.read_units, 1e12) * COMPARED_A_UNIT)
+
 
 class ResponseTooLarge(BudgetExceeded):
     """The response has more fields or bytes than are allowed, so it is not sent."""
 
 
 class TooManyNodes(BudgetExceeded):
-    """A list or lookup (`The children of US`) of `nodes` nodes where only `left` are left; `fact` is the sentence that
-    says so, without the way out.
+    """A list or lookup (`The children of US`) of `nodes` nodes where only `left` are left; with `compared` they are
+    read to be sorted or filtered.
     """
 
-    def __init__(self, what: str, nodes: int, left: int) -> None:
-        self.fact = f"{what} would be {quantity(nodes, 'node')}, and this request may return {left:,} more."
-        way_out = "Ask for fewer with first: and go on with after: in the next request, or raise CLADE_MAX_NODES."
-        super().__init__(f"{self.fact} {way_out}")
+    def __init__(self, what: str, nodes: int, left: int, *, compared: bool = False) -> None:
+        fact = f"{what} would be {quantity(nodes, 'node')}, and this request may"
+        if not compared:
+            way_out = "Ask for fewer with first: and go on with after: in the next request, or raise CLADE_MAX_NODES."
+            super().__init__(f"{fact} return {left:,} more. {way_out}")
+            return
+        super().__init__(
+            f"{fact} sort and filter {left:,} more ({COMPARED_A_UNIT} a read unit). orderBy and where take the whole "
+            "list: narrow it with level and conditions on key or path, or ask for pages by key or path, or raise "
+            "CLADE_MAX_READ_UNITS."
+        )
 
 
 class Budget:
@@ -56,6 +74,7 @@ class Budget:
     def reset(self) -> None:
         """Restore all budgets, for another attempt at the response."""
         self.nodes_left = self.limits.nodes
+        self.compared_left = self.limits.compared
         self.fields_left = self.limits.fields
         self.bytes_left = self.limits.bytes
         self._refusal: ResponseTooLarge | None = None
@@ -65,11 +84,21 @@ class Budget:
         """The error that ended the response, or None."""
         return self._refusal or self._reads.refusal
 
-    def spend_nodes(self, nodes: int, what: str = "This field") -> None:
-        """Take nodes; raises BudgetExceeded, taking none, where fewer are left."""
-        if nodes > self.nodes_left:
-            raise TooManyNodes(what, nodes, self.nodes_left)
-        self.nodes_left -= nodes
+    def left(self, *, compared: bool) -> int:
+        """The nodes that may still be returned, or sorted and filtered."""
+        return self.compared_left if compared else self.nodes_left
+
+    def spend_nodes(self, nodes: int, what: str = "This field", *, compared: bool = False) -> None:
+        """Take nodes that are returned, or sorted and filtered; raises BudgetExceeded, taking none, where fewer are
+        left.
+        """
+        left = self.left(compared=compared)
+        if nodes > left:
+            raise TooManyNodes(what, nodes, left, compared=compared)
+        if compared:
+            self.compared_left -= nodes
+        else:
+            self.nodes_left -= nodes
 
     def spend_fields(self, fields: int) -> None:
         """Take fields of objects that are about to be written; raises ResponseTooLarge where fewer are left."""

@@ -27,6 +27,8 @@ TREE_BYTES = 1_000  # memory of one version
 RECORD_BYTES = 2_000
 
 Page = tuple[Any, int, object]  # what was read, its weight in records, and its validator
+Partition = str | frozenset[str] | None
+"""A partition that validates a page, or several together; None for all: only the version of the whole store does."""
 Validators = dict[str | None, object]
 """Validators by partition: a tree or the roots of a hierarchy; that of the whole store by None."""
 
@@ -156,19 +158,22 @@ class CachedPages:
         self._began = self.versions.clock()
         self._validators: Validators = {}
 
-    def _validator(self, partition: str | None) -> object | None:
-        """The validator of what is read of a partition; None if nothing may be cached of it.
+    def _validator(self, partition: Partition) -> object | None:
+        """The validator of what is read of a partition; None if nothing may be cached of it."""
+        if self._store_version is not None:
+            return self._store_version
+        if not isinstance(partition, frozenset):
+            return self._validators.get(partition)
+        found = frozenset(map(self._validators.get, partition))
+        return None if None in found else found
 
-        None for `partition` stands for several, which only the version of the whole store validates.
-        """
-        return self._validators.get(partition) if self._store_version is None else self._store_version
-
-    def get(self, partition: str | None, key: Hashable) -> Any:
+    def get(self, partition: Partition, key: Hashable) -> Any:
         """The page at a key, if nothing was written to its partition since it was read; else None."""
-        validator = self._validators.get(partition) if self._store_version is None else self._store_version
+        validator = self._validators.get(partition) if self._store_version is None else self._store_version  # type: ignore[arg-type]
+        validator = self._validator(partition) if validator is None else validator  # a call that most nodes do without
         return None if validator is None else self.cache.page(key, validator)
 
-    def put(self, partition: str | None, key: Hashable, page: Any, records: int = 1) -> None:
+    def put(self, partition: Partition, key: Hashable, page: Any, records: int = 1) -> None:
         """Cache a page of so many records, if it has a validator."""
         if (validator := self._validator(partition)) is not None:
             self.cache.put_page(key, validator, page, records)

@@ -16,7 +16,7 @@ from resolvers.session.budget import gather_all, raise_first_error
 from resolvers.session.cache import CachedPages, PageCache, Validators
 from resolvers.session.moves import RunningMoves
 from resolvers.session.records_read import Read, RecordsRead
-from resolvers.session.scheduler import Items, ReadScheduler
+from resolvers.session.scheduler import Items, ReadScheduler, outcome_of
 from store.engine import LEAST_UNITS, PAGE_UNITS, ReadUsage, Store, units_of
 from store.errors import CladeError
 from store.metadata.moves import Move
@@ -200,6 +200,13 @@ class ReadState:
             found[tree] = error if isinstance(error, Exception) else self.tree_versions[tree]
         return found
 
+    async def read_versions(self, trees: Iterable[str]) -> None:
+        """Read the versions of these trees, which validate what is cached and plan what is not, unless the store has a
+        version; where that fails, whoever needs one meets it again.
+        """
+        if self.store_version is None and not (wanted := set(trees)) <= self.tree_versions.keys():
+            await self.versions_of(wanted)
+
     def items_once(self, span: KeyRange, limit: int) -> "asyncio.Future[list[Item]]":
         """The first items in a range of the table that holds no nodes, read once by this state; started at once."""
         return self._once((span, limit), partial(self.items_in, span, limit=limit))
@@ -247,11 +254,10 @@ class ReadState:
             missing, lambda key: strong or key == tree_version_key(key.pk) or self._is_moving(key)
         )
         for key in versions:
-            outcome = outcomes.pop(key)
-            if isinstance(outcome, Exception):
-                found[key] = outcome
+            version = outcome_of(outcomes.pop(key), partial(TreeVersion.of, key.pk))
+            if isinstance(version, Exception):
+                found[key] = version
             else:
-                version = TreeVersion.of(key.pk, outcome)
                 if key in started:  # a read that this one shares began earlier
                     self.pages.versions.see(version, began)
                 self._stale.discard(key.pk)
@@ -334,10 +340,8 @@ class ReadState:
         failed: Nodes = {}
         # The records are cached, not their items. Tree versions need strong reads, so these are strong as a whole.
         for key, item in (await self._items(missing, trees, cached=False, current=True)).items():
-            if isinstance(item, Exception):
-                failed[key] = item
-            else:
-                self._add_node(key, item)
+            if (error := outcome_of(item, partial(self._add_node, key))) is not None:
+                failed[key] = error
         nodes = self.records_read.nodes
         found = {key: nodes[key] if key in nodes else failed[key] for key in readable}
         for key, root in found.items():
@@ -375,7 +379,7 @@ class ReadState:
         self.partitions_read.update([key.pk for key in readable])
         found: Nodes = {}
         for key, item in (await self._items(missing, [], cached=False, current=False)).items():
-            record = item if isinstance(item, Exception) or item is None else Record.of(item)
+            record = outcome_of(item, lambda one: None if one is None else Record.of(one))
             found[key] = record
             if not isinstance(record, Exception):
                 self.records_read.nodes[key] = record

@@ -12,12 +12,22 @@ from typing import Any, TypeVar
 
 from resolvers.session.budget import gather_all
 from store.engine import LEAST_UNITS, ReadUsage, Store
+from store.errors import DamagedItem
 from store.model.keys import Key, tree_version_key
 from store.model.records import Item
 
 T = TypeVar("T")
 Items = dict[Key, Item | Exception | None]
 """Items by key, None where there is none, or the error of a failed read."""
+
+
+def outcome_of(item: Item | Exception | None, read: Callable[[Item | None], T]) -> T | Exception:
+    """What is read of an item, or the error of a failed read or of a damaged item."""
+    try:
+        return item if isinstance(item, Exception) else read(item)
+    except DamagedItem as error:
+        return error
+
 
 LARGE_READ_NODES = 500  # a request that reads no more never waits for a permit
 MAX_LARGE_READS = 4  # more at a time would finish no sooner, since they compete for one processor

@@ -15,6 +15,7 @@ from typing import Any, Self
 from resolvers.sorting.values import NodeValue
 from store.errors import BadInput, BadPath
 from store.model.attributes import Kind
+from store.model.hierarchy import Level
 from store.model.keys import MAX_SORT_KEY_BYTES, encode_segment, just_after, last_segment, prefix_end
 from store.model.paths import checked_segment, parse_path
 from store.model.records import Record
@@ -251,6 +252,41 @@ class Combination:
 
 
 Condition = Comparison | KeyComparison | Combination
+
+
+def check_levels(where: Condition, levels: Sequence[Level]) -> None:
+    """Raise BadInput for a condition that no node of these levels can meet, since they lack the attributes."""
+    if all(_outcome(where, level.name) is False for level in levels):
+        lacks = [f"{level.label} has no {', '.join(sorted(_lacking(where, level.name)))}" for level in levels]
+        raise BadInput(
+            f"No node in this list can meet where: {'; '.join(lacks)}. Give level: with a level that has it, or omit "
+            "the condition."
+        )
+
+
+def _outcome(where: Condition, level: str) -> bool | None:
+    """Whether all nodes of a level meet a condition, or none does, by the attributes that the level has; None where
+    that depends on the node.
+    """
+    match where:
+        case Comparison(value, operator, operand) if value.levels and level not in value.levels:
+            return operator == "ne" or (operator == "isNull" and operand is True)
+        case Combination(operator, parts) if parts:
+            found = [_outcome(part, level) for part in parts]
+            if operator == "not":
+                return None if found[0] is None else not found[0]
+            if (operator == "or") in found:  # one that is met decides `or`, one that is not decides `and`
+                return operator == "or"
+            return None if None in found else operator == "and"
+    return None
+
+
+def _lacking(where: Condition, level: str) -> set[str]:
+    """The attributes in a condition that a level lacks."""
+    if isinstance(where, Combination):
+        return {name for part in where.parts for name in _lacking(part, level)}
+    value = where.value if isinstance(where, Comparison) else None
+    return {value.label} if value is not None and value.levels and level not in value.levels else set()
 
 
 class ConditionParser:

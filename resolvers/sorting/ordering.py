@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 from resolvers.sorting.values import Comparable, NodeValue, folded, python_types
-from store.concurrency import in_chunks
+from store.concurrency import in_chunks, yield_to_loop
 from store.errors import BadInput
 from store.model.attributes import Kind
 from store.model.records import Record
@@ -47,7 +48,7 @@ class OrderField:
 
         def beginning(record: Record) -> SortValue:
             text = read(record)
-            return None if text is None else folded(text[:MAX_SORTED_CHARACTERS])[:MAX_SORTED_CHARACTERS]
+            return None if text is None else _beginning(text)
 
         return beginning
 
@@ -66,9 +67,15 @@ class OrderField:
         found: Any = value if type(value) in expected else None
         if self.value.kind is Kind.DECIMAL and found is not None:
             found = self.value.comparable(found)
+        if self.value.kind is Kind.TEXT and found is not None:
+            found = _beginning(found)  # as today, since a server of another version may have made the cursor
         if found is None:
             raise ValueError(value)
         return found  # type: ignore[no-any-return]
+
+
+def _beginning(text: str) -> str:
+    return folded(text[:MAX_SORTED_CHARACTERS])[:MAX_SORTED_CHARACTERS]
 
 
 @dataclass(frozen=True)
@@ -99,15 +106,13 @@ class Ordering:
 
     async def sorted(self, records: Sequence[Record], place: Callable[[Record], str]) -> list[Record]:
         """The nodes in this order, yielding to the event loop in between; `place` is that of a node."""
-        found = sorted(records, key=place, reverse=self.descending)
+        values: list[Any] = await _of_each(place, records)
+        found = [records[number] for number in await _sorted(range(len(records)), values, reverse=self.descending)]
         for field in reversed(self.fields):  # sorting is stable
-            values: list[SortValue] = []
-            async for chunk in in_chunks(found, NODES_A_CHUNK):
-                values += map(field.of, chunk)
-            places = [place for place, value in enumerate(values) if value is not None]
-            places.sort(key=values.__getitem__, reverse=field.descending)  # type: ignore[arg-type]  # all of one kind
-            missing = [place for place, value in enumerate(values) if value is None]
-            found = [found[place] for place in places + missing]
+            values = await _of_each(field.of, found)
+            numbers = [number for number, value in enumerate(values) if value is not None]
+            missing = [number for number, value in enumerate(values) if value is None]
+            found = [found[number] for number in await _sorted(numbers, values, reverse=field.descending) + missing]
         return found
 
     def values(self, record: Record) -> list[SortValue]:
@@ -130,6 +135,30 @@ class Ordering:
             if sign := field.compare(mine, theirs):
                 return sign
         return 0
+
+
+async def _of_each(value: Callable[[Record], Any], records: Sequence[Record]) -> list[Any]:
+    values: list[Any] = []
+    async for chunk in in_chunks(records, NODES_A_CHUNK):
+        values += map(value, chunk)
+    return values
+
+
+async def _sorted(numbers: Sequence[int], values: Sequence[Any], *, reverse: bool) -> list[int]:
+    """Numbers of values, all of one kind, in their order, yielding to the event loop in between.
+
+    Runs are sorted, then merged in pairs: of two sorted runs Python's sort makes one in a single pass.
+    """
+    runs: list[Sequence[int]] = []
+    async for chunk in in_chunks(numbers):
+        runs.append(sorted(chunk, key=values.__getitem__, reverse=reverse))
+    while len(runs) > 1:
+        pairs, runs = [[*one, *other] for one, other in zip_longest(runs[::2], runs[1::2], fillvalue=())], []
+        for pair in pairs:
+            pair.sort(key=values.__getitem__, reverse=reverse)
+            runs.append(pair)
+            await yield_to_loop()
+    return list(runs[0]) if runs else []
 
 
 LIST_ORDER = Ordering()

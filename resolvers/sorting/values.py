@@ -1,12 +1,11 @@
 """Node values: the values of nodes that lists are sorted and filtered by, and the forms in which they compare.
 
-Text compares *folded*: decomposed (NFKD), without combining marks and without case, so that Évora sorts next to Evora
-in every language. Not every installation of Python has another collation. Search folds further
-(`store/search/words.py`): it also removes spaces, and vowel signs such as those of Hindi, which distinguish names
+Text compares *folded* (`store/model/letters.py`): without case, accents and strokes, so that Évora sorts next to Evora
+and Łódź next to Lodz in every language. Not every installation of Python has another collation. Search folds further
+(`store/search/words.py`): it also removes punctuation, and vowel signs such as those of Hindi, which distinguish names
 here.
 """
 
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
@@ -14,6 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Self
 
 from store.model.attributes import Attribute, Kind, Value
+from store.model.letters import plain_letters
 from store.model.names import lookup
 from store.model.records import Record
 
@@ -28,6 +28,7 @@ class NodeValue:
 
     `members` are the values of an enum in their order, which is also that of levels. `languages` are those that names
     are looked up in. `renamed` has, by levels, the attributes with former names, under which values may be stored.
+    `levels` are those that have the attribute, none for all, and `label` is its name in the schema.
     A value that is missing, or of another type than its kind, is None.
     """
 
@@ -37,6 +38,8 @@ class NodeValue:
     members: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     renamed: tuple[tuple[str, Attribute], ...] = ()
+    levels: frozenset[str] = frozenset()
+    label: str = ""
 
     def localized(self, languages: Sequence[str] | None) -> Self:
         """The name in the first of these languages that a node has it in. Raises BadInput where one is no tag."""
@@ -119,21 +122,8 @@ def folded(text: str) -> str:
     return _folded(text) if len(text) <= MAX_CACHED_CHARACTERS else _folded_long(text)
 
 
-def _fold(text: str) -> str:
-    return _unmarked(unicodedata.normalize("NFKD", text)).casefold()
-
-
-def _unmarked(text: str) -> str:
-    """Text without combining marks; normalizing a run of n of them takes n²."""
-    return "".join([c for c in text if not unicodedata.combining(c)])
-
-
-_folded = lru_cache(10_000)(_fold)
-
-
-@lru_cache(4)  # for all conditions on a node, which may take the same texts
-def _folded_long(text: str) -> str:
-    return _fold(_unmarked(text))
+_folded = lru_cache(10_000)(plain_letters)
+_folded_long = lru_cache(4)(plain_letters)  # for all conditions on a node, which may take the same texts
 
 
 _READ: dict[str, Callable[[Record], Value]] = {

@@ -4,26 +4,41 @@ The whole table is scanned once. For each root on a page its tree is checked in 
 tree without a root, when its version or any node of it is on the page. Then come its search items. For each id it is
 checked that its record, history and node agree. So no item of the hierarchies is left out, and memory holds only a few
 pages and the ancestors of one node. The check of a running move verifies that its record and the tree versions refer to
-each other; the items that it hides are not checked. Other hierarchies, expired items, idempotency keys and API keys are
-not checked; and a check cannot detect that a whole log and its version were removed.
+each other; the items that it hides are not checked. Of idempotency keys and API keys it is checked that they can be
+read. Other hierarchies and expired items are not checked; and a check cannot detect that a whole log and its version
+were removed.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import cast
 
+from msgspec.structs import replace
+
+from store.api_keys import PARTITION as KEYS
+from store.api_keys import ApiKey
 from store.checking.findings import Finding, Fix, counts_text, mismatch, path_text, value_text
 from store.checking.search_items import SearchCheck
-from store.checking.trees_and_ids import OrphanCheck, TreeReader, TreeReport, number_of
+from store.checking.trees_and_ids import OrphanCheck, TreeReader, TreeReport, expiry_of, number_of
 from store.engine import ReadUsage, Store
+from store.errors import DamagedItem
+from store.metadata.history import REDIRECTS, Redirect
 from store.metadata.moves import Move, MoveState
-from store.metadata.tree_version import decode_moves, encode_moves, level_at_depth
+from store.metadata.tree_version import (
+    ActiveMoveRef,
+    StoredVersion,
+    Transaction,
+    decode_moves,
+    encode_moves,
+    level_at_depth,
+)
 from store.model.attributes import Value
+from store.model.decoding import problem_of
 from store.model.hierarchy import Hierarchy, Undefined
 from store.model.keys import Key, hierarchy_of, siblings, tree_version_key
-from store.model.records import Counts, Item, nonzero_counts
-from store.reading import ActiveMoves, active_moves, recent_moves
+from store.model.records import Counts, Item, key_of, nonzero_counts
+from store.reading import ActiveMoves, recent_moves, registered_moves
+from store.writing.edit_request import RESULTS, StoredResult
 
 ATTEMPTS = 10  # to list the roots while none is created or deleted
 SETTLE_SECONDS = 2.0  # until an index has caught up with the table
@@ -61,7 +76,7 @@ class Check:
         rootless: set[str] = set()
         searched = {name for name, one in self.searches.items() if one.is_indexed and await one.marker() is None}
         async for page in self.pages():
-            for finding in await self.orphans(page):
+            for finding in [*await self.orphans(page), *self.others(page)]:
                 yield finding
             for search in self.searches.values():
                 for stray in await search.strays(page):
@@ -92,6 +107,30 @@ class Check:
         """The findings on the ids of a page."""
         return [finding for orphans in self._orphans for finding in await orphans.check(page)]
 
+    def others(self, page: Sequence[Item]) -> list[Finding]:
+        """The findings on damaged items of a page that nothing can restore, and that are better absent."""
+        findings = []
+        for item in page:
+            pk, sk = cast(str, item["pk"]), cast(str, item["sk"])
+            kind, _, rest = pk.partition("#")
+            path = ""
+            if kind == KEYS:
+                name, thing, shape, attribute = kind, f"the API key {sk}", cast(type, ApiKey), "hash"
+            elif kind == RESULTS:
+                name, thing, shape, attribute = rest.partition(":")[0], "the result of a write", StoredResult, "wanted"
+            elif kind == REDIRECTS:
+                name, thing, shape, attribute = rest.partition("#")[0], "the redirect", Redirect, "id"
+                path = path_text(rest, sk)
+            elif sk[1:].isdigit():
+                name, thing, shape, attribute = kind, f"number {int(sk[1:])} of the change log", Transaction, "at"
+                path = path_text(pk, "#") if rest else ""
+            else:
+                continue
+            if (name in self.hierarchies or name == KEYS) and (damage := problem_of(item, shape)):
+                fix = Fix(key_of(item), None, {attribute: item.get(attribute)})
+                findings.append(Finding(name, path, f"{thing} is damaged, and of no use: {damage}", fix))
+        return findings
+
     async def trees(self, page: Sequence[Item], rootless: set[str]) -> list[str]:
         """The partitions of the trees to check with a page, so that each is checked once in a scan.
 
@@ -120,13 +159,15 @@ class Check:
 
     async def moves(self) -> list[Finding]:
         """The moves that have not ended and that the tree version at an end of theirs does not list."""
-        findings = []
-        for move in await recent_moves(self.store, self._reads):
+        damaged: list[DamagedItem] = []
+        moves = await recent_moves(self.store, self._reads, on_damaged=damaged.append)
+        findings = [Finding("moves", "", f"the move {one.sk} is damaged: {one.problem}") for one in damaged]
+        for move in moves:
             if move.ended_at is not None or move.hierarchy not in self.hierarchies:
                 continue
             keys = [*map(tree_version_key, sorted(move.running.partitions)), move.key]
             *versions, item = await self.store.get(keys, self._reads, strong=True)
-            is_listed = all(move.running in decode_moves(version) for version in versions)
+            is_listed = all(_lists(version, move.running) for version in versions)
             if item is not None and Move.of(item) == move and not is_listed:
                 problem = f"the move {move.id} has not ended, and no tree version lists it"
                 ended = replace(move, state=MoveState.UNDONE, ended_at=self._at).item()
@@ -157,7 +198,10 @@ class Check:
         before = None
         for _ in range(ATTEMPTS):
             (version,) = await self.store.get([tree_version_key(name)], self._reads, strong=True)
-            moves = await active_moves(self.store, decode_moves(version), self._reads)
+            try:
+                moves = await registered_moves(self.store, name, version, self._reads)
+            except DamagedItem as error:
+                return Finding(name, "", f"the roots were not checked, a running move is damaged: {error.problem}")
             shape = await self._listed(name, moves)
             problem = _roots_problem(version, shape, moves)
             if problem is None:
@@ -165,7 +209,7 @@ class Check:
             if before == (before := (version, shape)):
                 values: Item = {
                     "n": number_of(version) + 1, "shape": cast(Value, shape), "aliases": False,
-                    "moves": encode_moves(moves.refs) or None,
+                    "moves": encode_moves(moves.refs) or None, "log_expires": expiry_of(version),
                 }  # fmt: skip
                 return Finding(name, "", problem, Fix.of(tree_version_key(name), version, values))
             await asyncio.sleep(SETTLE_SECONDS)
@@ -177,8 +221,8 @@ class Check:
         counts = {level: await self.store.count(siblings(name, level), self._reads) for level in levels}
         hidden = [key for key in moves.hidden if key.sk == "#"]
         for item in await self.store.get(hidden, self._reads, strong=True):
-            if item is not None:
-                counts[cast(str, item["level"])] -= 1
+            if item is not None and (level := value_text(item.get("level")).strip("'")) in counts:
+                counts[level] -= 1
         return {level_at_depth(level, 0): count for level, count in counts.items() if count}
 
     def _tree_of(self, item: Item) -> str | None:
@@ -186,6 +230,14 @@ class Check:
         pk = cast(str, item["pk"]).removeprefix("alias#")
         hierarchy, divider, root = pk.partition("#")
         return pk if divider and root and hierarchy in self.hierarchies else None
+
+
+def _lists(version: Item | None, ref: ActiveMoveRef) -> bool:
+    """Whether a tree version lists a move, or cannot be read."""
+    try:
+        return ref in decode_moves(version)
+    except DamagedItem:
+        return True
 
 
 def _roots_problem(version: Item | None, shape: Counts, moves: ActiveMoves) -> str | None:
@@ -196,5 +248,8 @@ def _roots_problem(version: Item | None, shape: Counts, moves: ActiveMoves) -> s
         problems.append(mismatch("n", value_text(version.get("n")), "a positive integer"))
     if nonzero_counts(found) != shape:
         problems.append(mismatch("shape", counts_text(found), counts_text(shape)))
-    problems += [f"the move {ref.id} is not running" for ref in decode_moves(version) if ref not in moves.refs]
+    if version is not None and (damage := problem_of(version, StoredVersion)):
+        return f"version of the roots: {'; '.join(problems) or damage}"
+    refs = decode_moves(version)
+    problems += [f"the move {ref.id} is not running" for ref in refs if ref not in moves.refs]
     return f"version of the roots: {'; '.join(problems)}" if problems else None

@@ -8,22 +8,22 @@ trees with their search items, for which id records are rewritten; then ids with
 """
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from store.checking.check import Check as TableCheck
 from store.checking.findings import Finding, Fix, path_text
 from store.checking.search_items import NodesPage, SearchCheck
-from store.checking.trees_and_ids import TreeReport, number_of
+from store.checking.trees_and_ids import TreeReport, expiry_of, number_of
 from store.concurrency import RetryPolicy, in_chunks
-from store.engine import ReadUsage
+from store.engine import ReadUsage, Store
 from store.errors import Conflict, rfc3339
+from store.metadata.history import REDIRECTS
 from store.metadata.moves import MoveTiming
 from store.metadata.tree_version import TreeVersion, encode_moves, log_item
 from store.model.attributes import Value
 from store.model.keys import Index, Key, KeyRange, hierarchy_of, tree_version_key
-from store.model.records import ABSENT, Change, Check, Delete, Item, Put, canonical_item, size_of
+from store.model.records import ABSENT, Check, Delete, Item, Put, canonical_item, size_of
 from store.search.items import Located
 from store.writing.move_worker import MoveWorker
 from store.writing.transaction import Step, in_transactions
@@ -77,6 +77,8 @@ class Repair:
         async for page in self._check.pages():
             async for result in self._ids(page, only_nodes=False):
                 yield result
+            for finding in self._check.others(page):
+                yield await self._fixed(finding)
             async for result in self._search.strays(page):
                 yield result
         async for finding in self._check.markers():
@@ -113,9 +115,9 @@ class Repair:
         """The findings of a tree as they are fixed, transaction by transaction; raises Conflict for another write."""
         counts: Item = {
             "shape": cast(Value, report.shape), "moves": encode_moves(report.moves.refs) or None,
-            "aliases": report.has_redirects or bool((report.version or {}).get("aliases")),
+            "aliases": report.has_redirects or (report.version or {}).get("aliases") is True,
         }  # fmt: skip
-        bump = _VersionBump(report.pk, report.version, report.number, counts)
+        bump = _VersionBump(self._store, report.pk, report.version, report.number, counts)
         version_key = tree_version_key(report.pk)
         # The first transaction, which may have no other changes, fixes the version.
         found: dict[Key, list[Finding]] = {version_key: []}
@@ -164,18 +166,21 @@ class Repair:
 
     async def _fix(self, fix: Fix) -> None:
         """Fix one item that is in no count; raises Conflict where another write was first."""
+        if fix.key == tree_version_key(fix.key.pk) and fix.values is not None:  # of the roots, whose log has no gap
+            version, log = (await self._bump(fix.key.pk, fix.values)).changes()
+            return await self._store.commit([Put(version.item, fix.when), *fix.checks, log])
         (item,) = await self._get([fix.key])
         change = Delete(fix.key, fix.when) if fix.values is None else _put(fix.key, item, [fix])
         bump = (await self._bump(fix.key.pk)).changes() if _is_node(fix.key) else []
         await self._store.commit([change, *fix.checks, *bump])
 
-    async def _bump(self, pk: str) -> "_VersionBump":
-        """The version bump of a tree whose true counts are not known; they stay until the tree is checked."""
+    async def _bump(self, pk: str, counts: Mapping[str, Value] | None = None) -> "_VersionBump":
+        """The version bump of a tree; where its true counts are not known, they stay until the tree is checked."""
         (version,) = await self._get([tree_version_key(pk)])
         log = KeyRange(Index.TABLE, pk, "!0", "!:")
         last = await self._store.range(log, self._reads, limit=1, reverse=True, strong=True)
         logged = int(cast(str, last[0]["sk"])[1:]) if last else 0
-        return _VersionBump(pk, version, max(number_of(version), logged))
+        return _VersionBump(self._store, pk, version, max(number_of(version), logged), counts)
 
     async def _fixed(self, finding: Finding) -> RepairResult:
         """Fix the one item of a finding; where another write was first, the next repair checks it again."""
@@ -193,18 +198,22 @@ class Repair:
 class _VersionBump:
     """The changes of each transaction on a tree besides its own: the version incremented, and an empty log item."""
 
-    def __init__(self, pk: str, version: Item | None, number: int, counts: Item | None = None) -> None:
+    def __init__(
+        self, store: Store, pk: str, version: Item | None, number: int, counts: Mapping[str, Value] | None
+    ) -> None:
+        self._store = store
         self._pk = pk
         self._version = version
         self._number = number
-        self._counts: Item = {"shape": {}, "aliases": False, **(version or {}), **(counts or {})}
+        known = {**(version or {}), "log_expires": expiry_of(version)}
+        self._counts: Item = {"shape": {}, "aliases": False, **known, **(counts or {})}
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[Put]:
         """The changes for the next transaction; each follows on the one before."""
         when = ABSENT if self._version is None else {"n": self._version.get("n")}
-        now = time.time()
-        log_expires = cast(int, self._counts.get("log_expires", 0))
-        log = log_item(TreeVersion(self._pk, self._number, log_expires=log_expires), [], rfc3339(now), now)
+        now = self._store.now()
+        version = TreeVersion(self._pk, self._number, log_expires=expiry_of(self._counts) or 0)
+        log = log_item(version, [], rfc3339(now), now)
         self._number += 1
         key = tree_version_key(self._pk)
         self._version = {**self._counts, "pk": key.pk, "sk": key.sk, "n": self._number}
@@ -219,7 +228,7 @@ def _put(key: Key, item: Item | None, fixes: Sequence[Fix]) -> Put:
 
 
 def _is_node(key: Key) -> bool:
-    return key.sk.startswith("#")
+    return key.sk.startswith("#") and not key.pk.startswith(f"{REDIRECTS}#")
 
 
 class SearchRepair:

@@ -14,14 +14,13 @@ from typing import NamedTuple, cast
 from store.checking.findings import Finding, Fix, path_text
 from store.checking.trees_and_ids import number_of
 from store.engine import ReadUsage, Store
-from store.errors import Damaged, quantity, shorten
-from store.metadata.history import current_key
-from store.metadata.tree_version import decode_moves
+from store.errors import DamagedItem, quantity, shorten
+from store.metadata.history import id_record_key
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, depth_of, id_key, subtree, tree_version_key
 from store.model.records import Change, Check, Item, Put, Record, key_of
-from store.reading import Pages, active_moves
+from store.reading import Pages, registered_moves
 from store.search.cells import CellItem
 from store.search.items import Located, is_indexed, located, marker, marker_key, search_items, searched_tree
 from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_id, moved_key, moved_nodes
@@ -74,7 +73,7 @@ class SearchCheck:
         if found is None:
             problem = "the items of search are not complete, since its class had no search= when nodes were written"
         else:
-            problem = "the items of search are outdated, since its class has another search= or searched attributes"
+            problem = "the items of search are outdated, since its class or the version of clade is another one"
         values: dict[str, Value] = {**dict.fromkeys(found or (), None), **marker(self.hierarchy)}
         fix = Fix.of(marker_key(name), found, values)
         return Finding(name, "", f"{problem}; nothing is searched until clade repair has written them", fix)
@@ -87,7 +86,7 @@ class SearchCheck:
         while after is not None:
             page = await self.page(pk, after)
             if page is None:
-                text = "the search items were not checked, since other writes to the tree did not stop"
+                text = "the search items were not checked, since a move is damaged or other writes did not stop"
                 yield Finding(self.hierarchy.name, path_text(pk, "#"), f"{text}; check again later")
                 return
             for node in page.nodes:
@@ -96,16 +95,19 @@ class SearchCheck:
             after = page.last
 
     async def page(self, pk: str, after: str) -> NodesPage | None:
-        """The nodes of a tree after a sort key, None where other writes to it do not stop."""
+        """The nodes of a tree after a sort key, None where a move is damaged or other writes to it do not stop."""
         for _ in range(ATTEMPTS):
             (version,) = await self._get([tree_version_key(pk)])
-            page = await self._read_page(pk, after, version)
+            try:
+                page = await self._read_page(pk, after, version)
+            except DamagedItem:  # of a running move, which the check of the tree reports
+                return None
             if await self._get([tree_version_key(pk)]) == [version]:
                 return page
         return None
 
     async def _read_page(self, pk: str, after: str, version: Item | None) -> NodesPage:
-        running = await active_moves(self.store, decode_moves(version), self._reads)
+        running = await registered_moves(self.store, pk, version, self._reads)
         pages = Pages(self.store, subtree(pk, "#").after(after), self._reads, limit=PAGE_NODES)
         items = await pages.next()
         records = _records(running.visible(items))
@@ -181,14 +183,14 @@ class SearchCheck:
     async def _nodes(self, ids: Sequence[str]) -> dict[str, "_Node"]:
         """The nodes of these ids, with their id records and the keys of their items."""
         records = await self._get([id_key(node_id) for node_id in ids])
-        places = [current_key(record) or Key("", "") for record in records]
+        places = [_place(record) or Key("", "") for record in records]
         trees = [key for place in places if place.pk for key in (Key(place.pk, "#"), tree_version_key(place.pk))]
         wanted = [*trees, *[place for place in places if place.pk]]
         found = dict(zip(wanted, await self._get(wanted), strict=True))
         nodes = {}
         for node_id, record, place in zip(ids, records, places, strict=True):
             item = found.get(place)
-            moving = bool(place.pk) and bool(decode_moves(found[tree_version_key(place.pk)]))
+            moving = bool(place.pk) and _is_moving(found[tree_version_key(place.pk)])
             if item is None or item.get("id") != node_id:
                 nodes[node_id] = _Node(record, None, moving, {})
                 continue
@@ -226,7 +228,7 @@ class SearchCheck:
         node_id, name = moved_id(item), self.hierarchy.name
         found = {attribute: item.get(attribute) for attribute in ("line", "deepest")}
         (record,) = await self._get([id_key(node_id)])
-        place = current_key(record)
+        place = _place(record)
         if place is None or not self.is_indexed:
             problem = "which does not exist" if self.is_indexed else "but its class has no search="
             fix = Fix(key_of(item), None, found)
@@ -234,7 +236,7 @@ class SearchCheck:
         (version,) = await self._get([tree_version_key(place.pk)])
         above = _records([one for one in await self._get([*ancestor_keys(place), place]) if one is not None])
         moves = await self.moves()
-        if await self._get([tree_version_key(place.pk)]) != [version] or decode_moves(version):
+        if await self._get([tree_version_key(place.pk)]) != [version] or _is_moving(version):
             return None
         if len(above) != depth_of(place.sk) + 1 or above[-1].id != node_id:
             return None  # found by the check of nodes and ids
@@ -275,9 +277,8 @@ def _records(items: Iterable[Item]) -> list[Record]:
 
 
 def _record(item: Item) -> Record:
-    if isinstance(item.get("name"), str) and isinstance(item.get("level"), str):
-        with contextlib.suppress(Damaged):
-            return Record.of(item)
+    with contextlib.suppress(DamagedItem):
+        return Record.of(item)
     pk, sk, node_id = [cast(str, item[name]) for name in ("pk", "sk", "id")]
     return Record(
         pk=pk, sk=sk, rank="", id=node_id, level="", name="", above=[], kids={}, below={}, revision=0, updated_at="",
@@ -293,33 +294,39 @@ def _is_only_outdated(found: Item, item: Item, moves: Moves | None) -> bool:
     """Whether an item is right but for what moves of its node's ancestors leave as it was."""
     if found.keys() != item.keys() or found.get("parent") != item.get("parent"):
         return False
-    line, present = found["line"], item["line"]
-    if not (isinstance(line, str) and isinstance(present, str)):
+    line, present = str(found["line"]), str(item["line"])
+    try:
+        is_same = _same_words(found, item) if "rank" in item else _same_place(found, item)
+    except DamagedItem:
         return False
-    if not (_same_words(found, item) if "rank" in item else _same_place(found, item)):
+    if not is_same:
         return False
     return line == present or (moves is not None and moves.present(line) == present)
 
 
 def _same_words(found: Item, item: Item) -> bool:
     one, other = WordItem.of("", found), WordItem.of("", item)
-    if one is None or other is None:
-        return False
     return one._replace(at=other.at, line=other.line, depth=other.depth, rank=other.rank) == other
 
 
 def _same_place(found: Item, item: Item) -> bool:
     one, other = CellItem.of("", found), CellItem.of("", item)
-    return one is not None and other is not None and one._replace(key=other.key, line=other.line) == other
+    return one._replace(key=other.key, line=other.line) == other
 
 
 def _is_moved_node(item: Item) -> bool:
     """Whether the item of a moved node has valid attributes."""
-    line, deepest = item.get("line"), item.get("deepest")
-    return (
-        isinstance(line, str)
-        and line[-STEP:] == id_hash(moved_id(item))
-        and len(line) % STEP == 0
-        and isinstance(deepest, int)
-        and 0 <= deepest < MAX_SEGMENTS
-    )
+    with contextlib.suppress(DamagedItem):
+        found = MovedNode.of(item)
+        return found.line[-STEP:] == id_hash(found.id)
+    return False
+
+
+def _place(record: Item | None) -> Key | None:
+    """The node's key in an id record; None without one, for a tombstone and where it is damaged."""
+    return None if record is None or "deleted" in record else id_record_key(record)
+
+
+def _is_moving(version: Item | None) -> bool:
+    """Whether a tree version lists a move; one that is damaged may."""
+    return version is not None and bool(version.get("moves"))

@@ -5,7 +5,6 @@ read that it points to. A tree is read as a snapshot: each transaction on it inc
 between two equal versions is consistent, and a tree whose version changed is read again.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,14 +14,15 @@ from store.checking.findings import Finding, Findings, Fix, counts_text, mismatc
 from store.checking.nodes import IdState, NodeChecks
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import quantity
-from store.metadata.history import id_record_key, redirect_key, redirected_id, revisions
-from store.metadata.tree_version import decode_moves
+from store.errors import DamagedItem, quantity
+from store.metadata.history import Revision, Tombstone, id_record_key, redirect_key, revisions
+from store.metadata.tree_version import StoredVersion, decode_moves, encode_moves
 from store.model.attributes import Value
+from store.model.decoding import problem_of
 from store.model.hierarchy import Hierarchy, Undefined
 from store.model.keys import Index, Key, KeyRange, id_key, revision_key, subtree, tree_version_key
 from store.model.records import MAX_REVISION, Check, Counts, Item, is_id, is_revision, key_of, nonzero_counts
-from store.reading import LOG_PAGE_ITEMS, PAGE_ITEMS, ActiveMoves, Pages, active_moves
+from store.reading import LOG_PAGE_ITEMS, PAGE_ITEMS, ActiveMoves, Pages, registered_moves
 
 ATTEMPTS = 10  # to read a tree, or a record and its node, while nobody writes to them
 MAX_READ_REVISIONS = 100  # of a node; more are counted in a request of their own
@@ -33,6 +33,12 @@ def number_of(version: Item | None) -> int:
     """The number in the item of a tree version, 0 where it is not valid."""
     number = version.get("n") if version else None
     return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else 0
+
+
+def expiry_of(version: Item | None) -> int | None:
+    """The valid `log_expires` in the item of a tree version, None without one."""
+    expires = version.get("log_expires") if version else None
+    return expires if isinstance(expires, int) and not isinstance(expires, bool) and expires >= 0 else None
 
 
 @dataclass
@@ -75,7 +81,11 @@ class TreeReader:
         """
         for attempt in range(ATTEMPTS):
             (version,) = await self._get([tree_version_key(pk)])
-            report = await self._read(pk, version, is_counted=not repeated and attempt == 0)
+            try:
+                report = await self._read(pk, version, is_counted=not repeated and attempt == 0)
+            except DamagedItem as error:
+                report = TreeReport(pk, version, Undefined(self._hierarchy))
+                self._report(report, f"the tree was not checked, since a running move is damaged: {error.problem}")
             if await self._get([tree_version_key(pk)]) == [version]:
                 return report
         report = TreeReport(pk, version, Undefined(self._hierarchy))
@@ -84,7 +94,7 @@ class TreeReader:
 
     async def _read(self, pk: str, version: Item | None, *, is_counted: bool) -> TreeReport:
         checks = NodeChecks(self._hierarchy, pk, self._root_ranks)
-        moves = await active_moves(self._store, decode_moves(version), self._reads)
+        moves = await registered_moves(self._store, pk, version, self._reads)
         async for page in Pages(self._store, subtree(pk, "#"), self._reads):
             items = moves.visible(page)
             for item, id_state in zip(items, await self._id_states(items, moves), strict=True):
@@ -148,7 +158,8 @@ class TreeReader:
     def _check_gap(self, report: TreeReport, last: int, expires: object) -> None:
         """Report numbers that lack after the present end of the log up to `last`; `expires` is that of the end."""
         first = report.logged + 1
-        may_be_expired = isinstance(expires, int | float) and expires < time.time() + SKEW_SECONDS  # by another clock
+        soon = self._store.now() + SKEW_SECONDS  # as the clock of another machine may differ so much
+        may_be_expired = isinstance(expires, int | float) and expires < soon
         if report.logged and first <= last and not may_be_expired:
             numbers = f"number {first}" if first == last else f"the numbers {first} to {last}"
             self._report(report, f"the change log lacks {numbers}")
@@ -158,10 +169,10 @@ class TreeReader:
         redirects = subtree(redirect_key(Key(report.pk, "#")).pk, "#")
         async for items in Pages(self._store, redirects, self._reads):
             report.has_redirects |= bool(items)
-            ids = [redirected_id(item) if is_id(self._hierarchy, item.get("id")) else "" for item in items]
+            ids = [cast(str, item["id"]) if is_id(self._hierarchy, item.get("id")) else "" for item in items]
             records = await self._get_by_key([id_key(node_id) for node_id in ids if node_id])
             for item, node_id in zip(items, ids, strict=True):
-                if records.get(id_key(node_id)) is None:
+                if isinstance(item.get("id"), str) and records.get(id_key(node_id)) is None:
                     problem = f"the redirect points to id {value_text(item.get('id'))}, which has no record"
                     path = path_text(report.pk, item["sk"])
                     report.findings.add(Finding(self._hierarchy.name, path, problem))
@@ -181,7 +192,12 @@ class TreeReader:
         if nonzero_counts(version.get("shape")) != report.shape:
             problem = mismatch("shape", counts_text(version.get("shape")), counts_text(report.shape))
             self._report(report, f"tree version: {problem}", shape=shape)
-        for ref in decode_moves(version):
+        # Those three are compared above and below.
+        damage = problem_of({**version, "n": 1, "shape": {}, "aliases": False}, StoredVersion)
+        if damage:
+            moves = encode_moves(report.moves.refs) or None
+            self._report(report, f"tree version: {damage}", moves=moves, log_expires=expiry_of(version))
+        for ref in () if damage else decode_moves(version):
             if ref not in report.moves.refs:
                 self._report(report, f"tree version: the move {ref.id} is not running", moves=None)
         known = version.get("aliases")  # whether there was ever a redirect
@@ -286,8 +302,8 @@ class OrphanCheck:
         elif not is_id(self._hierarchy, one.id):
             problems.append(f"{one.id} is not a valid id of a node")
         elif _is_deleted(one.record):
-            if not is_revision(one.record.get("revision")):
-                problems.append(f"the deleted node {one.id} has no revision")
+            if problem := problem_of(one.record, Tombstone):
+                orphans.append(self._finding(one, f"the deleted node {one.id}: {problem}", await self._tombstone(one)))
             elif missing:
                 problems.append(f"{quantity(missing, 'revision')} of the deleted node {one.id} missing")
         elif not one.has_node:
@@ -319,15 +335,16 @@ class OrphanCheck:
 
     async def _tombstone(self, one: _Id) -> Fix:
         """The fix of an id without a node: a tombstone of its last revision, or no record where there is none."""
-        record, key = one.record, one.key
-        checks = (Check(key, {"id": one.node.get("id") if one.node else None}),) if key else ()
-        history = revisions(one.id, MAX_REVISION)
+        record, key, history = one.record, one.key, revisions(one.id, MAX_REVISION)
         last = await self._store.range(history, self._reads, limit=1, reverse=True, strong=True)
+        if key is None and last:
+            key = id_record_key(last[0])
+        checks = (Check(key, {"id": one.node.get("id") if one.node else None}),) if key else ()
         if not last or key is None:
             when = {name: (record or {}).get(name) for name in ("tree", "key", "deleted")}
             return Fix(id_key(one.id), None, when, checks)
         values = {
-            "tree": key.pk, "key": key.sk, "deleted": self._at, "level": last[0].get("level"),
+            "tree": key.pk, "key": key.sk, "deleted": self._at, "deleted_by": None, "level": last[0].get("level"),
             "revision": int(cast(str, last[0]["sk"])[1:]), "above": [],
         }  # fmt: skip
         return Fix.of(id_key(one.id), record, values, *checks)
@@ -367,6 +384,8 @@ def _revision_problems(one: _Id) -> list[str]:
         if not digits.isdigit() or int(digits) != revision_item.get("revision"):
             problem = mismatch("revision", value_text(revision_item.get("revision")), digits.lstrip("0") or digits)
             problems.append(f"history of id {one.id}: {problem}")
+        elif damage := problem_of(revision_item, Revision):
+            problems.append(f"history of id {one.id}: revision {int(digits)} is damaged: {damage}")
         elif int(digits) > last:
             problems.append(f"history of id {one.id} has revision {int(digits)}, but the node is at {revision}")
     return problems

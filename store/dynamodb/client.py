@@ -6,6 +6,8 @@ All calls are requests of our own (`credentials.py`, `http.py`), since botocore 
 
 import asyncio
 import logging
+import re
+import ssl
 import time
 import zlib
 from collections.abc import Awaitable, Callable
@@ -31,7 +33,7 @@ from store.dynamodb.codec import INVALID_BODY, Answer, parse_answer
 from store.dynamodb.credentials import REJECTED, SEARCH_ERRORS, Credentials, Signer, find_endpoint
 from store.dynamodb.http import NOT_CONNECTED, Pool, Reply
 from store.engine import COMMAND_PATIENCE, REQUEST_PATIENCE, CallStats, Patience
-from store.errors import BadInput, NoTable, Unavailable
+from store.errors import BadInput, NoTable, Unavailable, quantity
 
 SILENT_SECONDS = 1.0  # a call that is cancelled after so long without a response counts as a timeout
 SKEW_SECONDS = 240.0  # from which on a clock is wrong; DynamoDB accepts signatures of up to five minutes
@@ -44,14 +46,20 @@ IN_PROGRESS = "TransactionInProgressException"
 """The error code of a transaction of which an earlier attempt is still being carried out."""
 UNKNOWN_OPERATION = frozenset({"UnknownOperationException", "NotImplemented", "InvalidAction"})
 """Error codes of engines that lack an operation."""
+THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
+"""Error codes of calls of which there are too many."""
 
 logger = logging.getLogger("clade")
 
-_THROTTLED = frozenset({"ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"})
 _TRANSIENT_STATUS = frozenset({429, 500, 502, 503, 504, 509})
 # Of requests that were perhaps signed for another time than that of their arrival: those that AWS's own clients repeat.
 _UNTIMELY = frozenset({"RequestExpired", "RequestInTheFuture", "RequestTimeTooSkewed"})
 _PERHAPS_UNTIMELY = _UNTIMELY | {"AuthFailure", "InvalidSignatureException", "SignatureDoesNotMatch"}
+
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST"})
+"""Reasons of OpenSSL, by its version, where the other side does not speak TLS."""
+
+_UNITS = [(86_400, "day"), (3_600, "hour"), (60, "minute")]
 
 # Messages of error codes.
 _REASONS = {
@@ -61,7 +69,7 @@ _REASONS = {
     **dict.fromkeys(_PERHAPS_UNTIMELY, "rejects the credentials"),
     **dict.fromkeys(_UNTIMELY, "rejects the time of the requests; set the clock of this machine"),
     "ExpiredTokenException": "rejects the credentials, which have expired",
-    **dict.fromkeys(_THROTTLED, "is overloaded; try again"),
+    **dict.fromkeys(THROTTLED, "is overloaded; try again"),
     "InternalServerError": "fails; try again",
     "ServiceUnavailable": "fails; try again",
     IN_PROGRESS: "is still carrying out this transaction; try again",
@@ -90,7 +98,7 @@ class Refused(Unavailable):
         super().__init__(message)
         self.name = name
         self.reasons = reasons
-        self.is_transient = name in _THROTTLED or status in _TRANSIENT_STATUS
+        self.is_transient = name in THROTTLED or status in _TRANSIENT_STATUS
         self.is_uncertain = status >= 500 or name == IN_PROGRESS
         self.is_untimely = is_untimely
 
@@ -207,6 +215,7 @@ class DynamoDBClient:
         self._is_reached = False
         self._circuit = CircuitBreaker()
         self._clock_offset = 0.0  # seconds that DynamoDB's clock is ahead of this machine's
+        self._date: str | None = None  # of the last response whose time was compared with this machine's
 
     async def __aenter__(self) -> Self:
         """Open the session, without a call; raises BadInput for invalid settings."""
@@ -219,8 +228,9 @@ class DynamoDBClient:
             raise BadInput(
                 f"No AWS region is set; write dynamodb://{self.table}?region=REGION, or set AWS_REGION."
             ) from error
-        except (BotoCoreError, ValueError, OSError) as error:  # a ValueError: the endpoint is no URL
-            raise BadInput(f"DynamoDB cannot be used with these settings: {error}") from error
+        except (BotoCoreError, ValueError, OSError) as error:
+            reason = re.sub(r"//\S*@", "//", str(error))  # botocore shows addresses with their passwords
+            raise BadInput(f"DynamoDB cannot be used with these settings: {reason}") from error
         self._url = url.geturl().rstrip("/")
         return self
 
@@ -265,6 +275,10 @@ class DynamoDBClient:
         self._record_response()
         return answer
 
+    def now(self) -> float:
+        """The time in seconds since 1970, DynamoDB's where the clock of this machine is wrong."""
+        return time.time() + self._clock_offset
+
     def new_attempts(self) -> Attempts:
         """The attempts of a call or a transaction; few before the first response, as the address may be wrong."""
         limit = self._patience.attempts if self._is_reached else REQUEST_PATIENCE.attempts
@@ -277,7 +291,7 @@ class DynamoDBClient:
             try:
                 return await send(credentials)
             except (Refused, Silent) as failure:
-                self.calls.throttled += failure.name in _THROTTLED
+                self.calls.throttled += failure.name in THROTTLED
                 is_untimely = isinstance(failure, Refused) and failure.is_untimely
                 if is_untimely not in corrected and (is_untimely or await self._renewed(failure.name, credentials)):
                     corrected.add(is_untimely)
@@ -294,10 +308,15 @@ class DynamoDBClient:
         """Whether the time that a request was signed for, this machine's and an offset, is not DynamoDB's.
 
         The next requests are then signed for DynamoDB's. The process may have been suspended before it sent the request
-        or read the response, so the date of the response may be any between.
+        or read the response, so the date of the response may be any between. A date is that of a second, so of all
+        responses of one only the first and the errors are looked at.
         """
+        text = reply.headers.get("date", "")
+        if text == self._date and reply.status == 200:
+            return False
+        self._date = text
         try:
-            date = parsedate_to_datetime(reply.headers.get("date", "")).timestamp()
+            date = parsedate_to_datetime(text).timestamp()
         except ValueError:  # it is missing or no date
             return False
         now = time.time()
@@ -308,8 +327,8 @@ class DynamoDBClient:
             DynamoDBClient._told_offset = self._clock_offset
             if abs(self._clock_offset) > SKEW_SECONDS:  # else somebody has set the clock
                 logger.warning(
-                    "The clock of this machine is %.0f min %s DynamoDB's, whose time requests use; set the clock.",
-                    abs(self._clock_offset) / 60,
+                    "The clock of this machine is %s %s DynamoDB's, whose time is used; set the clock.",
+                    _duration(abs(self._clock_offset)),
                     "behind" if self._clock_offset > 0 else "ahead of",
                 )
         return True
@@ -349,7 +368,7 @@ class DynamoDBClient:
     ) -> Answer:
         """Raises NoTable, Refused or Silent."""
         offset = self._clock_offset
-        signed_at = time.time() + offset
+        signed_at = self.now()
         try:
             request = self._signer.request(operation, orjson.dumps(parameters), credentials, signed_at)
             reply = await pool.post(request)
@@ -358,8 +377,7 @@ class DynamoDBClient:
                 raise ChecksumError(checksum_type="crc32", expected_checksum=sent, actual_checksum=found)
         except BotoCoreError as error:
             raise self._silence(error) from error
-        is_first_or_error = reply.status != 200 or not self._is_reached
-        is_untimely = is_first_or_error and self._clock_is_wrong(reply, signed_at, offset)
+        is_untimely = self._clock_is_wrong(reply, signed_at, offset)
         if reply.status != 200:
             raise self._error_of(reply, is_untimely=is_untimely)
         try:
@@ -375,7 +393,11 @@ class DynamoDBClient:
         message = f"DynamoDB does not respond at {self._url} ({type(error).__name__}); try again."
         if isinstance(error, SSLError):
             reason = error.kwargs["error"]
-            message = f"The TLS certificate of {self._url} is rejected ({reason}); see AWS_CA_BUNDLE."
+            message = f"TLS with {self._url} fails ({reason}); try again."
+            if isinstance(reason, ssl.SSLCertVerificationError):
+                message = f"The TLS certificate of {self._url} is rejected ({reason}); see AWS_CA_BUNDLE."
+            elif getattr(reason, "reason", None) in _NO_TLS:
+                message = f"{self._url} speaks HTTP without TLS; write http:// in the endpoint, or use another port."
         timed_out = isinstance(error, ConnectTimeoutError | ReadTimeoutError)
         is_sent = not isinstance(error, NOT_CONNECTED)
         return Silent(message, is_transient=True, is_uncertain=is_sent, timed_out=timed_out)
@@ -397,10 +419,20 @@ class DynamoDBClient:
         if name == "ResourceNotFoundException":
             command = "clade table create, for the same CLADE_STORE or --store"
             return NoTable(f'There is no table "{self.table}"; create it with: {command}')
-        message = f'The table "{self.table}" {_REASONS.get(name, f"cannot be used now ({name})")}.'
+        reason = _REASONS.get(name, f"cannot be used now ({name})")
+        message = f'The table "{self.table}" {reason}.'
+        if "credentials" in reason:
+            source, region = self._credentials.source, self._credentials.region
+            message += f" They come from {source}, and were sent to {self._url} in {region}; check all three."
         reasons = [one.Code or "" for one in error.CancellationReasons or ()]
         is_untimely = name in _PERHAPS_UNTIMELY or (is_untimely and name in REJECTED)  # the only code of some engines
         return Refused(message, name, reply.status, reasons, is_untimely=is_untimely)
+
+
+def _duration(seconds: float) -> str:
+    """`10 minutes`, `3 hours`, `365 days`: in the largest unit of which there are at least two."""
+    unit, name = next(((unit, name) for unit, name in _UNITS if seconds >= 2 * unit), _UNITS[-1])
+    return quantity(round(seconds / unit), name)
 
 
 class _Reason(msgspec.Struct):

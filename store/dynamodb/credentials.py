@@ -28,9 +28,8 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from botocore.httpsession import get_cert_path
 from botocore.loaders import Loader
 from botocore.parsers import ResponseParserError
-from botocore.session import Session as BotocoreSession
 
-from store.errors import Unavailable
+from store.errors import BadInput, Unavailable, shorten
 
 SEARCH_SECONDS = 5.0  # between two searches anew, which read files and may send requests
 
@@ -44,6 +43,17 @@ SEARCH_ERRORS = (
 
 # Of clients of credential providers, such as STS; botocore would wait a minute for each attempt.
 CONNECT_SECONDS, READ_SECONDS = 2, 4
+
+REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+PROFILES = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")  # in botocore's order
+
+# Providers of botocore by their methods; the others are named by these.
+_BY_PROFILE = frozenset({"shared-credentials-file", "config-file", "assume-role", "custom-process", "sso"})
+_BY_OTHERS = {
+    "explicit": "Clade, which found none",
+    "env": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "assume-role-with-web-identity": "AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE",
+}
 
 DEFAULT_REGION = "us-east-1"  # of an endpoint that is not AWS's own, which needs one for its signatures
 
@@ -62,15 +72,24 @@ class Credentials:
     """
 
     def __init__(self, region: str, endpoint: str) -> None:
-        self._region = region
+        self.region = region
         self._endpoint = endpoint
         self._found: AioCredentials | None = None
         self._searched_at = -SEARCH_SECONDS
         self._lock = asyncio.Lock()
 
+    @property
+    def source(self) -> str:
+        """What the present credentials were found by, for a message; nothing of it is secret."""
+        method = "explicit" if self._found is None else self._found.method
+        if method in _BY_PROFILE:
+            names = [os.environ[name] for name in PROFILES if os.environ.get(name)]
+            return f'the profile "{shorten((names or ["default"])[0])}" ({method})'
+        return _BY_OTHERS.get(method, f"the provider {method}")
+
     async def search(self) -> None:
         """Search them now, where an error of a provider is one of settings; `current` searches again."""
-        self._found = await _find(self._region, self._endpoint)
+        self._found = await _find(self.region, self._endpoint)
 
     async def current(self) -> ReadOnlyCredentials:
         """The credentials of this moment, refreshed where they expire soon.
@@ -100,7 +119,7 @@ class Credentials:
         if time.monotonic() < self._searched_at + SEARCH_SECONDS:
             return
         self._searched_at = time.monotonic()
-        found = await _find(self._region, self._endpoint)
+        found = await _find(self.region, self._endpoint)
         if found is not None and (rejected is None or await found.get_frozen_credentials() != rejected):
             self._found = found
 
@@ -129,7 +148,7 @@ class Signer:
     """
 
     def __init__(self, url: SplitResult, region: str) -> None:
-        host = url.netloc.rpartition("@")[2]
+        host = url.netloc
         self._host = host.removesuffix(f":{url.port}") if url.port == _PORTS[url.scheme] else host
         self._path = url.path or "/"
         self._canonical_path = quote(self._path, safe="/~")
@@ -204,12 +223,14 @@ class VerifiedSession(AioSession):
     """A session whose clients all verify, also those of credential providers, as STS, which have timeouts as well.
 
     AWS_REGION comes before AWS_DEFAULT_REGION, as for AWS's other clients
-    (https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-envvars.html); botocore reads the latter alone.
+    (https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-envvars.html); botocore reads the latter alone. It
+    takes an empty AWS_PROFILE for the name of a profile.
     """
 
     def __init__(self) -> None:
-        names = [name for name in ("AWS_REGION", "AWS_DEFAULT_REGION") if os.environ.get(name)]
-        super().__init__(session_vars={"region": ("region", names, None, None)})
+        regions, profiles = ([name for name in names if os.environ.get(name)] for names in (REGIONS, PROFILES))
+        variables = {"region": ("region", regions, None, None), "profile": (None, profiles, None, None)}
+        super().__init__(session_vars=variables)
 
     def create_client(self, *names: Any, **settings: Any) -> Any:
         config: Any = settings.get("config") or AioConfig()
@@ -226,7 +247,7 @@ class VerifiedSession(AioSession):
 @cache
 def _loader() -> Loader:
     """The loader of botocore's descriptions of services, which remembers what it has parsed, for all sessions."""
-    return cast(Loader, BotocoreSession().get_component("data_loader"))
+    return cast(Loader, VerifiedSession().get_component("data_loader"))
 
 
 class Endpoint(NamedTuple):
@@ -241,7 +262,7 @@ class Endpoint(NamedTuple):
 async def find_endpoint(region: str | None, endpoint: str | None) -> Endpoint:
     """The endpoint of a region and an address; None for those of the AWS configuration.
 
-    Raises NoRegionError, another BotoCoreError, ValueError or OSError for invalid settings.
+    Raises NoRegionError, another BotoCoreError, BadInput or OSError for invalid settings.
     """
     session = VerifiedSession()
     session.register_component("data_loader", _loader())
@@ -256,12 +277,17 @@ async def find_endpoint(region: str | None, endpoint: str | None) -> Endpoint:
         ) as aws:  # fmt: skip
             return aws.meta.endpoint_url
 
-    found = await address()
+    try:
+        found = await address()
+        url = urlsplit(found)
+        if url.scheme not in _PORTS or url.port == 0:  # a port that is no number is a ValueError
+            raise ValueError(url.scheme)
+    except ValueError:  # which may show a password
+        raise BadInput("The endpoint of DynamoDB is no address of http or https; see docs/dynamodb.md.") from None
     in_aws = not endpoint and found == await address(without_configuration=True)
     if in_aws and not region:
         raise NoRegionError()
-    url = urlsplit(found)
-    if url.scheme not in _PORTS:
-        raise ValueError(f"{found} is no address of http or https")
+    if "@" in url.netloc:
+        raise BadInput("The endpoint of DynamoDB has a user name or password, which no request uses; leave it out.")
     tls = verifying_context(session.get_config_variable("ca_bundle")) if url.scheme == "https" else None
     return Endpoint(url, region or DEFAULT_REGION, tls, in_aws)

@@ -1,8 +1,6 @@
 """DynamoDB store: one table of DynamoDB, or of an engine that speaks its API."""
 
 import asyncio
-import math
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Self, TypeVar, cast
 
@@ -66,6 +64,9 @@ class DynamoDBStore:
     async def __aexit__(self, *error: object) -> None:
         await self.client.__aexit__(*error)
 
+    def now(self) -> float:
+        return self.client.now()
+
     # -- reading -------------------------------------------------------------------------------------------------------
 
     async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
@@ -91,7 +92,7 @@ class DynamoDBStore:
             units = _consumed_units(answer)
             if units is None:
                 units = sum(units_of(size_of(item), strong=strong) for item in items)
-            unexpired = _unexpired(items)
+            unexpired = self._unexpired(items)
             reads.add(items=len(unexpired), units=units)
             if reads.trace is not None:
                 asked = [codec.decode_key(key) for key in pending[self.table]["Keys"]]
@@ -115,7 +116,7 @@ class DynamoDBStore:
         reverse: bool = False,
         strong: bool = False,
     ) -> list[Item]:
-        return await self._query(key_range, reads, limit, reverse, strong, codec.parse_answer, _items_of)
+        return await self._query(key_range, reads, limit, reverse, strong, codec.parse_answer, self._items_of)
 
     async def nodes(
         self, key_range: KeyRange, reads: ReadUsage, *, limit: int | None = None, reverse: bool = False
@@ -123,7 +124,8 @@ class DynamoDBStore:
         hierarchy = key_range.partition.partition("#")[0]
         if hierarchy not in self._parsers:
             self._parsers[hierarchy] = NodeParser(self._decoded)
-        return await self._query(key_range, reads, limit, reverse, False, self._parsers[hierarchy].parse, _records_of)
+        parse = self._parsers[hierarchy].parse
+        return await self._query(key_range, reads, limit, reverse, False, parse, self._records_of)
 
     async def _query(
         self,
@@ -180,7 +182,7 @@ class DynamoDBStore:
 
     async def _count(self, key_range: KeyRange, reads: ReadUsage) -> int:
         """The number of items in a range, its upper bound included."""
-        query = codec.counted(codec.key_condition(key_range), int(time.time()))
+        query = codec.counted(codec.key_condition(key_range), int(self.now()))
         total = 0
         while True:
             reads.check()
@@ -202,13 +204,26 @@ class DynamoDBStore:
             units = _consumed_units(page)
             if units is None:
                 units = units_of(sum(map(size_of, found)), strong=True)
-            unexpired = [item for item in _unexpired(found) if item["pk"] != LAYOUT_KEY.pk]
+            unexpired = [item for item in self._unexpired(found) if item["pk"] != LAYOUT_KEY.pk]
             reads.add(items=len(unexpired), units=units)
             if unexpired:
                 yield unexpired
             if "LastEvaluatedKey" not in page:
                 return
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    def _unexpired(self, items: list[Item]) -> list[Item]:
+        """The items that have not expired; DynamoDB can take days to delete those that have, and keeps other values."""
+        now = self.now()
+        return [item for item in items if not (isinstance(end := item.get("expires"), int | float) and end <= now)]
+
+    def _items_of(self, page: codec.Answer) -> list[Item]:
+        return self._unexpired([codec.decode(item) for item in page["Items"]])
+
+    def _records_of(self, page: codec.Answer) -> list[Record]:
+        """The records of a page, parsed by NodeParser or, as a fallback, as items."""
+        nodes = cast(NodeAnswer, page).get("Nodes")
+        return [Record.of(item) for item in self._items_of(page)] if nodes is None else nodes
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
@@ -274,22 +289,6 @@ def _trace(trace: ReadTrace, key_range: KeyRange, query: codec.Json, items: int,
 
 def _key_count(pending: codec.Json) -> int:
     return sum(len(table["Keys"]) for table in pending.values())
-
-
-def _unexpired(items: list[Item]) -> list[Item]:
-    """The items that have not expired; DynamoDB can take days to delete those that have."""
-    now = time.time()
-    return [item for item in items if item.get("expires", math.inf) > now]  # type: ignore[operator]
-
-
-def _items_of(page: codec.Answer) -> list[Item]:
-    return _unexpired([codec.decode(item) for item in page["Items"]])
-
-
-def _records_of(page: codec.Answer) -> list[Record]:
-    """The records of a page, parsed by NodeParser or, as a fallback, as items."""
-    nodes = cast(NodeAnswer, page).get("Nodes")
-    return [Record.of(item) for item in _items_of(page)] if nodes is None else nodes
 
 
 def _row_size(row: Item | Record) -> int:

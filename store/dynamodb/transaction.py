@@ -3,13 +3,12 @@ an engine has them.
 """
 
 import asyncio
-import time
 import uuid
 from collections.abc import Sequence
 
 from store.concurrency import RetryPolicy
 from store.dynamodb import codec
-from store.dynamodb.client import IN_PROGRESS, UNKNOWN_OPERATION, Attempts, DynamoDBClient, Refused
+from store.dynamodb.client import IN_PROGRESS, THROTTLED, UNKNOWN_OPERATION, Attempts, DynamoDBClient, Refused
 from store.errors import BadInput, Conflict, Unavailable, WrongTable
 from store.model.keys import Key
 from store.model.records import Change, Check, Delete, Put, canonical_item, checked_item_size
@@ -35,7 +34,7 @@ async def transact(client: DynamoDBClient, changes: Sequence[Change], attempts: 
     Raises BadInput where an item cannot be stored, Conflict where a condition is not fulfilled or others write to the
     same items all the time, Unavailable where DynamoDB does not carry it out.
     """
-    items = transaction_items(client.table, changes)
+    items = transaction_items(client, changes)
     token = uuid.uuid4().hex  # makes attempts idempotent
     outcome: Conflict | Unavailable = overloaded(client.table)
     for delay in RETRIES.delays():
@@ -65,14 +64,17 @@ async def check_transactions(client: DynamoDBClient) -> None:
     """Raise WrongTable where the engine has no transactions.
 
     The transaction is a deletion where there is no item, on the condition that there is one: it is always cancelled,
-    and takes no permission that a writer does not need. Where it is throttled or not permitted, nothing is known.
+    and takes no permission that a writer does not need. Where it is throttled or not permitted, nothing is known; any
+    other error is raised.
     """
-    items = transaction_items(client.table, [Delete(_NOTHING, {"pk": _NOTHING.pk})])
+    items = transaction_items(client, [Delete(_NOTHING, {"pk": _NOTHING.pk})])
     try:
         await client.call("TransactWriteItems", TransactItems=items)
     except Refused as error:
         if error.name in UNKNOWN_OPERATION | {"ValidationException"}:
             raise _lacking(client.table, error.name) from error
+        if error.name not in THROTTLED | {"TransactionCanceledException", "AccessDeniedException"}:
+            raise
     else:
         raise _lacking(client.table, "their conditions are ignored")
 
@@ -84,11 +86,11 @@ def _lacking(table: str, reason: str) -> WrongTable:
     )
 
 
-def transaction_items(table: str, changes: Sequence[Change]) -> list[codec.Json]:
+def transaction_items(client: DynamoDBClient, changes: Sequence[Change]) -> list[codec.Json]:
     """The TransactItems of changes; raises BadInput where they are too large."""
-    now, size, items = int(time.time()), 0, []
+    now, size, items = int(client.now()), 0, []
     for change in changes:
-        where = {"TableName": table, **codec.condition(change.when, now)}
+        where = {"TableName": client.table, **codec.condition(change.when, now)}
         match change:
             case Put(item):
                 canonical = canonical_item(item)

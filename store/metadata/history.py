@@ -9,15 +9,56 @@ over the one that is there. The deletion of the node at a path deletes the redir
 the node that was there last, wherever that is now. A node at a path comes before the redirect, which may stay.
 """
 
-from typing import Any, cast
+from contextlib import suppress
+from typing import cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from store.errors import DamagedItem
 from store.model.attributes import Value
+from store.model.decoding import Number, Partition, SortKey, Time, decoded
 from store.model.keys import Index, Key, KeyRange, id_key, revision_key
 from store.model.records import Change, Delete, Item, Record
 
+REDIRECTS = "alias"  # begins their partitions
 _OWN_NAMES = frozenset("pk sk tree key level name revision updated_at changed_by".split())
+
+
+class _Place(Struct):
+    tree: Partition
+    key: SortKey
+
+
+class _IdRecord(_Place):
+    deleted: Time | None = None  # not in the place of a revision, whose node may have an attribute of that name
+
+
+class Tombstone(_Place, kw_only=True):
+    """The last key, level and revision of a deleted node, the levels above it, and when and by whom it was deleted."""
+
+    pk: str
+    deleted: Time
+    level: str
+    revision: Number
+    above: list[str]
+    deleted_by: str | None = None
+
+
+class Revision(_Place, kw_only=True):
+    """A former revision of a node, but for its attributes."""
+
+    level: str
+    name: str
+    revision: Number
+    updated_at: Time
+    changed_by: str | None = None
+
+
+class Redirect(Struct):
+    """The redirect from a path that a node has left, to its id."""
+
+    id: str
 
 
 def id_item(record: Record) -> Item:
@@ -50,10 +91,15 @@ def tombstone_item(record: Record, at: str, by: str | None = None) -> Item:
 
 
 def current_key(item: Item | None) -> Key | None:
-    """The node's key in an id record; None without one and for a tombstone."""
-    if item is None or "deleted" in item:
-        return None
-    return Key(cast(str, item["tree"]), cast(str, item["key"]))
+    """The node's key in an id record; None without one and for a tombstone. Raises DamagedItem."""
+    found = None if item is None else decoded(item, _IdRecord)
+    return None if found is None or found.deleted is not None else Key(found.tree, found.key)
+
+
+def former_key(item: Item) -> Key:
+    """The key in an id record, a revision or a tombstone; raises DamagedItem."""
+    found = decoded(item, _Place)
+    return Key(found.tree, found.key)
 
 
 def revisions(node_id: str, before: int, first: int = 1) -> KeyRange:
@@ -63,34 +109,34 @@ def revisions(node_id: str, before: int, first: int = 1) -> KeyRange:
 
 
 def with_revision(record: Record, version: Item) -> Record:
-    """A node with the content, and the level, of a former revision, at its present key."""
-    found = cast(dict[str, Any], version)
+    """A node with the content, and the level, of a former revision, at its present key; raises DamagedItem."""
+    found = decoded(version, Revision)
     return replace(
-        record, level=found["level"], name=found["name"], revision=found["revision"], updated_at=found["updated_at"],
-        changed_by=found.get("changed_by"),
-        attributes={name: value for name, value in found.items() if name not in _OWN_NAMES},
+        record, level=found.level, name=found.name, revision=found.revision, updated_at=found.updated_at,
+        changed_by=found.changed_by,
+        attributes={name: value for name, value in version.items() if name not in _OWN_NAMES},
     )  # fmt: skip
 
 
-def deleted_record(tombstone: Item, version: Item) -> Record:
-    """A deleted node with its last revision, at its last key."""
-    found = cast(dict[str, Any], tombstone)
+def deleted_record(found: Tombstone, version: Item) -> Record:
+    """A deleted node with its last revision, at its last key; raises DamagedItem."""
     blank = Record(
-        pk=found["tree"], sk=found["key"], rank="", id=found["pk"].removeprefix("id#"), level=found["level"], name="",
-        above=found["above"], kids={}, below={}, revision=0, updated_at="", attributes={},
+        pk=found.tree, sk=found.key, rank="", id=found.pk.removeprefix("id#"), level=found.level, name="",
+        above=found.above, kids={}, below={}, revision=0, updated_at="", attributes={},
     )  # fmt: skip
     return with_revision(blank, version)
 
 
 def id_record_key(record: Item) -> Key | None:
     """The key in an id record or tombstone, None where it is damaged."""
-    tree, key = record.get("tree"), record.get("key")
-    return Key(tree, key) if isinstance(tree, str) and isinstance(key, str) and tree and key else None
+    with suppress(DamagedItem):
+        return former_key(record)
+    return None
 
 
 def redirect_key(former: Key) -> Key:
     """The key of the redirect from a former key."""
-    return Key(f"alias#{former.pk}", former.sk)
+    return Key(f"{REDIRECTS}#{former.pk}", former.sk)
 
 
 def redirect_item(record: Record) -> Item:
@@ -99,9 +145,9 @@ def redirect_item(record: Record) -> Item:
     return {"pk": key.pk, "sk": key.sk, "id": record.id}
 
 
-def redirected_id(item: Item) -> str:
-    """The id in a redirect."""
-    return cast(str, item["id"])
+def redirected_id(item: Item | None) -> str | None:
+    """The id in a redirect, None without one; raises DamagedItem."""
+    return None if item is None else decoded(item, Redirect).id
 
 
 def without_redirect(record: Record, *, has_redirects: bool) -> list[Change]:

@@ -6,12 +6,14 @@ deleted. The copies at the other end are hidden.
 """
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self, cast
+from typing import Self
+
+from msgspec import Struct, to_builtins
 
 from store.metadata.tree_version import ActiveMoveRef
-from store.model.attributes import Value
+from store.model.decoding import Count, Number, Partition, SortKey, Time, decoded
 from store.model.keys import Key, hierarchy_of
 from store.model.records import Item, Record
 
@@ -31,8 +33,7 @@ class MoveState(StrEnum):
     UNDONE = "UNDONE"
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
     """A move of the subtree at `source` to `target`; None: a deletion of the subtree.
 
     Of its `nodes`, `written` have been copied, or swept after the commit, up to the sort key `cursor` of the source;
@@ -42,46 +43,46 @@ class Move:
     """
 
     id: str
-    source: Key
-    target: Key | None
+    from_pk: Partition
+    from_sk: SortKey
+    to_pk: Partition | None = None
+    to_sk: SortKey | None = None
     top_id: str
     state: MoveState
-    nodes: int
-    written: int
-    epoch: int
+    nodes: Count
+    written: Count
+    epoch: Number
     lease: float
-    started_at: str
-    ended_at: str | None = None
+    started_at: Time
+    ended_at: Time | None = None
     changed_by: str | None = None
-    cursor: str | None = None
-    shape: dict[str, int] = field(default_factory=dict)
+    cursor: SortKey | None = None
+    shape: dict[str, Count] = {}
     reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.to_pk is None) is not (self.to_sk is None):
+            raise ValueError("Expected both `to_pk` and `to_sk`, or none of them")
 
     @classmethod
     def of(cls, item: Item) -> "Move":
-        found = cast(dict[str, Any], item)
-        target = Key(found["to_pk"], found["to_sk"]) if "to_pk" in found else None
-        return cls(
-            found["sk"], Key(found["from_pk"], found["from_sk"]), target, found["top_id"], MoveState(found["state"]),
-            found["nodes"], found["written"], found["epoch"], found["lease"], found["started_at"],
-            found.get("ended_at"), found.get("changed_by"), found.get("cursor"), found.get("shape", {}),
-            found.get("reason"),
-        )  # fmt: skip
+        """The move in an item; raises DamagedItem."""
+        return decoded(item, cls)
 
     def item(self) -> Item:
         """The item that stores it; one that has ended expires a day later."""
-        item: Item = {
-            "pk": PARTITION, "sk": self.id, "from_pk": self.source.pk, "from_sk": self.source.sk,
-            "top_id": self.top_id, "state": self.state.value, "nodes": self.nodes, "written": self.written,
-            "epoch": self.epoch, "lease": self.lease, "started_at": self.started_at, "ended_at": self.ended_at,
-            "changed_by": self.changed_by, "cursor": self.cursor, "shape": cast(Value, self.shape),
-            "reason": self.reason,
-        }  # fmt: skip
-        if self.target is not None:
-            item |= {"to_pk": self.target.pk, "to_sk": self.target.sk}
+        item: Item = {"pk": PARTITION, **to_builtins(self)}
         if self.ended_at is not None:
             item["expires"] = int(self.lease) + RECORD_SECONDS  # the lease was renewed when it ended
         return item
+
+    @property
+    def source(self) -> Key:
+        return Key(self.from_pk, self.from_sk)
+
+    @property
+    def target(self) -> Key | None:
+        return None if self.to_pk is None or self.to_sk is None else Key(self.to_pk, self.to_sk)
 
     @property
     def key(self) -> Key:
@@ -116,8 +117,11 @@ class Move:
 def new_move(top: Record, target: Key | None, now: float, at: str, by: str | None) -> Move:
     """The record of a move of a subtree that starts `now`, in seconds since 1970, which is `at` as text."""
     move_id = move_id_from(now) + secrets.token_hex(6)
-    nodes, lease = top.subtree_size, now + LEASE_SECONDS
-    return Move(move_id, top.key, target, top.id, MoveState.COPYING, nodes, 0, 1, lease, at, None, by)
+    to_pk, to_sk = (None, None) if target is None else target
+    return Move(
+        id=move_id, from_pk=top.pk, from_sk=top.sk, to_pk=to_pk, to_sk=to_sk, top_id=top.id, state=MoveState.COPYING,
+        nodes=top.subtree_size, written=0, epoch=1, lease=now + LEASE_SECONDS, started_at=at, changed_by=by,
+    )  # fmt: skip
 
 
 def move_id_from(now: float) -> str:

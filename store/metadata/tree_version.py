@@ -10,18 +10,21 @@ The layout version is an item of DynamoDB's table, and SQLite's `user_version`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Annotated, NamedTuple, cast
 
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from store.errors import WrongLayout, shorten
+from store.errors import BadPath, WrongLayout, shorten
 from store.model.attributes import Value
+from store.model.decoding import Count, Number, Partition, SortKey, Time, decoded
 from store.model.keys import Key, hierarchy_of, log_key, path_of, tree_version_key
-from store.model.paths import format_path
+from store.model.paths import format_path, parse_path
 from store.model.records import ABSENT, Counts, Item, Put, Record
 
 LOG_SECONDS = 90 * 24 * 3600  # until log items expire
@@ -64,6 +67,41 @@ class ActiveMoveRef(NamedTuple):
         return f"{moving}; try again when the move {self.id} has ended."
 
 
+class _StoredMove(Struct, array_like=True, forbid_unknown_fields=True):
+    id: str
+    pk: Partition
+    sk: SortKey
+    to_pk: Partition | None = None
+    to_sk: SortKey | None = None
+
+    def __post_init__(self) -> None:
+        if (self.to_pk is None) is not (self.to_sk is None):
+            raise ValueError("Expected both keys of the target")
+
+    @property
+    def ref(self) -> ActiveMoveRef:
+        target = None if self.to_pk is None or self.to_sk is None else Key(self.to_pk, self.to_sk)
+        return ActiveMoveRef(self.id, Key(self.pk, self.sk), target)
+
+
+class _StoredMoves(Struct):
+    moves: list[_StoredMove] = []
+
+
+class StoredVersion(_StoredMoves, kw_only=True):
+    """The item of a tree version."""
+
+    n: Number
+    shape: dict[str, Count]
+    aliases: bool
+    log_expires: Count = 0
+
+    def __post_init__(self) -> None:
+        for name in self.shape:
+            if not name.rpartition("@")[2].isdecimal():
+                raise ValueError("Expected levels and depths in `shape`")
+
+
 @dataclass(frozen=True)
 class TreeVersion:
     """`number` is the number of transactions so far, `shape` the nodes by level and depth (`{"CITY@2": 50}`).
@@ -82,14 +120,12 @@ class TreeVersion:
 
     @classmethod
     def of(cls, partition: str, item: Item | None) -> "TreeVersion":
-        """The version in an item; without one, that of a tree in which nothing was ever written."""
+        """The version in an item; without one, that of a tree in which nothing was ever written. Raises DamagedItem."""
         if item is None:
             return cls(partition)
-        found = cast(dict[str, Any], item)
-        return cls(
-            partition, found["n"], found["shape"], found["aliases"], decode_moves(item),
-            found.get("log_expires", 0),
-        )  # fmt: skip
+        found = decoded(item, StoredVersion)
+        moves = tuple([move.ref for move in found.moves])
+        return cls(partition, found.n, found.shape, found.aliases, moves, found.log_expires)
 
     @property
     def key(self) -> Key:
@@ -148,9 +184,8 @@ class TreeVersion:
 
 
 def decode_moves(version: Item | None) -> tuple[ActiveMoveRef, ...]:
-    """The running moves in the item of a tree version."""
-    stored = cast(dict[str, Any], version or {}).get("moves", ())
-    return tuple([ActiveMoveRef(one, Key(pk, sk), Key(*end) if end else None) for one, pk, sk, *end in stored])
+    """The running moves in the item of a tree version; raises DamagedItem."""
+    return () if version is None else tuple([move.ref for move in decoded(version, _StoredMoves).moves])
 
 
 def encode_moves(moves: Iterable[ActiveMoveRef]) -> Value:
@@ -215,10 +250,10 @@ class LogEntry(NamedTuple):
     """
 
     event: Event
-    sk: str
+    sk: SortKey
     id: str
     level: str
-    revision: int
+    revision: Number
     source: str | None = None
     target: str | None = None
     alone: bool = False
@@ -247,6 +282,26 @@ def log_item(
     return Put(item)
 
 
-def log_entries(item: Item) -> list[LogEntry]:
-    """The entries of a log item."""
-    return [LogEntry(Event(event), *rest) for event, *rest in cast(dict[str, Any], item)["changes"]]
+class Transaction(Struct, rename={"entries": "changes"}):
+    """A log item: the time of a transaction (RFC 3339, UTC), also in seconds since 1970, its entries and new ranks."""
+
+    sk: Annotated[str, Meta(pattern=r"^!\d{1,18}$")]
+    at: Time
+    entries: Sequence[LogEntry]
+    ranks: dict[SortKey, str] = {}
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.seconds = datetime.fromisoformat(self.at).timestamp()
+        for entry in self.entries:
+            try:
+                places = [parse_path(path) for path in (entry.source, entry.target) if path is not None]
+            except BadPath as error:
+                raise ValueError(str(error)) from None
+            if len(places) != (2 if entry.event is Event.MOVED else 0):
+                raise ValueError("Expected the paths of a move, and of no other change")
+
+    @property
+    def number(self) -> int:
+        """The number of the tree version after the transaction."""
+        return int(self.sk[1:])

@@ -109,6 +109,11 @@ def tree_key(hierarchy: str, path: Path) -> str:
     return f"{hierarchy}#{encode_segment(path[0])}"
 
 
+def log_partition(hierarchy: str, root: Path) -> str:
+    """The partition with the version and log of a tree, or of the hierarchy's list of roots where `root` is empty."""
+    return tree_key(hierarchy, root) if root else hierarchy
+
+
 def sort_key(path: Path) -> str:
     """The sort key (`sk`) of a path: `#NE#Omaha#`, of a root `#`."""
     return "#" + "".join([encode_segment(segment) + "#" for segment in path[1:]])

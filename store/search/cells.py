@@ -20,12 +20,15 @@ level. Where each tree is searched by itself, the hash of its root's id stands b
 from collections.abc import Sequence
 from functools import lru_cache
 from math import asin, atan, ceil, cos, dist, floor, hypot, log2, pi, radians, sin, sqrt, tan
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
+from msgspec import Struct
+
+from store.model.decoding import damaged, decoded
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Index, Key, KeyRange, hierarchy_of
 from store.model.records import Item, Record
-from store.search.lineage import STEP, Lineage
+from store.search.lineage import STEP, Line, Lineage, Place
 from store.search.words import partition
 
 EARTH_KILOMETERS = 6371.0088  # mean radius
@@ -180,6 +183,15 @@ def _angle(one: Vector, other: Vector) -> float:
     return 2 * asin(min(1.0, dist(one, other) / 2))
 
 
+class _StoredCell(Struct, gc=False):
+    sk: str
+    level: str
+    at: Place
+    line: Line
+    latitude: float
+    longitude: float
+
+
 class CellItem(NamedTuple):
     """A cell item as it is read: what it says of its node, as of when it was written. `cell` is from its sort key."""
 
@@ -191,20 +203,16 @@ class CellItem(NamedTuple):
     line: Lineage
 
     @classmethod
-    def of(cls, hierarchy: str, item: Item) -> "CellItem | None":
-        """None for a damaged item."""
-        latitude, longitude = item.get("latitude"), item.get("longitude")
-        at, line, level = item.get("at"), item.get("line"), item.get("level")
-        if not (isinstance(latitude, int | float) and isinstance(longitude, int | float)):
-            return None
-        if not (isinstance(at, str) and isinstance(line, str) and isinstance(level, str)):
-            return None
-        cell, _, bare_id = cast(str, item["sk"]).partition("#")
-        root, divider, rest = at.partition("#")
-        point = Point.of(latitude, longitude)
-        if point is None or not (divider and bare_id):
-            return None
-        return cls(point, cell, f"{hierarchy}:{bare_id}", level, Key(f"{hierarchy}#{root}", divider + rest), line)
+    def of(cls, hierarchy: str, item: Item) -> "CellItem":
+        """The cell item in an item; raises DamagedItem."""
+        found = decoded(item, _StoredCell)
+        cell, _, bare_id = found.sk.partition("#")
+        root, divider, rest = found.at.partition("#")
+        point = Point.of(found.latitude, found.longitude)
+        if point is None or not bare_id:
+            raise damaged(item, "Expected a point and an id")
+        key = Key(f"{hierarchy}#{root}", divider + rest)
+        return cls(point, cell, f"{hierarchy}:{bare_id}", found.level, key, found.line)
 
 
 def point_of(hierarchy: Hierarchy, record: Record) -> Point | None:

@@ -125,5 +125,6 @@ def made_of(hierarchy: Hierarchy) -> str:
         search = replace(search, weight=first[search.weight])
     if location is not None:
         location = first[location[0]], first[location[1]]
-    described = "\n".join(["keys are names", repr(search), repr(location), *sorted(levels)])
+    kind = "keys are names" if search is None else "words have parts"  # of the items; other kinds are written anew
+    described = "\n".join([kind, repr(search), repr(location), *sorted(levels)])
     return blake2b(described.encode(), digest_size=16).hexdigest()

@@ -16,8 +16,11 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple, cast
+from typing import Annotated, NamedTuple
 
+from msgspec import Meta, Struct
+
+from store.model.decoding import decoded
 from store.model.keys import MAX_SEGMENTS, Index, Key, KeyRange
 from store.model.records import Item
 
@@ -27,6 +30,9 @@ RUNNING = "~"  # begins the sort keys of running moves, after all others
 
 Lineage = str
 """The hashes of the ids from the root to a node."""
+Line = Annotated[str, Meta(pattern=rf"^(.{{{STEP}}})+$")]
+Place = Annotated[str, Meta(pattern="#")]
+"""A lineage, and a key of a node without its hierarchy, as items have them."""
 
 
 @lru_cache(8_192)
@@ -45,6 +51,12 @@ def steps(line: Lineage) -> list[str]:
     return [line[start : start + STEP] for start in range(0, len(line), STEP)]
 
 
+class _StoredMovedNode(Struct):
+    sk: str
+    line: Line
+    deepest: Annotated[int, Meta(ge=0, lt=MAX_SEGMENTS)]
+
+
 class MovedNode(NamedTuple):
     """A node that was moved with others below it: its id, its lineage after its last move, and the greatest depth that
     any of its moves began or ended at.
@@ -56,7 +68,9 @@ class MovedNode(NamedTuple):
 
     @classmethod
     def of(cls, item: Item) -> "MovedNode":
-        return cls(moved_id(item), cast(str, item["line"]), cast(int, item["deepest"]))
+        """The moved node in an item; raises DamagedItem."""
+        found = decoded(item, _StoredMovedNode)
+        return cls(moved_id(item), found.line, found.deepest)
 
     def item(self, hierarchy: str, *, by_tree: bool) -> Item:
         """The item; `by_tree` is whether each tree is searched by itself."""
@@ -93,7 +107,7 @@ def moved_nodes(hierarchy: str, tree: str = "") -> KeyRange:
 
 def moved_id(item: Item) -> str:
     """The id in the key of an item of a moved node, empty where there is none."""
-    sk, hierarchy = cast(str, item["sk"]), cast(str, item["pk"]).partition("/")[2]
+    sk, hierarchy = str(item["sk"]), str(item["pk"]).partition("/")[2]
     tree, found, rest = sk.partition(f"{hierarchy}:")
     return found + rest if len(tree) in (0, STEP) else ""
 

@@ -1,9 +1,15 @@
 """Words: texts folded so that they compare without regard to case, accents and punctuation, and the items by which
 nodes are found by them, written in the transactions of their nodes.
 
-Folded text is NFKD without marks, case-folded; its words, runs of letters and digits, are joined by `+`. So `+` before
-a word marks its beginning. Scripts that are written without spaces (Chinese, Japanese, Korean, Thai and their like) are
-runs of their own, and a word begins with each of their characters.
+Folded text has plain letters (`store/model/letters.py`) without other marks; its words, runs of letters and digits, are
+joined by `+`. So `+` before a word marks its beginning. Scripts that are written without spaces (Chinese, Japanese,
+Korean, Thai and their like) are runs of their own, and a word begins with each of their characters.
+
+A single apostrophe, hyphen or full stop between two letters or digits of one word divides it into parts, between which
+is `-`. Each part begins a word, and is also read together with the parts after it: `coeur+d-alene` has the words
+`coeur`, `d`, `alene` and `dalene`. Since `d` begins `dalene`, an item's text needs only the parts together
+(`coeur+dalene`, `dalene`, `alene`), so that these signs add no item. A word of a text to search for is read as its
+parts apart, or as all of them together.
 
 A node has an item for each beginning of a word of its name, of its names in other languages, of its key, which is one
 more name, and of its attributes with `search=True`. An item is in two orders, so that a search for `oma` is two ranges:
@@ -25,13 +31,17 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import NamedTuple, cast
 
+from msgspec import Struct
+
 from store.errors import BadInput, quantity
 from store.model.attributes import Value
+from store.model.decoding import damaged, decoded
 from store.model.hierarchy import Hierarchy, SearchScope
 from store.model.keys import Index, Key, KeyRange, decode_segment, depth_of, hierarchy_of, last_segment
+from store.model.letters import plain_letters
 from store.model.names import NAMES, are_names, lookup
 from store.model.records import Item, Record
-from store.search.lineage import STEP, Lineage
+from store.search.lineage import STEP, Line, Lineage, Place
 
 MAX_TEXT_CHARACTERS = 200  # of a text to search for
 MAX_WORDS = 8  # of it
@@ -50,46 +60,72 @@ _UNSPACED = (
     "\u3005-\u3007\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_WORD = re.compile(rf"(?:(?=[^\W_])[{_UNSPACED}])+|(?:(?![{_UNSPACED}])[^\W_])+")
+# Apostrophes, hyphens and dots inside words, as they are after NFKD: for some of them Unicode has letters (the okina).
+_SIGN_LETTERS = "\u02b9-\u02bf\ua78c"
+_SIGN = rf"['`.\-\u00ad\u00b7{_SIGN_LETTERS}\u05be\u05f3\u2010\u2011\u2018\u2019\u201b\u2032]"
+_LETTER, _OTHER = rf"[^\W_{_SIGN_LETTERS}]", rf"(?![{_UNSPACED}])[^\W_{_SIGN_LETTERS}]"
+_WORD = re.compile("|".join(rf"(?:{one})+(?:{_SIGN}(?:{one})+)*" for one in (rf"(?={_LETTER})[{_UNSPACED}]", _OTHER)))
+_ASCII_WORD = re.compile(r"[a-z0-9]+(?:['`.-][a-z0-9]+)*")
+_SIGNS = re.compile(_SIGN)
 # A syllable of Hangul is two or three letters in NFKD, of which only the first begins it.
-_BEGINNING = re.compile(rf"(?<![^+])[^+]|(?![\u1160-\u11ff])[{_UNSPACED}]")
+_BEGINNING = re.compile(rf"(?<![^+-])[^+-]|(?![\u1160-\u11ff])[{_UNSPACED}]")
 _INNER = re.compile(rf"(?![\u1160-\u11ff])[{_UNSPACED}]")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-_STROKES = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"})
+# What of a text to search for stands for, in a name: signs of either may be read as a space or left out.
+_READINGS = {"+": "[+-]", "-": "[+-]?", "": "-?"}
 
 
 def fold(text: str) -> str:
-    """A text as its folded words: `São Paulo (SP)` becomes `sao+paulo+sp`.
+    """A text as its folded words: `São Paulo (SP)` becomes `sao+paulo+sp`, `Coeur d'Alene` `coeur+d-alene`.
 
-    Letters with a stroke, which NFKD leaves as they are, become plain letters: `Łódź` is `lodz`. What follows after
-    4,000 characters is left out.
+    What follows after 4,000 characters is left out.
     """
     return _folded(text) if len(text) <= MAX_FOLDED_CHARACTERS else _fold(text[:MAX_READ_CHARACTERS])
 
 
 def _fold(text: str) -> str:
-    plain = text.lower() if text.isascii() else _without_marks(_without_marks(text).casefold()).translate(_STROKES)
-    return "+".join(_WORD.findall(plain))
+    if text.isascii():
+        return _SIGNS.sub("-", "+".join(_ASCII_WORD.findall(text.lower())))
+    plain = plain_letters(text.replace("´", "'"))  # which NFKD makes a space
+    if not plain.isascii():
+        plain = "".join([c for c in plain if unicodedata.category(c)[0] != "M"])
+    return _SIGNS.sub("-", "+".join(_WORD.findall(plain)))
 
 
 _folded = lru_cache(4_096)(_fold)
 
 
-def _without_marks(text: str) -> str:
-    if len(text) > MAX_FOLDED_CHARACTERS:  # normalizing a run of n marks takes n²
-        text = "".join([c for c in text if unicodedata.category(c)[0] != "M"])
-    return "".join([c for c in unicodedata.normalize("NFKD", text) if unicodedata.category(c)[0] != "M"])
-
-
 def beginnings(folded: str) -> list[str]:
-    """The rest of a folded text from each beginning of a word on: `sao+paulo` and `paulo`."""
-    if folded.isascii():
-        found = [folded] if folded else []
-        while place := folded.find("+") + 1:
-            folded = folded[place:]
-            found.append(folded)
-        return found
-    return [folded[match.start() :] for match in _BEGINNING.finditer(folded)]
+    """The rest of a folded text from each beginning of a word on, with the parts of words together: `sao+paulo` and
+    `paulo`.
+    """
+    return [folded[start:].replace("-", "") for start in _starts(folded)]
+
+
+def _starts(folded: str) -> list[int]:
+    """Where words begin in a folded text."""
+    if not folded.isascii() or "-" in folded:
+        return [match.start() for match in _BEGINNING.finditer(folded)]
+    found = [0] if folded else []
+    while place := folded.find("+", found[-1] if found else 0) + 1:
+        found.append(place)
+    return found
+
+
+def _together(text: str) -> str:
+    """Folded words with the parts of each apart, and from each part on together: of `d-alene` `d+alene+dalene`."""
+    found = [text.replace("-", "+")]
+    for word in text.split("+"):
+        while "-" in word:
+            found.append(word.replace("-", ""))
+            word = word.partition("-")[2]
+    return "+".join(found)
+
+
+@lru_cache(256)
+def _readings(folded: str) -> re.Pattern[str]:
+    """A pattern of the folded names that a folded text is, or is the beginning of."""
+    return re.compile(re.sub(r"[+-]|(?<=[^+-])(?=[^+-])", lambda match: _READINGS[match[0]], folded))
 
 
 def group(folded: str) -> str:
@@ -106,12 +142,13 @@ def is_group(word: str) -> bool:
 class SearchText(NamedTuple):
     """A text to search for: folded as a whole, and its different words; each must begin a word of a node.
 
-    `patterns` are what is searched for these words in folded texts after a `+`.
+    `patterns` are what is searched for these words in folded texts after a `+`: for each the whole word, and its parts
+    if it has several.
     """
 
     folded: str
     words: tuple[str, ...]
-    patterns: tuple[str, ...]
+    patterns: tuple[tuple[str, tuple[str, ...]], ...]
 
     @classmethod
     def of(cls, text: str) -> "SearchText":
@@ -120,24 +157,48 @@ class SearchText(NamedTuple):
             raise BadInput(f"text has {len(text):,} characters; at most {MAX_TEXT_CHARACTERS} are allowed.")
         folded = fold(text)
         words = tuple(dict.fromkeys(folded.split("+"))) if folded else ()
-        if len(words) > MAX_WORDS:
-            raise BadInput(f"text has {quantity(len(words), 'word')}; at most {MAX_WORDS} are allowed.")
-        # In scripts without spaces a word begins with any character inside of another one.
-        return cls(folded, words, tuple([word if _INNER.match(word) else f"+{word}" for word in words]))
+        count = max(len(words), len({part for word in words for part in word.split("-")}))
+        if count > MAX_WORDS:
+            raise BadInput(f"text has {quantity(count, 'word')}; at most {MAX_WORDS} are allowed.")
+        patterns = []
+        for word in words:
+            # In scripts without spaces a word begins with any character inside of another one.
+            before = "" if _INNER.match(word) else "+"
+            parts = tuple([f"{before}{part}" for part in word.split("-")]) if "-" in word else ()
+            patterns.append((before + word.replace("-", ""), parts))
+        return cls(folded, words, tuple(patterns))
 
     @property
     def is_word(self) -> bool:
-        """Whether the text is one word, and not the same one twice."""
-        return self.words[:1] == (self.folded,)
+        """Whether the text is one word without parts, and not the same one twice."""
+        return self.words == (self.folded,) and "-" not in self.folded
+
+    @property
+    def ranges(self) -> tuple[list[str], list[tuple[str, str]]]:
+        """The beginnings of items to read, that of the whole text first; and pairs of them, of which each leads to all
+        nodes that match: a part of a word, and the whole word.
+        """
+        pairs = [(part, word.replace("-", "")) for word in self.words for part in word.split("-")]
+        long, whole = [pair for pair in pairs if is_group(pair[0])], self.folded.replace("-", "")
+        chosen = long or [max(pairs, key=lambda pair: len(pair[0]))]
+        # Texts of short words alone, such as `wi fi`, are in too many items; their words may be the parts of one.
+        texts = [whole, *[text for pair in chosen for text in pair], *([] if long else [whole.replace("+", "")])]
+        return list(dict.fromkeys(texts)), chosen
 
     def match(self, names: "tuple[str, ...] | list[str]", words: str) -> int | None:
         """How well folded names, and further folded words, match: 0 where a name is the text, 1 where one begins with
         it, 2 where all its words match, None otherwise.
         """
         text = "+" + "+".join([*names, words])
-        for pattern in self.patterns:
-            if pattern not in text:
+        has_signs = "-" in text
+        if has_signs:
+            text = _together(text)
+        for whole, parts in self.patterns:
+            if whole not in text and not (parts and all(part in text for part in parts)):
                 return None
+        if has_signs or "-" in self.folded:
+            found = [match for name in names if (match := _readings(self.folded).match(name))]
+            return 2 if not found else int(all(match.end() < len(match.string) for match in found))
         if self.folded in names:
             return 0
         for name in names:
@@ -148,7 +209,7 @@ class SearchText(NamedTuple):
 
 class Words(NamedTuple):
     """The folded words of a node: its names by language, the default name under "", the key under KEY unless a name is
-    equal; and those that are no name.
+    equal but for signs, as of `hand-saws`; and those that are no name.
     """
 
     names: dict[str, str]
@@ -162,7 +223,8 @@ class Words(NamedTuple):
             # In one order, since what is beyond MAX_ITEMS depends on it: DynamoDB's maps have none.
             names |= {language: fold(text) for language, text in sorted(cast(dict[str, str], stored).items())}
         key = decode_segment(last_segment(record.pk, record.sk))
-        if key != record.name and (key := fold(key)) not in names.values():
+        apart = [name.replace("-", "+") for name in names.values()]
+        if key != record.name and (key := fold(key)).replace("-", "+") not in apart:
             names[KEY] = key
         others: dict[str, None] = {}
         level = hierarchy.levels.get(record.level)
@@ -205,13 +267,20 @@ class Words(NamedTuple):
 
 def _cut(folded: str, items: int) -> tuple[str, int]:
     """A folded text with at most so many beginnings of words, and how many more there may be."""
-    if len(folded) <= MAX_FOLDED_CHARACTERS and folded.isascii() and (words := folded.count("+") + 1) <= items:
-        return folded, items - words
-    folded = folded[:MAX_FOLDED_CHARACTERS].rstrip("+")
-    found = beginnings(folded)
-    if len(found) > items:
-        folded = folded[: len(folded) - len(found[items])].rstrip("+")
-    return folded, max(0, items - len(found))
+    starts = _starts(folded := folded[:MAX_FOLDED_CHARACTERS].rstrip("+-"))
+    if len(starts) > items:
+        folded = folded[: starts[items]].rstrip("+-")
+    return folded, max(0, items - len(starts))
+
+
+class _StoredWord(Struct, gc=False):
+    sk: str
+    rank: str
+    level: str
+    at: Place
+    line: Line
+    names: dict[str, str] = {}
+    others: str = ""
 
 
 class WordItem(NamedTuple):
@@ -234,19 +303,16 @@ class WordItem(NamedTuple):
     others: str
 
     @classmethod
-    def of(cls, hierarchy: str, item: Item) -> "WordItem | None":
-        """None for a damaged item."""
-        get = item.get
-        match = _RANK.fullmatch(str(get("rank")))
-        at, line, level, names, others = get("at"), get("line"), get("level"), get("names") or {}, get("others") or ""
-        if match is None or not (isinstance(at, str) and isinstance(line, str) and isinstance(level, str)):
-            return None
+    def of(cls, hierarchy: str, item: Item) -> "WordItem":
+        """The word item in an item; raises DamagedItem."""
+        found = decoded(item, _StoredWord)
+        match = _RANK.fullmatch(found.rank)
+        if match is None:
+            raise damaged(item, "Expected another `rank`")
         zone, weight, depth, name, bare_id = match.groups()
-        if not ("#" in at and isinstance(names, dict) and isinstance(others, str)):
-            return None
         return cls(
-            cast(str, item["sk"]), match.string, zone == "0", weight, int(depth), name, f"{hierarchy}:{bare_id}", level,
-            at, line, cast(dict[str, str], names), others,
+            found.sk, found.rank, zone == "0", weight, int(depth), name, f"{hierarchy}:{bare_id}", found.level,
+            found.at, found.line, found.names, found.others,
         )  # fmt: skip
 
     @property

@@ -73,6 +73,9 @@ class SQLiteStore:
     async def __aexit__(self, *error: object) -> None:
         self.database.close()
 
+    def now(self) -> float:
+        return time.time()
+
     # -- reading -------------------------------------------------------------------------------------------------------
 
     async def get(self, keys: Sequence[Key], reads: ReadUsage, *, strong: bool = False) -> list[Item | None]:
@@ -127,7 +130,7 @@ class SQLiteStore:
         with self.database.translated():
             rows = self.database.connection().execute(
                 f"SELECT body {where(key_range.index)} {order}",
-                (key_range.partition, key_range.lo, key_range.hi, time.time(), -1 if limit is None else limit),
+                (key_range.partition, key_range.lo, key_range.hi, self.now(), -1 if limit is None else limit),
             )
             bodies: list[bytes] = []
             size = 0
@@ -151,7 +154,7 @@ class SQLiteStore:
             reads.check()
             with self.database.translated():
                 rows = self.database.connection().execute(
-                    count_page(key_range.index), (key_range.partition, lo, key_range.hi, time.time(), COUNT_ROWS)
+                    count_page(key_range.index), (key_range.partition, lo, key_range.hi, self.now(), COUNT_ROWS)
                 )
                 ((count, size, last),) = rows.fetchall()
             units = units_of(int(size))
@@ -170,7 +173,7 @@ class SQLiteStore:
         after = ("", "")
         while True:
             with self.database.translated():
-                rows = self.database.connection().execute(SCAN, (*after, time.time(), SCAN_ITEMS)).fetchall()
+                rows = self.database.connection().execute(SCAN, (*after, self.now(), SCAN_ITEMS)).fetchall()
                 size = total_size([body for _, _, body in rows])
                 page = [decode_at(pk, sk, body) for pk, sk, body in rows]
             if not rows:
@@ -186,7 +189,7 @@ class SQLiteStore:
         rows = self.database.connection().execute(
             f"WITH wanted (p, s) AS (VALUES {pairs}) SELECT pk, sk, body FROM wanted CROSS JOIN items "  # noqa: S608
             "ON pk = p AND sk = s WHERE expires IS NULL OR expires > ?",
-            [*itertools.chain.from_iterable(keys), time.time()],
+            [*itertools.chain.from_iterable(keys), self.now()],
         )
         return rows.fetchall()
 
@@ -253,7 +256,7 @@ class SQLiteStore:
         """Delete some expired items, at most once in PURGE_SECONDS, as a part of another commit."""
         if time.monotonic() - self._purged >= PURGE_SECONDS:
             self._purged = time.monotonic()
-            connection.executemany(DELETE, connection.execute(EXPIRED, (time.time(), PURGE_ITEMS)).fetchall())
+            connection.executemany(DELETE, connection.execute(EXPIRED, (self.now(), PURGE_ITEMS)).fetchall())
 
     # -- the table -----------------------------------------------------------------------------------------------------
 

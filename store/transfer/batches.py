@@ -4,7 +4,6 @@ An import that stops between two of them leaves fewer nodes than the file has, b
 batch has, besides the nodes it is about, all their ancestors with their new counts, each once.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, zip_longest
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
+from store.engine import Store
 from store.errors import rfc3339
 from store.metadata.history import id_item_at, revision_item
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, changed_counts, level_at_depth
@@ -72,20 +72,21 @@ class Batches:
     For each change of a node, its ancestors are found first, then room is made in the batch.
     """
 
-    def __init__(self, hierarchy: Hierarchy, diff: TreeDiff, version: TreeVersion, max_changes: int) -> None:
+    def __init__(self, hierarchy: Hierarchy, diff: TreeDiff, version: TreeVersion, store: Store) -> None:
         self._indexed = hierarchy if is_indexed(hierarchy) else None
         self._diff = diff
         self._records = {sk: _CountedRecord(record) for sk, record in diff.above.items()}
         self._pk = version.partition
         self._has_redirects = version.has_redirects
-        self._max_changes = max_changes - VERSION_CHANGES
+        self._max_changes = store.max_changes - VERSION_CHANGES
+        self._now = store.now
         self._ancestors: list[_CountedRecord] = []  # of the present change, the parent first
         self._uncounted = 0  # new nodes in the batch that are not in the counts yet, siblings of one level
         self._level, self._depth = "", 0  # theirs
         self._open()
 
     def of(self, creations: Sequence[Creation]) -> Iterator[Batch]:
-        """Transactions of at most `max_changes` changes for `creations` (parents first), updates and removals.
+        """Transactions of at most the `max_changes` of the store for `creations` (parents first), updates and removals.
 
         They build on one another, so each must be committed before the next is requested. Each has the time at which it
         was begun.
@@ -171,7 +172,7 @@ class Batches:
         self._open()
 
     def _open(self) -> None:
-        now = time.time()
+        now = self._now()
         self._batch = Batch(now, rfc3339(now))
         self._unwritten: dict[str, _CountedRecord] = {}  # that the batch will contain, with their new counts
         self._last_counted: list[_CountedRecord] | None = None  # ancestors that are all among them

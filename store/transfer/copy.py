@@ -7,7 +7,6 @@ its name at the end, and a table has a layout of its own until then.
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
@@ -18,7 +17,7 @@ from store.api_keys import ApiKey, find_keys
 from store.connect import SQLiteUrl, open_store, opened, parse_store_url
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, CladeError, Conflict, Unavailable, shorten
-from store.metadata.tree_version import COPYING, LAYOUT_KEY, decode_moves, layout_in, layout_item
+from store.metadata.tree_version import COPYING, LAYOUT_KEY, TreeVersion, layout_in, layout_item
 from store.model.keys import path_of, tree_version_key
 from store.model.paths import format_path
 from store.model.records import Change, Delete, Item, Put, key_of, size_of
@@ -171,9 +170,10 @@ def _note_versions(page: Sequence[Item], versions: Versions) -> None:
     for item in page:
         pk = cast(str, item["pk"])
         if item["sk"] == _VERSION_SORT_KEY:
-            for move in decode_moves(item):
+            version = TreeVersion.of(pk, item)
+            for move in version.moves:
                 raise Conflict(f"{move.refusal(move.source)} clade repair finishes an abandoned move.")
-            versions[pk] = item["n"]
+            versions[pk] = version.number
         elif pk.startswith(_ID) and ":" in pk:
             versions.setdefault(pk[len(_ID) : pk.index(":")], None)
 
@@ -186,7 +186,7 @@ async def put_back(store: SQLiteStore, file: Path) -> list[ApiKey]:
     """
     there = await _keys(store)
     async with SQLiteStore(str(file)) as backup:
-        keys, now = (await _keys(backup)).values(), time.time()
+        keys, now = (await _keys(backup)).values(), store.now()
         valid = [key for key in keys if key.revoked_at is None and (key.until is None or now < key.until)]
         revoked = [there[key.id] for key in valid if key.id in there and there[key.id].revoked_at is not None]
         if not revoked:

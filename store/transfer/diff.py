@@ -21,7 +21,7 @@ from store.transfer.staging import Node, Tree, path_text
 
 @dataclass(slots=True)
 class _OpenNode:
-    """A node on the stack: of the table where it has an `item`, else one that will be created.
+    """A node on the stack: of the table where it has a `record`, else one that will be created.
 
     `in_file` where it or an ancestor is in the file, `kept` where it must stay, `recorded` where a descendant changes,
     so that it is in `TreeDiff.above`. `ranks` are those of its reordered children, `ranked` its children to be created
@@ -30,7 +30,7 @@ class _OpenNode:
 
     sk: str
     level: str
-    item: Item | None
+    record: Record | None
     in_file: bool
     kept: bool
     recorded: bool = False
@@ -64,11 +64,10 @@ class TreeDiff:
         self._rest = [self.tree.nodes[sk] for sk in sorted(self.tree.nodes, reverse=True)]
 
     def add(self, items: Iterable[Item]) -> None:
-        for item in items:
-            sk = cast(str, item["sk"])
-            while self._rest and self._rest[-1].sk < sk:
+        for record in map(Record.of, items):
+            while self._rest and self._rest[-1].sk < record.sk:
                 self._create(self._rest.pop())
-            self._compare(sk, item, self._rest.pop() if self._rest and self._rest[-1].sk == sk else None)
+            self._compare(record, self._rest.pop() if self._rest and self._rest[-1].sk == record.sk else None)
 
     def finish(self) -> None:
         while self._rest:
@@ -92,21 +91,21 @@ class TreeDiff:
         if self._rest and self._rest[-1].sk.startswith(node.sk):
             self._stack.append(_OpenNode(node.sk, node.level, None, in_file=True, kept=True))
 
-    def _compare(self, sk: str, item: Item, node: Node | None) -> None:
+    def _compare(self, record: Record, node: Node | None) -> None:
         """Compare a node of the table with the file's, if there is one."""
-        above = self._close(sk)
-        if above is not None and is_manual(rank := cast(str, item["rank"])):
-            above.ranks.append(rank)
+        above, sk = self._close(record.sk), record.sk
+        if above is not None and is_manual(record.rank):
+            above.ranks.append(record.rank)
         accepted = False
         if node is not None:
             try:
-                self._update(node, item)
+                self._update(node, record)
                 accepted = True
             except BadInput as error:
                 self._reject(node, str(error))
         in_file = accepted or (above is not None and above.in_file)
-        kept = accepted or not (self.prune and in_file) or sk in self._rejected or self._is_claimed(item, node)
-        self._stack.append(_OpenNode(sk, cast(str, item["level"]), item, in_file=in_file, kept=kept))
+        kept = accepted or not (self.prune and in_file) or sk in self._rejected or self._is_claimed(record, node)
+        self._stack.append(_OpenNode(sk, record.level, record, in_file=in_file, kept=kept))
 
     def _close(self, sk: str) -> _OpenNode | None:
         """Pop all nodes from the stack that are not ancestors of the node at a key; returns its nearest ancestor."""
@@ -117,9 +116,9 @@ class TreeDiff:
                 for node in open_node.ranked:
                     node.rank = rank_after(cast(str, node.rank), ranks)  # the next free one where a sibling has it
                     ranks.add(node.rank or "")
-            if open_node.item is not None and not open_node.kept:
+            if open_node.record is not None and not open_node.kept:
                 self._record_stack()
-                self.removed.append(Record.of(open_node.item))
+                self.removed.append(open_node.record)
             elif self._stack:
                 self._stack[-1].kept = True
         return self._stack[-1] if self._stack else None
@@ -130,12 +129,12 @@ class TreeDiff:
             if open_node.recorded:
                 return
             open_node.recorded = True
-            if open_node.item is not None:
-                self.above[open_node.sk] = Record.of(open_node.item)
+            if open_node.record is not None:
+                self.above[open_node.sk] = open_node.record
 
-    def _is_claimed(self, item: Item, node: Node | None) -> bool:
-        """Whether the file has the id of this item at another path than `node`, so that it is not to be removed."""
-        node_id, plan = bare_id(item), self.plan
+    def _is_claimed(self, record: Record, node: Node | None) -> bool:
+        """Whether the file has the id of this record at another path than `node`, so that it is not to be removed."""
+        node_id, plan = bare_id(record), self.plan
         return node_id in plan.rejected_ids or (node_id in plan.ids and (node is None or node.id != node_id))
 
     def _reject(self, node: Node, reason: str) -> None:
@@ -157,15 +156,15 @@ class TreeDiff:
             node.values = values
         check_content(node, node.name or "", values, len(node.encoded))
 
-    def _update(self, node: Node, item: Item) -> None:
+    def _update(self, node: Node, old: Record) -> None:
         """Add the update of a node, if any; raises BadInput where level or id differ from the table's."""
-        if node.level != item["level"]:
-            raise BadInput(f"{node} is a {item['level']} in the table, not a {node.level}.")
-        if node.id is not None and node.id != bare_id(item):
-            raise BadInput(f"{node} has the id {bare_id(item)} in the table, not {node.id}; ids never change.")
-        same_name, changes = node.name is None or node.name == item["name"], node.values
-        if not same_name or any(item.get(name) != value for name, value in changes.items()):
-            old, level = Record.of(item), self.plan.hierarchy.any_level(node.level)
+        if node.level != old.level:
+            raise BadInput(f"{node} is a {old.level} in the table, not a {node.level}.")
+        if node.id is not None and node.id != bare_id(old):
+            raise BadInput(f"{node} has the id {bare_id(old)} in the table, not {node.id}; ids never change.")
+        same_name, changes = node.name is None or node.name == old.name, node.values
+        if not same_name or any(old.attributes.get(name) != value for name, value in changes.items()):
+            level = self.plan.hierarchy.any_level(node.level)
             values = level.changed(old.attributes, changes)
             if not same_name or values != level.current(old.attributes):
                 name = old.name if node.name is None else node.name
@@ -177,6 +176,6 @@ class TreeDiff:
         self.unchanged += 1
 
 
-def bare_id(item: Item) -> str:
-    """The id of a node's item without the prefix of its hierarchy, as files have it."""
-    return cast(str, item["id"]).partition(":")[2]
+def bare_id(record: Record) -> str:
+    """The id of a node without the prefix of its hierarchy, as files have it."""
+    return record.id.partition(":")[2]

@@ -22,8 +22,9 @@ from uuid import uuid4
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import Conflict, NotEmpty, NotFound
-from store.metadata.history import current_key
+from store.metadata.history import Tombstone, current_key
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, log_item, root_log_key
+from store.model.decoding import decoded
 from store.model.keys import Key, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Change, Item, Put, Record, derived_id
@@ -169,8 +170,7 @@ async def stored_keys(store: Store, keys: Collection[Key]) -> set[Key]:
 async def leave_existing_out(store: Store, plan: ImportPlan, revisions: dict[Key, int]) -> None:
     """Take the nodes out of a plan that have this revision, or a later one, in the table."""
     async for key, item in _stored(store, revisions):
-        revision = item["revision"]
-        if isinstance(revision, int) and revision >= revisions[key]:
+        if Record.of(item).revision >= revisions[key]:
             del plan.trees[key.pk].nodes[key.sk]
 
 
@@ -262,7 +262,7 @@ class _Import:
         diff.finish()
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
-        for batch in Batches(self.plan.hierarchy, diff, version, self.store.max_changes).of(creations):
+        for batch in Batches(self.plan.hierarchy, diff, version, self.store).of(creations):
             if not self.dry_run:
                 raised = version.incremented(batch.shape, now=batch.now)
                 log = log_item(version, batch.entries, batch.at, batch.now)
@@ -322,7 +322,8 @@ class _Import:
         if node.id is None:
             return Creation(node, f"{self.plan.hierarchy.name}:{uuid4().hex}")
         if place is None:
-            return Creation(node, node_id, cast(int, item["revision"]) + 1, {"deleted": item["deleted"]})
+            gone = decoded(item, Tombstone)
+            return Creation(node, node_id, gone.revision + 1, {"deleted": gone.deleted})
         reason = f"The id {node.id} belongs to {path_text(*place)}"
         if (unmoved := self.plan.unmoved.get(node.id)) is None:
             has_other_key = depth_of(place.sk) == depth_of(node.sk) and path_of(*place)[-1] != node.path[-1]
@@ -334,9 +335,8 @@ class _Import:
         async with self.roots_lock:
             name = self.plan.hierarchy.name
             if self._root_ranks is None:
-                roots = await self.store.range(siblings(name), self.reads)
-                ranks = [(cast(str, root["rank"]), cast(str, root["pk"])) for root in roots]
-                self._root_ranks = {rank: pk for rank, pk in ranks if is_manual(rank)}
+                roots = await self.store.nodes(siblings(name), self.reads)
+                self._root_ranks = {root.rank: root.pk for root in roots if is_manual(root.rank)}
             taken = [rank for rank, pk in self._root_ranks.items() if pk != node.pk]
             node.rank = rank_after(cast(str, node.rank), taken)
             if node.rank is not None:

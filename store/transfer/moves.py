@@ -148,7 +148,7 @@ class ImportMoves:
         above = ancestor_keys(child.key)
         for key, item in zip(above, await self._store.get(above, self._reads, strong=True), strict=True):
             if item is not None:
-                other = self._nodes.get(bare_id(item))
+                other = self._nodes.get(bare_id(Record.of(item)))
                 if other is not None and other is not child and other.key != key:
                     raise BadInput(f"{path_text(*key)} has to be moved first.")  # with all below it
             elif node := nodes.get(key.sk):

@@ -4,14 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 from msgspec.structs import replace
 
 from store.errors import AlreadyExists, Conflict, Misplaced, NotFound, WrongLevel, shorten
-from store.metadata.history import current_key
+from store.metadata.history import Tombstone, current_key
 from store.model.attributes import Value
+from store.model.decoding import decoded
 from store.model.hierarchy import Hierarchy, may_stand, misplaced
 from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_key
 from store.model.names import with_changes
@@ -105,7 +106,8 @@ class Create(Edit):
             return self._wanted_id, 1, ABSENT
         place = current_key(id_record)
         if self.node_id is not None and place is None:
-            return self.node_id, 1 + cast(int, id_record["revision"]), {"deleted": id_record["deleted"]}
+            gone = decoded(id_record, Tombstone)
+            return self.node_id, 1 + gone.revision, {"deleted": gone.deleted}
         if self.node_id is not None and place != key:
             raise AlreadyExists(f"The id {self.node_id} belongs to another node; choose another, or omit it.")
         return uuid4().hex, 1, ABSENT

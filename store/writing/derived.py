@@ -204,17 +204,15 @@ class TreeChanges:
 
     def _version_and_log(self, partition: str, tree: _TreeChange) -> list[Put]:
         version, now = self._read_set.version(partition), self._context.now
-        puts = [version.incremented(tree.shape, tree.moves, has_redirects=tree.has_redirects, now=now)]
-        if "#" in partition or tree.entries:
-            ranks = tree.ranks if len(tree.ranks) <= MAX_LOGGED_RANKS else {}
-            log = log_item(version, tree.entries, self._context.at, now, ranks)
-            if len(tree.entries) > MAX_SMALL_ENTRIES and size_of(canonical_item(log.item)) > MAX_ITEM_BYTES:
-                raise TooLarge(
-                    f"{len(tree.entries):,} subtrees would be moved at once, more than fit into one entry of the "
-                    "change feed. Move some of them first."
-                )
-            puts.append(log)
-        return puts
+        raised = version.incremented(tree.shape, tree.moves, has_redirects=tree.has_redirects, now=now)
+        ranks = tree.ranks if len(tree.ranks) <= MAX_LOGGED_RANKS else {}
+        log = log_item(version, tree.entries, self._context.at, now, ranks)
+        if len(tree.entries) > MAX_SMALL_ENTRIES and size_of(canonical_item(log.item)) > MAX_ITEM_BYTES:
+            raise TooLarge(
+                f"{len(tree.entries):,} subtrees would be moved at once, more than fit into one entry of the "
+                "change feed. Move some of them first."
+            )
+        return [raised, log]
 
     def _count(self, top: Record, shape: Counts, sign: int) -> None:
         """Add a subtree to the counts of all its ancestors, or subtract it; the root's are in the tree version."""
@@ -373,7 +371,7 @@ class MoveItems:
         if self._hierarchy is None or target is None:
             return {}
         inner = [key for key in ancestor_keys(records[0].key) if source.holds(key)]
-        line = lineage([str(item["id"]) for item in await self._read([*ancestor_keys(target), *inner])])
+        line = lineage([Record.of(item).id for item in await self._read([*ancestor_keys(target), *inner])])
         found, deeper = {}, depth_of(target.sk) - depth_of(source.sk)
         for record in records:
             line = line[: (depth_of(record.sk) + deeper) * STEP] + id_hash(record.id)

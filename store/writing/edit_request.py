@@ -11,19 +11,22 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import AlreadyExists, BadInput, TooLarge, shorten
+from store.errors import AlreadyExists, BadInput, DamagedItem, TooLarge, shorten
 from store.metadata.moves import Move, move_key
 from store.model.attributes import Value
+from store.model.decoding import decoded
 from store.model.keys import Key, Path
 from store.model.paths import format_path
-from store.model.records import ABSENT, Change, Delete, Item, Put, Record, canonical_item, size_of
+from store.model.records import ABSENT, Change, Counts, Delete, Item, Put, Record, canonical_item, size_of
 from store.writing.create_update import Edit
 from store.writing.transaction import TransactionBuilder
 
+RESULTS = "once"  # begins the partitions of stored results
 RESULT_SECONDS = 24 * 3600
 MAX_KEY_CHARACTERS = 128
 
@@ -72,6 +75,28 @@ class EditResult:
     move: Move | None = None
 
 
+class _Below(Struct):
+    below: Counts  # in the item of a node that of a root is absent
+
+
+class StoredResult(Struct):
+    """The fingerprint of an edit, its node without name and attributes, and the id of the move that it started."""
+
+    wanted: str
+    node: dict[str, Any]
+    move: str | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            self.record  # noqa: B018
+        except DamagedItem as error:
+            raise ValueError(f"In `node`: {error.problem}") from None
+
+    @property
+    def record(self) -> Record:
+        return replace(Record.of(self.node), below=decoded(self.node, _Below).below)
+
+
 class EditRequest:
     """`result` is awaited by the client; it is cancelled, and so done as well, when the client has gone.
 
@@ -90,7 +115,7 @@ class EditRequest:
                     f'"{shorten(key)}" is not an idempotencyKey; it has 1 to {MAX_KEY_CHARACTERS} printable characters.'
                 )
             sort_key = f"v0#{_digest(options.caller)}" if options.caller else "v0"
-            self.result_key = Key(f"once#{edit.hierarchy.name}:{key}", sort_key)
+            self.result_key = Key(f"{RESULTS}#{edit.hierarchy.name}:{key}", sort_key)
         self.result: asyncio.Future[EditResult] = asyncio.get_running_loop().create_future()
 
     def settle(self, result: EditResult | BaseException) -> None:
@@ -125,15 +150,14 @@ class EditRequest:
     def stored(self, item: Item) -> tuple[Record, Key | None]:
         """The node of a stored result, without its name and attributes, and the key of the move that it started.
 
-        Raises BadInput where it is the result of another edit.
+        Raises BadInput where it is the result of another edit, DamagedItem for an item of another shape.
         """
-        if item["wanted"] != self._fingerprint:
+        found = decoded(item, StoredResult)
+        if found.wanted != self._fingerprint:
             raise BadInput(
                 "This idempotencyKey was used for another change within the last 24 hours; choose a new one."
             )
-        move_id = cast(str | None, item.get("move"))
-        node = cast(Any, item["node"])
-        return replace(Record.of(node), below=node["below"]), None if move_id is None else move_key(move_id)
+        return found.record, None if found.move is None else move_key(found.move)
 
     @cached_property
     def _fingerprint(self) -> str:

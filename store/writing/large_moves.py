@@ -17,9 +17,10 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
@@ -134,7 +135,7 @@ class MoveJob:
         async def changes() -> list[Change]:
             reader = Reader(self._store, ReadUsage())
             read_set = await reader.read(self.move.running.partitions, keys)
-            top, now = _existing(read_set, source), time.time()
+            top, now = _existing(read_set, source), self._store.now()
             if self._indexed is not None:
                 await reader.read_into(read_set, [], moved_keys(self._indexed, read_set, top))
             context = WriteContext(rfc3339(now), now, self.move.changed_by)
@@ -169,19 +170,17 @@ class MoveJob:
         state = MoveState.DONE if self.move.state is MoveState.SWEEPING else MoveState.UNDONE
 
         async def changes() -> list[Change]:
-            read_set, now = await self._read([]), time.time()
+            read_set, now = await self._read([]), self._store.now()
             changes: list[Change] = []
             if self._indexed is not None:
                 changes.append(Delete(running_key(self._indexed.name, self.move.id)))
             for partition in self.move.running.partitions:
                 version = read_set.version(partition)
                 moves = tuple(ref for ref in version.moves if ref.id != self.move.id)
-                changes.append(version.incremented({}, moves=moves, now=now))
-                if "#" in partition:
-                    changes.append(log_item(version, [], rfc3339(now), now))
+                changes += [version.incremented({}, moves=moves, now=now), log_item(version, [], rfc3339(now), now)]
             return changes
 
-        await self._write(changes, state=state, ended_at=rfc3339(time.time()))
+        await self._write(changes, state=state, ended_at=rfc3339(self._store.now()))
 
     # -- reading and writing -------------------------------------------------------------------------------------------
 
@@ -238,7 +237,7 @@ class MoveLease:
 
     async def write(self, changes: Sequence[Change] = (), **progress: Any) -> None:
         """Commit changes and the move's progress. Raises LeaseLost, or Conflict where a condition of a change fails."""
-        values = {"lease": round(time.time() + self._lease_seconds, 3), **progress}
+        values = {"lease": round(self._store.now() + self._lease_seconds, 3), **progress}
         new, old = replace(self.move, **values), self.move
         when = {"epoch": old.epoch, "state": old.state.value, "lease": old.lease, "ended_at": None}
         try:
@@ -270,7 +269,7 @@ class MoveLease:
 
     async def renew(self) -> None:
         """Renew the lease if a third of it has passed."""
-        if self.move.lease - time.time() < self._lease_seconds * 2 / 3:
+        if self.move.lease - self._store.now() < self._lease_seconds * 2 / 3:
             await self.write()
 
     async def wait(self, seconds: float) -> None:

@@ -9,7 +9,7 @@ from math import inf
 
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
-from store.errors import Conflict, Unavailable
+from store.errors import CladeError, Conflict, DamagedItem, Unavailable
 from store.metadata.moves import Move, MoveTiming, move_id_from
 from store.model.hierarchy import Hierarchy
 from store.reading import recent_moves, tree_versions
@@ -104,10 +104,9 @@ class MoveWorker:
 
         Moves that had ended at the first call are not read again.
         """
-        now = time.time()
-        moves = [
-            move for move in await recent_moves(self._store, ReadUsage(), since=self._since) if move.ended_at is None
-        ]
+        now = self._store.now()
+        found = await recent_moves(self._store, ReadUsage(), since=self._since, on_damaged=_log_damaged)
+        moves = [move for move in found if move.ended_at is None]
         self._since = min([move_id_from(now - SKEW_SECONDS), *[move.id for move in moves]])
         left = [move for move in moves if move.id not in self._tasks]
         self._others = {move.id: self._others[move.id] for move in left if move.id in self._others}
@@ -123,13 +122,13 @@ class MoveWorker:
         if known != move:
             since = time.monotonic()
             self._others[move.id] = (move, since)
-        return min(move.lease - time.time(), since + self._timing.lease_seconds - time.monotonic())
+        return min(move.lease - self._store.now(), since + self._timing.lease_seconds - time.monotonic())
 
     async def _watch(self) -> None:
         while True:
             try:
                 await self.resume()
-            except Unavailable as error:
+            except CladeError as error:
                 logger.warning("The search for interrupted moves failed and is repeated: %s", error)
             except Exception:
                 logger.exception("The search for interrupted moves failed.")
@@ -153,6 +152,9 @@ class MoveWorker:
             await _persist(job)
         except LeaseLost:
             logger.info("The move %s was taken over by another worker.", job.move.id)
+        except DamagedItem as error:
+            logger.warning("The move %s stopped; it is resumed later: %s", job.move.id, error)
+            await _release(job)
         except Exception:
             logger.exception("The move %s stopped; it is resumed later.", job.move.id)
             await _release(job)
@@ -165,8 +167,16 @@ class MoveWorker:
 
 async def _is_registered(store: Store, move: Move) -> bool:
     """Whether the tree versions list a move; if not, the table is damaged, and other writers may be in its subtrees."""
-    versions = await tree_versions(store, sorted(move.running.partitions), ReadUsage())
+    try:
+        versions = await tree_versions(store, sorted(move.running.partitions), ReadUsage())
+    except DamagedItem as error:
+        _log_damaged(error)
+        return False
     return all(move.running in version.moves for version in versions)
+
+
+def _log_damaged(error: DamagedItem) -> None:
+    logger.warning("A move is not resumed: %s", error)
 
 
 async def _release(job: MoveJob) -> None:

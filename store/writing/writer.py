@@ -8,7 +8,6 @@ is sent after the commit.
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -231,7 +230,7 @@ class GroupCommit:
         try:
             if (stored := await self._stored(request, reader)) is not None:
                 return _Built(request, stored)
-            now = time.time()
+            now = self._store.now()
             transaction = await request.edit.build(reader, WriteContext(rfc3339(now), now, options.by, options.dry_run))
             if options.dry_run:
                 return _Built(request, EditResult(transaction.record, await dry_run(transaction, self._store)))

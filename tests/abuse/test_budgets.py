@@ -198,6 +198,7 @@ EDGES = "edges { cursor node { id path key name level depth } }"
 LARGE = f'{{ area(path: "r") {{ children {{ nodes {{ id children {{ {EDGES} }} }} }} }} }}'
 LONG_TEXTS = ", ".join(f'{{name: {{contains: "ä{n}"}}}}' for n in range(45))
 CONDITIONS = f'{{ location(path: "US") {{ children(where: {{or: [{LONG_TEXTS}]}}) {{ totalCount }} }} }}'
+SORTED = '{ area(path: "r") { descendants(orderBy: [{field: LEVEL}, {field: NAME}], first: 1) { nodes { id } } } }'
 PLACES = [(("US",), "COUNTRY"), *[(("US", f"s{n}"), "STATE", f"{n} {'é' * 16_000}") for n in range(40)]]
 
 
@@ -220,7 +221,7 @@ PLAIN = {"accept-encoding": "identity"}  # others have turns while a thread comp
 
 
 @both_ways
-@pytest.mark.parametrize("query", [LARGE, CONDITIONS], ids=["lists", "conditions"])
+@pytest.mark.parametrize("query", [LARGE, CONDITIONS, SORTED], ids=["lists", "conditions", "sorted"])
 async def test_long_computation_yields_to_other_requests(large, planned, query, monkeypatch):
     """With a clock whose slice is over at each third look, another task has turns, and none where nothing yields."""
     seconds = concurrency.SLICE_SECONDS / 3

@@ -53,6 +53,7 @@ def request(body: bytes, *headers: str, chunks: int = 0) -> bytes:
     return "\r\n".join([*head, "transfer-encoding: chunked", "", ""]).encode() + b"".join(parts)
 
 
+PACKED = gzip.compress(BODY)
 # Apollo's router: hyper streams what it compresses; its deflate has no header of zlib.
 ROUTER = ("accept: application/json, application/graphql-response+json", "accept-encoding: gzip, br, deflate")
 HIVE = ("Accept: application/graphql-response+json, application/json, multipart/mixed", "Connection: keep-alive")
@@ -69,6 +70,8 @@ SENT = {
     "deflate in zlib's format": request(zlib.compress(BODY), "Content-Encoding: DEFLATE", chunks=1),
     "an old word": request(gzip.compress(BODY), "Content-Encoding:  X-GZip "),
     "empty": request(BODY, "content-encoding:"),
+    "identity beside": request(PACKED, "content-encoding: identity, GZIP ,, identity", chunks=6),
+    "two headers": request(zlib.compress(BODY), "content-encoding: deflate", "content-encoding: identity"),
     "at the limit": request(gzip.compress(BODY.ljust(LIMIT)), "content-encoding: gzip"),
     "at the limit, bytewise": request(gzip.compress(BODY.ljust(LIMIT), 9), "content-encoding: gzip", chunks=1),
     "stored": request(gzip.compress(BODY.ljust(LIMIT), 0), "content-encoding: gzip", chunks=7_000),
@@ -80,11 +83,11 @@ SENT = {
     "two upgrades": request(BODY, "connection: upgrade", "upgrade: h2c", "Upgrade: websocket, x", chunks=3),
 }
 BOMB = gzip.compress(bytes(5_000_000))
-PACKED = gzip.compress(BODY)
 WRONG = {
     "br": (415, "gzip or deflate", request(BODY, *ROUTER, "content-encoding: br", chunks=8_192)),
     "zstd": (415, "gzip or deflate", request(BODY, "content-encoding: zstd")),
     "a list": (415, "gzip or deflate", request(PACKED, "content-encoding: gzip, gzip")),
+    "two headers": (415, "gzip or deflate", request(PACKED, "content-encoding: gzip", "content-encoding: gzip")),
     "no coding": (415, "gzip or deflate", request(BODY, "content-encoding: utf-8")),
     "plain": (400, "The body is not gzip", request(BODY, "content-encoding: gzip")),
     "another": (400, "The body is not deflate", request(PACKED, "content-encoding: deflate")),
@@ -202,26 +205,31 @@ async def test_small_responses_errors_and_events_are_sent_as_they_are(client):
     assert (wrong.status_code, wrong.headers["vary"]) == (400, VARY)
 
 
-async def test_either_form_is_validated_by_the_same_weak_tag_and_has_the_headers_of_a_head(client):
+async def test_each_form_has_a_weak_tag_of_its_own_and_the_headers_of_a_head(client):
     names = ("etag", "vary", "cache-control", "content-encoding", "content-length", "content-type")
-    tags = set()
-    for accepted in ("identity", "gzip", "gzip", "identity"):
+    forms = [
+        {"accept-encoding": coding, "accept": f"application/{kind}json"}
+        for coding in ("identity", "gzip") for kind in ("", "graphql-response+")
+    ]  # fmt: skip
+    tags = []
+    for form in forms:
         for _ in range(3):  # the later ones are cached
-            sent = {"params": {"query": LARGE}, "headers": {"accept-encoding": accepted}}
+            sent = {"params": {"query": LARGE}, "headers": form}
             whole, head = await client.get("/graphql", **sent), await client.head("/graphql", **sent)
             assert [whole.headers.get(name) for name in names] == [head.headers.get(name) for name in names]
-            assert (head.status_code, head.content) == (200, b"")
-            tags.add(tag := whole.headers["etag"])
-            strong = tag.removeprefix("W/")
-            assert tag == f"W/{strong}"
-            for known in (tag, strong, f'"x", {tag}', f'{strong},W/"y"'):
-                sent["headers"]["if-none-match"] = known
-                again = await client.get("/graphql", **sent)
-                assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
-                assert (again.headers["vary"], "content-encoding" in again.headers) == (VARY, False)
-            sent["headers"]["if-none-match"] = strong.strip('"')
-            assert (await client.get("/graphql", **sent)).status_code == 200
-    assert len(tags) == 1
+            assert (head.status_code, head.content, whole.headers["vary"]) == (200, b"", VARY)
+        tags.append(whole.headers["etag"])
+        assert whole.headers["content-type"].startswith(form["accept"])
+    assert len(set(tags)) == len(forms)
+    for form, tag in zip(forms, tags, strict=True):
+        strong, others = tag.removeprefix("W/"), ", ".join({*tags} - {tag})
+        for known in (tag, strong, f'"x", {tag}', f'{strong},W/"y"', f"{others} , {tag}", "*"):
+            again = await client.get("/graphql", params={"query": LARGE}, headers={**form, "if-none-match": known})
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag), known
+            assert (again.headers["vary"], "content-encoding" in again.headers) == (VARY, False)
+        for known in (strong.strip('"'), others, '"a,*,b"', f'"x{strong}'):
+            again = await client.get("/graphql", params={"query": LARGE}, headers={**form, "if-none-match": known})
+            assert (again.status_code, again.headers["etag"]) == (200, tag), known
 
 
 async def test_the_compressed_form_of_a_cached_response_is_kept_and_few_threads_compress():

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import gzip
 import logging
 import socket
 import struct
@@ -161,15 +162,38 @@ def test_endless_trailers_extensions_and_rejected_bodies_close_the_connection(se
         pytest.fail("the connection is still open")
 
 
-@pytest.mark.parametrize(
-    "header", ["Authorization: Bearer x", "Host: localhost", "Content-Type: application/json", "Content-Encoding: gzip"]
-)
+@pytest.mark.parametrize("header", ["Authorization: Bearer x", "Host: localhost", "Content-Type: application/json"])
 def test_a_repeated_single_header_is_rejected(server, header):
     name, _, value = header.partition(": ")
     for twice in (f"{header}\r\n{header}\r\n", f"{name.lower()}: {value}\r\n{name.upper()}: other\r\n"):
         sent = f"GET /graphql?query=%7B__typename%7D HTTP/1.1\r\n{twice}\r\n".encode()
         assert name in server.refused(sent, 400)
     assert server.asked(post(more="accept: */*\r\naccept: application/json\r\n")) == (200, ANSWER)
+
+
+@pytest.mark.parametrize(
+    "host", [b"", b"host:\r\n", b"host: a b\r\n", b"host: a/b\r\n", b"host: localhost:x\r\n", b"host: [::1\r\n",
+             b"host: user@localhost\r\n", b"host: a%zz\r\n", b"host: a,localhost\x80\r\n"],
+)  # fmt: skip
+def test_a_host_that_is_missing_or_invalid_is_rejected(server, host):
+    sent = b"GET /graphql?query=%7B__typename%7D HTTP/1.1\r\n" + host + b"\r\n"
+    assert "Host header" in server.refused(sent, 400)
+    absolute = sent.replace(b"/graphql", b"http://localhost/graphql", 1)
+    assert ("Host header" in server.refused(absolute, 400)) if not host else server.asked(absolute)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        ("http://localhost", "evil.example", 200), ("HTTP://127.0.0.1:8000", "evil.example", 200),
+        ("http://[::1]:80", "evil.example", 200), ("http://evil.example", "localhost", 403),
+        ("http://localhost@evil.example", "localhost", 403), ("http://evil.example:80", "127.0.0.1", 403),
+        ("http://localhost.evil.example", "localhost", 403), ("", "localhost", 200),
+    ],
+)  # fmt: skip
+def test_the_authority_of_the_target_counts_and_not_the_host_header(server, target, host, status):
+    query = "/graphql?query=%7B__typename%7D"
+    assert server.asked(f"GET {target}{query} HTTP/1.1\r\nHOST: {host}\r\n\r\n".encode())[0] == status
 
 
 @pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\x01\x00\x01", b"no HTTP at all\r\n\r\n", post(length="x")])
@@ -224,6 +248,27 @@ def test_a_body_that_comes_after_the_response_is_not_read_as_a_request(server, s
         assert answer(connection)[0] == status
         connection.sendall(rest + GET + b"connection: close\r\n\r\n")
         assert told(connection).count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("length", [MAX_BODY_BYTES + 1, "0" * 30 + str(2**63)])
+@pytest.mark.parametrize("more", ["expect: 100-continue\r\n", ""])
+def test_a_body_that_is_announced_above_the_limit_is_refused_before_it_comes(server, length, more):
+    if more:
+        assert f"{MAX_BODY_BYTES} bytes" in server.refused(post(b"", length, more), 413)
+    else:
+        with server.connected() as connection:
+            connection.sendall(post(b"", length))
+            assert answer(connection)[0] == 413
+
+
+def test_after_a_body_that_was_refused_by_its_length_the_next_request_is_answered(server):
+    with server.connected() as connection:
+        connection.sendall(post(b"", MAX_BODY_BYTES + 1))
+        assert answer(connection)[0] == 413
+        connection.sendall(b"x" * (MAX_BODY_BYTES + 1) + post())
+        assert answer(connection) == (200, ANSWER)
+    compressed = gzip.compress(BODY.ljust(MAX_BODY_BYTES), 0)
+    assert server.asked(post(compressed, more="content-encoding: gzip\r\n")) == (200, ANSWER)
 
 
 # -- idle and many -----------------------------------------------------------------------------------------------------

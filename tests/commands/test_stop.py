@@ -157,6 +157,8 @@ async def test_a_request_that_does_not_end_in_time_is_cancelled_with_503(tmp_pat
     said = (tmp_path / "said.txt").read_text()
     assert re.search(rf"info The server is stopping\. process={process.pid} drain_seconds=0\.0 running=[01]\n", said)
     assert f"info The server has stopped. process={process.pid} cancelled=1\n" in said
+    assert "Traceback" not in said
+    assert "Exception" not in said
 
 
 @pytest.mark.thorough

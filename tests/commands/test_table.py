@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from commands.main import app_of
-from store.connect import open_store
+from commands.server import _check_store
+from store.connect import open_store, parse_store_url
 from store.errors import BadInput, CladeError, WrongLayout
 from tests.commands.importing.test_tables import fill
 from tests.engines import Engine
@@ -125,3 +126,16 @@ async def test_an_engine_without_transactions_is_refused_before_the_first_write(
     async with Proxy(engine.url) as proxy:
         proxy.spoil("TransactWriteItems", *[refused(error)] * 100)
         assert "has no transactions" in await refusal(command, Engine("", proxy.url, exact=True).address(name))
+
+
+async def test_an_engine_that_rejects_the_check_of_transactions_is_reported(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with Proxy(engine.url) as proxy:
+        url = Engine("", proxy.url, exact=True).address(f"clade-{uuid.uuid4().hex}")
+        proxy.spoil("TransactWriteItems", *[refused("InvalidSignatureException")] * 100)
+        assert "rejects the credentials" in await refusal(["table", "create"], url)
+        async with open_store(engine.address(parse_store_url(url).table)) as store:
+            await store.create()
+        await _check_store(url, [], writes=True)
+        assert "rejects the credentials" in capsys.readouterr().err

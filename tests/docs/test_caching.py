@@ -5,8 +5,8 @@ import functools
 import itertools
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
-from json import dumps
+from collections.abc import Iterable, Iterator, Mapping
+from json import dumps, loads
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,7 +73,7 @@ def test_the_extensions_are_those_of_the_router():
 
 # -- purges ------------------------------------------------------------------------------------------------------------
 
-WRITES, QUERIES_A_WRITE = 20, 16
+POLLS, QUERIES_A_WRITE = 12, 14
 KEYS = ["a", "X X'", "é%/,"]
 PATHS = [
     "/".join(key.replace("%", "%25").replace("/", "%2F") for key in keys)
@@ -89,7 +89,7 @@ UPDATE = """mutation ($path: Path!, $name: String, $at: Float) {
 RENAME = "mutation ($path: Path!, $key: String!) { renameLocation(path: $path, key: $key) { node { path } } }"
 MOVE = "mutation ($path: Path!, $to: Path) { moveLocation(path: $path, to: $to) { node { path } } }"
 REORDER = "mutation ($path: Path!) { reorderLocation(path: $path, first: true) { node { path } } }"
-DELETE = "mutation ($path: Path!) { deleteLocation(path: $path, policy: CASCADE) { deleted { path } } }"
+DELETE = "mutation ($path: Path!) { deleteLocation(path: $path, policy: CASCADE) { node { path } } }"
 NODE = "id path name revision descendantCount children { nodes { path name } } ancestors { path name }"
 ENTITIES = "query ($representations: [_Any!]!) { _entities(representations: $representations) { __typename } }"
 
@@ -144,22 +144,53 @@ def random_write(client: httpx.Client, choose: random.Random, paths: list[str]) 
             (CREATE, {"parent": other, "key": key, "name": name, "at": at, "id": choose.choice([*IDS, None])}),
             (CREATE, {"key": key, "name": name, "at": at}),
             (UPDATE, {"path": path, "name": name, "at": at}),
-            (RENAME, {"path": path, "key": key}), (MOVE, {"path": path, "to": other}), (MOVE, {"path": path}),
-            (REORDER, {"path": path}), (DELETE, {"path": path}),
+            (RENAME, {"path": path, "key": key}), (MOVE, {"path": path, "to": other}),
+            (MOVE, {"path": path, "to": None}), (REORDER, {"path": path}), (DELETE, {"path": path}),
         ])  # fmt: skip
         if len(paths) > 12 and mutation is CREATE:
             continue
         answer = post(client, mutation, variables)
         if "errors" not in answer:
             return f"{mutation} {variables}"
+        assert answer["errors"][0]["extensions"]["code"] != "GRAPHQL_VALIDATION_FAILED", answer
 
 
-@pytest.fixture
-def changed_tags(client: httpx.Client) -> Callable[[dict[str, str], dict[str, str]], set[str]]:
-    """The function of the page, which asks the server with these trees and cursors."""
-    code: dict[str, Any] = {}
-    exec(blocks("python", PAGE)[0], code)  # noqa: S102  # of our own page
-    return functools.partial(code["changed_tags"], functools.partial(post, client))
+class Poller:
+    """The function of the page, with the cursors that it has returned; without them it begins anew."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        code: dict[str, Any] = {}
+        exec(blocks("python", PAGE)[0], code)  # noqa: S102  # of our own page
+        self._changed_tags = functools.partial(code["changed_tags"], functools.partial(post, client))
+        self.cursors: dict[str, str | None] = {}
+
+    def poll(self) -> set[str]:
+        tags, self.cursors = self._changed_tags(loads(dumps(self.cursors)))  # as from a file
+        return set(tags)
+
+
+class Cdn:
+    """A shared cache that keeps each public response until one of its tags is purged."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+        self._kept: dict[str, tuple[Query, Any, set[str]]] = {}
+        self.were_public = set[str]()
+
+    def fetch(self, queries: Iterable[Query]) -> None:
+        """Ask the server; what is kept stays as it is."""
+        for query in queries:
+            data, tags = respond(self._client, query)
+            assert query.is_public in (None, bool(tags)), query
+            if tags:
+                self.were_public.add(query.text)
+                self._kept.setdefault(f"{query.text} {dumps(query.variables)}", (query, data, tags))
+
+    def purge(self, purged: set[str], case: object) -> None:
+        """Purge these tags; what is left is what the server responds now."""
+        self._kept = {name: one for name, one in self._kept.items() if not one[2] & purged}
+        for query, data, tags in self._kept.values():
+            assert respond(self._client, query)[0] == data, (query, tags, purged, case)
 
 
 def respond(client: httpx.Client, query: Query) -> tuple[Any, set[str]]:
@@ -177,32 +208,67 @@ def respond(client: httpx.Client, query: Query) -> tuple[Any, set[str]]:
 
 
 @pytest.mark.parametrize("seed", range(examples(1, 20)))
-def test_following_changes_purges_every_response_that_a_write_has_changed(client, changed_tags, seed):
+def test_following_changes_purges_every_response_that_writes_have_changed(client, seed):
     choose = random.Random(seed)  # noqa: S311
-    trees: dict[str, str] = {}
-    cursors: dict[str, str] = {}
-    cached: dict[int, tuple[Any, set[str]]] = {}
-    were_public = set[str]()
-    queries = list(enumerate(QUERIES))
-    for _ in range(WRITES):
-        roots = post(client, "{ locations { nodes { path descendants { nodes { path } } } } }")["data"]["locations"]
-        paths = [one["path"] for root in roots["nodes"] for one in (root, *root["descendants"]["nodes"])]
-        written = random_write(client, choose, paths)
-        purged = changed_tags(trees, cursors)
-        cached = {number: one for number, one in cached.items() if not one[1] & purged}
-        for number, query in choose.sample(queries, QUERIES_A_WRITE):
-            data, tags = respond(client, query)
-            assert query.is_public in (None, bool(tags)), query
-            if tags:
-                were_public.add(query.text)
-                assert cached.setdefault(number, (data, tags))[0] == data, (query, tags, purged, written)
-    assert {query.text for query in QUERIES if query.is_public} | {ENTITIES} <= were_public
+    poller, cdn = Poller(client), Cdn(client)
+    for _ in range(POLLS):
+        writes = []
+        for _ in range(choose.randrange(4)):
+            roots = post(client, "{ locations { nodes { path descendants { nodes { path } } } } }")["data"]["locations"]
+            paths = [one["path"] for root in roots["nodes"] for one in (root, *root["descendants"]["nodes"])]
+            writes.append(random_write(client, choose, paths))
+            cdn.fetch(choose.sample(QUERIES, QUERIES_A_WRITE))
+        if choose.random() < 0.1:
+            poller.cursors = {}
+        cdn.purge(poller.poll(), writes)
+    assert {query.text for query in QUERIES if query.is_public} | {ENTITIES} <= cdn.were_public
 
 
-def test_a_lost_cursor_purges_its_tree(client, changed_tags):
-    cursors = {"US": "lost"}
-    assert "errors" not in post(client, CREATE, {"key": "US"})
-    trees: dict[str, str] = {}
-    changed_tags(trees, {})
-    assert {"location", "location/US"} <= changed_tags(trees, cursors)
-    assert "US" not in cursors
+# The keys K and L are new in each, A and B are those of roots that are always there.
+BETWEEN_TWO_POLLS = {
+    "created and deleted": [(CREATE, {"key": "K"}), (DELETE, {"path": "K"})],
+    "created, renamed and deleted": [
+        (CREATE, {"key": "K"}), (RENAME, {"path": "K", "key": "L"}), (DELETE, {"path": "L"}),
+    ],
+    "created and moved below another": [(CREATE, {"key": "K"}), (MOVE, {"path": "K", "to": "A"})],
+    "renamed and renamed back": [
+        (RENAME, {"path": "A", "key": "K"}), (RENAME, {"path": "K", "key": "L"}), (RENAME, {"path": "L", "key": "A"}),
+    ],
+    "moved below another and back": [(MOVE, {"path": "A", "to": "B"}), (MOVE, {"path": "B/A", "to": None})],
+    "a root for a while": [
+        (CREATE, {"parent": "B", "key": "K"}), (MOVE, {"path": "B/K", "to": None}), (RENAME, {"path": "K", "key": "L"}),
+        (MOVE, {"path": "L", "to": "B"}),
+    ],
+    "reordered": [(REORDER, {"path": "B"})],
+}  # fmt: skip
+LISTS_OF_ROOTS = [QUERIES[0], QUERIES[2]]
+NODE_AT = "query ($path: Path!) { location(path: $path) { path name children { nodes { path } } } }"
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_roots_that_come_and_go_between_two_polls_are_purged(client, forgets):
+    poller, cdn = Poller(client), Cdn(client)
+    for key in "AB":
+        assert "errors" not in post(client, CREATE, {"key": key})
+    poller.poll()
+    assert poller.poll() == set()
+    for number, (case, writes) in enumerate(BETWEEN_TWO_POLLS.items()):
+        new = {name: f"{name}{number}" for name in "KL"}
+        queries = [*LISTS_OF_ROOTS, *each(NODE_AT, "path", [*"AB", *new.values()], is_public=None)]
+        for mutation, variables in writes:
+            given = {name: value and value.translate(str.maketrans(new)) for name, value in variables.items()}
+            assert "errors" not in post(client, mutation, given), case
+            cdn.fetch(queries)
+        if forgets:
+            poller.cursors = {}
+        cdn.purge(poller.poll(), case)
+
+
+def test_a_lost_cursor_purges_its_tree(client):
+    poller = Poller(client)
+    for key in "AB":
+        assert "errors" not in post(client, CREATE, {"key": key})
+    poller.poll()
+    poller.cursors["A"] = "lost"
+    assert poller.poll() == {"location/A"}
+    assert poller.cursors["A"] is None

@@ -91,6 +91,8 @@ class Mutation:
 class Reads:
     """The part of a request that an execution calls: there is nothing that reads, or is hidden from anybody."""
 
+    grants = None
+
     def __init__(self) -> None:
         self.budget = Budget()
 

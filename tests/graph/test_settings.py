@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from graph.settings import Settings, descriptions, ignored_variables
+from graph.settings import LISTS, Settings, descriptions, unknown_variables
 from store.errors import BadInput
 
 NUMBERS = [name for name, field in Settings.model_fields.items() if field.annotation in (int, float)]
@@ -65,7 +65,11 @@ OF_KUBERNETES = {
     "CLADE_PORT": "tcp://10.0.0.7:8000",
     "CLADE_SERVICE_HOST": "10.0.0.7",
     "CLADE_SERVICE_PORT_HTTP": "8000",
+    "CLADE_SERVICE_PORT": "8000",
+    "CLADE_PORT_8000_TCP": "tcp://10.0.0.7:8000",
     "CLADE_PORT_8000_TCP_PROTO": "tcp",
+    "CLADE_PORT_8000_TCP_PORT": "8000",
+    "CLADE_PORT_8000_TCP_ADDR": "10.0.0.7",
     "CLADE_METRICS_PORT": "tcp://10.0.0.8:9464",
     "CLADE_STORE_SERVICE_HOST": "10.0.0.9",
 }
@@ -79,27 +83,39 @@ OF_KUBERNETES = {
         ("CLADE_WRITE", "CLADE_WRITES"),
         ("CLADE_HIERARCHY", "CLADE_HIERARCHIES"),
         ("clade_maxnodes", "CLADE_MAX_NODES"),
+        ("CLADE_PROD", "CLADE_PRODUCTION"),
+        ("CLADE_READ_ACCESS", "CLADE_READS"),
+        ("CLADE_JWT_SECRETS_FILES", "CLADE_JWT_SECRET_FILE"),
     ],
 )
 def test_a_misspelt_name_is_an_error_with_the_right_name(monkeypatch, variable, meant):
     monkeypatch.setenv(variable, "1")
     with pytest.raises(BadInput, match=f"^{variable} is not a setting; use {meant}, or unset"):
         Settings()
-    assert ignored_variables() == []
 
 
-def test_other_variables_are_ignored_and_listed(monkeypatch):
-    for variable in ("CLADE_PORT", "CLADE_TIMEOUT", "CLADE_EMPTY"):
-        monkeypatch.setenv(variable, "" if variable == "CLADE_EMPTY" else "9000")
-    Settings()
-    assert ignored_variables() == ["CLADE_PORT", "CLADE_TIMEOUT"]
+@pytest.mark.parametrize("variable", ["CLADE_PORT", "CLADE_XYZ", "CLADE_", f"CLADE_{'Z' * 10_000}"])
+def test_a_name_like_no_setting_is_an_error_that_says_where_all_are(monkeypatch, variable):
+    monkeypatch.setenv(variable, "9000")
+    with pytest.raises(BadInput, match=r"^CLADE_\S* is not a setting; all settings are in docs/") as caught:
+        Settings()
+    assert len(str(caught.value)) < 200
 
 
-def test_variables_of_the_tests_and_of_kubernetes_are_not_listed(monkeypatch):
-    for variable, value in {**OF_KUBERNETES, "CLADE_TEST_ENGINE": "dynoxide", "clade_max_nodes": "5"}.items():
+@pytest.mark.parametrize("words", [",", " , ,", " "])
+@pytest.mark.parametrize("name", sorted(LISTS))
+def test_a_list_of_nothing_is_an_error(monkeypatch, name, words):
+    monkeypatch.setenv(f"CLADE_{name.upper()}", words)
+    with pytest.raises(BadInput, match=f'^CLADE_{name.upper()} cannot be "{words}": it lists nothing; name at least'):
+        Settings()
+
+
+def test_variables_of_the_tests_and_of_kubernetes_are_ignored(monkeypatch):
+    ignored = {**OF_KUBERNETES, "CLADE_TEST_ENGINE": "dynoxide", "CLADE_EMPTY": "", "clade_max_nodes": "5"}
+    for variable, value in ignored.items():
         monkeypatch.setenv(variable, value)
     assert Settings().max_nodes == 5
-    assert ignored_variables() == []
+    assert unknown_variables() == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from resolvers.lists.arguments import ConnectionArguments, KeyBounds, NoSelection, Relation, RelationKind
 from resolvers.lists.list_request import ListRequest
 from resolvers.planner import Planner, list_request
+from resolvers.session.budget import Budget, BudgetLimits
 from resolvers.session.records_read import Read, RecordsRead
 from resolvers.sorting.conditions import Combination, KeyComparison
 from resolvers.sorting.ordering import Ordering
@@ -64,7 +65,7 @@ class World:
         self.records_read.add(Read(children(self.root.pk, "#")), self.areas)
 
     def plan(self, *jobs: ListRequest, left: int = 10_000) -> list[Read]:
-        planner = Planner(self.records_read, {self.root.pk: self.version}, HIERARCHY, left)
+        planner = Planner(self.records_read, {self.root.pk: self.version}, HIERARCHY, Budget(BudgetLimits(left)))
         planner.add(jobs)
         for group in planner.groups:
             planner.plan(group)
@@ -198,7 +199,7 @@ def test_records_read_before_are_not_read_again(world):
         for area in world.areas
         for arguments in ({}, {"first": 2}, {"levels": ("PLOT",)})
     ]
-    planner = Planner(world.records_read, {world.root.pk: world.version}, HIERARCHY, 10_000)
+    planner = Planner(world.records_read, {world.root.pk: world.version}, HIERARCHY, Budget())
     planner.add(jobs)
     assert planner.groups == []
     assert planner.answered[jobs[0]] == plots[:5]

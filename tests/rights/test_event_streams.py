@@ -4,13 +4,14 @@ the stream.
 
 import asyncio
 import time
-from dataclasses import replace
 
 import jwt
 import pytest
+from msgspec.structs import replace
 
 from store.api_keys import add_key, new_key, revoke_key
 from store.engine import ReadUsage
+from store.errors import rfc3339
 from store.model.records import Put
 from store.writing.create_update import Create
 from store.writing.move_delete import Move
@@ -132,7 +133,7 @@ async def test_grants_that_change_during_a_stream_hold_for_the_next_page(stream)
             await client.next()
             await create(server, "a/other/1")
             assert shown((await client.next()).page) == [("CREATED", "a/other/1", True)]
-            fewer = replace(key, grants=["read:category/a/seen"])
+            fewer = replace(key, grants=["read:category/a/seen"], created_at=rfc3339(server.store.now()))
             await server.store.commit([Put(fewer.item(), {"hash": key.hash})])
             await create(server, "a/other/2", "a/seen/1")
             assert shown((await client.next()).page) == [("CREATED", "a/seen/1", True)]

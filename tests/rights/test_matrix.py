@@ -300,9 +300,10 @@ ONCE = """mutation { createLocation(parent: "US/NE", key: "KEY", name: "x", idem
 ALL = caller("write:location", "write:category")
 
 
+SOURCE, TARGET = [node_key("location", parse_path(path)) for path in (f"{OMAHA}/old", CHILD)]
 MOVED = Move(
-    "0" * 24, node_key("location", parse_path(f"{OMAHA}/old")), node_key("location", parse_path(CHILD)), "location:x",
-    MoveState.DONE, 1, 1, 1, time.time(), AT, AT,
+    id="0" * 24, from_pk=SOURCE.pk, from_sk=SOURCE.sk, to_pk=TARGET.pk, to_sk=TARGET.sk, top_id="location:x",
+    state=MoveState.DONE, nodes=1, written=1, epoch=1, lease=time.time(), started_at=AT, ended_at=AT,
 )  # fmt: skip
 
 

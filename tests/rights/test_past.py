@@ -137,6 +137,27 @@ async def test_a_change_above_the_grants_that_moves_them_is_told_of_each_grant_r
     assert len(await changes(server, omaha, since=since, under="US/NE/Omaha")) == 3
 
 
+async def test_the_list_of_roots_has_a_feed_for_who_sees_the_whole_hierarchy(server):
+    since = (await server.data(ALL, CHANGES, tree=None))["changes"]["cursor"]
+    await make(server, UPDATE, path="US", name="Not in the list")
+    await make(server, RENAME, path="FR", key="F %/")
+    await make(server, RENAME, path="F %25%2F", key="G")
+    await make(server, DELETE, path="US")
+    whole = caller("read:location", "write:location/US/MO")
+    for who in (ALL, whole):
+        seen = await changes(server, who, since=since, tree=None)
+        assert {(event, source, target) for event, _, _, _, source, target in seen} == {
+            ("MOVED", "FR", "F %25%2F"), ("MOVED", "F %25%2F", "G"), ("DELETED", None, None),
+        }  # fmt: skip
+        assert {path for _, path, *_ in seen} == {"FR", "F %25%2F", "G", "US"}
+        assert len(await changes(server, who, since=since, tree=None, under="US")) == 1
+    every_tree = caller("read:location/US", "read:location/FR", "read:location/G")
+    nobody = await server.data(caller("read:category"), CHANGES, tree=None)
+    assert nobody == await server.data(every_tree, CHANGES, tree=None)
+    assert nobody["changes"]["changes"] == []
+    assert codes(await server.ask(every_tree, CHANGES, tree=None, since=since)) == ["CURSOR_EXPIRED"]
+
+
 async def test_a_hidden_tree_has_the_feed_of_a_missing_one(server):
     since = (await server.data(ALL, CHANGES, tree="FR"))["changes"]["cursor"]
     nothing = await server.data(NE, CHANGES, tree="XX")

@@ -132,7 +132,10 @@ async def add_moves(store: Store, hierarchy: str, tree: str, moved: int) -> None
         await store.commit([Put(node.item(hierarchy, by_tree=by_tree))])
     move, ends = running_key(hierarchy, "ab" * 12), (Key(tree, "#0#gone#"), Key(tree, "#0#there#"))
     await store.commit([Put({"pk": move.pk, "sk": move.sk})])
-    record = Move("cd" * 12, *ends, f"{hierarchy}:x", MoveState.DONE, 1, 1, 1, 1e12, AT, AT)
+    record = Move(
+        id="cd" * 12, from_pk=tree, from_sk=ends[0].sk, to_pk=tree, to_sk=ends[1].sk, top_id=f"{hierarchy}:x",
+        state=MoveState.DONE, nodes=1, written=1, epoch=1, lease=1e12, started_at=AT, ended_at=AT,
+    )  # fmt: skip
     await store.commit([Put(record.item())])
     (item,) = await store.get([tree_version_key(tree)], ReadUsage(), strong=True)
     running = ActiveMoveRef("ab" * 12, *ends)
@@ -212,7 +215,8 @@ def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
     add("move", [f'(id: "{"cd" * 12}")', f'(id: "{"ab" * 12}")'], "from")
     add("_service", [""], "sdl")
     # What the log tells beside its entries: that there were transactions.
-    add("changes", [f'(hierarchy: {hierarchy.upper()}, tree: "{top[0]}")'], "changes { event path nodeId }")
+    trees = [f'(hierarchy: {hierarchy.upper()}, tree: "{tree}")' for tree in (top[0], "H")]
+    add("changes", [*trees, f"(hierarchy: {hierarchy.upper()})"], "changes { event path nodeId }")
     return found
 
 

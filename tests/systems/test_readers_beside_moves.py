@@ -4,7 +4,7 @@ import itertools
 import uuid
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -36,31 +36,44 @@ NEVER = 1_000_000
 PLANS = PlanCache(core_schema(SCHEMA), SCHEMA_TYPES, keep=100)
 
 
-async def ask(store: Store, fields: list[Field], plans: PlanCache | None) -> dict[str, Any]:
+class Way(NamedTuple):
+    """How it is asked: by plans or the interpreter, or by both, with the move itself beside."""
+
+    plans: PlanCache | None = PLANS
+    shows_move: bool = False
+
+
+SHOWN = "moved: moves(hierarchy: GROUND) { state }"
+
+
+async def ask(store: Store, fields: list[Field], way: Way) -> dict[str, Any]:
     text = GraphText(fields)
+    query = text.text[: text.text.rindex("}")] + f"{SHOWN} }}" if way.shows_move else text.text
     request = Request(store, DEFINITIONS, BOUNDLESS)
-    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=plans, limits=WIDE)
-    return wire(await execution.answer(GraphQLRequest(text.text, text.variables), allow_mutations=False))
+    execution = Execution(SCHEMA, lambda: Context(request, SCHEMA_TYPES), plans=way.plans, limits=WIDE)
+    return wire(await execution.answer(GraphQLRequest(query, text.variables), allow_mutations=False))
 
 
-def is_of(model: Model, body: dict[str, Any], fields: list[Field]) -> bool:
+def is_of(moving: MoveInProgress, body: dict[str, Any], fields: list[Field], *, committed: bool) -> bool:
     """Whether a response is that of one side of a move."""
-    answer = model.answer(fields)
-    return bool(body["data"] == without_failures(answer)) and are_told(body.get("errors", ()), answer)
+    answer = (moving.after if committed else moving.before).answer(fields)
+    data = {**body["data"]}
+    shown = data.pop("moved", None) in (None, [{"state": "SWEEPING" if committed else "COPYING"}])
+    return shown and data == without_failures(answer) and are_told(body.get("errors", ()), answer)
 
 
-async def check(store: Store, moving: MoveInProgress, fields: list[Field], plans: PlanCache | None) -> None:
+async def check(store: Store, moving: MoveInProgress, fields: list[Field], way: Way) -> None:
     """Ask with the move's commit before each of the reads that a response takes, and with none."""
     for reads in range(NEVER):
         await flip_back(store, moving)
         committing: Any = FlippingStore(store, moving, reads)
-        body = await ask(committing, fields, plans)
+        body = await ask(committing, fields, way)
         if not committing.has_committed:
-            assert is_of(moving.before, body, fields), GraphText(fields)
+            assert is_of(moving, body, fields, committed=False), GraphText(fields)
             break
-        assert is_of(moving.before, body, fields) or is_of(moving.after, body, fields), (reads, GraphText(fields))
+        assert any(is_of(moving, body, fields, committed=one) for one in (False, True)), (reads, GraphText(fields))
     committing = FlippingStore(store, moving, 0)
-    assert is_of(moving.after, await ask(committing, fields, plans), fields), GraphText(fields)
+    assert is_of(moving, await ask(committing, fields, way), fields, committed=True), GraphText(fields)
 
 
 PATHS = "A A/w A/x A/x/1 A/x/2 A/x/2/3 A/y A/y/4 A/z B B/q B/q/5 C".split()
@@ -93,22 +106,22 @@ def everything(moving: MoveInProgress) -> Iterator[list[Field]]:
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "planned"),
+    ("source", "target", "way"),
     [
-        ("A/x", "B/x", True),
-        pytest.param("A/x", "A/y/x", False, marks=pytest.mark.thorough),
-        pytest.param("A/x", "x", True, marks=pytest.mark.thorough),
-        pytest.param("B", "A/B", False, marks=pytest.mark.thorough),
-        pytest.param("A/x", None, True, marks=pytest.mark.thorough),
-        ("B", None, False),
+        ("A/x", "B/x", Way()),
+        pytest.param("A/x", "A/y/x", Way(None), marks=pytest.mark.thorough),
+        pytest.param("A/x", "x", Way(), marks=pytest.mark.thorough),
+        pytest.param("B", "A/B", Way(None), marks=pytest.mark.thorough),
+        pytest.param("A/x", None, Way(shows_move=True), marks=pytest.mark.thorough),
+        ("B", None, Way(shows_move=True)),
     ],
 )
-async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, planned):
+async def test_every_list_of_a_small_tree_is_whole_on_one_side(source, target, way):
     moving = MoveInProgress(SMALL, parse_path(source), None if target is None else parse_path(target))
     async with open_store("sqlite://:memory:") as store:
         await plant(store, moving)
         for fields in everything(moving):
-            await check(store, moving, fields, PLANS if planned else None)
+            await check(store, moving, fields, way)
 
 
 MOVES = """query($id: ID!) {
@@ -222,19 +235,29 @@ class Moved:
         return read
 
 
-@pytest.mark.parametrize("planned", [True, False])
+@pytest.mark.parametrize("way", [Way(), Way(None), Way(shows_move=True)])
 @pytest.mark.parametrize("where", ["sqlite://:memory:", "sqlite:///{}/{}.db"])
-async def test_on_sqlite_a_response_is_of_one_moment(tmp_path, where: str, planned: bool) -> None:
+async def test_on_sqlite_a_response_is_of_one_moment(tmp_path, where: str, way: Way) -> None:
     subtree = MovingSubtree(2, 2)
     query, variables = subtree.watch()
+    if way.shows_move:  # small ones are in the feed
+        tree = THERE.partition("/")[0]
+        query = query.replace("{", f'{{ feed: changes(hierarchy: CATEGORY, tree: "{tree}") {{ changes {{ to }} }}', 1)
+
+    def place_in(data: dict[str, Any]) -> str:
+        place = subtree.place_in(data)
+        moves = [one["to"] for one in data["feed"]["changes"] if one["to"]] if way.shows_move else None
+        assert moves in (None, [THERE] * (place == THERE))
+        return place
+
     for read in itertools.count(1):
         async with open_store(where.format(tmp_path, read)) as store:
             await store.create()
             await subtree.plant(store)
             moved: Any = Moved(store, read)
-            clients = Clients(moved, planned=planned)
-            subtree.place_in(await clients.ask(query, **variables))
+            clients = Clients(moved, planned=way.plans is not None)
+            place_in(await clients.ask(query, **variables))
             if moved.left > 0:
                 assert read > 3  # it was tried before each of several reads
                 return
-            assert subtree.place_in(await clients.ask(query, **variables)) == THERE
+            assert place_in(await clients.ask(query, **variables)) == THERE

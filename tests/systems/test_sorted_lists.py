@@ -1,10 +1,14 @@
 """Sorted and filtered lists: what they read, what they spend, and which arguments are refused."""
 
+import json
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from graph.hierarchies.categories import CategoryNode
+from resolvers.session.budget import COMPARED_A_UNIT, BudgetLimits
+from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.sorting.conditions import MAX_CHARACTERS, MAX_CONDITIONS, MAX_DEPTH
 from resolvers.sorting.ordering import MAX_ORDER_FIELDS, OrderField, Ordering
 from resolvers.sorting.values import NodeValue
@@ -31,6 +35,11 @@ def reads(reply: Any) -> tuple[Any, ...]:
     return reply.requests, reply.rounds, reply.items, reply.units
 
 
+def count_paths(data: Any) -> int:
+    """How many nodes an answer holds that tell their paths; the one at its top does not."""
+    return json.dumps(data).count('"path"') + ("area" in data)
+
+
 def inserted(query: str, arguments: str) -> str:
     """A query with these arguments, among those that it has already."""
     has_others = "(level" in query or "(max" in query
@@ -45,7 +54,7 @@ async def test_a_sorted_or_filtered_list_reads_what_the_whole_list_reads(store, 
         plain, arranged = await asked.ask(inserted(query, "")), await asked.ask(inserted(query, arguments))
         assert not arranged.errors
         assert (query, reads(arranged)) == (query, reads(plain))
-        assert arranged.nodes == plain.nodes
+        assert arranged.nodes == count_paths(arranged.data), "only nodes that are returned are spent as returned"
 
 
 async def test_sorted_lists_below_sorted_lists_are_read_in_one_round(store):
@@ -63,24 +72,90 @@ async def test_below_a_filtered_list_only_the_lists_of_its_nodes_are_read(store)
     assert reply.data["area"]["children"]["nodes"] == [
         {"path": "r/a3", "children": {"nodes": [{"path": f"r/a3/p{plot}"} for plot in range(10)]}}
     ]
-    assert reply.nodes == 1 + 10 + 10
+    assert reply.nodes == 1 + 1 + 10
 
 
-async def test_a_list_longer_than_the_budget_is_refused_before_it_is_read(store):
-    await plant(store, Ground, NODES)
-    asked = Client(store, Ground, max_nodes=50)
+async def test_a_list_longer_than_the_read_units_is_refused_before_it_is_read(store):
+    await plant(store, Ground, [(("r",), "AREA"), *[(("r", f"p{plot}"), "PLOT") for plot in range(250)]])
+    asked = Client(store, Ground, budget=BudgetLimits(read_units=12.0))
     lookup = await asked.ask('{ area(path: "r") { path childCount } }')
-    plain = await asked.ask('{ area(path: "r") { descendants { nodes { path } } } }')
     for arguments in ("orderBy: [{field: NAME}], first: 1", 'where: {name: {eq: "p3"}}, first: 1'):
-        reply = await asked.ask(f'{{ area(path: "r") {{ descendants({arguments}) {{ nodes {{ path }} }} }} }}')
+        reply = await asked.ask(f'{{ area(path: "r") {{ path descendants({arguments}) {{ nodes {{ path }} }} }} }}')
+        assert reply.data == {"area": {"path": "r", "descendants": None}}
         (error,) = reply.errors
-        assert error["extensions"]["code"] == "BUDGET_EXCEEDED"
-        assert "narrow it with level" in error["message"]
-        assert reads(reply) == reads(plain)
+        assert error == {
+            "message": (
+                "The descendants of r would be 250 nodes, and this request may sort and filter 240 more (20 a read "
+                "unit). orderBy and where take the whole list: narrow it with level and conditions on key or path, or "
+                "ask for pages by key or path, or raise CLADE_MAX_READ_UNITS."
+            ),
+            "path": ["area", "descendants"],
+            "extensions": {"code": "BUDGET_EXCEEDED"},
+        } | {"locations": error["locations"]}
         # On DynamoDB a list of a path comes beside the node, up to the budget; its counts are not known before.
-        assert reply.items == (lookup.items if isinstance(store, SQLiteStore) else lookup.items + 51)
-    roots = await asked.ask('{ grounds(where: {key: {eq: "s"}}) { nodes { path } } }')
+        assert reply.items == (lookup.items if isinstance(store, SQLiteStore) else lookup.items + 242)
+
+
+async def test_a_cached_list_spends_what_it_was_sorted_from():
+    async with open_store("sqlite://:memory:") as store:
+        await store.create()
+        await plant(store, Ground, NODES)
+        asked = Client(store, Ground, budget=BudgetLimits(read_units=10.0), page_cache=lambda: PageCache(10_000_000))
+        lists = [f"a{n}: descendants(orderBy: {{field: {by}}}, first: 1) {{ totalCount }}"
+                 for n, by in enumerate(("NAME", "NOTE"))]  # fmt: skip
+        for each in (*lists, lists[0]):
+            assert not (await asked.ask(f'{{ area(path: "r") {{ {each} }} }}')).errors
+        reply = await asked.ask(f'{{ area(path: "r") {{ {" ".join(lists)} }} }}')
+        assert [error["path"] for error in reply.errors] == [["area", "a1"]]
+        assert reply.requests == 0
+
+
+async def test_nodes_that_are_returned_are_refused_before_they_are_sorted(store):
+    await plant(store, Ground, NODES)
+    for arguments in ("orderBy: [{field: NAME}]", "orderBy: [{field: NAME}], first: 60"):
+        reply = await Client(store, Ground, max_nodes=50).ask(
+            f'{{ area(path: "r") {{ descendants({arguments}) {{ nodes {{ path }} }} }} }}'
+        )
+        (error,) = reply.errors
+        assert "may return 49 more" in error["message"]
+    roots = await Client(store, Ground, max_nodes=1).ask('{ grounds(where: {key: {eq: "s"}}) { nodes { path } } }')
     assert roots.data == {"grounds": {"nodes": [{"path": "s"}]}}
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("count", [1_050, pytest.param(11_346, marks=pytest.mark.thorough)])
+async def test_pages_of_a_long_sorted_list_are_one_read_of_it(store, count):
+    """All products of a category by price; prices are unique."""
+    prices = [f"{number * 7919 % count}.50" for number in range(count)]
+    rows = [(("shop", f"p{number}"), "PRODUCT", f"P{number}", {"price": price}) for number, price in enumerate(prices)]
+    await plant(store, CategoryNode, [(("shop",), "CATEGORY"), *rows])
+    caches: list[PageCache] = []
+
+    def cache() -> PageCache:
+        caches.append(PageCache(32_000_000, TreeVersionCache(0.0)))
+        return caches[-1]
+
+    asked = Client(store, CategoryNode, page_cache=cache, planned=False)
+    listed = "nodes { ... on Product { price } } pageInfo { endCursor hasNextPage } totalCount"
+    query = f'{{ category(path: "shop") {{ children(orderBy: {{field: PRICE}}, first: 50%s) {{ {listed} }} }} }}'
+    cold = await asked.ask(query % "")
+    assert count <= cold.items <= count + 2
+    assert cold.units < count / COMPARED_A_UNIT + 3, "nodes are no larger than the budget expects"
+    await asked.ask(query % "")  # the version is settled
+    found, after = [], ""
+    while True:
+        reply = await asked.ask(query % after)
+        assert not reply.errors
+        expected = (0, 0) if isinstance(store, SQLiteStore) else (1, 1.0)  # the version of the tree
+        assert (reply.requests, reply.units) == expected
+        page = reply.data["category"]["children"]
+        assert (page["totalCount"], reply.nodes) == (count, 1 + len(page["nodes"]))
+        found += [node["price"] for node in page["nodes"]]
+        if not page["pageInfo"]["hasNextPage"]:
+            break
+        after = f', after: "{page["pageInfo"]["endCursor"]}"'
+    assert found == sorted(prices, key=Decimal)
+    assert caches[0].size_bytes < 500 * count, "a long list is cached packed"
 
 
 PRICE, PIECES, SIZE = (

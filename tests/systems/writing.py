@@ -12,6 +12,7 @@ from graph.operation.context import Context
 from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from graph.schema import build_schema
+from resolvers.access.grants import Grants
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.engine import Store
@@ -25,8 +26,10 @@ DEFINITIONS = {cls.name: cls.definition() for cls in CLASSES}
 class Clients:
     """Asks as clients do; each operation is a request of its own, and SQLite's answers are kept between them."""
 
-    def __init__(self, store: Store, *, writes: bool = True, planned: bool = True) -> None:
-        self.store = store
+    def __init__(
+        self, store: Store, *, writes: bool = True, planned: bool = True, grants: Grants | None = None
+    ) -> None:
+        self.store, self._grants = store, grants
         self._writer = Writer(store) if writes else None
         self._kept = PageCache(10_000_000, TreeVersionCache(0.0))
         plans = PlanCache(core_schema(SCHEMA), TYPES, keep=100) if planned else None
@@ -34,7 +37,7 @@ class Clients:
         self.request = Request(store, DEFINITIONS)
 
     def _context(self) -> Context:
-        self.request = Request(self.store, DEFINITIONS, page_cache=self._kept, writer=self._writer)
+        self.request = Request(self.store, DEFINITIONS, page_cache=self._kept, writer=self._writer, grants=self._grants)
         return Context(self.request, TYPES)
 
     async def ask(self, query: str, **variables: Any) -> dict[str, Any]:
@@ -43,6 +46,11 @@ class Clients:
         assert "errors" not in answer.body, answer.body["errors"]
         data: dict[str, Any] = json.loads(answer.content())["data"]
         return data
+
+    async def codes(self, query: str, **variables: Any) -> set[str]:
+        """The codes of the errors of an answer."""
+        answer = await self._execution.answer(GraphQLRequest(query, variables), allow_mutations=True)
+        return {error["extensions"]["code"] for error in answer.body.get("errors", [])}
 
     async def refusal(self, query: str, **variables: Any) -> tuple[str, str]:
         """The code and the sentence of an answer's only error."""

@@ -7,6 +7,7 @@ import pytest
 from clade import Settings, create_app
 from graph.hierarchies.categories import CategoryNode
 from graph.hierarchies.locations import Location
+from resolvers.session.budget import COMPARED_A_UNIT
 from tests.browser import Visit
 from tests.classes.shops import Place
 from tests.graph.explorer.extremes import CATEGORIES, LOCATIONS, MAX_NODES, PLACES, THINGS, Thing
@@ -25,13 +26,25 @@ keys = (f"C{number}" for number in itertools.count())
 
 
 @pytest.fixture(scope="session")
-def url(tmp_path_factory):
-    """A server that takes writes, of nodes of four hierarchies."""
+def settings(tmp_path_factory):
+    """The settings of a server that takes writes, of nodes of four hierarchies."""
     file = tmp_path_factory.mktemp("explorer") / "clade.db"
     rows = {CategoryNode: CATEGORIES, Location: LOCATIONS, Place: PLACES, Thing: THINGS}
     for hierarchy, nodes in rows.items():
         store = planted(file, hierarchy, nodes)
-    with serving(create_app(Settings(store=store, writes="on", hierarchies=HIERARCHIES, max_nodes=MAX_NODES))) as url:
+    return {"store": store, "writes": "on", "hierarchies": HIERARCHIES, "max_nodes": MAX_NODES}
+
+
+@pytest.fixture(scope="session")
+def url(settings):
+    with serving(create_app(Settings(**settings))) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def poor_url(settings):
+    """A server of the same nodes whose read units are too few to sort the longest list."""
+    with serving(create_app(Settings(**settings, max_read_units=MAX_NODES / COMPARED_A_UNIT))) as url:
         yield url
 
 

@@ -121,11 +121,24 @@ def test_files_are_compressed_for_who_takes_that(client, page):
 @pytest.mark.parametrize("address", ["/", PAGES["explorer"].file("explorer.css")])
 def test_what_a_browser_has_is_not_sent_again(client, address):
     tag = client.get(address).headers["etag"]
-    for sent in (tag, f"W/{tag}", f'"other", {tag}', f'W/"other" ,W/{tag}', "*"):
+    strong = tag.removeprefix("W/")
+    for sent in (strong, f"W/{strong}", f'"other", {tag}', f'W/"other" ,W/{strong}', "*"):
         again = client.get(address, headers={"if-none-match": sent})
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag), sent
-    for sent in ('"other"', 'W/"other", "another"', tag.strip('"')):
+    for sent in ('"other"', 'W/"other", "another"', strong.strip('"'), '"a,*,b"', f"{tag}x"):
         assert client.get(address, headers={"if-none-match": sent}).status_code == 200, sent
+
+
+def test_the_forms_of_a_file_have_tags_of_their_own(client):
+    address = PAGES["explorer"].file("explorer.css")
+    plain, zipped = [
+        client.get(address, headers={"accept-encoding": coding}).headers["etag"] for coding in ("identity", "gzip")
+    ]
+    for coding, own, other in (("identity", plain, zipped), ("gzip", zipped, plain)):
+        for tag, status in ((own, 304), (other, 200), (f"{other}, {own}", 304)):
+            headers = {"accept-encoding": coding, "if-none-match": tag}
+            answer = client.get(address, headers=headers)
+            assert (answer.status_code, answer.headers["vary"]) == (status, "accept-encoding")
 
 
 def test_no_other_file_is_served(client, page):

@@ -106,8 +106,13 @@ def test_other_documents_are_accepted_only_in_mode_prefer(client, mode):
             assert "errors" not in body
 
 
-def test_a_known_id_takes_precedence_over_the_query_sent_with_it(client):
-    assert ask(client, query=OTHER, documentId=HASHES[HELLO]) == ANSWER
+@pytest.mark.parametrize("given", [{"documentId": HASHES[HELLO]}, by_apollo(HASHES[HELLO])])
+@pytest.mark.parametrize("query", [OTHER, CHANGE, f"{HELLO} "])
+def test_a_known_id_is_refused_beside_another_text(client, given, query):
+    for _ in range(2):
+        asked = client.post("/graphql", json={"variables": {"times": 2}, "query": query, **given})
+        assert (asked.status_code, "data" in asked.json()) == (400, False)
+        assert asked.json()["errors"][0]["message"] == "provided sha does not match query"
 
 
 def test_without_persisted_documents_an_id_is_not_supported():

@@ -90,3 +90,9 @@ class Card(Thing, under=[Box, None]):
 
     title: str | None = attribute("Its title.", required=True, pattern="[^\\n]*")
     grade: int | None = attribute("Its grade.", minimum=0, maximum=9)
+
+
+class Slip(Thing, under=[Box]):
+    """A slip of paper, always in a box."""
+
+    mark: str | None = attribute("What is on it.")

@@ -139,6 +139,31 @@ export class Lists {
     }
   }
 
+  /** Whether no node of a level meets a condition, since the level has none of the attributes that it compares. */
+  isNeverMet(hierarchy, level, where) {
+    const never = this.outcomes(hierarchy, level, where);
+    return !never.has(true);
+  }
+
+  /** What a condition may be for nodes of a level: true, false or both. */
+  outcomes(hierarchy, level, where) {
+    const both = new Set([true, false]);
+    const all = (sets) => new Set([...(sets.every((one) => one.has(true)) ? [true] : []), ...(sets.some((one) => one.has(false)) ? [false] : [])]);
+    const not = (set) => new Set([...set].map((one) => !one));
+    const join = (parts, whole) => (parts.length ? whole(parts.map((one) => this.outcomes(hierarchy, level, one))) : both);
+    const isAttribute = (name) => Object.values(hierarchy.attributes).some((names) => names.includes(name));
+    const parts = Object.entries(where).map(([name, inner]) => {
+      if (name === "and") return join(inner, all);
+      if (name === "or") return join(inner, (sets) => not(all(sets.map(not))));
+      if (name === "not") return not(this.outcomes(hierarchy, level, inner));
+      if (!isAttribute(name) || hierarchy.attributes[level].includes(name)) return both;
+      const operators = Object.entries(inner);
+      if (!operators.length) return both;
+      return new Set([operators.every(([operator, operand]) => this.meetsOne("", null, operator, operand))]);
+    });
+    return parts.length ? all(parts) : both;
+  }
+
   meets(hierarchy, node, where) {
     return Object.entries(where).every(([name, inner]) => {
       if (name === "and") return inner.every((one) => this.meets(hierarchy, node, one));

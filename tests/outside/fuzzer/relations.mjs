@@ -5,8 +5,9 @@ import { Refused, Unsure } from "./conditions.mjs";
 const parentOf = (path) => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : null);
 
 export class Hierarchy {
-  constructor({ name, nodes, levels, reordered }) {
+  constructor({ name, nodes, levels, reordered, rootLevels, attributes }) {
     this.name = name;
+    Object.assign(this, { rootLevels, attributes });
     this.levels = levels;
     this.byPath = new Map(nodes.map((node) => [node.path, node]));
     this.byId = new Map(nodes.map((node) => [node.id, node]));
@@ -28,6 +29,12 @@ export class Hierarchy {
   children = (node) => this.childrenOf.get(node.path);
   roots = () => this.childrenOf.get(null);
 
+  /** "Levels that no root can have are listed in all trees, in the order of paths", with roots of other levels. */
+  inAllTrees(deep) {
+    const roots = [...this.roots()].sort((a, b) => byKeys([a.key], [b.key]));
+    return roots.flatMap((root) => [root, ...this.descendants(root).filter((one) => deep.includes(one.level))]);
+  }
+
   /** "Descendants, ordered by path": each node right before its own descendants. */
   descendants(node) {
     const children = [...this.children(node)].sort((a, b) => byKeys([a.key], [b.key]));
@@ -37,7 +44,8 @@ export class Hierarchy {
   /** The nodes of a list before it is cut into pages. */
   whole(kind, node, args, lists) {
     if (args.level?.length === 0) throw new Refused("no levels");
-    let found = this[kind](node);
+    const deep = kind === "roots" ? (args.level ?? []).filter((one) => !this.rootLevels.includes(one)) : [];
+    let found = deep.length ? this.inAllTrees(deep) : this[kind](node);
     if (args.maxDepth != null) {
       if (args.maxDepth < 1) throw new Unsure("maxDepth");
       found = found.filter((one) => one.depth <= node.depth + args.maxDepth);
@@ -45,9 +53,13 @@ export class Hierarchy {
     if (args.level != null) found = found.filter((one) => args.level.includes(one.level));
     if (args.where != null) {
       lists.check(args.where);
+      const levels = kind === "roots" ? args.level ?? this.rootLevels : [];
+      if (levels.length && levels.every((level) => lists.isNeverMet(this, level, args.where))) {
+        throw new Refused("no node in the list can meet it");
+      }
       found = found.filter((one) => lists.meets(this.name, one, args.where));
     }
-    return args.orderBy != null ? lists.sort(this.name, kind, found, args.orderBy) : found;
+    return args.orderBy != null ? lists.sort(this.name, deep.length ? "descendants" : kind, found, args.orderBy) : found;
   }
 }
 

@@ -12,6 +12,7 @@ PROMISE = (
     "its names in other languages, its key, or an attribute with `search=True`"
 )
 MOST = 100
+SIGN = re.compile(r"(?<=[A-Za-z])['’.-](?=[A-Za-z])")  # inside a word, which is found without it, too
 
 
 def check(session: Session) -> Iterator[tuple[Document, Difference]]:
@@ -20,6 +21,7 @@ def check(session: Session) -> Iterator[tuple[Document, Difference]]:
         field = hierarchy["fields"]["searchField"]
         for node in hierarchy["nodes"]:
             texts = {node["name"], node["key"], *(name["text"] for name in node["names"])}
+            texts |= {SIGN.sub("", text) for text in texts if len(text) <= 100}
             for text in sorted(text for text in texts if re.search(r"[A-Za-z0-9]", text) and len(text.split()) <= 8):
                 query = (
                     f"query($text: String!) {{ {field}(text: $text, first: {MOST}) {{ nodes {{ path }} complete }} }}"

@@ -12,7 +12,8 @@ from tests.outside.fuzzer.compare import Difference
 from tests.outside.fuzzer.data import DataSet, Row
 
 PROMISE = "docs/attributes.md: a value is read as it was written"
-HIERARCHIES = "{ hierarchies { name field listField searchField nearField levels { name inputField } } }"
+LEVELS = "levels { name inputField mayBeRoot attributes { name } }"
+HIERARCHIES = f"{{ hierarchies {{ name field listField searchField nearField {LEVELS} }} }}"
 
 
 @dataclass
@@ -65,6 +66,8 @@ def take(client: Client, data: DataSet, sdl: str, deleted: str, failure: Failure
         hierarchies.append({
             "name": name, "interface": interface.name, "fields": found, "nodes": nodes,
             "levels": [level["name"] for level in found["levels"]], "reordered": data.reordered,
+            "rootLevels": [level["name"] for level in found["levels"] if level["mayBeRoot"]],
+            "attributes": {one["name"]: [each["name"] for each in one["attributes"]] for one in found["levels"]},
         })  # fmt: skip
     return Snapshot(data, sdl, schema, hierarchies, deleted)
 

@@ -48,7 +48,7 @@ def _window(session: Session, step: Step, chance: random.Random) -> None:
     """ "`first` and `after` page forwards, `last` and `before` backwards": a part of what is between two cursors."""
     trees = session.trees
     owner = None if step["kind"] == "roots" else trees.at(step["path"])
-    if (step["kind"] != "roots" and owner is None) or _is_doubtful(trees, step):
+    if step["kind"] != "roots" and owner is None:
         return
     whole = lists.whole_list(trees, step["kind"], owner, step["with"])
     (page,) = _pages(session, step, owner, [{}], PAGES)
@@ -100,7 +100,7 @@ def _again(session: Session, step: Step, chance: random.Random) -> None:
         return
     kept = chance.choice(session.kept)
     owner = trees.nodes.get(kept.owner) if kept.owner else None
-    if (kept.owner and owner is None) or _is_doubtful(trees, kept.step):
+    if kept.owner and owner is None:
         return
     session.counts["cursors used again"] += 1
     found = lists.whole_list(trees, kept.step["kind"], owner, kept.step["with"])
@@ -141,11 +141,6 @@ def _state(trees: Trees, step: Step, owner: Node | None, node: Node) -> Any:
     above = len(trees.keys(owner)) if owner else 0
     changes = sum(entry["nodeId"] == node["id"] for log in trees.logs.values() for entry in log)
     return node["revision"], trees.keys(node)[above:], len(trees.children(node["id"])), changes
-
-
-def _is_doubtful(trees: Trees, step: Step) -> bool:
-    is_arranged = {"orderBy", "where"} & step["with"].keys()
-    return bool(is_arranged) and lists.is_doubtful(trees, list(trees.nodes.values()), step["with"])
 
 
 _MAKE = {"window": _window, "again": _again}

@@ -3,7 +3,6 @@
 import random
 from typing import Any
 
-from tests.outside.known import KNOWN
 from tests.outside.model import folding, lists, values
 from tests.outside.model.lists import Word
 from tests.outside.model.literals import arguments, literal
@@ -52,8 +51,14 @@ def _some_text(chance: random.Random, nodes: list[Node]) -> str:
     texts = [text for node in nodes for text in (node["name"], node["key"], *node["names"].values())]
     words = [word for text in texts for word in text.split() if folding.clear_words(word)] or ["x"]
     chosen = [chance.choice(words) for _ in range(chance.choice((1, 1, 1, 2)))]
-    cut = [word[: chance.choice((1, 2, 3, 5, 50))] for word in chosen]
+    cut = [_signed(chance, word)[: chance.choice((1, 2, 3, 5, 50))] for word in chosen]
     return " ".join(word.upper() if chance.random() < 0.2 else word for word in cut)
+
+
+def _signed(chance: random.Random, word: str) -> str:
+    """A word with the signs inside as they are, as another one, as a blank or left out."""
+    to = chance.choice(("same", "", " ", *folding.SIGNS))
+    return word if to == "same" else "".join(to if c in folding.SIGNS else c for c in word)
 
 
 def make_feed(session: Session, step: Step) -> None:
@@ -139,21 +144,12 @@ def _walk(session: Session, step: Step) -> None:
     if step["kind"] != "roots" and node is None:
         return
     whole = [each["id"] for each in lists.whole_list(trees, step["kind"], node, step["with"])]
-    doubtful = {"orderBy", "where"} & step["with"].keys() and lists.is_doubtful(
-        trees, list(trees.nodes.values()), step["with"]
-    )
     shown = len(session.shown)
     for size, cursor in (("first", "after"), ("last", "before")):
         problem = _pages(session, step, whole, size, cursor)
-        if problem and doubtful:
-            session.counts[f"known: {STROKES}"] += 1
-        elif problem:
+        if problem:
             session.wrong(PAGES, *problem)
     del session.shown[shown:]
-
-
-STROKES = "letters with a stroke sort after z, but are found without it"
-assert STROKES in KNOWN
 
 
 def _pages(session: Session, step: Step, whole: list[str], size: str, cursor: str) -> tuple[Any, Any] | None:
@@ -212,7 +208,7 @@ def _search(session: Session, step: Step) -> None:
         session.wrong(SEARCH, sorted(must), ids)
     session.counts["searches complete" if got["complete"] else "searches not complete"] += 1
     ranks = [(_rank(trees.nodes[id], step), len(trees.keys(trees.nodes[id]))) for id in ids]
-    if ranks != sorted(ranks) and not any(folding.has_stroke(trees.nodes[id]["name"]) for id in ids):
+    if ranks != sorted(ranks):
         session.wrong(BEST, sorted(ranks), [*zip(ranks, ids, strict=True)])
     del session.shown[shown:]
 
@@ -234,14 +230,15 @@ def _names(node: Node, step: Step) -> list[str]:
     return [node["name"], *(text for tag, text in node["names"].items() if languages is None or tag in languages)]
 
 
-def _begins(node: Node, word: str, step: Step) -> bool:
+def _begins(node: Node, word: list[str], step: Step) -> bool:
     texts = [*(name[:100] for name in _names(node, step)), node["key"], (node["values"].get("note") or "")[:100]]
-    return any(each.startswith(word) for text in texts for each in folding.clear_words(text))
+    return folding.begins(word, [each for text in texts for each in folding.clear_words(text)])
 
 
-def _contains(node: Node, word: str) -> bool:
+def _contains(node: Node, word: list[str]) -> bool:
     texts = (node["name"], node["key"], node["values"].get("note") or "", *node["names"].values())
-    return any(word in folding.squashed(text) for text in texts)
+    known = [folding.squashed(text) for text in texts]
+    return any(all(any(part in one for one in known) for part in way) for way in (word, ["".join(word)]))
 
 
 def _rank(node: Node, step: Step) -> int:

@@ -7,12 +7,20 @@ from functools import lru_cache
 EARTH_KILOMETERS = 6371.0088
 
 
+# "Letters that are no letter with an accent for Unicode count as the letters that people type for them" (lists.md).
+PLAIN = {
+    "ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ŧ": "t", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe", "ß": "ss",
+}  # fmt: skip
+# "An apostrophe, hyphen, full stop or middle dot, and letters that are written for one" (find-nodes.md).
+SIGNS = "'’.-‐‑`´‘·ʻʼʹ"
+
+
 @lru_cache(100_000)
 def folded(text: str) -> str:
     """ "Texts are folded, not collated: NFKD, without combining marks, casefolded" (decisions/sorting.md)."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     again = unicodedata.normalize("NFKD", plain.casefold())
-    return "".join(c for c in again if not unicodedata.combining(c))
+    return "".join(PLAIN.get(c, c) for c in again if not unicodedata.combining(c))
 
 
 def sort_text(text: str) -> str:
@@ -20,23 +28,30 @@ def sort_text(text: str) -> str:
     return folded(text[:100])[:100]
 
 
-# Letters with a stroke or a dot are no letter with an accent for Unicode, but `lodz` finds Łódź.
-STROKES = str.maketrans("łŁøØđĐħĦıŧŦ", "lLoOdDhHitT")
-
-
-def has_stroke(text: str) -> bool:
-    return text.translate(STROKES) != text
-
-
 def squashed(text: str) -> str:
     """Letters and digits alone; a match of a search is somewhere in them."""
-    return "".join(c for c in folded(text.translate(STROKES)) if c.isalnum())
+    return "".join(c for c in folded("".join(c for c in text if c not in SIGNS)) if c.isalnum())
 
 
-def clear_words(text: str) -> list[str]:
-    """The words of a text that nobody could divide otherwise: between blanks, of letters and digits alone."""
-    words = (folded(word.translate(STROKES)) for word in text.split(" "))
-    return [word for word in words if word and all(c.isalnum() and c.isprintable() for c in word)]
+def clear_words(text: str) -> list[list[str]]:
+    """The words of a text that nobody could divide otherwise, as their parts: between blanks, of letters and digits
+    alone but for single signs inside.
+    """
+    found = []
+    for word in text.split(" "):
+        inside = "".join("'" if c in SIGNS else c for c in word).strip("'")
+        parts = [folded(part) for part in inside.split("'")]
+        if all(part and all(c.isalnum() and c.isprintable() for c in part) for part in parts):
+            found.append(parts)
+    return found
+
+
+def begins(asked: list[str], words: list[list[str]]) -> bool:
+    """ "Such a word of a node is found by its parts, and by each part together with those after it; one in `text` is
+    its parts or all of them together" (find-nodes.md).
+    """
+    known = ["".join(word[place:]) for word in words for place in range(len(word))]
+    return any(all(any(one.startswith(part) for one in known) for part in way) for way in (asked, ["".join(asked)]))
 
 
 def kilometers(a: tuple[float, float], b: tuple[float, float]) -> float:

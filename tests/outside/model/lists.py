@@ -4,11 +4,12 @@ import random
 import unicodedata
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 from tests.outside.model import values
-from tests.outside.model.folding import folded, has_stroke, sort_text
-from tests.outside.model.trees import LEVELS, Node, Trees
+from tests.outside.model.folding import folded, sort_text
+from tests.outside.model.trees import LEVELS, NEVER_ROOTS, Node, Trees
 
 Arguments = dict[str, Any]
 TEXTUAL = {"text", "title", "site"}
@@ -18,6 +19,7 @@ ORDER_FIELDS = {
     "NOTE": "note", "TEXT": "text", "REQUIRED_FLAG": "requiredFlag", "SMALL": "small", "LARGE": "large",
     "RATIO": "ratio", "EXACT": "exact", "DAY": "day", "MOMENT": "moment", "SITE": "site", "STATE": "state",
     "SIZE": "size", "LATITUDE": "latitude", "LONGITUDE": "longitude", "TITLE": "title", "GRADE": "grade",
+    "MARK": "mark",
 }  # fmt: skip
 LAST_FIELDS = ("KEY", "PATH", "POSITION")
 FIELD_KINDS = {"name": "text", "childCount": "int", "updatedAt": "moment", **values.KINDS}
@@ -105,7 +107,41 @@ def _related(trees: Trees, kind: str, node: Node | None, arguments: Arguments) -
         assert node is not None
         depth = len(trees.keys(node)) + arguments.get("maxDepth", 99)
         return [each for each in trees.descendants(node["id"]) if len(trees.keys(each)) <= depth]
+    if kind == "roots" and spans_trees(arguments):
+        # "A level that no root can have is listed in all trees, in the order of paths … roots among them" (lists.md).
+        deep = {*_several(arguments["level"])} & {*NEVER_ROOTS}
+        found = [each for each in trees.descendants(None) if each["level"] in deep or each["parent"] is None]
+        return sorted(found, key=lambda each: place_of(trees.keys(each)))
     return trees.children(node["id"] if node else None)
+
+
+def spans_trees(arguments: Arguments) -> bool:
+    """Whether a list of roots is one of nodes in all trees."""
+    return not {*_several(arguments.get("level") or [])}.isdisjoint(NEVER_ROOTS)
+
+
+def is_never_met(where: Arguments, level: Any) -> bool:
+    """ "A condition that no node in the list can meet, since its levels lack the attributes, is an error." """
+    roots = [name for name in LEVELS if name not in NEVER_ROOTS]
+    return all(True not in _outcomes(where, name) for name in (_several(level) if level else roots))
+
+
+def _outcomes(where: Arguments, level: str) -> set[bool]:
+    """What a condition can be for nodes of a level that have any values."""
+    found: list[set[bool]] = []
+    for name, inner in where.items():
+        if name in ("and", "or"):
+            every = [_outcomes(each, level) for each in inner]
+            joined = all if name == "and" else any
+            found.append({joined(one) for one in product(*every)} if every else {True, False})
+        elif name == "not":
+            found.append({not one for one in _outcomes(inner, level)})
+        elif name in values.KINDS and name not in values.ATTRIBUTES[level]:
+            operators = [_operator(FIELD_KINDS[name], operator, None, sent) for operator, sent in inner.items()]
+            found.append({all(operators)} if operators else {True, False})
+        else:
+            found.append({True, False})
+    return {all(one) for one in product(*found)} if found else {True, False}
 
 
 def _sorted(trees: Trees, nodes: list[Node], order: Arguments) -> list[Node]:
@@ -138,26 +174,6 @@ def _comparable(field: str) -> Callable[[Any], Any]:
     if kind in ENUMS:
         return ENUMS[kind].index
     return lambda value: value
-
-
-def is_doubtful(trees: Trees, nodes: list[Node], arguments: Arguments) -> bool:
-    """Whether an order or a condition depends on letters with a stroke, which search and sort fold differently."""
-    fields = {ORDER_FIELDS.get(order["field"], "") for order in _several(arguments.get("orderBy") or [])}
-    fields |= _filtered(arguments.get("where") or {})
-    for field in fields & {name for name, kind in FIELD_KINDS.items() if kind in TEXTUAL}:
-        texts = [value_of(trees, node, field) or "" for node in nodes]
-        texts += [text for node in nodes for text in node["names"].values()] if field == "name" else []
-        if any(has_stroke(text) for text in texts):
-            return True
-    return has_stroke(str(arguments.get("where", "")))
-
-
-def _filtered(where: Arguments) -> set[str]:
-    """The fields on which there are conditions."""
-    found = {name for name in where if name not in ("and", "or", "not")}
-    for inner in (*where.get("and", ()), *where.get("or", ()), *([where["not"]] if "not" in where else [])):
-        found |= _filtered(inner)
-    return found
 
 
 # Conditions
@@ -257,6 +273,11 @@ def some_arguments(chance: random.Random, trees: Trees, kind: str, nodes: list[N
         found["orderBy"] = orders[0] if len(orders) == 1 and chance.random() < 0.5 else orders
     if chance.random() < 0.45:
         found["where"] = _some_where(chance, trees, nodes, 2)
+    if kind == "roots":
+        if is_never_met(found.get("where", {}), found.get("level")):
+            del found["where"]
+        for order in _several(found.get("orderBy") or []) if spans_trees(found) else []:
+            order["field"] = Word("PATH") if order["field"] == "POSITION" else order["field"]
     return found
 
 
@@ -284,6 +305,12 @@ def refused_arguments(chance: random.Random, kind: str) -> Arguments:
         {"orderBy": [{"field": Word(last)}, {"field": Word(chance.choice([*ORDER_FIELDS, *LAST_FIELDS]))}]},
         {"orderBy": {"field": Word(chance.choice(["LEVEL", "NOTE", *LAST_FIELDS])), "languages": ["de"]}},
     ]
+    if kind == "roots":
+        wrong += [{"level": Word("SLIP"), "orderBy": {"field": Word("POSITION")}}]
+        wrong += [{"where": {"mark": {chance.choice(("gte", "contains", "eq")): ""}}}]
+        wrong += [
+            {"level": [Word("SLIP")], "where": {"not": {"or": [{"title": {"isNull": True}}, {"small": {"lt": 5}}]}}}
+        ]
     if kind == "descendants":
         wrong += [{"orderBy": [{"field": Word("SMALL")}, {"field": Word("POSITION")}]}] * 2
     return chance.choice(wrong)

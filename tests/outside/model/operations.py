@@ -13,7 +13,7 @@ from tests.outside.model.trees import LEVELS, Node, Trees
 Step = dict[str, Any]
 MAX_SEGMENTS = 32
 SAFE_BYTES, MAX_BYTES = 850, 1_024
-UNDER = {"BOX": (None, "BOX"), "CARD": (None, "BOX")}
+UNDER = {"BOX": (None, "BOX"), "CARD": (None, "BOX"), "SLIP": ("BOX",)}
 ARGUMENTS = {
     "create": ("parent", "key", "name", "names", "id", "attributes"),
     "update": ("path", "name", "names", "attributes"),
@@ -88,7 +88,7 @@ def _some_create(chance: random.Random, trees: Trees, paths: list[str]) -> Step:
         parent = _some_path(chance, trees, boxes or paths if chance.random() < 0.95 else paths)
         if chance.random() < 0.3:
             parent = max(boxes or paths, key=lambda path: path.count("/"))
-    level = chance.choice(("BOX", "BOX", "CARD"))
+    level = chance.choice(("BOX", "BOX", "CARD", "SLIP"))
     found = some = values.some_values(chance, level, clear=False)
     if level == "CARD" and chance.random() < 0.93:
         found = {**some, "title": values.some_value(chance, "title")}
@@ -116,6 +116,7 @@ def _broken(chance: random.Random, level: str, found: values.Values) -> values.V
     wrong = {
         "BOX": ({"latitude": 90.5}, {"text": "x" * 1001}, {"longitude": -181.0}, {"parcel": {"code": "x" * 21}}),
         "CARD": ({"grade": 10}, {"title": "a\nb"}, {"note": "x" * 16_385}),
+        "SLIP": ({"mark": "x" * 16_385},),
     }
     return {**found, **chance.choice(wrong[level])}
 
@@ -229,7 +230,7 @@ def _content_rules(step: Step, node: Node | None, must: set[str]) -> None:
         or "\n" in (found.get("title") or "")
         or (found.get("grade") or 0) > 9
         or len(found.get("text") or "") > 1000
-        or len(found.get("note") or "") > 16_384
+        or max(len(found.get(name) or "") for name in ("note", "mark")) > 16_384
         or abs(found.get("latitude") or 0) > 90
         or abs(found.get("longitude") or 0) > 180
     ):

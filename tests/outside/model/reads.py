@@ -37,7 +37,6 @@ class Expected:
     data: Any
     codes: frozenset[str] = frozenset()
     promise: Promise = BY_ID
-    known: str = ""
     doubts: list[str] = field(default_factory=list)
 
 
@@ -131,10 +130,9 @@ def _level(trees: Trees, read: Read, ids: dict[int, str]) -> Expected:
 
 
 def _only(read: Read) -> list[Field]:
-    """The selection without attributes of the other level, which GraphQL does not allow on an object type."""
-    other = next(level for level in LEVELS if level != read["level"])
-    foreign = set(values.ATTRIBUTES[other]) - set(values.ATTRIBUTES[read["level"]])
-    foreign |= {"label"} if other == "BOX" else set()
+    """The selection without attributes of other levels, which GraphQL does not allow on an object type."""
+    foreign = set(values.KINDS) - set(values.ATTRIBUTES[read["level"]])
+    foreign |= {"label"} if read["level"] != "BOX" else set()
     return [field for field in read["pick"] if field["field"] not in foreign] or [{"field": "id"}]
 
 
@@ -180,8 +178,6 @@ def _sorted(trees: Trees, read: Read, found: Expected) -> Expected:
         found.promise = SORTED
     elif "where" in given:
         found.promise = FILTERED
-    if lists.is_doubtful(trees, list(trees.nodes.values()), given) and ("orderBy" in given or "where" in given):
-        found.known = "letters with a stroke sort after z, but are found without it"
     return found
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from tests.outside.model.values import ATTRIBUTES, DEFAULTS, normal, segment, stored
 
 Node = dict[str, Any]
-LEVELS = ("BOX", "CARD")
+LEVELS = ("BOX", "CARD", "SLIP")
+NEVER_ROOTS = ("SLIP",)
 
 
 class Trees:

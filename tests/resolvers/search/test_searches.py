@@ -1,6 +1,8 @@
 """Searches by words: which nodes are found and in which order, after edits, by which reads, and where one fails."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,17 +11,22 @@ from graph.hierarchies.attribute import attribute
 from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
 from resolvers.session.cache import PageCache, TreeVersionCache
+from store.checking.check import Check
+from store.checking.repair import Repair
 from store.connect import open_store
 from store.engine import ReadUsage, Store
 from store.errors import Unavailable
 from store.metadata.moves import MoveTiming
 from store.model.paths import format_path, parse_path
-from store.model.records import Record
+from store.model.records import Delete, Put, Record, key_of
+from store.search.items import marker
 from store.writing.create_update import Update
-from store.writing.move_delete import Delete, Move, Policy
+from store.writing.move_delete import Delete as DeleteNode
+from store.writing.move_delete import Move, Policy
 from store.writing.writer import Writer
-from tests.search_model import NodeWords, fold, words
-from tests.systems.asking import Client, plant
+from tests import invariants, search_model
+from tests.search_model import NodeWords, parts
+from tests.systems.asking import WIDE, Client, plant
 
 
 class Spot(Node, hierarchy="spot", many="spots", search="hierarchy", search_weight="size"):
@@ -98,6 +105,102 @@ async def test_names_equal_to_the_text_come_first_then_beginnings_then_by_weight
     assert reply.data["searchSpots"]["complete"]
 
 
+class Sign(Node, hierarchy="sign", many="signs", search="tree"):
+    """A sign in a tree that is searched by itself."""
+
+    note: str | None = attribute("A note.", search=True)
+
+
+class Board(Sign, under=[None, "self"]):
+    """A board of signs."""
+
+
+SIGNED = [
+    "St. George's", "O'Fallon", "Coeur d'Alene", "Washington, D.C.", "U.S. Virgin Islands", "T-Shirt", "Wi-Fi", "Wifi",
+    "Nāʻālehu", "O Fallon", "Ofallon Park", "L'Isle-d'Abeau", "Rock-‘n’-roll", "Fi Wi", "Paral·lel", "한-미",
+]  # fmt: skip
+ASKED = {
+    "st georges": ["St. George's"], "St George’s": ["St. George's"], "coeur dalene": ["Coeur d'Alene"],
+    "dalene": ["Coeur d'Alene"], "d’ALENE": ["Coeur d'Alene"], "washington dc": ["Washington, D.C."],
+    "us virgin": ["U.S. Virgin Islands"], "u.s. virgin": ["U.S. Virgin Islands"], "tshirt": ["T-Shirt"],
+    "t shirt": ["T-Shirt"], "wifi": ["Wi-Fi", "Wifi"], "wi‑fi": ["Wi-Fi", "Wifi", "Fi Wi"], "wi fi": ["Wi-Fi", "Fi Wi"],
+    "naalehu": ["Nāʻālehu"], "na'alehu": ["Nāʻālehu"], "nāʼāle": ["Nāʻālehu"],
+    "o'fallon": ["O Fallon", "O'Fallon", "Ofallon Park"], "ofallon": ["O'Fallon", "Ofallon Park"],
+    "lisle dabeau": ["L'Isle-d'Abeau"], "isledabeau": ["L'Isle-d'Abeau"], "parallel": ["Paral·lel"], "한미": ["한-미"],
+    "wireless": ["Other"], "80211ax": ["Other"], "rj45": ["Other"], "rj-45": ["Other"], "wlanbox": ["Other"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("cls", "field"), [(Spot, "searchSpots"), (Sign, "searchSigns")])
+async def test_signs_inside_words_are_found_with_and_without_them_at_every_length(
+    store: Store, cls: type[Node], field: str
+) -> None:
+    level = next(iter(cls.definition().levels))
+    other = (("r", "802.11-ax"), level, "Other", {"note": "wireless, RJ-45", "names": {"de": "WLAN-Box"}})
+    nodes: list[Any] = [(("r", f"n{place}"), level, name) for place, name in enumerate(SIGNED)]
+    await plant(store, cls, [(("r",), level, "Root"), other, *nodes])
+    client = Client(store, cls, planned=False, limits=WIDE)
+    names = Names(cls, await all_records(store, cls.definition().name))
+    for text, expected in ASKED.items():
+        typed = [text[:end] for end in range(1, len(text) + 1)]
+        fields = [
+            f'at{len(one)}: {field}(text: "{one}", under: "r") {{ complete nodes {{ path name }} }}' for one in typed
+        ]
+        reply = await client.ask(f"{{ {' '.join(fields)} }}")
+        for one, found in zip(typed, reply.data.values(), strict=True):
+            assert found["complete"], one
+            assert [node["path"] for node in found["nodes"]] == names.find(one, under="r"), one
+        assert [node["name"] for node in found["nodes"]] == expected, text
+
+
+async def test_names_are_found_as_the_table_of_the_docs_says(store: Store) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "find-nodes.md").read_text()
+    rows = [line.split("|")[1:-1] for line in page.partition("| name | is found by")[2].splitlines()[2:10]]
+    nodes = [((f"n{place}",), "ZONE", name.strip()) for place, (name, *_) in enumerate(rows)]
+    await plant(store, Spot, [*nodes, (("hand-saws",), "ZONE", "Hand Saws")])
+    client = Client(store, Spot, planned=False)
+    query = "query($text: String!) { searchSpots(text: $text) { complete nodes { name } } }"
+    asked = [
+        (name.strip(), text, is_found)
+        for name, *both in rows
+        for is_found, texts in zip((True, False), both, strict=True)
+        for text in re.findall("`([^`]+)`", texts)
+    ]
+    assert len(asked) > 25
+    for name, text, is_found in [*asked, ("Hand Saws", "hand-saws", True), ("Hand Saws", "handsaws", False)]:
+        found = (await client.ask(query, text=text)).data["searchSpots"]
+        assert found["complete"]
+        assert ({"name": name} in found["nodes"]) == is_found, (name, text)
+
+
+FORMER = "e0a86d4c1f6b8dd353baf9e6628320be"  # the marker of spots before words had parts
+
+
+async def test_items_of_the_former_kind_are_an_error_until_repair_has_written_them_anew(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    await plant(store, Spot, [(("r",), "ZONE", "Coeur d'Alene")])
+    spots, query = {"spot": Spot.definition()}, '{ searchSpots(text: "coeur dalene") { complete nodes { key } } }'
+    items = [item async for page in store.scan(ReadUsage()) for item in page if str(item["pk"]).startswith("words/")]
+    texts = {"coeur+dalene": "coeur+d+alene", "dalene": "d+alene"}
+    for item in items:
+        text, _, rest = str(item["sk"]).partition("#")
+        rank = str(item["rank"]).replace("coeur+d-alene", "coeur+d+alene")
+        group = f"{str(item['parent']).rpartition('#')[0]}#{texts.get(text, text)[:3].partition('+')[0]}"
+        former = {**item, "sk": f"{texts.get(text, text)}#{rest}", "rank": rank, "parent": group}
+        await store.commit([Delete(key_of(item))])
+        await store.commit([Put(former)])
+    await store.commit([Put({**marker(spots["spot"]), "made_of": FORMER})])
+    (error,) = (await Client(store, Spot, planned=False).ask(query)).errors
+    assert error["extensions"]["code"] == "UNAVAILABLE"
+    assert "run clade repair" in caplog.text
+    assert [one.is_fixed async for one in Repair(Check(store, spots, "")).run()]
+    reply = await Client(store, Spot).ask(query)
+    assert reply.data["searchSpots"] == {"complete": True, "nodes": [{"key": "r"}]}
+    assert [str(one) async for one in Check(store, spots, "").findings()] == []
+    await invariants.check(store, spots)
+
+
 class Names:
     """The words of all nodes of a hierarchy, which are searched one by one."""
 
@@ -108,15 +211,14 @@ class Names:
 
     def find(self, text: str, *, under: str = "", level: str | None = None, first: int = 10) -> list[str]:
         """The paths of the first nodes that match, in their order."""
-        top, asked = tuple(under.split("/")) if under else (), words(text)
+        top, asked = tuple(under.split("/")) if under else (), parts(text)
         found = []
         for (record, node), whole in zip(self.nodes, self._texts, strict=True):
-            if not all(word in whole for word in asked) or level not in (None, record.level):
+            if not all(part in whole for part in asked) or level not in (None, record.level):
                 continue
             is_below = len(record.path) > len(top) and record.path[: len(top)] == top
-            if is_below and all(any(one.startswith(word) for one in node.found) for word in asked):
-                names, own = node.names.values(), fold(text)
-                match = 0 if own in names else 1 if any(name.startswith(own) for name in names) else 2
+            match = search_model.match(text, node.names.values(), node.found) if is_below else None
+            if match is not None:
                 weight: Any = record.attributes.get(self.hierarchy.search.weight) or 0  # type: ignore[union-attr]
                 place = (match, -weight, record.depth, node.names.get("", ""), record.id)
                 found.append((place, format_path(record.path)))
@@ -143,6 +245,12 @@ def asked() -> Iterator[dict[str, Any]]:
         "lodz",
         "münch",
         "n v",
+        "o’fallon",
+        "coeur dalene",
+        "coeur d'alene",
+        "bissau guinea-",
+        "wi fi",
+        "ndjam",
     ):
         yield {"text": text}
     for scope in ({"under": "US"}, {"under": "US/NE"}, {"level": "CITY"}, {"under": "DE", "level": "CITY"}):
@@ -166,10 +274,10 @@ async def test_what_is_said_to_be_complete_is_what_a_scan_of_real_names_finds_an
             right = [node["path"] for node in found["nodes"]] == names.find(**arguments)
             if not found["complete"]:
                 incomplete.append(arguments["text"])
-            assert right or (not found["complete"] and not any(len(word) > 2 for word in words(arguments["text"])))
+            assert right or (not found["complete"] and not any(len(word) > 2 for word in parts(arguments["text"])))
             # Without a cache the state of moves is read each time, and some texts take more items.
             assert reply.rounds <= 3, arguments
-            assert reply.requests <= 4 + len(words(arguments["text"])) + ("under" in arguments), arguments
+            assert reply.requests <= 4 + len(parts(arguments["text"])) + ("under" in arguments), arguments
             assert reply.units <= 64, arguments
             units.append(reply.units)
         assert set(incomplete) <= {"o", "st", "b", "n v"}
@@ -190,9 +298,9 @@ async def test_searches_find_nodes_after_edits_of_them_and_of_what_lies_above(st
         Move(spot, ("x",), ("GB", "x")),
         Update(spot, ("o", "3"), "Romulus", None, {"size": 80_000}),
         Move(spot, ("GB", "London"), ("London",)),
-        Delete(spot, ("o", "5"), Policy.CASCADE),
+        DeleteNode(spot, ("o", "5"), Policy.CASCADE),
         Update(spot, ("GB",), "Romney", None, {"note": "rome"}),
-        Delete(spot, ("GB", "x"), Policy.REPARENT) if commit_changes is None else Move(spot, ("o",), ("TV", "o")),
+        DeleteNode(spot, ("GB", "x"), Policy.REPARENT) if commit_changes is None else Move(spot, ("o",), ("TV", "o")),
         Move(spot, ("London",), ("TV", "London")),
     ):
         await writer.write(edit, ReadUsage())

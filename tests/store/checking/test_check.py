@@ -65,6 +65,7 @@ def made(**values: Any) -> Break:
 
 NE, PARIS, FR = at("US/NE"), at("FR/Paris"), "location#FR"
 PARIS_ID = "location:paris"
+FORMER: Any = {"revision": 1, "level": "CITY", "name": "X", "updated_at": AT}
 
 DERIVED: list[tuple[Break, list[str]]] = [  # all of it follows from other items
     (changed(NE, kids={"CITY": 4}), ["US/NE: attribute `kids` is 4 CITY, expected 3 CITY"]),
@@ -84,7 +85,7 @@ DERIVED: list[tuple[Break, list[str]]] = [  # all of it follows from other items
     ]),
     (changed(OMAHA, rank="CITY#Paris#"), ["US/NE/Omaha: attribute `rank` is 'CITY#Paris#', expected 'CITY#Omaha#'"]),
     (
-        made(pk="id#location:x", sk="v0000000001", revision=1, tree=FR, key="#X#"),
+        made(**FORMER, pk="id#location:x", sk="v0000000001", tree=FR, key="#X#"),
         ["FR/X: id location:x has no record"],
     ),
     (removed(id_key(PARIS_ID)), ["FR/Paris: id location:paris has no record"]),
@@ -93,8 +94,14 @@ DERIVED: list[tuple[Break, list[str]]] = [  # all of it follows from other items
         "US/NE/Oz: id location:5074472 has no node",
     ]),
     (changed(id_key(PARIS_ID), deleted="2026-11-20T12:00:00Z", revision=0), [
-        "FR/Paris: the deleted node location:paris has no revision",
+        "FR/Paris: the deleted node location:paris: expected `int` >= 1 in `revision`",
         "FR/Paris: the record of id location:paris says that the node is deleted",
+    ]),
+    (changed(id_key(GONE_ID), revision=None), [
+        "US/NE/Gone: the deleted node location:gone: object missing required field `revision`",
+    ]),
+    (changed(Key(f"alias#{US}", "#NE#Lincoln#"), id=5), [
+        "US/NE/Lincoln: the redirect is damaged, and of no use: expected `str`, got `int` in `id`",
     ]),
     (made(pk="id#location:x", sk="v0", tree=US, key="#NE#X#"), ["US/NE/X: id location:x has no node"]),
     (
@@ -146,7 +153,6 @@ LASTING: list[tuple[Break, str]] = [  # what only the node or its history said, 
         "US/NE/Omaha: history of id location:5074472: attribute `revision` is 1, expected 2",
     ),
     (removed(revision_key(GONE_ID, 1)), "US/NE/Gone: 1 revision of the deleted node location:gone missing"),
-    (changed(id_key(GONE_ID), revision=None), "US/NE/Gone: the deleted node location:gone has no revision"),
     (
         changed(Key(f"alias#{US}", "#NE#Lincoln#"), id="location:x"),
         "US/NE/Lincoln: the redirect points to id 'location:x', which has no record",

@@ -7,28 +7,40 @@ import json
 import os
 import ssl
 import subprocess
+import time
 import uuid
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from resolvers.access.callers import ApiKeyAuthenticator
+from store.api_keys import add_key, new_key, revoke_key
 from store.connect import open_store
+from store.dynamodb.client import SKEW_SECONDS
 from store.dynamodb.store import DynamoDBStore
-from store.engine import REQUEST_PATIENCE, ReadUsage
+from store.engine import REQUEST_PATIENCE, ReadUsage, Store
 from store.errors import BadInput, Unavailable
+from store.metadata.tree_version import LOG_SECONDS
 from store.model.keys import Key, subtree
 from store.model.records import Put
+from store.reading import transactions
+from store.writing.create_update import Create
+from store.writing.edit_request import RESULT_SECONDS, EditOptions
+from store.writing.move_delete import Delete, Policy
+from store.writing.writer import Writer
 from tests import engines
 from tests.certificate_authority import Authority
 from tests.conftest import CLADE
 from tests.connect_proxy import Tunnel
+from tests.hierarchies import CATEGORY
 
+STORED_TIMES = {"expires", "log_expires", "at", "updated_at", "created_at", "revoked_at"}
 ROLE = "arn:aws:iam::123456789012:role/clade"
 VARIABLES = {
     "aws_access_key_id": "AccessKeyId",
@@ -151,6 +163,7 @@ class Sources(Served):
         """A file of static credentials, which a program of the user replaces."""
         lines = [f"{name} = {self._issued[of]}\n" for name, of in VARIABLES.items()]
         (self.folder / "credentials").write_text("".join(["[default]\n", *lines]))
+        self.patch.setenv("AWS_PROFILE", "")  # as containers are given it
 
     def use_environment(self) -> None:
         for name, of in VARIABLES.items():
@@ -251,9 +264,16 @@ async def test_credentials_of_a_file_are_found_after_the_start_and_replaced_when
         assert table.taken() == ["FIRST"] * 6 + ["SECOND"] * 5
 
 
-@pytest.mark.parametrize("kind", ["environment", "web_identity"])
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        ("environment", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+        ("web_identity", "AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE"),
+        ("file", 'the profile "default" (shared-credentials-file)'),
+    ],
+)
 async def test_credentials_that_stay_rejected_are_reported_and_searched_once(
-    kind: str, sources: Sources, table: Table
+    kind: str, source: str, sources: Sources, table: Table
 ) -> None:
     sources.issue("FIRST")
     getattr(sources, f"use_{kind}")()
@@ -263,8 +283,10 @@ async def test_credentials_that_stay_rejected_are_reported_and_searched_once(
         before = len(sources.shown)
         table.rejected.add("FIRST")
         for _ in range(5):
-            with pytest.raises(Unavailable, match="expired"):
+            with pytest.raises(Unavailable, match="expired") as caught:
                 await read(store)
+            assert f"come from {source}, and were sent to http://0.0.0.0:{table.port} in eu-west-1" in str(caught.value)
+            assert "of FIRST" not in str(caught.value)
     assert table.taken() == ["FIRST"] * 5
     assert len(sources.shown) - before == (kind == "web_identity")
 
@@ -291,9 +313,9 @@ async def test_a_source_that_fails_is_reported_until_it_works_again(sources: Sou
 @pytest.mark.parametrize(
     ("ahead", "accepted", "calls", "sentence"),
     [
-        (timedelta(hours=-3), timedelta(minutes=5), 20, "is 180 min ahead of DynamoDB's"),
-        (timedelta(days=400), timedelta(minutes=5), 20, "is 576000 min behind DynamoDB's"),
-        (timedelta(minutes=10), timedelta(minutes=15), 10, "is 10 min behind DynamoDB's"),  # as ExtendDB
+        (timedelta(hours=-3), timedelta(minutes=5), 20, "is 3 hours ahead of DynamoDB's"),
+        (timedelta(days=400), timedelta(minutes=5), 20, "is 400 days behind DynamoDB's"),
+        (timedelta(minutes=10), timedelta(minutes=15), 10, "is 10 minutes behind DynamoDB's"),  # as ExtendDB
     ],
 )
 async def test_a_wrong_clock_is_told_once_and_costs_each_call_that_meets_it_one_more(
@@ -311,12 +333,19 @@ async def test_a_wrong_clock_is_told_once_and_costs_each_call_that_meets_it_one_
             assert len(table.taken()) == 5
             await read(other)
             (told,) = caplog.messages
-            assert told == f"The clock of this machine {sentence}, whose time requests use; set the clock."
+            assert told == f"The clock of this machine {sentence}, whose time is used; set the clock."
             table.taken()
+            table.ahead, table.accepted = ahead + timedelta(minutes=-9), timedelta(days=1000)  # a response shows it
+            await read(store)
+            assert abs(store.now() - (datetime.now(UTC) + table.ahead).timestamp()) < SKEW_SECONDS
+            table.ahead = ahead
+            await use(store)
+            table.taken()
+            caplog.clear()
             table.ahead, table.accepted = timedelta(), timedelta(minutes=5)  # somebody has set the clock
             await use(store)
             assert len(table.taken()) == 6
-            assert caplog.messages == [told]
+            assert caplog.messages == []
 
 
 @pytest.mark.parametrize(
@@ -350,11 +379,57 @@ async def test_a_request_that_was_signed_long_before_it_came_is_signed_again_onc
     assert caplog.messages == []
 
 
+@pytest.mark.parametrize("days", [-400, 400])
+async def test_stored_times_are_those_of_the_store_on_machines_with_a_wrong_clock_too(
+    days: int, engine: engines.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, right = engine.address(f"clade-{uuid.uuid4().hex}"), time.time
+    key, text = new_key("", ["read:category"], int(right()) + 3600)
+    async with open_store(url) as store, open_store(url) as wrong:
+        await store.create()
+        for number, order in enumerate([(store, wrong, store), (wrong, store, wrong)]):
+            ids = []
+            for one in order:  # of a mutation whose client repeats it
+                seconds = days * 86_400 if one is wrong else 0
+                monkeypatch.setattr(time, "time", lambda seconds=seconds: right() + seconds)
+                edit = Create(CATEGORY, (f"r{number}",), "CATEGORY", "r", {})
+                ids.append((await Writer(one).write(edit, ReadUsage(), EditOptions(key=f"k{number}"))).record.id)
+            assert len(set(ids)) == 1
+        monkeypatch.setattr(time, "time", lambda: right() + days * 86_400)
+        await add_key(wrong, key)
+        assert await ApiKeyAuthenticator(wrong).caller(text)
+        await revoke_key(wrong, key.id)
+        await Writer(wrong).write(Delete(CATEGORY, ("r1",), Policy.CASCADE), ReadUsage())
+        logged = [await transactions(wrong, f"category#r{n}", None, 10, ReadUsage()) for n in range(2)]
+        assert [[one.number for one in some] for some in logged] == [[1], [1, 2]]
+        monkeypatch.setattr(time, "time", right)
+        await are_times_of(store)
+
+
+async def are_times_of(store: Store) -> None:
+    """All stored times are about now, those of expiry a lifetime later."""
+    now, found = store.now(), set()
+    async for page in store.scan(ReadUsage()):
+        for item in page:
+            places = set() if "changes" in item else {"at"}  # `at` is a key in search items
+            for name in STORED_TIMES & item.keys() - places:
+                lifetimes = [LOG_SECONDS, RESULT_SECONDS] if "expires" in name else [0]
+                value: Any = item[name]
+                stored = datetime.fromisoformat(value).timestamp() if isinstance(value, str) else value
+                assert min(abs(stored - now - lifetime) for lifetime in lifetimes) < SKEW_SECONDS, item
+                found.add(name)
+    assert found >= {"expires", "log_expires", "at", "updated_at"}
+
+
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(600, ["import", "location", "nodes.jsonl"]), (-86_400, ["tree", "location"])]
+    ("days", "words"),
+    [
+        (400, ["import", "location", "nodes.jsonl"]),
+        (-3, ["key", "create", "--grant", "read:location", "--expires", "1h"]),
+    ],
 )
 async def test_a_command_on_a_machine_with_a_wrong_clock_says_so_once_and_works(
-    seconds: int, words: list[str], extenddb: engines.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    days: int, words: list[str], extenddb: engines.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in engines.KEY_PAIR.items():
         monkeypatch.setenv(name, value)
@@ -363,7 +438,7 @@ async def test_a_command_on_a_machine_with_a_wrong_clock_says_so_once_and_works(
         await store.create()
     (tmp_path / "nodes.jsonl").write_text('{"path": "NO", "level": "COUNTRY"}')
     (tmp_path / "sitecustomize.py").write_text(
-        f"import time\nright = time.time\ntime.time = lambda: right() + {seconds}\n"
+        f"import time\nright = time.time\ntime.time = lambda: right() + {days * 86_400}\n"
     )
     done = await asyncio.to_thread(
         subprocess.run,
@@ -372,10 +447,25 @@ async def test_a_command_on_a_machine_with_a_wrong_clock_says_so_once_and_works(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("The clock of this machine is ") == 1
-    assert f" {abs(seconds) // 60} min {'ahead of' if seconds > 0 else 'behind'} DynamoDB's" in done.stderr
+    assert f" {abs(days)} days {'ahead of' if days > 0 else 'behind'} DynamoDB's" in done.stderr
+    async with open_store(url) as store:
+        if words[0] == "key":
+            assert await ApiKeyAuthenticator(store).caller(done.stdout.strip())
+        else:
+            await are_times_of(store)
 
 
 # -- TLS ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_an_address_of_https_at_a_server_without_tls_is_told(authority: Authority, sources: Sources) -> None:
+    sources.issue("FIRST")
+    sources.use_environment()
+    async with Table() as table:
+        url = table.url.replace("http", "https")
+        async with DynamoDBStore("clade", region="eu-west-1", endpoint=url, patience=REQUEST_PATIENCE) as store:
+            with pytest.raises(Unavailable, match="speaks HTTP without TLS; write http://"):
+                await read(store)
 
 
 @pytest.fixture(params=["another name", "an unknown authority", "expired"])

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from store.dynamodb.codec import decode, encode, key_condition, parse_answer
 from store.dynamodb.store import DynamoDBStore
 from store.engine import Patience, ReadUsage
-from store.errors import BadInput, Damaged, Unavailable
+from store.errors import BadInput, DamagedItem, Unavailable
 from store.model.attributes import Value
 from store.model.keys import Index, KeyRange, subtree
 from store.model.records import MAX_ITEM_BYTES, Item, Record, canonical_item, checked_item_size, size_of
@@ -191,14 +191,14 @@ async def test_what_is_no_ordinary_node_is_read_like_an_item(item: Item) -> None
     def read(one: Item) -> object:
         try:
             return Record.of(one)
-        except Damaged as error:
+        except DamagedItem as error:
             return str(error)
 
     async with answering([page(item)] * 2) as store:
         for _ in range(2):
             try:
                 found: object = (await nodes(store))[0]
-            except Damaged as error:
+            except DamagedItem as error:
                 found = str(error)
             assert found == read(canonical_item(item))
 

@@ -415,7 +415,7 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_credentials")
 async def test_opening_needs_a_region_and_a_local_engine_alone_no_credentials(engine: engines.Engine) -> None:
-    wrong = {f"table?region=eu-west-1&endpoint={endpoint}": "settings" for endpoint in ("nowhere", "ftp://a.example")}
+    wrong = {f"table?region=eu-west-1&endpoint={endpoint}": "no address" for endpoint in ("nowhere", "ftp://a.example")}
     for address, sentence in {"table": "region=REGION, or set AWS_REGION", **wrong}.items():
         with pytest.raises(BadInput, match=sentence):
             await open_store(f"dynamodb://{address}").__aenter__()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.hierarchies.locations import Location
+from store.errors import DamagedItem
 from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Hierarchy, Search, SearchScope
 from store.model.keys import MAX_PARTITION_KEY_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Index, KeyRange
@@ -26,7 +27,7 @@ SEARCHED = replace(
 BY_TREE = replace(SEARCHED, search=Search(SearchScope.TREE, "population"))
 PLACED = Location.definition()
 LINE = lineage(["location:us", "location:1"])
-NAMES = st.text(st.sampled_from("abc Öß東京ก한국-"), min_size=1, max_size=60)
+NAMES = st.text(st.sampled_from("abc Öß東京ก한국-'.ʻ"), min_size=1, max_size=60)
 
 
 def city(name: str = "Omaha", key: str = "omaha", node_id: str = "1", **values: Any) -> Record:
@@ -112,9 +113,10 @@ def test_trees_that_are_searched_by_themselves_have_partitions_of_their_own() ->
 @pytest.mark.parametrize(
     "damage", [{"rank": 1}, {"rank": "x"}, {"at": None}, {"line": 3}, {"names": ["x"]}, {"others": 1}]
 )
-def test_a_damaged_word_is_none(damage: dict[str, Any]) -> None:
+def test_a_damaged_word_is_an_error(damage: dict[str, Any]) -> None:
     (item,) = word_items(SEARCHED, city(), LINE)
-    assert WordItem.of("location", {**item, **damage}) is None
+    with pytest.raises(DamagedItem, match="words/location#o"):
+        WordItem.of("location", {**item, **damage})
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
@@ -140,9 +142,10 @@ def test_a_node_without_a_valid_place_has_none(latitude: Any) -> None:
 
 
 @pytest.mark.parametrize("change", [{"latitude": "x"}, {"longitude": None}, {"at": "US"}, {"line": 3}, {"sk": "abc"}])
-def test_a_damaged_cell_is_none(change: dict[str, Any]) -> None:
+def test_a_damaged_cell_is_an_error(change: dict[str, Any]) -> None:
     (item,) = cell_items(PLACED, city(latitude=41.25, longitude=-95.5), LINE)
-    assert CellItem.of("location", item | change) is None
+    with pytest.raises(DamagedItem, match="cells/location#"):
+        CellItem.of("location", item | change)
 
 
 @given(st.floats(-90, 90), st.floats(-180, 179.9), st.floats(-2, 2), st.floats(-2, 2), st.floats(1, 300))

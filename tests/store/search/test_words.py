@@ -21,17 +21,22 @@ from store.search.words import (
 )
 from tests import search_model
 
-SCRIPTS = "aZß1é–_ ıİŁøæÅ²½ﬁ Ωσς АйЁ עִב عَ हि ก็ำไท ລາວ မြန် ខ្មែ 東京都々 ひらガｶ゙ 한국 ㄅ 𠮷 🙂+#\t"
+SCRIPTS = "aZß1é–_ '’ʼʻ‐‑´.-ꞋıİŁøæÐÅ²½ﬁ Ωσς АйЁ עִב عَ हि ก็ำไท ລາວ မြန် ខ្មែ 東京都々 ひらガｶ゙ 한국 ㄅ 𠮷 🙂+#\t"
 TEXTS = st.one_of(
     st.text(st.sampled_from(SCRIPTS), max_size=30), st.text(st.characters(max_codepoint=0x52F), max_size=30)
 )
+SIGNED = st.lists(st.sampled_from(["o", "fal", "fallon", "d", "da", "東", " ", "'", "-", ". "]), max_size=8).map(
+    "".join
+)
 FOLDED = {
     "São Paulo (SP)": "sao+paulo+sp", "Łódź": "lodz", "STRASSE straße": "strasse+strasse", "東京Tower": "東京+tower",
-    "N'Djamena": "n+djamena", "½": "1+2", "– _ –": "", "佐々木": "佐々木",
+    "N'Djamena": "n-djamena", "½": "1+2", "– _ –": "", "佐々木": "佐々木", "Washington, D.C.": "washington+d-c",
+    "Nāʻālehu": "na-alehu", "ʻEwa O´Brien": "ewa+o-brien", "rock 'n' roll--": "rock+n+roll", "a-'b": "a+b",
+    "T-シャツ": "t+シャツ", "한-미": fold("한") + "-" + fold("미"), "Þórður": "thordur",
 }  # fmt: skip
 BEGINNINGS = {
     "東京都": ["東京都", "京都", "都"], "ไทย": ["ไทย", "ทย", "ย"], "한국": [fold("한국"), fold("국")],
-    "New York": ["new+york", "york"],
+    "New York": ["new+york", "york"], "L'Isle-d'Abeau 2": ["lisledabeau+2", "isledabeau+2", "dabeau+2", "abeau+2", "2"],
 }  # fmt: skip
 
 
@@ -49,24 +54,28 @@ def test_case_accents_and_punctuation_are_dropped_and_scripts_without_spaces_beg
     assert {text: beginnings(fold(text)) for text in BEGINNINGS} == BEGINNINGS
 
 
-@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3), TEXTS)
+@given(SIGNED | TEXTS, st.lists(SIGNED | TEXTS, min_size=1, max_size=3), SIGNED | TEXTS)
 def test_a_text_matches_where_each_of_its_words_begins_a_word(text: str, names: list[str], others: str) -> None:
     try:
         searched = SearchText.of(text)
     except BadInput:
-        assert len(text) > MAX_TEXT_CHARACTERS or not 0 < len(set(search_model.words(text))) <= MAX_WORDS
+        count = max(len(set(search_model.words(text))), len(set(search_model.parts(text))))
+        assert len(text) > MAX_TEXT_CHARACTERS or count > MAX_WORDS
         return
     folded = [search_model.fold(name) for name in names]
     known = [found for one in (*folded, search_model.fold(others)) for found in search_model.beginnings(one)]
-    own = search_model.fold(text)
-    if not all(any(found.startswith(word) for found in known) for word in search_model.words(text)):
-        expected = None
-    else:
-        expected = 0 if own in folded else 1 if any(name.startswith(own) for name in folded) else 2
-    assert searched.match(folded, search_model.fold(others)) == expected
+    assert searched.match(folded, search_model.fold(others)) == search_model.match(text, folded, known)
+    # Each pair of ranges leads to all nodes that match.
+    if searched.words and searched.match(folded, search_model.fold(others)) is not None:
+        ranges, pairs = searched.ranges
+        assert set(ranges) > {text for pair in pairs for text in pair} or searched.is_word
+        assert all(any(found.startswith(pair) for found in known) for pair in pairs)
+        assert len(ranges) <= 2 * MAX_WORDS + 1
 
 
-@pytest.mark.parametrize("text", ["a" * (MAX_TEXT_CHARACTERS + 1), " ".join(map(str, range(MAX_WORDS + 1)))])
+@pytest.mark.parametrize(
+    "text", ["a" * (MAX_TEXT_CHARACTERS + 1), *[sign.join(map(str, range(MAX_WORDS + 1))) for sign in " -"]]
+)
 def test_texts_that_are_too_long_or_have_too_many_words_are_refused(text: str) -> None:
     with pytest.raises(BadInput):
         SearchText.of(text)

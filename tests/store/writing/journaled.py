@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from store.checking.check import Check
 from store.engine import ReadUsage, Store

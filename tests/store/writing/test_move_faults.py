@@ -3,10 +3,10 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from store.checking.check import Check
 from store.checking.repair import Repair

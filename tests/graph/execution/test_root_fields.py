@@ -1,0 +1,305 @@
+"""Every field of Query beside others, compiled or not: responses are those of graphql-core, which executes the whole
+operation by itself, with errors in the order of the document, and nothing is read that the fields alone do not read.
+
+The long form: pytest --examples 2000 tests/graph/execution/test_root_fields.py
+"""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import product
+from random import Random
+from typing import Any
+
+import orjson
+import pytest
+from graphql import ExecutionResult, execute, parse
+from strawberry.execution import optimized_is_awaitable
+from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
+
+from graph.errors import format_errors
+from graph.execution.operation import Execution
+from graph.execution.plan_cache import PlanCache
+from graph.operation.context import Context
+from graph.operation.document import GraphQLRequest
+from graph.operation.selection import core_schema
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.cache import PageCache
+from resolvers.session.request import Request
+from store.engine import ReadUsage, Store
+from store.metadata.moves import Move, MoveState
+from store.model.keys import node_key
+from store.model.records import Put
+from store.writing.create_update import Create, Update
+from store.writing.move_delete import Delete, Policy
+from store.writing.writer import Writer
+from tests.resolvers.search.test_near import Yard
+from tests.schemas import schema_of
+from tests.selection import examples
+from tests.systems.asking import BOUNDLESS, WIDE, Client
+
+YARD = Yard.definition()
+SCHEMA, TYPES = schema_of(Yard)
+CORE = core_schema(SCHEMA)
+MOVE = "0000000000ab"
+LATER = 2**41  # in milliseconds or seconds, for what expires
+
+NODE = [
+    "{ name path }",
+    "{ id level children(first: 2) { totalCount nodes { key ... on Spot { north parent { name } } } } }",
+    "{ name children(first: -1) { totalCount } }",
+    "{ ...Deep key }",
+    "{ history(first: 1) { nodes { revision name } } path }",
+    "{ key history(first: 1) @include(if: $no) { totalCount } children { nodes { name history { totalCount } } } }",
+    "{ a: atRevision(n: 1) { name } b: atRevision(n: 99) { name } descendants { nodes { path north } } }",
+    "{ name @skip(if: $yes) id @include(if: $yes) }",
+]
+PAGE = [f"{{ totalCount nodes {node} }}" for node in NODE] + ["{ edges { a: node { path } b: node { id } } }"]
+LOOKUP = ['(path: "a")', '(id: "yard:b")', '(path: "a/b/broken")', '(path: "no")', '(path: "")', "", "(path: $path)"]
+FIELDS: dict[str, tuple[list[str], list[str]]] = {
+    "__typename": ([""], [""]),
+    "__schema": ([""], ["{ queryType { name } }"]),
+    "__type": (['(name: "Spot")', '(name: "No")'], ["{ name kind fields { name } }"]),
+    "node": (
+        ['(id: "yard:b")', '(id: "yard:no")', '(id: "?")'],
+        ["{ id ... on Yard { name children { totalCount } } }"],
+    ),
+    "nodes": (
+        ['(ids: ["yard:a", "x", "yard:b"])', "(ids: [])"],
+        ["{ id ... on Yard { history { totalCount } } }", "{ id }"],
+    ),
+    "yard": (LOOKUP, NODE),
+    "yards": (["", "(first: 1)", "(first: -1)", "(first: $first)", '(after: "x")'], PAGE),
+    "yardsByPath": (['(paths: ["a", "no", "a/b"])', '(paths: [""])'], NODE),
+    "site": (
+        LOOKUP,
+        [node.replace("... on Spot { north parent { name } }", "level") for node in NODE if "north" not in node],
+    ),
+    "spot": (LOOKUP, NODE),
+    "searchYards": (
+        ['(text: "a", under: "a")', '(text: "")', '(text: "b", under: "no")'],
+        ["{ complete nodes { path } }", f"{{ nodes {NODE[4]} }}"],
+    ),
+    "yardsNear": (
+        ["(latitude: 1.5, longitude: 2)", "(latitude: 200, longitude: 0)"],
+        ["{ edges { kilometers node { path } } }", f"{{ nodes {NODE[4]} }}"],
+    ),
+    "move": ([f'(id: "{MOVE}")', '(id: "no")'], ["{ id state from to }"]),
+    "moves": (
+        ["(hierarchy: YARD)", "(hierarchy: YARD, first: -1)", "(hierarchy: YARD, first: $first)"],
+        ["{ id state }"],
+    ),
+    "deletedNode": (
+        ['(id: "yard:gone")', '(id: "yard:a")'],
+        ["{ path history { nodes { name } } atRevision(n: 1) { id } }"],
+    ),
+    "changes": (
+        [
+            '(hierarchy: YARD, tree: "a")',
+            '(hierarchy: YARD, tree: "a", after: "x")',
+            '(hierarchy: YARD, tree: "", under: "")',
+        ],
+        ["{ cursor hasMore changes { event path revision } }"],
+    ),
+    "hierarchies": ([""], ["{ name mayWrite levels { name attributes { name type } } }"]),
+    "_entities": (
+        [
+            '(representations: [{__typename: "Spot", path: "a/b"}, {__typename: "Yard", id: "yard:a"}])',
+            '(representations: [{__typename: "Site", path: "a/b"}, {__typename: "No"}, 7])',
+            "(representations: 7)",
+        ],
+        ["{ __typename ... on Yard { path } }", "{ ... on Spot { id history { totalCount } } }"],
+    ),
+    "_service": ([""], ["{ sdl }"]),
+}
+"""Ways of asking for every field of Query: its arguments, and what is selected."""
+DEEP = """fragment Deep on Yard { id ...Deeper }
+fragment Deeper on Yard { children { nodes { path history { totalCount } } } }"""
+VARIABLES = {
+    "$yes": "$yes: Boolean! = true",
+    "$no": "$no: Boolean! = false",
+    "$path": '$path: Path = "a/b"',
+    "$first": "$first: Int",
+}
+
+
+@pytest.fixture
+async def yards(store: Store) -> Store:
+    """A tree with histories, a deleted node, a move that has ended, and a node whose attribute is of another type."""
+    writer = Writer(store)
+    for path, level, node_id in (
+        ("a", "SITE", "a"),
+        ("a/b", "SPOT", "b"),
+        ("a/b/broken", "SPOT", "c"),
+        ("a/x", "SPOT", "gone"),
+        ("z", "SITE", "z"),
+    ):
+        values = {"north": 1.5, "east": 2.0}
+        await writer.write(Create(YARD, tuple(path.split("/")), level, path[-1], values, node_id), ReadUsage())
+    await writer.write(Update(YARD, ("a", "b"), "bb", None, {}), ReadUsage())
+    await writer.write(Delete(YARD, ("a", "x"), Policy.REFUSE), ReadUsage())
+    (item,) = await store.get([node_key("yard", ("a", "b", "broken"))], ReadUsage())
+    at = "2026-11-20T12:00:00.000Z"
+    ended = Move(
+        id=MOVE, from_pk="yard#a", from_sk="#y#", top_id="yard:y", state=MoveState.DONE, nodes=1, written=1, epoch=1,
+        lease=LATER, started_at=at, ended_at=at,
+    )  # fmt: skip
+    await store.commit([Put({**item, "north": "x"}), Put(ended.item())])
+    return store
+
+
+def operation(random: Random, without: frozenset[str] = frozenset()) -> str:
+    """An operation with some fields of Query: under aliases, merged, in fragments, with directives."""
+    parts: list[str] = []
+    fragments: list[str] = []
+    for number in range(random.randint(1, 5)):
+        name = random.choice([name for name in (*FIELDS, "yard", "yards", "spot") if name not in without])
+        arguments, selections = FIELDS[name]
+        field = f"f{number}: {name}{random.choice(arguments)}"
+        asked = [random.choice(selections), "{ __typename }"][: 1 + (name != "__typename" and random.random() < 0.3)]
+        for selection in asked:
+            directive = random.choice(["", "", "", "@include(if: $yes)", "@skip(if: $yes)"])
+            whole = f"{field} {directive} {selection}"
+            wrapped = random.choice([whole, whole, f"... on Query {{ {whole} }}", f"... @skip(if: $no) {{ {whole} }}"])
+            if random.random() < 0.2:
+                wrapped = f"...P{len(fragments)}"
+                fragments.append(f"fragment P{len(fragments)} on Query {{ {whole} }}")
+            parts.append(wrapped)
+    random.shuffle(parts)
+    body = " ".join(["{", *parts, "}", *fragments])
+    body += f" {DEEP}" if "...Deep " in body else ""
+    declared = ", ".join(text for name, text in VARIABLES.items() if name in body)
+    return f"query{f'({declared})' if declared else ''} {body}"
+
+
+def context(store: Store, budget: BudgetLimits = BOUNDLESS, kept: PageCache | None = None) -> Context:
+    return Context(Request(store, {"yard": YARD}, budget, page_cache=kept), TYPES)
+
+
+def execution(
+    store: Store, budget: BudgetLimits = BOUNDLESS, *, kept: PageCache | None = None, planned: bool = True
+) -> Execution:
+    plans = PlanCache(CORE, TYPES, keep=100) if planned else None
+    return Execution(SCHEMA, lambda: context(store, budget, kept), plans=plans, limits=WIDE)
+
+
+async def by_graphql_core(store: Store, text: str) -> dict[str, Any]:
+    """The response to an operation that graphql-core executes whole."""
+    result: Any = execute(
+        CORE,
+        parse(text),
+        context_value=context(store),
+        executor_class=StrawberryGraphQLCoreExecutionContext,
+        is_awaitable=optimized_is_awaitable,
+    )
+    result = result if isinstance(result, ExecutionResult) else await result
+    body: dict[str, Any] = {"data": result.data}
+    if result.errors:
+        body["errors"] = sorted(format_errors(result.errors), key=lambda error: place(error["path"], result.data))
+    return orjson.loads(orjson.dumps(body))
+
+
+def place(path: list[Any], data: Any) -> list[int]:
+    """The place of an error among the response's keys and items, down to what is null."""
+    if not path or data is None:
+        return []
+    number = path[0] if isinstance(data, list) else [*data].index(path[0])
+    return [number, *place(path[1:], data[path[0]])]
+
+
+def keys(value: Any) -> Iterator[str]:
+    """All response keys in their order."""
+    for key, one in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+        yield str(key)
+        yield from keys(one)
+
+
+def test_every_field_of_query_is_known_here():
+    assert CORE.query_type is not None
+    assert set(FIELDS) == {*CORE.query_type.fields, "__typename", "__schema", "__type"}, "say how a new one is asked"
+
+
+@pytest.mark.both_stores
+async def test_any_fields_of_query_together_have_the_response_of_graphql_core(yards):
+    planning, random = execution(yards, kept=PageCache(10_000_000)), Random(7)  # noqa: S311
+    beside = failed = 0
+    for _ in range(examples(40, 600)):
+        text = operation(random)
+        before = planning.interpreted + planning.fallbacks
+        answer = await planning.answer(GraphQLRequest(text), allow_mutations=False)
+        assert answer.executed, (text, answer.body)
+        body, expected = orjson.loads(answer.content()), await by_graphql_core(yards, text)
+        assert body == expected, text
+        assert [*keys(body["data"])] == [*keys(expected["data"])], text
+        beside += planning.interpreted + planning.fallbacks > before
+        failed += len(body.get("errors", ())) > 1
+    assert beside > 10
+    assert failed > 5
+    assert not planning.compiler_errors
+
+
+@pytest.mark.parametrize("budget", [{"nodes": 3}, {"nodes": 7}, {"fields": 51}, {"bytes": 500}])
+async def test_a_budget_is_exceeded_where_it_is_by_the_interpreter(yards, budget):
+    # A page of changes has as many as the budget still allows, which depends on what was read before.
+    random, without = Random(8), frozenset(("changes", "_service", "__schema"))  # noqa: S311
+    limits = BudgetLimits(**{"nodes": 10_000, "fields": 10_000, "bytes": 100_000} | budget)
+    planning, plain = execution(yards, limits), execution(yards, limits, planned=False)
+    exceeded = 0
+    for _ in range(examples(15, 300)):
+        request = GraphQLRequest(operation(random, without))
+        answers = [await one.answer(request, allow_mutations=False) for one in (planning, plain)]
+        body, expected = (orjson.loads(one.content()) for one in answers)
+        refused = [any("may return" in error["message"] for error in one.get("errors", ())) for one in (body, expected)]
+        assert refused[0] == refused[1], request.query
+        assert body == expected or refused[0], request.query  # which fields have nodes depends on what was read before
+        exceeded += any(error["extensions"]["code"] == "BUDGET_EXCEEDED" for error in body.get("errors", ()))
+    assert exceeded
+
+
+ODD = ("hierarchies", "changes", "deletedNode", "move", "moves", "_service", "__schema", "__type")
+ALONE = [f"{name}{arguments[0]} {selections[0]}" for name, (arguments, selections) in FIELDS.items() if name in ODD]
+ALONE.append('past: yard(path: "z") { history(first: 1) { nodes { name } } }')
+COMPILED = [f'yard(path: "a") {NODE[1]}', f"yards {PAGE[0]}", 'searchYards(text: "a", under: "a") { nodes { path } }']
+
+
+@pytest.mark.both_stores
+async def test_a_field_that_is_not_compiled_makes_its_own_reads_beside_compiled_ones(yards):
+    async def cost(*fields: str) -> tuple[int, int, float]:
+        reply = await asked.ask_once(f"{{ {' '.join(fields)} }}", {}, asked.plans)
+        assert not reply.errors, fields
+        return reply.requests, reply.items, reply.units
+
+    asked = Client(yards, Yard, limits=WIDE)
+    alone = {field: await cost(field) for field in (*ALONE, *COMPILED)}
+    for odd, compiled in product(ALONE, COMPILED):
+        both = await cost(odd, compiled)
+        sums = map(sum, zip(alone[odd], alone[compiled], strict=True))
+        assert all(found <= most for found, most in zip(both, sums, strict=True)), (odd, compiled, both)
+
+
+class StuckStore:
+    """A store whose reads begin and never end."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._begun, self.both_began = store, 0, asyncio.Event()
+
+    async def get(self, *_: Any, **__: Any) -> Any:
+        self._begun += 1
+        if self._begun == 2:
+            self.both_began.set()
+        await asyncio.Event().wait()
+
+    range = nodes = get
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+async def test_a_request_that_is_cancelled_ends_what_both_parts_began(yards):
+    stuck: Any = StuckStore(yards)
+    query = '{ moves(hierarchy: YARD) { id } yard(path: "a") { name } }'
+    asked = asyncio.ensure_future(execution(stuck).answer(GraphQLRequest(query), allow_mutations=False))
+    await stuck.both_began.wait()
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -1,0 +1,196 @@
+"""Lists over all trees: the root list of a level that no root has, compared with brute force."""
+
+from random import Random
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from graph.hierarchies.locations import Location
+from resolvers.session.budget import COMPARED_A_UNIT, BudgetLimits
+from resolvers.session.cache import PageCache, TreeVersionCache
+from store.sqlite.store import SQLiteStore
+from tests.rights.asking import Server, caller
+from tests.systems.asking import Client, plant
+
+KEYS = ["a", "B", "é", "#x", "z-1", "%", "日本", "10", "9", "a!"]
+INFO = "hasNextPage hasPreviousPage startCursor endCursor"
+
+
+def rows(seed: int) -> list[tuple[Any, ...]]:
+    """Countries with states and cities, which are at two depths."""
+    random = Random(seed)  # noqa: S311
+    found: list[tuple[Any, ...]] = []
+    for country in ("a", "a!", *random.sample(KEYS[1:-1], 5)):
+        found.append(((country,), "COUNTRY"))
+        for state in random.sample(KEYS, random.randint(0, 4)):
+            found.append(((country, state), "STATE"))
+            for city in random.sample(KEYS, random.randint(0, 5)):
+                values = {"population": random.randint(0, 50)} if random.random() < 0.8 else {}
+                found.append(((country, state, city), "CITY", f"n{random.randint(0, 20)}", values))
+        if random.random() < 0.5:
+            found.append(((country, "direct"), "CITY", "n", {"population": 25}))
+    return found
+
+
+def texts(paths: list[tuple[str, ...]]) -> list[str]:
+    return ["/".join(segment.replace("%", "%25") for segment in path) for path in paths]
+
+
+def in_order(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Paths in the order of the tree: by segments, by bytes, where characters up to % are encoded."""
+
+    def place(path: tuple[str, ...]) -> list[bytes]:
+        return ["".join(f"%{ord(c):02X}" if c <= "%" else c for c in one).encode() for one in path]
+
+    return sorted(paths, key=place)
+
+
+async def all_pages(asked: Client, arguments: str, size: int, *, backwards: bool = False) -> list[str]:
+    """The paths of a list by its pages, whose counts have to be right."""
+    found: list[list[str]] = []
+    end, (count, beside) = "", ("last", "before") if backwards else ("first", "after")
+    while True:
+        window = f"{count}: {size}{end}"
+        listed = f"locations({arguments}, {window}) {{ nodes {{ path }} totalCount pageInfo {{ {INFO} }} }}"
+        reply = await asked.ask(f"{{ {listed} }}")
+        assert not reply.errors, reply.errors
+        page = reply.data["locations"]
+        found.append([node["path"] for node in page["nodes"]])
+        assert reply.nodes == len(page["nodes"])
+        info = page["pageInfo"]
+        assert info["hasNextPage" if backwards else "hasPreviousPage"] is bool(end)
+        if not info["hasPreviousPage" if backwards else "hasNextPage"]:
+            break
+        end = f', {beside}: "{info["startCursor" if backwards else "endCursor"]}"'
+    assert page["totalCount"] == sum(map(len, found))
+    return [path for part in (found[::-1] if backwards else found) for path in part]
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.thorough)])
+async def test_a_level_below_the_roots_is_listed_over_all_trees(store, seed):
+    planted = rows(seed)
+    await plant(store, Location, planted)
+    asked = Client(store, Location)
+    cities = in_order([row[0] for row in planted if row[1] == "CITY"])
+    values = {row[0]: (row[3] if len(row) > 3 else {}).get("population") for row in planted}
+    for backwards in (False, True):
+        assert await all_pages(asked, "level: CITY", 5, backwards=backwards) == texts(cities)
+    assert await all_pages(asked, "level: CITY, orderBy: {field: PATH, direction: DESC}", 9) == texts(cities[::-1])
+    wanted = [path for path in cities if (values[path] or 0) >= 25]
+    by_value = sorted(wanted, key=lambda path: values[path], reverse=True)  # equal ones stay in their order
+    order = "orderBy: [{field: POPULATION, direction: DESC}, {field: PATH}], where: {population: {gte: 25}}"
+    assert await all_pages(asked, f"level: CITY, {order}", 4) == texts(by_value)
+    by_key = sorted(cities, key=lambda path: (in_order([path[-1:]]), path))
+    assert sorted(await all_pages(asked, "level: CITY, orderBy: {field: KEY}", 9)) == sorted(texts(by_key))
+    several = in_order([row[0] for row in planted if row[1] != "STATE"])
+    for backwards in (False, True):
+        assert await all_pages(asked, "level: [COUNTRY, CITY]", 7, backwards=backwards) == texts(several)
+    whole = await asked.ask("{ locations(level: CITY) { nodes { path } totalCount } }")
+    assert [node["path"] for node in whole.data["locations"]["nodes"]] == texts(cities)
+
+
+REFUSED = {
+    "level: CITY, orderBy: {field: POSITION}": "use PATH or KEY",
+    'where: {timezone: {gte: ""}}': "COUNTRY has no timezone. Give level: with a level that has it",
+    'where: {and: [{squareFeet: {isNull: false}}, {name: {ne: "x"}}]}': "COUNTRY has no squareFeet",
+    'level: [REGION, STATE], where: {not: {timezone: {ne: "x"}}}': "REGION has no timezone; STATE has no timezone",
+    "level: [COUNTRY, CITY], where: {timezone: {ne: null}}": "timezone is null",
+    'level: [COUNTRY, CITY], where: {timezone: {gt: "a"}, iso3: {eq: "U"}}': "CITY has no iso3; COUNTRY has no",
+    'level: CITY, after: "cg"': "is not a cursor",
+}
+MET = [
+    "where: {timezone: {isNull: true}}",
+    'where: {timezone: {ne: "x"}}',
+    'where: {or: [{timezone: {gt: "a"}}, {key: {gte: "!"}}]}',
+    'where: {not: {timezone: {gt: "a"}}}',
+    "orderBy: {field: TIMEZONE}",
+]
+
+
+async def test_what_no_node_in_a_list_can_meet_is_an_error(store):
+    await plant(store, Location, rows(0))
+    asked = Client(store, Location)
+    for arguments, message in REFUSED.items():
+        reply = await asked.ask(f"{{ locations({arguments}) {{ nodes {{ path }} }} }}")
+        assert [message in error["message"] for error in reply.errors] == [True], (arguments, reply.errors)
+        assert reply.requests == 0 or "after" in arguments
+    for arguments in MET:
+        reply = await asked.ask(f"{{ locations({arguments}) {{ totalCount }} }}")
+        assert (reply.errors, reply.data["locations"]["totalCount"]) == ([], 7), arguments
+
+
+@pytest.mark.both_stores
+async def test_it_takes_the_reads_of_the_roots_and_one_query_for_each_tree_of_the_page(store):
+    planted = rows(1)
+    await plant(store, Location, planted)
+    asked = Client(store, Location)
+    roots = await asked.ask("{ locations { nodes { path descendantCount } } }")
+    states = await asked.ask("{ locations(level: STATE) { nodes { path } totalCount } }")
+    trees = {row[0][0] for row in planted if row[1] == "STATE"}
+    assert states.requests == roots.requests + len(trees)
+    assert states.rounds == roots.rounds + 1
+    assert states.items == roots.items + len(states.data["locations"]["nodes"])
+    one = await asked.ask("{ locations(level: STATE, first: 1) { nodes { path } } }")
+    assert one.requests <= roots.requests + 2
+    assert (await asked.ask("{ locations(level: STATE) { totalCount } }")).requests == roots.requests
+
+
+@pytest.mark.both_stores
+async def test_further_pages_of_a_sorted_list_read_the_roots_and_what_validates_it(store):
+    planted = rows(0)
+    await plant(store, Location, planted)
+    asked = Client(store, Location, page_cache=lambda: PageCache(10_000_000, TreeVersionCache(0.0)))
+    roots = await asked.ask("{ locations { nodes { path descendantCount } } }")
+    query = "{ locations(level: CITY, orderBy: {field: NAME}, %s: 2) { nodes { path } } }"
+    for page in ("first", "first", "last"):
+        reply = await asked.ask(query % page)
+    expected = (0, 0) if isinstance(store, SQLiteStore) else (roots.requests, roots.units)
+    assert (reply.requests, reply.units) == expected
+    await plant(store, Location, [*planted, (("a", "new"), "CITY", "!")])
+    found = await asked.ask(query % "first")
+    assert found.data["locations"]["nodes"][0] == {"path": "a/new"}
+
+
+async def test_more_nodes_than_the_budgets_allow_are_refused_before_they_are_read(store):
+    planted = rows(0)
+    await plant(store, Location, planted)
+    cities = sum(row[1] == "CITY" for row in planted)
+    roots = await Client(store, Location).ask("{ locations { nodes { path descendantCount } } }")
+    for budget, arguments in (
+        (BudgetLimits(cities - 1), ""),
+        (BudgetLimits(read_units=(cities + 6) / COMPARED_A_UNIT), ", orderBy: {field: NAME}, first: 1"),
+    ):
+        asked = Client(store, Location, budget=budget)
+        reply = await asked.ask(f"{{ locations(level: CITY{arguments}) {{ nodes {{ path }} }} }}")
+        assert [error["extensions"]["code"] for error in reply.errors] == ["BUDGET_EXCEEDED"]
+        assert reply.items <= roots.items
+
+
+async def test_a_caller_with_grants_sees_what_is_granted_and_the_way_to_it(store):
+    planted = rows(2)
+    await plant(store, Location, planted)
+    granted = [row[0] for row in planted if row[1] == "STATE"][::2]
+    cities = [row[0] for row in planted if row[1] == "CITY" and row[0][:2] in granted]
+    server = Server(store, Location)
+    for paths, expected in (
+        (granted, cities),
+        (cities[:3], cities[:3]),
+        (None, [r[0] for r in planted if r[1] == "CITY"]),
+    ):
+        grants = ["read:location"] if paths is None else [f"read:location/{quote(path)}" for path in texts(paths)]
+        who = caller(*grants)
+        for order in ("", ", orderBy: {field: PATH, direction: DESC}", ", orderBy: {field: LEVEL}"):
+            found: list[str] = []
+            after = ""
+            while True:
+                listed = f"nodes {{ path }} totalCount pageInfo {{ {INFO} }}"
+                page = (await server.data(who, f"{{ locations(level: CITY, first: 5{order}{after}) {{ {listed} }} }}"))[
+                    "locations"
+                ]
+                assert page["totalCount"] == len(expected)
+                found += [node["path"] for node in page["nodes"]]
+                if not page["pageInfo"]["hasNextPage"]:
+                    break
+                after = f', after: "{page["pageInfo"]["endCursor"]}"'
+            assert found == texts(in_order(expected))[:: -1 if "DESC" in order else 1]
