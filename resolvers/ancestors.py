@@ -7,6 +7,7 @@
 
 Each request is a BatchGetItem of up to 100 keys. The keys of all ancestors follow from the key of the node, so they are
 read for a whole response level at once, and in the same request as a node that is looked up by its path (`lookup.py`).
+For a caller who may read a part they begin at her grant root.
 
 Batched by the dataloader `Loaders.ancestors`, for a whole response level.
 """
@@ -14,6 +15,7 @@ Batched by the dataloader `Loaders.ancestors`, for a whole response level.
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
+from resolvers.access.grants import may_read
 from resolvers.lists.arguments import Relation, RelationKind, Selection
 from resolvers.session.request import Request
 from store.model.hierarchy import Hierarchy
@@ -35,6 +37,8 @@ async def read_ancestors(request: Request, asked: Sequence[tuple[Record, Relatio
         request.budget.spend_nodes(sum(map(len, cached)), _WHAT)
         return cached
     wanted = [selected_keys(record.key, {relation.kind}) for record, relation in asked]
+    if (grants := request.grants) is not None:
+        wanted = [[key for key in keys if may_read(grants, key)] for keys in wanted]
     request.budget.spend_nodes(sum(map(len, wanted)), _WHAT)
     found = await state.nodes([key for keys in wanted for key in keys])
     results: list[list[Record] | Exception] = []

@@ -2,7 +2,7 @@
 trees that event streams follow, whose versions are read for all streams of a process together.
 
 For callers with grants, a move out of their subtrees is a deletion and a move into them a creation, each with all
-descendants of the node.
+descendants of the node. A move or deletion of a node above their grant roots is one of these.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from resolvers.access.grants import Grants, Visibility, visibility_of
+from resolvers.access.grants import Grants
 from resolvers.lists.arguments import CursorKind, check_cursor, decode_number, encode_cursor
 from resolvers.session.request import Request
 from store.concurrency import yield_to_loop
@@ -36,7 +36,8 @@ Transactions = Callable[[Store, str, int | None, int, ReadUsage], Awaitable[list
 class Change:
     """One node's change. `source` and `target` are the paths of a move, `revision` is that after the change.
 
-    `id` and `revision` are None for a redacted node. `with_descendants` is True if all nodes below changed as well.
+    `id`, `level` and `revision` are None where a node above a grant root has changed. `with_descendants` is True if all
+    nodes below changed as well.
     """
 
     event: str
@@ -76,8 +77,9 @@ async def _current_page(request: Request, hierarchy: str, root: Path) -> ChangeP
 
 def _may_follow(grants: Grants | None, hierarchy: str, root: Path) -> bool:
     """Whether anything of a tree is visible; the list of roots is for those who see the whole hierarchy."""
-    visibility = visibility_of(grants, hierarchy, root)
-    return visibility is Visibility.FULL or (visibility is Visibility.REDACTED and root != ())
+    return (
+        grants is None or grants.may_read(hierarchy, root) or (root != () and bool(grants.roots_below(hierarchy, root)))
+    )
 
 
 async def read_changes(
@@ -125,7 +127,7 @@ def _changes(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iter
     places = [parse_path(text) for text in (entry.source, entry.target) if text is not None]
     key = logged_key(tree, entry.sk)
     own, hierarchy = path_of(*key), hierarchy_of(key.pk)
-    if all(visibility_of(grants, hierarchy, path) is Visibility.FULL for path in places or [own]):
+    if grants is None or all(grants.may_read(hierarchy, path) for path in places or [own]):
         yield Change(
             entry.event.value, entry.id, format_path(own), entry.level, entry.revision, at, entry.source, entry.target,
             entry.event in (Event.MOVED, Event.DELETED) and not entry.alone,
@@ -137,16 +139,17 @@ def _changes(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iter
         yield from _change_at(grants, tree, entry, at, Event.CREATED, places[1])
 
 
-def _change_at(
-    grants: Grants | None, tree: str, entry: LogEntry, at: str, event: Event, path: Path
-) -> Iterator[Change]:
+def _change_at(grants: Grants, tree: str, entry: LogEntry, at: str, event: Event, path: Path) -> Iterator[Change]:
     """The creation or deletion of a path in this tree, for a caller who does not see the whole change."""
-    hierarchy = hierarchy_of(tree)
-    visibility = visibility_of(grants, hierarchy, path)
-    if visibility is Visibility.HIDDEN or tree_key(hierarchy, path) != tree:
+    hierarchy, with_descendants = hierarchy_of(tree), not entry.alone
+    if tree_key(hierarchy, path) != tree:
         return
-    node_id, revision = (entry.id, entry.revision) if visibility is Visibility.FULL else (None, None)
-    yield Change(event.value, node_id, format_path(path), entry.level, revision, at, None, None, not entry.alone)
+    if grants.may_read(hierarchy, path):
+        place = format_path(path)
+        yield Change(event.value, entry.id, place, entry.level, entry.revision, at, None, None, with_descendants)
+    elif with_descendants:
+        for top in grants.roots_below(hierarchy, path):
+            yield Change(event.value, None, format_path(top), None, None, at, None, None, with_descendants)
 
 
 class FollowedTree:

@@ -3,7 +3,7 @@
 | loader | key | batch function |
 | --- | --- | --- |
 | `node` | lookup and selection | `lookup.find_nodes` |
-| `page` | list of a node: children, descendants | `restricted_lists.read_pages`, `pages.read_all_pages` |
+| `page` | list of a node: children, descendants | `pages.read_pages` |
 | `ancestors` | node and relation: parent, ancestors | `ancestors.read_ancestors` |
 
 Compiled queries call the same batch functions without dataloaders.
@@ -20,7 +20,7 @@ from resolvers.ancestors import read_ancestors
 from resolvers.lists.arguments import Page, Relation, Selection
 from resolvers.lists.list_request import ListRequest
 from resolvers.lookup import Lookup, find_nodes
-from resolvers.restricted_lists import read_pages
+from resolvers.pages import read_pages
 from resolvers.session.request import Request
 from store.model.records import Record
 

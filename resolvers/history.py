@@ -4,16 +4,19 @@ moves that take more than one transaction, for callers who may read both of thei
 
 import re
 from dataclasses import dataclass
+from operator import attrgetter
 
-from resolvers.access.grants import Visibility, visibility_at
+from resolvers.access.grants import grant_roots, may_read
 from resolvers.lists.arguments import ConnectionArguments, CursorKind, ListCursors, Page, decode_number, page_of
+from resolvers.session.budget import raise_first_error
 from resolvers.session.request import Request
 from store.metadata.history import Tombstone, deleted_record, former_key, revisions, with_revision
 from store.metadata.moves import Move, move_key
+from store.metadata.tree_version import ActiveMoveRef, TreeVersion
 from store.model.decoding import decoded
-from store.model.keys import id_key, revision_key
+from store.model.keys import id_key, revision_key, tree_key
 from store.model.records import Item, Record
-from store.reading import recent_moves
+from store.reading import active_moves, recent_moves
 
 _ID = re.compile(r"[0-9a-f]{1,64}")
 
@@ -86,7 +89,7 @@ async def find_deleted(request: Request, node_id: str) -> DeletedNode | None:
 
 def _may_see_item(request: Request, item: Item) -> bool:
     """Whether the caller may read the path of a former state, or of a deleted node."""
-    return visibility_at(request.grants, former_key(item)) is Visibility.FULL
+    return may_read(request.grants, former_key(item))
 
 
 async def find_move(request: Request, move_id: str) -> Move | None:
@@ -97,21 +100,34 @@ async def find_move(request: Request, move_id: str) -> Move | None:
     key = move_key(move_id)
     item = (await request.state.strong_items([key]))[key]
     move = None if item is None else Move.of(item)
-    if move is None or not _may_see_move(request, move):
+    if move is None or not _may_see_move(request, move.running):
         return None
     request.state.show_moves([move])
     return move
 
 
 async def list_moves(request: Request, hierarchy: str, arguments: ConnectionArguments) -> list[Move]:
-    """The first moves of a hierarchy that are running or ended within a day, newest first."""
-    moves = await recent_moves(request.store, request.reads, hierarchy)
-    shown = [move for move in moves if _may_see_move(request, move)][: arguments.size]
+    """The first moves of a hierarchy that are running or ended within a day, newest first.
+
+    To a caller who may read a part only those that are running, which the versions of her trees name, since all others
+    are in one range with those that she may not see.
+    """
+    tops = grant_roots(request.grants, hierarchy)
+    if tops is None:
+        moves = await recent_moves(request.store, request.reads, hierarchy)
+    else:
+        versions = await request.state.versions_of({tree_key(hierarchy, top) for top in tops})
+        raise_first_error(versions.values())
+        named = {ref for one in versions.values() if isinstance(one, TreeVersion) for ref in one.moves}
+        seen = [ref for ref in named if _may_see_move(request, ref)]
+        running = (await active_moves(request.store, seen, request.reads)).moves
+        moves = sorted(running, key=attrgetter("id"), reverse=True)
+    shown = [move for move in moves if _may_see_move(request, move.running)][: arguments.size]
     request.budget.spend_nodes(len(shown))
     request.state.show_moves(shown)
     return shown
 
 
-def _may_see_move(request: Request, move: Move) -> bool:
+def _may_see_move(request: Request, move: ActiveMoveRef) -> bool:
     """Whether the caller may read both ends of a move."""
-    return all(visibility_at(request.grants, end) is Visibility.FULL for end in move.running.ends)
+    return all(may_read(request.grants, end) for end in move.ends)

@@ -31,7 +31,7 @@ import asyncio
 from collections.abc import Awaitable, Hashable, Iterable, Sequence
 from typing import cast
 
-from resolvers.access.grants import RedactedNode, Visibility, visibility_at
+from resolvers.access.grants import may_read
 from resolvers.ancestors import kinds_for_all_levels, selected_keys
 from resolvers.children import ChildrenRequest
 from resolvers.descendants import DescendantsRequest
@@ -132,7 +132,7 @@ async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
     for record in records:
         item = items[record]
         key = outcome_of(item, current_key)
-        is_hidden = isinstance(key, Key) and visibility_at(grants, key) is Visibility.HIDDEN
+        is_hidden = isinstance(key, Key) and not may_read(grants, key)
         keys.append(None if is_hidden else key)
     targets = [key for key in keys if isinstance(key, Key)]
     state.is_of_trees &= len(targets) == len(keys)  # no tree version shows that an id has no node
@@ -141,8 +141,7 @@ async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
     by_id: dict[Path | str, Record | Exception | None] = {}
     for ((_, node_id), _), key in zip(lookups, keys, strict=True):
         outcome = found[key] if isinstance(key, Key) else key
-        is_other = isinstance(outcome, Record) and not isinstance(outcome, RedactedNode) and outcome.id != node_id
-        by_id[node_id] = None if is_other else outcome
+        by_id[node_id] = None if isinstance(outcome, Record) and outcome.id != node_id else outcome
     return {key: by_id[node_id] if isinstance(node_id, str) else node_id for key, node_id in ids.items()}
 
 
@@ -153,9 +152,10 @@ async def _redirected_ids(request: Request, keys: Iterable[Key]) -> dict[Key, st
     versions, former = request.state.tree_versions, dict[Key, Key]()
     for key in keys:
         version = versions.get(key.pk)
-        # A hidden key is read, or the reads would disclose whether there is such a tree, and whether it has redirects.
-        is_hidden = visibility_at(request.grants, key) is Visibility.HIDDEN
-        if is_hidden or (version is not None and version.has_redirects):
+        # Of a tree that is not all seen it is read, or the reads would disclose whether there is such a tree, and
+        # whether it has redirects.
+        is_partly_hidden = not may_read(request.grants, Key(key.pk, "#"))
+        if is_partly_hidden or (version is not None and version.has_redirects):
             former[key] = redirect_key(key)
     if not former:
         return {}
@@ -189,7 +189,7 @@ async def _node_keys(request: Request, lookups: Sequence[tuple[Lookup, Selection
             keys.append(key)
             continue
         # Checked for a missing node as well, since the check takes time.
-        is_readable = visibility_at(grants, key or Key(f"{hierarchy}#{target}", "#")) is Visibility.FULL
+        is_readable = may_read(grants, key or Key(f"{hierarchy}#{target}", "#"))
         keys.append(key if is_readable else None)
         state.is_of_trees &= keys[-1] is not None
     return keys
@@ -205,8 +205,7 @@ async def _follow_moves(
             index: id_key(target)
             for index, (((_, target), _), key) in enumerate(zip(lookups, keys, strict=True))
             if isinstance(target, str) and isinstance(key, Key)
-            if _checked(target, found[key]) is None
-            and (state.filter is None or state.filter.visibility(key) is Visibility.FULL)
+            if _checked(target, found[key]) is None and (state.filter is None or state.filter.shows(key))
         }
         if not moved:
             break
@@ -222,10 +221,10 @@ async def _follow_moves(
 
 
 def _checked(target: Path | str, record: Record | Exception | None) -> Record | Exception | None:
-    """The record; None where another node has taken the key of an id's node, or where its id is redacted."""
+    """The record; None where another node has taken the key of an id's node."""
     if not isinstance(target, str) or not isinstance(record, Record):
         return record
-    return record if not isinstance(record, RedactedNode) and record.id == target else None
+    return record if record.id == target else None
 
 
 # -- the first round ---------------------------------------------------------------------------------------------------

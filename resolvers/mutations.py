@@ -8,7 +8,14 @@ before anything is read, and an error discloses nothing about hidden nodes.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from resolvers.access.callers import check_change, check_create, check_reorder, check_visible, check_writable
+from resolvers.access.callers import (
+    check_change,
+    check_create,
+    check_put,
+    check_reorder,
+    check_visible,
+    check_writable,
+)
 from resolvers.session.request import Request
 from store.engine import ReadUsage
 from store.errors import Forbidden
@@ -67,7 +74,10 @@ async def move(
     if target[-1] != path[-1]:
         check_new_key(target[-1])
     check_change(request.caller, hierarchy.name, path)
-    check_create(request.caller, hierarchy.name, target)
+    if target[:-1] == path[:-1]:  # another key needs no look at the parent, which may be hidden
+        check_put(request.caller, hierarchy.name, target)
+    else:
+        check_create(request.caller, hierarchy.name, target)
     return await _write(request, Move(hierarchy, path, target, expected), options)
 
 

@@ -1,7 +1,8 @@
 """Pages: reads the lists of a whole response level, and makes their pages from the records that were read.
 
 Lists that are empty by the owner's counts, and pages in the page cache, need no read. The others are read together as
-`planner.py` decides, and their nodes are taken from the node budget. For callers with grants see `restricted_lists.py`.
+`planner.py` decides, and their nodes are taken from the node budget. All nodes of a list may be read by whoever may
+read its owner.
 
 | `totalCount` of | source | requests |
 | --- | --- | --- |
@@ -16,6 +17,7 @@ from typing import cast
 
 from resolvers.lists.arguments import Page, page_of
 from resolvers.lists.list_request import MAX_CACHED_WHOLE, KeyOrderList, ListRequest, described
+from resolvers.lists.sorted_list import read_sorted
 from resolvers.planner import Planner
 from resolvers.session.budget import TooManyNodes, gather_outcomes, raise_first_error
 from resolvers.session.request import Request
@@ -35,8 +37,21 @@ Pages = dict[ListRequest, Page | Exception]
 Plan = tuple[Planner, dict[ListRequest, int]]  # of lists of one hierarchy, with the nodes that are spent already
 
 
+def may_have_children(request: Request, owners: Sequence[Record]) -> Sequence[object]:
+    """For each node a true value unless its counts show that nothing lies below it."""
+    if request.state.store_version is not None:
+        return [owner.kids for owner in owners]
+    # The counts of a root from an index may be older than a move's commit.
+    return [owner.is_root or owner.kids for owner in owners]
+
+
+async def read_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
+    """The pages of lists in any order, each at its place; the error of a failed read is in place of its page."""
+    return await read_sorted(request, lists, read_all_pages)
+
+
 async def read_all_pages(request: Request, lists: Sequence[ListRequest]) -> list[Page | Exception]:
-    """The pages of many lists, in order; the error of a failed read is in place of each page that needs it."""
+    """The pages of many lists that are neither sorted nor filtered, as `read_pages`."""
     pages: list[Page | Exception | None] = []
     is_versioned = request.state.store_version is not None
     await request.state.read_versions(one.owner.pk for one in lists if one.owner.is_root or not one.is_empty)

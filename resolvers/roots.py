@@ -7,29 +7,43 @@
 | `locations(level: [COUNTRY, REGION])` | `by_parent` | the same of each level | one a level |
 | `locations { totalCount }` | – | the version of the hierarchy, by key | one, in the same round |
 | `locations { nodes { descendantCount } }` | – | the versions of all trees listed, by key | one more |
+| `locations` of who may read a part | table | keys of her grant roots and of their trees' versions | one round |
 
-That one is a BatchGetItem of up to 100 keys. Lists below the roots read the same versions. Every list of roots reads
-the version of the hierarchy, which names the moves from and to roots: in the same round, on SQLite before it.
+Those by key are BatchGetItems of up to 100 keys. Lists below the roots read the same versions. Every list of all roots
+reads the version of the hierarchy, which names the moves from and to roots: in the same round, on SQLite before it.
 
-No dataloader batches it: a hierarchy has one list of roots. For callers with grants see `restricted_lists.py`.
+A caller who may read a part has her grant roots in place of the roots. Their keys follow from the grants, so no Query
+reads what is beside them; and their order is by level, key and path, since an order that an editor has given to
+siblings would disclose hidden ones.
+
+No dataloader batches it: a hierarchy has one list of roots.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
-from resolvers.access.grants import RedactedNode
+from resolvers.access.grants import grant_roots
 from resolvers.lists.arguments import CursorKind, ListCursors, Page, Relation, by_rank, page_of
 from resolvers.session.budget import TooManyNodes, gather_all, raise_first_error
 from resolvers.session.reads import ReadState
 from resolvers.session.records_read import Read
 from resolvers.session.request import Request
+from resolvers.sorting.conditions import path_position
+from resolvers.sorting.ordering import PlaceOrder
 from store.metadata.tree_version import by_level
-from store.model.keys import siblings
+from store.model.keys import Path, first_rank, last_segment, node_key, siblings
 from store.model.records import Record
 
 
 async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
-    """A page of a hierarchy's roots: one Query; `totalCount` is in the version of the hierarchy."""
+    """A page of a hierarchy's roots, neither sorted nor filtered, or of the caller's grant roots.
+
+    One Query; `totalCount` is in the version of the hierarchy. Raises BadCursor, BudgetExceeded and the error of a
+    failed read.
+    """
+    tops = grant_roots(request.grants, hierarchy)
+    if tops is not None:
+        return await _read_grant_roots(request, hierarchy, relation, tops)
     cache_key = "roots", hierarchy, relation.page_key
     page: Page | None = request.state.pages.get(None, cache_key)
     if page is not None:
@@ -77,13 +91,35 @@ async def _read(request: Request, hierarchy: str, relation: Relation) -> Page:
     return replace(page, records=await with_counts(state, page.records)) if relation.counts else page
 
 
+async def _read_grant_roots(request: Request, hierarchy: str, relation: Relation, tops: Sequence[Path]) -> Page:
+    """A page of the caller's grant roots; the position in a cursor is by level, key and path, or by path alone."""
+    arguments, by_path = relation.arguments, relation.arguments.ordering.place in (PlaceOrder.KEY, PlaceOrder.PATH)
+    position = path_position if by_path else _level_key_path
+    cursors = ListCursors(CursorKind.ROOTS, hierarchy, position)
+    found = await request.state.nodes([node_key(hierarchy, top) for top in tops])
+    raise_first_error(found.values())
+    existing = [one for one in found.values() if isinstance(one, Record) and arguments.has_level(one.level)]
+    lo, hi = arguments.positions(cursors.decode)
+    page = [
+        record
+        for record in sorted(existing, key=position, reverse=arguments.descending)
+        if (lo is None or lo < position(record)) and (hi is None or position(record) < hi)
+    ][: arguments.limit]
+    request.budget.spend_nodes(len(page[: arguments.size]), f"The roots of {hierarchy}", compared=arguments.compared)
+    return page_of(page, arguments, len(existing) if relation.total else None, cursors)
+
+
+def _level_key_path(record: Record) -> str:
+    return first_rank(record.level, last_segment(*record.key)) + path_position(record)
+
+
 async def with_counts(state: ReadState, records: list[Record]) -> list[Record]:
     """The same nodes, those that are roots out of a list with the counts of their descendants. Raises the error of a
     failed read.
 
     Every field that may lead to such roots calls this where `descendantCount` is selected.
     """
-    roots = [one.pk for one in records if one.is_root and not isinstance(one, RedactedNode) and one.below is None]
+    roots = [one.pk for one in records if one.is_root and one.below is None]
     if not roots:
         return records
     raise_first_error((await state.versions_of(roots)).values())

@@ -8,15 +8,15 @@
 
 The counts of the versions show which trees have such nodes. A page reads the versions of 25 trees at a time, until it
 is full, and of these only the trees that it lies in. A list that is sorted or filtered, and `totalCount`, take the
-versions of all trees, but for those that a condition on paths leaves out. A redacted root has no counts, so all below
-it is read.
+versions of all trees, but for those that a condition on paths leaves out. For a caller who may read a part, the
+subtrees at her grant roots are the trees.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
-from resolvers.access.grants import RedactedNode
+from resolvers import roots
+from resolvers.access.grants import grant_roots
 from resolvers.descendants import DescendantsRequest
 from resolvers.lists.arguments import (
     NOTHING,
@@ -30,66 +30,73 @@ from resolvers.lists.arguments import (
     encode_cursor,
     page_of,
 )
-from resolvers.lists.list_request import ListRequest
-from resolvers.lists.sorted_list import Outcome, read_sorted_roots
-from resolvers.roots import with_counts
+from resolvers.lists.sorted_list import read_sorted_roots
+from resolvers.pages import read_all_pages
 from resolvers.session.budget import TooManyNodes, raise_first_error
 from resolvers.session.request import Request
-from resolvers.sorting.conditions import path_position
+from resolvers.sorting.conditions import check_levels, path_position
+from resolvers.sorting.ordering import PlaceOrder
+from store.errors import BadInput
 from store.model.keys import prefix_end
 from store.model.records import Record
 
 _ROOTS = Relation(RelationKind.ROOTS, ConnectionArguments(compared=True), NOTHING)
 TREES_AT_ONCE = 25  # of a page: each version takes a read unit, and each further batch a round
 
-ReadPages = Callable[[Request, Sequence[ListRequest]], Awaitable[list[Outcome]]]
 
+async def read_roots(request: Request, hierarchy: str, relation: Relation) -> Page:
+    """A page of a hierarchy's roots, or of the caller's grant roots, in any order; of levels that no root can have, of
+    all trees.
 
-async def read_trees(
-    request: Request,
-    hierarchy: str,
-    relation: Relation,
-    read_roots: Callable[[Request, str, Relation], Awaitable[Page]],
-    read_pages: ReadPages,
-) -> Page:
-    """A page of the nodes of some levels in all trees; of levels that a root can have, of the roots alone.
-
-    `read_roots` and `read_pages` read what the caller may see. Raises their errors, and BadCursor.
+    Raises BadInput for a condition that no node in the list can meet, BadCursor, BudgetExceeded and the error of a
+    failed read.
     """
+    arguments, levels = relation.arguments, request.hierarchies[hierarchy].levels
+    is_whole = grant_roots(request.grants, hierarchy) is None
+    listed = arguments.levels or [name for name, level in levels.items() if level.may_be_root or not is_whole]
+    if arguments.where is not None:
+        check_levels(arguments.where, [levels[name] for name in listed])
+    if not arguments.levels or all(levels[name].may_be_root for name in listed):
+        return await read_sorted_roots(request, hierarchy, relation, roots.read_roots)
+    if arguments.ordering.place is PlaceOrder.POSITION:
+        raise BadInput("POSITION is among siblings, and nodes of all trees have many parents; use PATH or KEY.")
+    return await _read_trees(request, hierarchy, relation)
+
+
+async def _read_trees(request: Request, hierarchy: str, relation: Relation) -> Page:
+    """A page of the nodes of some levels in all trees."""
     arguments = relation.arguments
     bounds = None if arguments.where is None else KeyBounds.of(arguments.where, are_children=False)
-    roots = sorted((await read_roots(request, hierarchy, _ROOTS)).records, key=attrgetter("pk"))
-    roots = [root for root in roots if bounds is None or arguments.has_level(root.level) or bounds.spans(root)]
+    tops = sorted((await roots.read_roots(request, hierarchy, _ROOTS)).records, key=path_position)
+    tops = [top for top in tops if bounds is None or arguments.has_level(top.level) or bounds.spans(top)]
     if relation.takes_whole_list or relation.total or arguments.size is None:
-        roots = await with_counts(request.state, roots)
+        tops = await roots.with_counts(request.state, tops)
     below = Relation(RelationKind.DESCENDANTS, arguments, relation.selection, relation.nodes, relation.total)
     levels = request.hierarchies[hierarchy].levels
     deep = tuple([name for name in arguments.levels if not levels[name].may_be_root])
-    trees = _Trees(request, hierarchy, roots, deep, bounds, read_pages)
-    partitions = frozenset([hierarchy, *[root.pk for root in roots]])
+    trees = _Trees(request, hierarchy, tops, deep, bounds)
+    partitions = frozenset([hierarchy, *[top.pk for top in tops]])
     return await read_sorted_roots(request, hierarchy, below, trees.page, partitions)
 
 
 @dataclass(frozen=True)
 class _Trees:
-    """The lists of the levels `deep` in the trees of these roots, in the order of paths."""
+    """The lists of the levels `deep` in the trees of these tops, in the order of paths."""
 
     request: Request
     hierarchy: str
-    roots: Sequence[Record]
+    tops: Sequence[Record]
     deep: tuple[str, ...]
     bounds: KeyBounds | None
-    read_pages: ReadPages
 
     async def page(self, request: Request, hierarchy: str, relation: Relation) -> Page:
         """A page, or all nodes of a list that is sorted or filtered."""
         arguments, budget = relation.arguments, request.budget
         cursors = ListCursors(CursorKind.DESCENDANTS, hierarchy, path_position)
         lo, hi = arguments.positions(cursors.decode)
-        is_redacted = any(isinstance(root, RedactedNode) for root in self.roots)
         total, what = None, f"The nodes of {hierarchy} in all trees"
-        if (relation.total or arguments.size is None) and not is_redacted:
-            total = sum([self._size(root, arguments) for root in self.roots])
+        if relation.total or arguments.size is None:
+            total = sum([self._size(root, arguments) for root in self.tops])
             left = budget.left(compared=arguments.compared)
             least = total if arguments.size is None else min(total, arguments.size)
             if relation.nodes and not arguments.is_paged and least > left and self.bounds is None:
@@ -97,18 +104,13 @@ class _Trees:
             if not relation.nodes:
                 return Page([], total=total)
         records, limit = list[Record](), arguments.limit
-        is_whole = limit is None or is_redacted  # of redacted roots all is read, to be counted
-        ahead = [root for root in self.roots if is_whole or _may_hold(root, lo, hi)]
+        ahead = [root for root in self.tops if limit is None or _may_hold(root, lo, hi)]
         ahead = ahead[::-1] if arguments.descending else ahead
-        step = len(ahead) if is_whole else TREES_AT_ONCE
-        while ahead and (is_whole or limit is None or len(records) < limit):
-            some, ahead = await with_counts(request.state, ahead[:step]), ahead[step:]
-            within = (None, None, None) if is_whole or limit is None else (lo, hi, limit - len(records))
+        step = len(ahead) if limit is None else TREES_AT_ONCE
+        while ahead and (limit is None or len(records) < limit):
+            some, ahead = await roots.with_counts(request.state, ahead[:step]), ahead[step:]
+            within = (None, None, None) if limit is None else (lo, hi, limit - len(records))
             records += await self._read(some, arguments, *within)
-        if relation.total and total is None:
-            total = len(records)
-        if not relation.nodes:
-            return Page([], total=total)
         shown = [one for one in records if (lo is None or lo < path_position(one)) and _is_before(one, hi)]
         page = page_of(shown[:limit], arguments, total if relation.total else None, cursors)
         if not arguments.compared:
@@ -139,7 +141,7 @@ class _Trees:
             if limit is not None and (lo is None or lo < start) and (hi is None or prefix_end(start) <= hi):
                 expected += self._size(root, arguments)
         lists = [part for part in parts if isinstance(part, DescendantsRequest)]
-        outcomes = await self.read_pages(self.request, lists)
+        outcomes = await read_all_pages(self.request, lists)
         raise_first_error(outcomes)
         pages = dict(zip(lists, outcomes, strict=True))
         records: list[Record] = []

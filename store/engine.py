@@ -207,8 +207,6 @@ class ReadUsage:
     items: int = 0
     units: float = 0.0
     limit: float = float("inf")
-    reserved: float = 0.0
-    """Units that count for the limit in place of those that some reads have consumed."""
     refusal: BudgetExceeded | None = None
     """The error of the reads that the limit has rejected."""
     trace: ReadTrace | None = None
@@ -226,24 +224,9 @@ class ReadUsage:
         self.items += other.items
         self.units += other.units
 
-    @property
-    def counted(self) -> float:
-        """The units that count for the limit."""
-        return self.units + self.reserved
-
-    def reserve(self, units: float) -> None:
-        """Count so many units for the limit. Raises BudgetExceeded where fewer are left."""
-        self.reserved += units
-        self.check(0)
-
-    def include_reserved(self, other: "ReadUsage") -> None:
-        """Add the counts of another usage, for which units were reserved."""
-        self.include(other)
-        self.reserved -= other.units
-
     def check(self, planned: int = 1) -> None:
         """Raise BudgetExceeded where the next `planned` requests would pass the limit even if they return nothing."""
-        if self.counted + planned * LEAST_UNITS > self.limit or self.requests + planned > self.limit * REQUESTS_A_UNIT:
+        if self.units + planned * LEAST_UNITS > self.limit or self.requests + planned > self.limit * REQUESTS_A_UNIT:
             self.refusal = BudgetExceeded(
                 f"The request needs more than {self.limit:g} read units, or {self.limit * REQUESTS_A_UNIT:g} requests "
                 "to the store. Ask for less in each, with first: and after:, or raise CLADE_MAX_READ_UNITS."
@@ -252,7 +235,7 @@ class ReadUsage:
 
     def renew(self, units: float) -> None:
         """Allow so many more units."""
-        self.limit, self.refusal = self.counted + units, None
+        self.limit, self.refusal = self.units + units, None
 
 
 def units_of(size: int, *, strong: bool = False) -> float:

@@ -14,7 +14,7 @@ from store.engine import Store
 from store.model.hierarchy import Hierarchy, SearchScope
 from store.search.cells import Point
 from store.search.items import made_of
-from store.search.lineage import STEP, MovedNode, Moves, id_hash
+from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_id
 from store.sqlite.store import SQLiteStore
 from tests.search_model import NodeWords
 
@@ -193,7 +193,7 @@ class _SearchItems:
                 assert self.items[node_id].setdefault(text, item) is item, f"{text} of {node_id} is there twice"
 
     def check(self) -> None:
-        assert {item["sk"] for item in self.moved} <= self.items.keys(), "There are moved nodes that do not exist."
+        assert {moved_id(item) for item in self.moved} <= self.items.keys(), "There are moved nodes that do not exist."
         weights: set[tuple[Decimal, str]] = set()
         for key, node in self.nodes.items():
             ids = [self.nodes[above]["id"] for above in _ancestors(node)] + [node["id"]]

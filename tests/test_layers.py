@@ -22,7 +22,7 @@ ORDER = {
     "store": "errors cache concurrency output_file model search metadata engine sqlite dynamodb connect "
     "reading api_keys writing checking transfer",
     "resolvers": "access sorting session lists children descendants roots ancestors planner "
-    "lookup search pages trees restricted_lists history changes mutations dataloaders",
+    "lookup search pages trees history changes mutations dataloaders",
     "graph": "errors hosts operation settings hierarchies types federation schema observability auth execution "
     "explorer server app",
     "commands": "interrupt common table importing check copies demo keys schema tree server serve main",

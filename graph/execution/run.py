@@ -25,11 +25,12 @@ from resolvers.ancestors import read_ancestors
 from resolvers.lists.arguments import Page, Relation, RelationKind
 from resolvers.lists.list_request import ListRequest
 from resolvers.lookup import find_nodes
+from resolvers.pages import may_have_children, read_pages
 from resolvers.planner import list_requests
-from resolvers.restricted_lists import may_have_children, read_pages, read_roots
 from resolvers.search.finder import Selected
 from resolvers.session.budget import Budget, gather_all, raise_first_error
 from resolvers.session.request import Request
+from resolvers.trees import read_roots
 from store.concurrency import yield_to_loop
 from store.model.keys import hierarchy_of
 from store.model.records import Record

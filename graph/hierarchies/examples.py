@@ -17,9 +17,10 @@ from graphql import parse, print_ast
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import camel, field_of, input_field_of, list_field_of
 from resolvers.lists.arguments import ConnectionArguments, NoSelection, Relation, RelationKind
+from resolvers.pages import read_pages
 from resolvers.planner import list_request
-from resolvers.restricted_lists import read_pages, read_roots
 from resolvers.session.request import Request
+from resolvers.trees import read_roots
 from store.engine import Store
 from store.errors import CladeError
 from store.model.attributes import COMPOUND, Attribute, Kind

@@ -48,7 +48,7 @@ def hierarchies_field(classes: Sequence[type[Node]], enums: HierarchyEnums) -> S
 
     def readable(root: Any, info: Any) -> list[type[Node]]:
         grants = info.context.request.grants
-        return [cls for cls in classes if grants is None or grants.roots(cls.name)]
+        return [cls for cls in classes if grants is None or cls.name in grants.read]
 
     text = "The served hierarchies that the caller may read, with their levels and attributes."
     return field(readable, list[_hierarchy_type(enums)], text)  # type: ignore[misc]

@@ -178,9 +178,10 @@ def _feed_type(enums: HierarchyEnums) -> Any:
     parts: list[tuple[str, str, Any, str]] = [
         ("event", "event", _CHANGE_EVENT,
          "What happened. For callers with grants a move out of their subtrees is DELETED, and one into them CREATED."),
-        ("nodeId", "id", strawberry.ID | None, "ID of the node; null for a node above the caller's grants."),
+        ("nodeId", "id", strawberry.ID | None, "ID of the node; null for a change above the caller's grant."),
         ("path", "path", Path, "Path of the node in this tree at the time of the change."),
-        ("level", "level", enums.level | None, "Level of the node; null for a level that no class defines."),
+        ("level", "level", enums.level | None,
+         "Level of the node; null for a level that no class defines, and if `nodeId` is null."),
         ("revision", "revision", int | None, "Number of the revision after the change; null if `nodeId` is null."),
         ("at", "at", DateTime, "Time of the change, in UTC."),
         ("from", "source", Path | None, "Path before a move; equal to `to` if only the order changed."),
@@ -249,7 +250,7 @@ def move_fields(enums: HierarchyEnums, move: Any) -> Fields:
         return await history.list_moves(info.context.request, str(hierarchy_.value), arguments)
 
     one = "The move with this ID; null if there is none, or it ended more than a day ago."
-    many = "Moves of a hierarchy that are running or ended within a day, newest first."
+    many = "Moves of a hierarchy that are running, or, if all of it may be read, ended within a day; newest first."
     return {
         "move": field(find, move | None, one, required("id", strawberry.ID, "ID of the move.")),
         "moves": field(latest, list[move] | None, many, _hierarchy_argument(enums), FIRST),

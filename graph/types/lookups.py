@@ -7,7 +7,7 @@ from typing import Any
 
 from resolvers.lists.arguments import Page, RelationKind
 from resolvers.lookup import Lookup
-from resolvers.restricted_lists import read_roots
+from resolvers.trees import read_roots
 from store.errors import BadInput, WrongLevel
 from store.model.paths import format_path, parse_path
 from store.model.records import MAX_ID_CHARACTERS, Record

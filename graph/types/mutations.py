@@ -25,6 +25,7 @@ from graph.types.lookups import load
 from graph.types.nodes import HierarchyTypes
 from graph.types.values import input_object, plain_input
 from resolvers import mutations
+from resolvers.access.grants import may_read
 from store.errors import BadInput
 from store.model import keys
 from store.model.attributes import Value
@@ -235,6 +236,8 @@ class Mutations:
 async def _previous_parent(payload: Payload, info: Any) -> Record | None:
     if payload.before is None or len(payload.before) == 1 or payload.result.dry_run:
         return None
+    if not may_read(info.context.request.grants, keys.node_key(payload.hierarchy, payload.before[:-1])):
+        return None  # nor is there, for this caller, a node that has left this path
     (found,) = await load(info, [(payload.hierarchy, payload.before[:-1])])
     return found
 

@@ -61,7 +61,7 @@ def _tree_node_fields(node: Any, level_name: Resolver, child_count: StrawberryFi
         "level_name": field(level_name, str, "Name of the node's level, as in the enum of its hierarchy's levels."),
         "depth": field(RecordField("depth"), int, "Number of ancestors; 0 for a root."),
         "child_count": child_count,
-        "parent": field(_first_above, node | None, "Parent; null for a root."),
+        "parent": field(_first_above, node | None, "Parent; null for a root, and for the top of the caller's grant."),
         "ancestors": field(_above, list[node] | None, "Ancestors, from the root down to the parent."),
     }
 

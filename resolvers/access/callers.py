@@ -7,7 +7,7 @@ the same message as a path without a node; a path that may only be read is FORBI
 import asyncio
 from dataclasses import dataclass
 
-from resolvers.access.grants import Grants, Visibility, visibility_of
+from resolvers.access.grants import Grants
 from store.api_keys import PREFIX, ApiKey, find_key, parse_key
 from store.cache import ExpiringCache
 from store.engine import ReadUsage, Store
@@ -89,7 +89,7 @@ def is_key(text: str) -> bool:
 
 def check_visible(caller: Caller, hierarchy: str, path: Path) -> None:
     """Raise NotFound for a hidden path."""
-    if visibility_of(caller.reads, hierarchy, path) is Visibility.HIDDEN:
+    if caller.reads is not None and not caller.reads.may_read(hierarchy, path):
         raise not_found(hierarchy, path)
 
 
@@ -109,7 +109,7 @@ def check_change(caller: Caller, hierarchy: str, path: Path) -> None:
 def check_reorder(caller: Caller, hierarchy: str, path: Path) -> None:
     """Raise Forbidden unless the caller may read all siblings of a node: its position discloses each of them."""
     parent = path[:-1]
-    if visibility_of(caller.reads, hierarchy, parent) is not Visibility.FULL:
+    if caller.reads is not None and not caller.reads.may_read(hierarchy, parent):
         raise Forbidden(
             "You may not reorder a node among hidden siblings; that takes the grant "
             f"{_grant('read', hierarchy, parent)}."
@@ -117,10 +117,17 @@ def check_reorder(caller: Caller, hierarchy: str, path: Path) -> None:
 
 
 def check_create(caller: Caller, hierarchy: str, path: Path) -> None:
-    """Raise NotFound or Forbidden unless the caller may put a node at a path, by creation or by a move."""
-    writes = caller.writes
-    if len(path) > 1 and not (writes is None or writes.may_write(hierarchy, path)):
+    """Raise NotFound or Forbidden unless the caller may put a node at a path, by creation or by a move.
+
+    A parent that she may not see is as one that does not exist, even if she may write what she would put there.
+    """
+    if len(path) > 1:
         check_visible(caller, hierarchy, path[:-1])
+    check_put(caller, hierarchy, path)
+
+
+def check_put(caller: Caller, hierarchy: str, path: Path) -> None:
+    """Raise Forbidden unless the caller may write what is put at a path."""
     check_writable(caller, hierarchy, path, f"put a node at {shorten(format_path(path))}")
 
 

@@ -1,43 +1,35 @@
-"""Grants: the subtrees that a caller may read and write, each named by the path of its root; and what is visible of
-keys, key ranges and nodes, under grants and while large moves are running.
+"""Grants: the subtrees that a caller may read and write, each named by the path of its top; and what is visible of keys
+and key ranges, under grants and while large moves are running.
+
+The highest tops that may be read are the *grant roots* of a caller who may read a part of a hierarchy: she has them in
+place of the roots of its trees, and what is above or beside them does not exist for her.
 
 Grants and moves show or hide whole subtrees, and a subtree is one range of the table and of each level. So a range
-that is partly hidden is split into smaller ranges. Among the children of a visible node, only the root of a subtree can
-be hidden.
+that is partly hidden is split into smaller ranges. Among the children of a visible node, only the top of a subtree that
+a move hides can be hidden.
 """
 
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Self
+from itertools import takewhile
 from urllib.parse import unquote
 
-from store.errors import BadInput, Forbidden, shorten
+from store.errors import BadInput, shorten
 from store.model.keys import Index, Key, KeyRange, Path, hierarchy_of, node_key, parent_partition, path_of, subtree
-from store.model.names import NAMES, names_of
 from store.model.paths import format_path, parse_path
-from store.model.records import Record
 
 MAX_GRANTS = 1_000  # of one caller: each lookup compares a path with all of them
 
 _GRANT = re.compile(r"(read|write):([a-z][a-z0-9_]*)(?:/(.+))?", re.DOTALL)
 
 
-class Visibility(Enum):
-    """The part of a node that a caller may read: all of it, only path and name (a grant lies below it), or nothing."""
-
-    FULL = "full"
-    REDACTED = "redacted"
-    HIDDEN = "hidden"
-
-
 @dataclass(frozen=True)
 class Grants:
-    """The roots of the subtrees that may be read and written, by hierarchy; the empty path is the whole hierarchy.
+    """The tops of the subtrees that may be read and written, by hierarchy; the empty path is the whole hierarchy.
 
     Write access includes read access.
     """
@@ -72,57 +64,63 @@ class Grants:
         return cls.of(**found)
 
     @cached_property
-    def _above(self) -> dict[str, set[Path]]:
-        """The proper prefixes of the readable paths, by hierarchy."""
-        return {name: {path[:end] for path in roots for end in range(len(path))} for name, roots in self.read.items()}
-
-    @cached_property
     def digest(self) -> bytes:
         """A hash of the readable subtrees: equal for grants that allow the same reads, and for no others."""
-        roots = [f"{name}/{format_path(path)}" for name, paths in self.read.items() for path in highest(paths)]
-        return blake2b("\n".join(sorted(roots)).encode(), digest_size=16).digest()
+        tops = [f"{name}/{format_path(path)}" for name, paths in self._highest.items() for path in paths]
+        return blake2b("\n".join(sorted(tops)).encode(), digest_size=16).digest()
 
     @cached_property
     def subtrees(self) -> dict[str, list[KeyRange]]:
         """The readable ranges of the table, by tree and in key order, of hierarchies that are readable in part."""
         found: dict[str, list[KeyRange]] = {}
-        for hierarchy, roots in self.read.items():
-            for key in [node_key(hierarchy, root) for root in highest(roots) if root]:
+        for hierarchy, tops in self._highest.items():
+            for key in [node_key(hierarchy, top) for top in tops if top]:
                 found.setdefault(key.pk, []).append(subtree(*key))
         return {pk: sorted(spans, key=lambda span: span.lo) for pk, spans in found.items()}
 
-    def visibility(self, hierarchy: str, path: Path) -> Visibility:
-        """The part of the node at a path that may be read, whether or not there is a node."""
-        if _covers(self.roots(hierarchy), path):
-            return Visibility.FULL
-        return Visibility.REDACTED if path in self._above.get(hierarchy, ()) else Visibility.HIDDEN
+    @cached_property
+    def _highest(self) -> dict[str, list[Path]]:
+        """The readable paths that lie below no other of them, by hierarchy, in their order."""
+        return {
+            name: sorted(top for top in tops if not any(top[:length] in tops for length in range(len(top))))
+            for name, tops in self.read.items()
+        }
+
+    def roots(self, hierarchy: str) -> list[Path] | None:
+        """The grant roots of a hierarchy, whether or not there are nodes; None where all of it may be read."""
+        found = self._highest.get(hierarchy, [])
+        return None if () in found else found
+
+    def roots_below(self, hierarchy: str, path: Path) -> list[Path]:
+        """The grant roots that lie below a path."""
+        tops, size = self._highest.get(hierarchy, []), len(path)
+        return list(takewhile(lambda top: top[:size] == path, tops[bisect_right(tops, path) :]))
+
+    def may_read(self, hierarchy: str, path: Path) -> bool:
+        """Whether the node at a path may be read, whether or not there is one."""
+        return _covers(self.read.get(hierarchy, frozenset()), path)
+
+    def may_read_part(self, hierarchy: str, path: Path) -> bool:
+        """Whether the subtree at a path, or a part of it, may be read."""
+        return self.may_read(hierarchy, path) or bool(self.roots_below(hierarchy, path))
 
     def may_write(self, hierarchy: str, path: Path) -> bool:
         """Whether a node at a path may be created or changed."""
         return _covers(self.write.get(hierarchy, frozenset()), path)
 
-    def roots(self, hierarchy: str) -> frozenset[Path]:
-        """The roots of the readable subtrees; the empty path is the whole hierarchy."""
-        return self.read.get(hierarchy, frozenset())
+
+def may_read(grants: Grants | None, key: Key) -> bool:
+    """Whether these grants let read the node at a key; None grants everything."""
+    return grants is None or grants.may_read(hierarchy_of(key.pk), path_of(*key))
 
 
-def visibility_of(grants: Grants | None, hierarchy: str, path: Path) -> Visibility:
-    """The part of the node at a path that these grants let read; None grants everything."""
-    return Visibility.FULL if grants is None else grants.visibility(hierarchy, path)
+def grant_roots(grants: Grants | None, hierarchy: str) -> list[Path] | None:
+    """The grant roots of a hierarchy; None where all of it may be read."""
+    return None if grants is None else grants.roots(hierarchy)
 
 
-def visibility_at(grants: Grants | None, key: Key) -> Visibility:
-    """The part of the node at a key that these grants let read; None grants everything."""
-    return Visibility.FULL if grants is None else grants.visibility(hierarchy_of(key.pk), path_of(*key))
-
-
-def _covers(roots: frozenset[Path], path: Path) -> bool:
-    return any(path[:length] in roots for length in range(len(path) + 1))
-
-
-def highest(roots: frozenset[Path]) -> list[Path]:
-    """The paths that lie below no other of them."""
-    return [root for root in roots if not any(root[:length] in roots for length in range(len(root)))]
+def _covers(tops: frozenset[Path], path: Path) -> bool:
+    return any(path[:length] in tops for length in range(len(path) + 1))
 
 
 def _by_hierarchy(grants: Iterable[tuple[str, Path]]) -> dict[str, frozenset[Path]]:
@@ -136,7 +134,7 @@ def _by_hierarchy(grants: Iterable[tuple[str, Path]]) -> dict[str, frozenset[Pat
 class VisibilityFilter:
     """The keys and key ranges that a request may read, given its grants and the running moves.
 
-    `hidden` are the roots of the subtrees that running moves hide; `moved` the old and new roots of moved subtrees, to
+    `hidden` are the tops of the subtrees that running moves hide; `moved` the old and new tops of moved subtrees, to
     whose old place some id records still point; `grants` is None where everything is granted.
     """
 
@@ -144,11 +142,9 @@ class VisibilityFilter:
     hidden: tuple[Key, ...] = ()
     moved: tuple[tuple[Key, Key], ...] = ()
 
-    def visibility(self, key: Key) -> Visibility:
-        """The part of the node at a key that may be read."""
-        if any(root.holds(key) for root in self.hidden):
-            return Visibility.HIDDEN
-        return visibility_at(self.grants, key)
+    def shows(self, key: Key) -> bool:
+        """Whether the node at a key may be read."""
+        return not any(top.holds(key) for top in self.hidden) and may_read(self.grants, key)
 
     def new_key(self, key: Key) -> Key | None:
         """The key to which a move has taken the node that lay at `key`; None where no move has."""
@@ -159,13 +155,13 @@ class VisibilityFilter:
 
     def visible_parts(self, span: KeyRange) -> list[KeyRange]:
         """The parts of a range that may be read, in its order. A range of `by_parent` is whole or empty, and still
-        contains the roots that `hidden_in` counts.
+        contains the tops that `hidden_in` counts.
         """
         if span.index is Index.BY_PARENT:
             return [span] if self._is_granted(span.partition) else []
         pk = span.partition if span.index is Index.TABLE else span.partition.rsplit("@", 2)[0]
         parts = [span] if self.grants is None else self._granted(span, pk, self.grants)
-        for gap in [subtree(*root) for root in self.hidden if root.pk == pk]:
+        for gap in [subtree(*top) for top in self.hidden if top.pk == pk]:
             parts = [cut for part in parts for cut in (_cut(part, part.lo, gap.lo), _cut(part, gap.hi, part.hi))]
         return [part for part in parts if part.lo < part.hi]
 
@@ -173,17 +169,17 @@ class VisibilityFilter:
         """The maximum number of nodes in a range of `by_parent` that a running move hides; 0 for other ranges."""
         if span.index is not Index.BY_PARENT:
             return 0
-        return len([root for root in self.hidden if parent_partition(*root) == span.partition])
+        return len([top for top in self.hidden if parent_partition(*top) == span.partition])
 
     def _is_granted(self, partition: str) -> bool:
         """Whether all children in a partition of `by_parent` (of a node, or of a hierarchy) may be read."""
         hierarchy, _, rest = partition.partition("#")
         root, _, below = rest.partition("#")
         path = path_of(f"{hierarchy}#{root}", f"#{below}") if rest else ()
-        return visibility_of(self.grants, hierarchy, path) is Visibility.FULL
+        return self.grants is None or self.grants.may_read(hierarchy, path)
 
     def _granted(self, span: KeyRange, pk: str, grants: Grants) -> list[KeyRange]:
-        if () in grants.roots(hierarchy_of(pk)):
+        if grants.roots(hierarchy_of(pk)) is None:
             return [span]
         subtrees = grants.subtrees.get(pk, [])  # disjoint, so their ends are in order as well
         first = bisect_right(subtrees, span.lo, key=lambda granted: granted.hi)
@@ -193,46 +189,3 @@ class VisibilityFilter:
 
 def _cut(span: KeyRange, lo: str, hi: str) -> KeyRange:
     return KeyRange(span.index, span.partition, max(span.lo, lo), min(span.hi, hi))
-
-
-WITHHELD = frozenset(("id", "rank", "kids", "below", "revision", "updated_at", "changed_by", "attributes"))
-
-
-class RedactedNode(Record, frozen=True, kw_only=True, dict=True):
-    """A node above the caller's grants, which raises Forbidden when a withheld attribute is read: only path, level and
-    names may be.
-
-    So code that serializes nodes cannot disclose more than is granted, even if it does not check for redacted nodes.
-    """
-
-    @classmethod
-    def of_record(cls, record: Record) -> Self:
-        """The redacted form of a record. It does not contain the withheld values, so none can leak."""
-        return cls(
-            pk=record.pk, sk=record.sk, rank="", id="", level=record.level, name=record.name, above=record.above,
-            kids={}, below={}, revision=0, updated_at="",
-            attributes={NAMES: names} if (names := record.attributes.get(NAMES)) is not None else {},
-        )  # fmt: skip
-
-    @property
-    def names(self) -> Mapping[str, str]:
-        """Its names in other languages, which may be read as its name may."""
-        return names_of(super().__getattribute__("attributes"))
-
-    def __getattribute__(self, name: str) -> Any:
-        if name in WITHHELD:
-            path = shorten(format_path(self.path))
-            raise Forbidden(f"Your grants lie below {path}; of this node you may read only path, level and name.")
-        return super().__getattribute__(name)
-
-
-def total_withheld(owner: Record) -> Forbidden:
-    """The error for `totalCount` of a list of a redacted node."""
-    return Forbidden(f"Your grants lie below {shorten(format_path(owner.path))}; its lists have no totalCount.")
-
-
-def redacted(outcome: Record | Exception | None, visibility: Visibility) -> Record | Exception | None:
-    """A record as the caller may read it: in full, redacted, or not at all. Errors and None stay."""
-    if visibility is Visibility.FULL or not isinstance(outcome, Record):
-        return outcome
-    return RedactedNode.of_record(outcome) if visibility is Visibility.REDACTED else None

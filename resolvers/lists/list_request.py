@@ -205,8 +205,16 @@ class ListRequest(Struct, frozen=True, eq=False, dict=True):
         return records_read.in_ranges(self.key_ranges, arguments.limit, reverse=arguments.descending)
 
     def level_depths(self, version: TreeVersion) -> list[tuple[str, int]]:
-        """Level and depth of all nodes that can be in the list: one partition of `by_level` each."""
+        """Level and depth of all nodes that can be in the list: one partition of `by_level` each.
+
+        Where the version has no shape, these are all that the owner's own counts allow.
+        """
         top, deepest = self.owner.depth, self.max_depth
+        if not version.has_shape:
+            kids, end = self.owner.kids, min(deepest, top + sum(self.counts.values()), MAX_SEGMENTS - 1)
+            near = [(level, top + 1) for level in self.levels if kids.get(level)]
+            deeper = [level for level in self.levels if self.counts[level] > kids.get(level, 0)]
+            return near + [(level, depth) for level in deeper for depth in range(top + 2, end + 1)]
         return [(level, depth) for level, depth in version.tiers() if top < depth <= deepest and level in self.levels]
 
     def cut(self, records: list[Record]) -> list[Record]:
@@ -266,7 +274,8 @@ class KeyOrderList(ListRequest, frozen=True, eq=False, dict=True):
 
     def max_nodes(self, level: str, depth: int, version: TreeVersion) -> int:
         """The maximum number of nodes of one level and depth in the list."""
-        return min(self.counts.get(level, 0), version.shape[level_at_depth(level, depth)])
+        most = self.counts.get(level, 0)
+        return min(most, version.shape[level_at_depth(level, depth)]) if version.has_shape else most
 
     def is_planned(self, tree: TreeState) -> bool:
         if all(tree.planned.contain(span) for span in self.key_ranges):

@@ -19,6 +19,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Index, Key, KeyRange, children, just_after, level_range, parent_sort_key, prefix_end
 from store.model.records import Record
 
+MANY = 1_000_000  # nodes, where nothing limits their number
 LevelDepth = tuple[str, int]  # a level and a depth: one partition of `by_level`
 
 
@@ -45,7 +46,7 @@ def max_extra_children(owners: list[Record], level: str, tree: TreeState) -> int
     """The maximum number of children of a level that the nodes in between have: the least of several bounds."""
     if len(owners) == 1:
         return 0
-    limits = [tree.version.shape.get(level_at_depth(level, owners[0].depth + 1), 0)]
+    limits = [tree.version.shape.get(level_at_depth(level, owners[0].depth + 1), 0 if tree.version.has_shape else MANY)]
     parent = _common_parent(owners, tree.records_read)
     if parent is not None:
         limits.append(tree.version.with_counts(parent).descendant_counts.get(level, 0))
@@ -68,7 +69,7 @@ def _between(owners: list[Record], tree: TreeState) -> list[Record] | None:
     else:
         levels = [level for level, count in parent.kids.items() if count]
     parts = [records_read.in_range(level_range(pk, level, depth, lo, hi)) for level in levels]
-    if None not in parts:
+    if parts and None not in parts:
         return [record for part in parts for record in part or ()]
     whole = records_read.in_range(KeyRange(Index.TABLE, pk, lo, hi))
     return None if whole is None else [record for record in whole if record.depth == depth]

@@ -15,7 +15,7 @@ from typing import Any, Self, overload
 import msgspec
 from msgspec.structs import astuple
 
-from resolvers.access.grants import RedactedNode, total_withheld
+from resolvers.access.grants import grant_roots
 from resolvers.lists.arguments import (
     ConnectionArguments,
     CursorKind,
@@ -34,7 +34,6 @@ from resolvers.sorting.conditions import key_position
 from resolvers.sorting.ordering import Ordering, PlaceOrder, SortValue
 from store.concurrency import CHUNK_LENGTH, in_chunks, yield_to_loop
 from store.errors import BadCursor, CladeError, shorten
-from store.model.paths import format_path
 from store.model.records import Record
 
 TESTED_A_CHUNK = 5  # nodes between two points at which the event loop may run others: their texts may be long
@@ -203,12 +202,13 @@ async def read_sorted_roots(
     if not relation.takes_whole_list:
         return await read(request, hierarchy, relation)
     kind = CursorKind.ROOTS if relation.kind is RelationKind.ROOTS else CursorKind.DESCENDANTS
+    is_deep = kind is CursorKind.DESCENDANTS or grant_roots(request.grants, hierarchy) is not None
     what = f"The {relation.kind} of {hierarchy}"
     key = "sorted", hierarchy, relation.whole.page_key, relation.order_digest
     found = _cached(request, partitions, key)
     if found is None:
         whole = await read(request, hierarchy, relation.whole)
-        found = await _sorted(request, partitions, key, relation, f"{kind}{hierarchy}", whole)
+        found = await _sorted(request, partitions, key, relation, f"{kind}{hierarchy}", whole, is_deep=is_deep)
     else:
         request.budget.spend_nodes(found.size, what, compared=True)
         request.state.partitions_read.update([hierarchy, *found.partitions])
@@ -224,11 +224,8 @@ async def _sorted_page(request: Request, requested: ListRequest, found: Outcome 
         if isinstance(found, SortedList):
             request.budget.spend_nodes(found.size, described([requested]), compared=True)
         else:
-            is_redacted = isinstance(owner, RedactedNode)
-            if relation.total and is_redacted:
-                raise total_withheld(owner)
-            name = f"{requested.cursor_kind}{format_path(owner.path) if is_redacted else owner.id}"
-            found = await _sorted(request, owner.pk, requested.sorted_key, relation, name, found)
+            is_deep, name = relation.kind is RelationKind.DESCENDANTS, f"{requested.cursor_kind}{owner.id}"
+            found = await _sorted(request, owner.pk, requested.sorted_key, relation, name, found, is_deep=is_deep)
         return _page(request, relation, found, described([requested]))
     except CladeError as error:
         return relation.shared_error(error)
@@ -243,7 +240,14 @@ def _cached(request: Request, partition: Partition, key: Hashable) -> SortedList
 
 
 async def _sorted(
-    request: Request, partition: Partition, key: Hashable, relation: Relation, owner: str, whole: Page
+    request: Request,
+    partition: Partition,
+    key: Hashable,
+    relation: Relation,
+    owner: str,
+    whole: Page,
+    *,
+    is_deep: bool,
 ) -> SortedList:
     """A whole list sorted and filtered, and cached where nothing is hidden; `owner` names the list in cursors."""
     arguments, records = relation.arguments, whole.records
@@ -251,7 +255,6 @@ async def _sorted(
         test, records = arguments.where.test, []
         async for chunk in in_chunks(whole.records, TESTED_A_CHUNK):
             records += [record for record in chunk if test(record)]
-    is_deep = relation.kind is RelationKind.DESCENDANTS
     cursors = SortedCursors(arguments.ordering, f"{owner}\n{relation.order_digest}", whole.cursors, is_deep)
     partitions = frozenset([record.pk for record in whole.records])
     records = await arguments.ordering.sorted(records, cursors.position)

@@ -4,6 +4,11 @@ the partitions of its items, and the reads of hits.
 | what is known of the items | index | key condition |
 | --- | --- | --- |
 | marker, moved nodes, running moves | table | `pk = "search/location"` |
+| of one tree: marker | table | key `("search/drive", "-")` |
+| of one tree: moved nodes | table | `pk = "search/drive" AND begins_with(sk, "Xy12aBdrive:")` |
+
+A caller who may read a part is served from what is hers alone, so that no limit is shared with what she may not see,
+and nothing of it can be told: by all nodes of a small part, or by the items of a tree that is hers.
 
 Search items of nodes below a renamed or moved ancestor have an old key. Where such nodes are now is learned from nodes
 that were not found at the key in their item. These keys are hints: the node that is read there has to have the expected
@@ -17,16 +22,14 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 
-from resolvers.access.grants import RedactedNode, highest
+from resolvers.access.grants import grant_roots
 from resolvers.ancestors import kinds_for_all_levels, selected_keys
 from resolvers.lists.arguments import NOTHING, Page, Selection
 from resolvers.lookup import Lookup, find_nodes
 from resolvers.roots import with_counts
 from resolvers.session.budget import gather_all, raise_first_error
-from resolvers.session.records_read import Read
 from resolvers.session.request import Request
 from store.concurrency import in_chunks
-from store.engine import ReadUsage
 from store.errors import BadInput, Unavailable
 from store.metadata.moves import MARGIN_SECONDS
 from store.metadata.tree_version import TreeVersion
@@ -39,18 +42,16 @@ from store.model.keys import (
     last_segment,
     node_key,
     parent_sort_key,
-    subtree,
     tree_version_key,
 )
 from store.model.records import Item, Record
 from store.search.items import index_range, made_of, marker_key
-from store.search.lineage import RUNNING, Lineage, MovedNode, Moves, id_hash, steps
+from store.search.lineage import RUNNING, Lineage, MovedNode, Moves, id_hash, moved_nodes, steps
 from store.search.words import is_by_tree, partition
 
 MAX_MOVED = 1_000  # nodes; where more were moved, repair makes their items unnecessary
-MAX_UNITS = 25.0  # of the Query of these, with items of some 100 bytes
 MAX_HITS = 100
-MAX_SEARCHED_NODES = 2_000  # below a node that are read themselves where the items prove nothing
+MAX_SEARCHED_NODES = 2_000  # that are read themselves where the items prove nothing, or are not all the caller's
 ATTEMPTS = 3  # to read candidates, since some do not match any more
 
 
@@ -63,17 +64,14 @@ class SearchIndex(NamedTuple):
     is_moving: bool
 
 
-async def read_index(
-    request: Request, hierarchy: Hierarchy, *, current: bool, usage: ReadUsage | None = None
-) -> SearchIndex:
+async def read_index(request: Request, hierarchy: Hierarchy, *, current: bool) -> SearchIndex:
     """What a search has to know of a hierarchy; `current` as of now, else as of a second ago at most.
 
     One Query, at most once a second on DynamoDB. That is often enough: a large move waits between its steps until
-    all requests have ended that may not know of it (`store/metadata/moves.py`). A search below a node, or for a caller
-    who sees a part, reads it anew, since there it decides which nodes are found.
+    all requests have ended that may not know of it (`store/metadata/moves.py`). A search below a node reads it anew,
+    since there it decides which nodes are found.
 
-    The read is counted in `usage`, by default in that of the request. Raises Unavailable where the search items are
-    incomplete.
+    Raises Unavailable where the search items are incomplete.
     """
     state, key = request.state, ("search", hierarchy.name)
     found: SearchIndex | None = state.pages.get(None, key)
@@ -84,7 +82,7 @@ async def read_index(
         if state.pages.versions.clock() - read_at <= MARGIN_SECONDS:
             return found
     began = state.pages.versions.clock()
-    found = await _read(request, hierarchy, usage)
+    found = await _read(request, hierarchy)
     if state.store_version is not None:
         state.pages.put(None, key, found, 0)
     else:
@@ -92,20 +90,33 @@ async def read_index(
     return found
 
 
-async def _read(request: Request, hierarchy: Hierarchy, usage: ReadUsage | None) -> SearchIndex:
-    items = await request.state.items_once(index_range(hierarchy.name), MAX_MOVED + 2, usage)
+async def _read_tree_index(request: Request, hierarchy: Hierarchy, tree: str) -> SearchIndex:
+    """The same of one tree alone, as of now; `tree` is the hash of the id of its root."""
+    state, key = request.state, marker_key(hierarchy.name)
+    moved = state.items_once(moved_nodes(hierarchy.name, tree), MAX_MOVED + 1)
+    marker, items = await gather_all([state.item(key), moved])
+    await _check_marker(request, hierarchy, marker)
+    return SearchIndex(None if len(items) > MAX_MOVED else Moves(map(MovedNode.of, items)), True)
+
+
+async def _read(request: Request, hierarchy: Hierarchy) -> SearchIndex:
+    items = await request.state.items_once(index_range(hierarchy.name), MAX_MOVED + 2)
     marker = items[0] if items and items[0]["sk"] == marker_key(hierarchy.name).sk else None
-    made = marker and marker.get("made_of")
-    if made != made_of(hierarchy) and (made is not None or not await _is_empty(request, hierarchy)):
-        raise Unavailable(
-            f"The search items of {hierarchy.name} do not match its class; run clade repair to write them."
-        )
+    await _check_marker(request, hierarchy, marker)
     if len(items) > MAX_MOVED + 1:
         return SearchIndex(None, True)
     others = [item for item in items if item is not marker]
     is_moving = any(str(item["sk"]).startswith(RUNNING) for item in others)
     moved = [MovedNode.of(item) for item in others if not str(item["sk"]).startswith(RUNNING)]
     return SearchIndex(Moves(moved), is_moving)
+
+
+async def _check_marker(request: Request, hierarchy: Hierarchy, marker: Item | None) -> None:
+    made = marker and marker.get("made_of")
+    if made != made_of(hierarchy) and (made is not None or not await _is_empty(request, hierarchy)):
+        raise Unavailable(
+            f"The search items of {hierarchy.name} do not match its class; run clade repair to write them."
+        )
 
 
 async def _is_empty(request: Request, hierarchy: Hierarchy) -> bool:
@@ -132,7 +143,7 @@ class Scope:
     hierarchy.
 
     Search items have the ids of the ancestors of their nodes. So nodes of other subtrees are left out before anything
-    of them is read, and what lies outside of a caller's grants costs no read of a node.
+    of them is read.
 
     `moves` is None where the moved nodes are too many to be read; then nodes below them may be missing.
     """
@@ -160,41 +171,17 @@ class Scope:
         return frozenset([id_hash(one.record.id) for one in self.subtrees or () if one.itself])
 
 
-def grants_of(request: Request, hierarchy: str) -> list[Path] | None:
-    """The grant roots of a caller in a hierarchy; None where all of it may be seen."""
-    granted = None if request.grants is None else request.grants.roots(hierarchy)
-    return None if granted is None or () in granted else highest(granted)
-
-
-async def read_subtrees(
-    request: Request, hierarchy: str, granted: Sequence[Path] | None, under: Path | None
-) -> list[Subtree]:
-    """The subtrees that are searched, without those that do not exist: one BatchGetItem.
-
-    `granted` is from `grants_of`; one of both is not None. Former paths lead to their nodes.
-    """
-    if under is None:
-        return _subtrees(await _nodes(request, hierarchy, granted or ()), itself=True)
-    if granted is None or any(under[: len(root)] == root for root in granted):
-        return _subtrees(await _nodes(request, hierarchy, [under]), itself=False)
-    inner = [root for root in granted if root[: len(under)] == under]
-    at, *found = await _nodes(request, hierarchy, [under, *inner])
-    if not isinstance(at, RedactedNode):
-        return _subtrees([at], itself=False)
-    if at.path != under:  # a former path of what is above a grant
-        found = await _nodes(request, hierarchy, [root for root in granted if root[: len(at.path)] == at.path])
-    return _subtrees(found, itself=True)
+async def read_subtree(request: Request, hierarchy: str, under: Path) -> list[Subtree]:
+    """The subtree below the node at a path, which itself is not searched; none if there is no such node."""
+    return [Subtree(one, itself=False) for one in await _nodes(request, hierarchy, [under]) if one is not None]
 
 
 async def _nodes(request: Request, hierarchy: str, paths: Sequence[Path]) -> list[Record | None]:
+    """The nodes at these paths, None where there is none: one round. Former paths lead to their nodes."""
     lookups: list[Lookup] = [(hierarchy, path) for path in paths]
     found = await find_nodes(request, [(lookup, NOTHING) for lookup in lookups]) if lookups else []
     raise_first_error(found)
     return cast(list[Record | None], found)
-
-
-def _subtrees(found: Sequence[Record | None], *, itself: bool) -> list[Subtree]:
-    return [Subtree(one, itself) for one in found if one is not None and not isinstance(one, RedactedNode)]
 
 
 Place = tuple[Any, ...]
@@ -226,13 +213,12 @@ class Selected(NamedTuple):
 
 
 class Reading(Enum):
-    """The items that a search reads first: FIRST few, since more can follow, ONLY as many as prove nearly all results,
-    FIXED as many as it may ever read, so that their number depends on nothing.
+    """The items that a search reads first: FIRST few, since more can follow, or ONLY as many as prove nearly all
+    results.
     """
 
     FIRST = "first"
     ONLY = "only"
-    FIXED = "fixed"
 
 
 @dataclass(frozen=True)
@@ -263,8 +249,7 @@ A = TypeVar("A", bound=Arguments)
 
 
 class Finder(ABC, Generic[A]):
-    """One kind of search, by items whose partition keys begin with the name of their `kind`; a read unit has some
-    `items_a_unit`.
+    """One kind of search, by items whose partition keys begin with the name of their `kind`.
 
     | round | reads |
     | --- | --- |
@@ -273,12 +258,10 @@ class Finder(ABC, Generic[A]):
     | 3 | the hits |
 
     Where each tree is searched by itself, the items come in the second round alone, since their partition depends on a
-    node. So they do for a caller who sees a part, by the same reads whatever is hidden; where the part is small, all
-    its nodes are read instead.
+    node. So they do for a caller who may read a part, if they are all hers; all nodes of a small part are read instead.
     """
 
     kind: ClassVar[str]
-    items_a_unit: ClassVar[int]
 
     def __init__(self, request: Request, hierarchy: Hierarchy, asked: A, selected: Selected) -> None:
         self._request, self._hierarchy, self._asked, self._selected = request, hierarchy, asked, selected
@@ -302,13 +285,13 @@ class Finder(ABC, Generic[A]):
     async def find(self) -> tuple[list[Hit], bool]:
         """The hits with what is selected of them, and whether it is proven that no other node belongs among them.
 
-        Raises BadInput where the hierarchy is searched tree by tree and no tree is given, Unavailable where its search
-        items are incomplete.
+        Raises BadInput where the hierarchy is searched tree by tree and no tree is given, or where a part that the
+        caller may read is too large, Unavailable where its search items are incomplete.
         """
         request, name, asked = self._request, self._hierarchy.name, self._asked
         request.state.is_of_trees = False
-        granted = grants_of(request, name)
-        if self._is_by_tree and not asked.under and (granted is None or len({root[0] for root in granted}) > 1):
+        granted = grant_roots(request.grants, name)
+        if self._is_by_tree and not asked.under and granted is None:
             raise BadInput(f"Each tree of {name} is searched separately; give the path of a node as under.")
         if asked.first == 0 or granted == []:
             return [], True
@@ -321,58 +304,62 @@ class Finder(ABC, Generic[A]):
         asked = self._asked
         index = read_index(self._request, self._hierarchy, current=asked.under is not None)
         if self._is_by_tree:
-            (subtrees, base), found = await gather_all([self._subtrees_and_base(None, asked.under), index])
+            (subtrees, base), found = await gather_all([self._subtrees_and_base(asked.under or ()), index])
             read = await self.items(self.ranges(base, Reading.ONLY)) if subtrees else []
         else:
             base = partition(self._hierarchy, "", self.kind)
-            below = [read_subtrees(self._request, self._hierarchy.name, None, asked.under)] if asked.under else []
+            below = [read_subtree(self._request, self._hierarchy.name, asked.under)] if asked.under else []
             reads = self._reads(self.ranges(base, Reading.FIRST))
             found, *read = await gather_all([index, *below, *reads])
             subtrees = read.pop(0) if below else None
         if subtrees == []:
             return [], True
-        scope = self._scope(subtrees, found, base)
-        pointers, complete = await self.candidates(scope, read)
-        complete = complete and (subtrees is None or scope.moves is not None)
-        if not complete and are_small(subtrees):
-            return await self._all_below(scope), True
-        hits, are_all = await self._first_of(pointers, scope, is_strong=found.is_moving)
-        return hits, complete and are_all
+        moves = found.moves.in_tree(base.split("#")[1]) if self._is_by_tree and found.moves is not None else found.moves
+        return await self._find(Scope(subtrees, moves), read, is_strong=found.is_moving)
 
     async def _find_in_part(self, granted: Sequence[Path]) -> tuple[list[Hit], bool]:
-        """The hits of a caller who may see a part; which reads there are does not depend on anything else."""
-        subtrees, base = await self._subtrees_and_base(granted, self._asked.under)
+        """The hits of a caller who may read a part, by what is hers alone. Raises BadInput where that is not enough."""
+        request, name, under = self._request, self._hierarchy.name, self._asked.under
+        paths, tree = granted if under is None else [under], (under or granted[0])[:1]
+        trees = [tree] if self._is_by_tree and tree in granted else []
+        found = await _nodes(request, name, [*paths, *trees])
+        subtrees = [Subtree(one, itself=under is None) for one in found[: len(paths)] if one is not None]
         if are_small(subtrees):
             return await self._all_below(Scope(subtrees, None)), True
-        found, *read = await self._fixed_reads(base)
-        scope = self._scope(subtrees, found, base)
-        pointers, _ = await self.candidates(scope, read)
-        hits, _ = await self._first_of(pointers, scope, is_strong=True, attempts=1)
-        return hits, False  # it could only be proven by items of hidden nodes
+        root = found[-1] if trees else None
+        if self._is_by_tree and (actual := subtrees[0].record.path[:1]) != tree:  # at a former path
+            (root,) = await _nodes(request, name, [actual]) if actual in granted else [None]
+        if root is None or len(subtrees) > 1:
+            raise self._too_large(subtrees)
+        root_hash = id_hash(root.id)
+        reads = self._reads(self.ranges(partition(self._hierarchy, root_hash, self.kind), Reading.ONLY))
+        index, *read = await gather_all([_read_tree_index(request, self._hierarchy, root_hash), *reads])
+        return await self._find(Scope(subtrees, index.moves), read, is_strong=index.is_moving)
 
-    async def _fixed_reads(self, base: str) -> list[Any]:
-        """The index, and the items of `Reading.FIXED`; raises BudgetExceeded.
+    async def _find(self, scope: Scope, read: Sequence[Sequence[Item]], *, is_strong: bool) -> tuple[list[Hit], bool]:
+        """The hits in a scope by these items, or if they prove nothing of a small one, by all of its nodes."""
+        pointers, complete = await self.candidates(scope, read)
+        complete = complete and (scope.subtrees is None or scope.moves is not None)
+        if not complete and are_small(scope.subtrees):
+            return await self._all_below(scope), True
+        hits, are_all = await self._first_of(pointers, scope, is_strong=is_strong)
+        return hits, complete and are_all
 
-        They consume units by what hidden nodes have, which would show in what is left of the limit. So as many are
-        counted as they may consume at most.
-        """
-        reads, own = self._request.reads, ReadUsage(trace=self._request.reads.trace)
-        ranges = self.ranges(base, Reading.FIXED)
-        reads.reserve(MAX_UNITS + sum([limit for _, limit in ranges]) / self.items_a_unit)
-        try:
-            index = read_index(self._request, self._hierarchy, current=True, usage=own)
-            return await gather_all([index, *self._reads(ranges, own)])
-        finally:
-            reads.include_reserved(own)
-
-    async def _subtrees_and_base(self, granted: Sequence[Path] | None, under: Path | None) -> tuple[list[Subtree], str]:
-        """The subtrees that are searched, and what the partition keys of the items there begin with."""
-        subtrees = read_subtrees(self._request, self._hierarchy.name, granted, under)
+    def _too_large(self, subtrees: Sequence[Subtree]) -> BadInput:
+        nodes, name = sum([one.record.subtree_size for one in subtrees]), self._hierarchy.name
+        one = "a node" if self._asked.under is None else "another node"
+        operator = "a tree that you may read whole is searched at any size"
         if not self._is_by_tree:
-            return await subtrees, partition(self._hierarchy, "", self.kind)
-        path = under or (granted or [()])[0]
-        key = node_key(self._hierarchy.name, path[:1])
-        found, root_id = await gather_all([subtrees, self._id_at(key)])
+            operator = f'with search="tree" in the class of {name}, a tree that you may read whole could be searched'
+        return BadInput(
+            f"You may read a part of {name}, and this search would be in {nodes:,} nodes of it, of which at most "
+            f"{MAX_SEARCHED_NODES:,} are searched. Give the path of {one} with fewer below it as under; {operator}."
+        )
+
+    async def _subtrees_and_base(self, under: Path) -> tuple[list[Subtree], str]:
+        """The subtree below a path, and what the partition keys of the items in its tree begin with."""
+        key = node_key(self._hierarchy.name, under[:1])
+        found, root_id = await gather_all([read_subtree(self._request, self._hierarchy.name, under), self._id_at(key)])
         if found and found[0].record.pk != key.pk:  # at a former path
             root_id = await self._id_at(Key(found[0].record.pk, "#"))
         return found if root_id else [], partition(self._hierarchy, id_hash(root_id), self.kind)
@@ -382,35 +369,24 @@ class Finder(ABC, Generic[A]):
         item = await self._request.state.item(key)
         return "" if item is None else Record.of(item).id
 
-    def _scope(self, subtrees: Sequence[Subtree] | None, index: SearchIndex, base: str) -> Scope:
-        moves = index.moves
-        if self._is_by_tree and moves is not None:
-            moves = moves.in_tree(base.split("#")[1])
-        return Scope(subtrees, moves)
-
     async def items(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[list[Item]]:
         """The items in these ranges, each up to a limit, eventually consistent."""
         return await gather_all(self._reads(ranges))
 
-    def _reads(
-        self, ranges: Sequence[tuple[KeyRange, int]], usage: ReadUsage | None = None
-    ) -> list[Awaitable[list[Item]]]:
-        state = self._request.state
-        return [state.items_in(span, limit=limit, current=False, usage=usage) for span, limit in ranges]
+    def _reads(self, ranges: Sequence[tuple[KeyRange, int]]) -> list[Awaitable[list[Item]]]:
+        return [self._request.state.items_in(span, limit=limit, current=False) for span, limit in ranges]
 
     # -- hits ----------------------------------------------------------------------------------------------------------
 
-    async def _first_of(
-        self, found: Sequence[Pointer], scope: Scope, *, is_strong: bool, attempts: int = ATTEMPTS
-    ) -> tuple[list[Hit], bool]:
+    async def _first_of(self, found: Sequence[Pointer], scope: Scope, *, is_strong: bool) -> tuple[list[Hit], bool]:
         """The nodes of the first candidates, in order: one BatchGetItem with the ancestors that are selected.
 
-        Nodes that do not match any more are replaced by the next candidates, in so many `attempts` in all; the second
+        Nodes that do not match any more are replaced by the next candidates, in so many ATTEMPTS in all; the second
         value is False where that did not end. A node that is not at the key in its item is looked up by its id.
         """
         hits: list[Hit] = []
         ahead, size = list(found), self._asked.first
-        for _ in range(attempts):
+        for _ in range(ATTEMPTS):
             some, ahead = ahead[: size - len(hits)], ahead[size - len(hits) :]
             if not some:
                 break
@@ -419,22 +395,20 @@ class Finder(ABC, Generic[A]):
         return await self._counted(sorted(hits)), len(hits) == size or not ahead
 
     async def _all_below(self, scope: Scope) -> list[Hit]:
-        """The first matching nodes of a small scope, all of whose nodes are read: one Query for each subtree."""
-        state = self._request.state
-        reads = [Read(subtree(*one.record.key)) for one in scope.subtrees or ()]
-        await gather_all([state.range(read) for read in reads])
+        """The first matching nodes of a small scope, all of whose nodes are read."""
+        subtrees = scope.subtrees or ()
+        found = await self._request.state.subtrees([one.record for one in subtrees])
         hits: list[Hit] = []
-        for read in reads:
-            async for chunk in in_chunks(state.records_read.in_range(read.span) or []):
+        for one, records in zip(subtrees, found, strict=True):
+            async for chunk in in_chunks(records):
                 for record in chunk:
-                    hits += self._hit(record, scope)
+                    place = self.place(record) if one.itself or record.sk != one.record.sk else None
+                    hits += [] if place is None else [Hit(place, record)]
         return await self._counted(sorted(hits)[: self._asked.first])
 
     def _hit(self, record: Record | None, scope: Scope) -> list[Hit]:
-        if record is None or isinstance(record, RedactedNode) or not scope.holds(record):
-            return []
-        place = self.place(record)
-        return [] if place is None else [Hit(place, record)]
+        place = None if record is None or not scope.holds(record) else self.place(record)
+        return [] if record is None or place is None else [Hit(place, record)]
 
     async def _nodes(self, some: Sequence[Pointer], *, is_strong: bool) -> list[Record | None]:
         """The nodes of these candidates, None for those that are gone or hidden: eventually consistent, as the items,
@@ -449,9 +423,7 @@ class Finder(ABC, Generic[A]):
         found: list[Record | None] = []
         for key, one in zip(keys, some, strict=True):
             record = nodes[key]
-            if isinstance(record, RedactedNode) or not isinstance(record, Record) or record.id != one.id:
-                record = None
-            found.append(record)
+            found.append(record if isinstance(record, Record) and record.id == one.id else None)
         missing = [index for index, record in enumerate(found) if record is None]
         if missing:
             ids = [(self._hierarchy.name, some[index].id) for index in missing]

@@ -26,7 +26,6 @@ from store.search.cells import CellItem, Point, cover, nearest_after, point_of, 
 MAX_KILOMETERS = 2_000
 MAX_RUNS = 7  # Queries of one search; the index and the hits are the other two of nine requests
 MAX_ITEMS = 6_000  # of one run; of some 110 bytes, so that they are mostly one page of at most 1 MB
-ITEMS_A_UNIT = 75  # read eventually consistent
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,6 @@ class _Near(Finder[NearArguments]):
     """One search for what is near."""
 
     kind = "cells"
-    items_a_unit = ITEMS_A_UNIT
 
     def place(self, record: Record) -> Place | None:
         if self._asked.levels is not None and record.level not in self._asked.levels:

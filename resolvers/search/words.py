@@ -97,7 +97,6 @@ class _Search(Finder[SearchArguments]):
     """One search by words."""
 
     kind = "words"
-    items_a_unit = ITEMS_A_UNIT
 
     def place(self, record: Record) -> Place | None:
         words = Words.of(self._hierarchy, record)
@@ -202,9 +201,7 @@ def _limits(texts: Sequence[str], first: int, *, is_narrow: bool, reading: Readi
     if len(texts) > 1:
         return min(200 if reading is Reading.FIRST else MAX_ITEMS, MAX_ITEMS // len(texts)), 0
     if not is_group(texts[0]):
-        return (MAX_ITEMS if reading is Reading.FIXED else 600), 0
-    if reading is Reading.FIXED:
-        return MAX_ITEMS // 2, MAX_ITEMS // 2
+        return 600, 0
     if reading is Reading.ONLY:
         return 300, 300
     if is_narrow:

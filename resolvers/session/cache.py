@@ -191,9 +191,15 @@ class CachedPages:
         if self.has_lookups:
             self.put(partition, key, found, records=0)
 
+    def validator(self, version: TreeVersion | None) -> object | None:
+        """The validator of what is read of a tree, of which this version was read; None if nothing may be cached."""
+        if self._store_version is not None or version is None:
+            return self._store_version
+        return self.versions.validator(version, self._began)
+
     def use_version(self, version: TreeVersion) -> None:
         """Use what a tree version validates that this request has read, or may take for current."""
-        if (validator := self.versions.validator(version, self._began)) is not None:
+        if (validator := self.validator(version)) is not None:
             self._validators[version.partition] = validator
         else:
             self._validators.pop(version.partition, None)

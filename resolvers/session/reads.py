@@ -7,11 +7,12 @@ of its tree. Running moves and grants are applied by `filter`, so no caller sees
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from resolvers.access.grants import Grants, RedactedNode, Visibility, VisibilityFilter, redacted, visibility_at
-from resolvers.session.budget import raise_first_error
+from resolvers.access.grants import Grants, VisibilityFilter, may_read
+from resolvers.session.budget import gather_all, raise_first_error
 from resolvers.session.cache import CachedPages, PageCache, Validators
 from resolvers.session.moves import RunningMoves
 from resolvers.session.records_read import Read, RecordsRead
@@ -19,8 +20,8 @@ from resolvers.session.scheduler import Items, ReadScheduler, outcome_of
 from store.engine import LEAST_UNITS, PAGE_UNITS, ReadUsage, Store, units_of
 from store.errors import CladeError
 from store.metadata.moves import Move
-from store.metadata.tree_version import TreeVersion
-from store.model.keys import Index, Key, KeyRange, tree_version_key
+from store.metadata.tree_version import ActiveMoveRef, TreeVersion
+from store.model.keys import Index, Key, KeyRange, hierarchy_of, path_of, subtree, tree_version_key
 from store.model.records import Item, Record
 
 T = TypeVar("T")
@@ -206,9 +207,9 @@ class ReadState:
         if self.store_version is None and not (wanted := set(trees)) <= self.tree_versions.keys():
             await self.versions_of(wanted)
 
-    def items_once(self, span: KeyRange, limit: int, usage: ReadUsage | None = None) -> "asyncio.Future[list[Item]]":
+    def items_once(self, span: KeyRange, limit: int) -> "asyncio.Future[list[Item]]":
         """The first items in a range of the table that holds no nodes, read once by this state; started at once."""
-        return self._once((span, limit), partial(self.items_in, span, limit=limit, usage=usage))
+        return self._once((span, limit), partial(self.items_in, span, limit=limit))
 
     async def items_in(
         self,
@@ -217,16 +218,12 @@ class ReadState:
         limit: int | None = None,
         reverse: bool = False,
         current: bool = True,
-        usage: ReadUsage | None = None,
     ) -> list[Item]:
-        """The items in a range that holds no nodes; with `current`, for a range of the table, as of now.
-
-        The read is counted in `usage`, by default in that of the request.
-        """
+        """The items in a range that holds no nodes; with `current`, for a range of the table, as of now."""
         strong = current and self.store_version is None
         price = 2 if current else 1
         units = price * (PAGE_UNITS if limit is None else min(limit * LEAST_UNITS, PAGE_UNITS))
-        call = partial(self._store.range, span, usage or self._usage, limit=limit, reverse=reverse, strong=strong)
+        call = partial(self._store.range, span, self._usage, limit=limit, reverse=reverse, strong=strong)
         return await self._run(call, units)
 
     async def _items(self, keys: Sequence[Key], trees: Sequence[str], *, cached: bool, current: bool) -> Items:
@@ -235,7 +232,7 @@ class ReadState:
         The versions go into `tree_versions`; the errors of those that failed are among the items.
         """
         found = await self._items_once(keys, trees, cached=cached, current=current)
-        if moves := [move for tree in trees if tree in self.tree_versions for move in self.tree_versions[tree].moves]:
+        if moves := self._moves_of(trees):
             await self._running_moves().load(moves)
             # Items that came with the tree versions were read before the states of their moves.
             moving = [key for key in keys if self._is_moving(key)]
@@ -286,9 +283,28 @@ class ReadState:
         return tree in self.tree_versions
 
     def _use_version(self, version: TreeVersion) -> None:
-        self.tree_versions[version.partition] = version
+        self.tree_versions[version.partition] = self._seen(version)
         if self.grants is None and self.store_version is None:  # nothing is cached for callers who see a part only
             self.pages.use_version(version)
+
+    def _seen(self, version: TreeVersion) -> TreeVersion:
+        """A version as the caller may use it: of a tree that is seen in part, the shape would disclose what else is
+        there by the reads that are planned by it.
+        """
+        grants, tree = self.grants, version.partition
+        is_whole = grants is None or "#" not in tree or may_read(grants, Key(tree, "#"))
+        return version if is_whole else replace(version, shape={})
+
+    def _moves_of(self, trees: Iterable[str]) -> list[ActiveMoveRef]:
+        """The running moves that these trees name, without those that neither show nor hide anything to the caller."""
+        named = [move for tree in trees if tree in self.tree_versions for move in self.tree_versions[tree].moves]
+        if (grants := self.grants) is None:
+            return named
+        return [
+            move
+            for move in named
+            if any(grants.may_read_part(hierarchy_of(end.pk), path_of(*end)) for end in move.ends)
+        ]
 
     def _is_moving(self, key: Key) -> bool:
         return self.moves is not None and key.pk in self.moves.trees
@@ -296,7 +312,8 @@ class ReadState:
     def _use_moves(self, moves: RunningMoves) -> None:
         """Hide what running moves hide, and forget the items that were read before the states of the moves."""
         self.filter = VisibilityFilter(self.grants, moves.hidden, moves.moved)
-        self.tree_versions.update({key: one for key, one in moves.tree_versions.items() if key in self.tree_versions})
+        current = {key: self._seen(one) for key, one in moves.tree_versions.items() if key in self.tree_versions}
+        self.tree_versions.update(current)
         nodes = self.records_read.nodes
         moves.is_torn |= any(_has_other_counts(nodes.get(key), one) for key, one in moves.ancestors.items())
         nodes.update(moves.ancestors)
@@ -310,17 +327,13 @@ class ReadState:
     async def nodes(self, keys: Iterable[Key], *, current: bool = False) -> Nodes:
         """The nodes at these keys, each read once, with the versions of their trees in the same reads.
 
-        In place of a node there is None where there is none or it is hidden, a RedactedNode above the caller's grants,
-        or the error of a failed read. With `current` no record is taken from an index, where it may be outdated.
+        In place of a node there is None where there is none or it is hidden, or the error of a failed read. With
+        `current` no record is taken from an index, where it may be outdated.
         """
         wanted, grants = dict.fromkeys(keys), self.grants
-        trees = list(dict.fromkeys([key.pk for key in wanted]))
-        # Hidden keys are not read, so that neither time nor reads disclose whether there is a node.
-        readable = (
-            [key for key in wanted if visibility_at(grants, key) is not Visibility.HIDDEN]
-            if grants is not None
-            else wanted
-        )
+        # Neither hidden keys nor their trees are read, so that time and reads disclose nothing of what is there.
+        readable = wanted if grants is None else [key for key in wanted if may_read(grants, key)]
+        trees = list(dict.fromkeys([key.pk for key in readable]))
         missing = [key for key in readable if not self._has_node(key, current=current)]
         self._scheduler.expect(len(missing))
         self.partitions_read.update(trees)
@@ -337,7 +350,8 @@ class ReadState:
                 found[key] = failed[tree_version_key(key.pk)] if counted.below is None else counted
         if (visible := self.filter) is None:
             return found
-        return {key: redacted(found.get(key), visible.visibility(key)) for key in wanted}
+        shown = {key: found.get(key) for key in wanted}
+        return {key: one if isinstance(one, Exception) or visible.shows(key) else None for key, one in shown.items()}
 
     async def node(self, key: Key) -> Record | None:
         """The node at a key; raises the error of a failed read."""
@@ -359,7 +373,7 @@ class ReadState:
         hide nothing; roots are without counts.
         """
         wanted = dict.fromkeys(keys)
-        readable = [key for key in wanted if visibility_at(self.grants, key) is not Visibility.HIDDEN]
+        readable = [key for key in wanted if may_read(self.grants, key)]
         missing = [key for key in readable if not self._has_node(key, current=False)]
         self._scheduler.expect(len(missing))
         self.partitions_read.update([key.pk for key in readable])
@@ -370,11 +384,11 @@ class ReadState:
             if not isinstance(record, Exception):
                 self.records_read.nodes[key] = record
         nodes = {key: self.records_read.nodes[key] if key not in found else found[key] for key in readable}
-        return {key: redacted(nodes.get(key), visibility_at(self.grants, key)) for key in wanted}
+        return {key: nodes.get(key) for key in wanted}
 
     async def reread_nodes(self, keys: Iterable[Key]) -> None:
         """Read nodes as of now, even if they were read before; hidden ones are skipped."""
-        visible = [key for key in dict.fromkeys(keys) if visibility_at(self.grants, key) is not Visibility.HIDDEN]
+        visible = [key for key in dict.fromkeys(keys) if may_read(self.grants, key)]
         trees = [tree_version_key(key.pk) for key in visible if key.sk == "#"]
         items = await self.strong_items([*trees, *visible]) if visible else {}
         self.tree_versions |= {key.pk: TreeVersion.of(key.pk, items[key]) for key in trees}
@@ -439,7 +453,7 @@ class ReadState:
                 records += await self._query(part, rest, reverse=reverse)
         if self.moves is not None:
             records = list(map(self.moves.with_current_counts, records))
-        return [record for record in records if not hidden or visible.visibility(record.key) is Visibility.FULL][:limit]
+        return [record for record in records if not hidden or visible.shows(record.key)][:limit]
 
     async def _query(self, span: KeyRange, limit: int | None, *, reverse: bool) -> list[Record]:
         units = LIST_UNITS if limit is None else min(limit * LEAST_UNITS, LIST_UNITS)
@@ -448,6 +462,30 @@ class ReadState:
             return await self._run(partial(read, self._usage), units)
         coalesced = partial(self._coalesced.run, (span, limit, reverse), read, self._usage)
         return await self._run(coalesced, units)
+
+    async def subtrees(self, tops: Sequence[Record]) -> list[list[Record]]:
+        """All nodes of each of these subtrees in path order: one Query for each with nodes below its top, unless it is
+        cached, and nothing was written to its tree since.
+
+        The tops were read with the versions of their trees. What is cached is shared by all who may read a top: they
+        may read all below it, and the version of its tree shows no more than the change log does.
+        """
+        found: dict[Key, list[Record]] = {top.key: [top] for top in tops if not top.kids}
+        missing: list[tuple[Read, Key, object | None]] = []
+        for top in tops:
+            key, validator = ("subtree", top.key), self.pages.validator(self.tree_versions.get(top.pk))
+            cached = None if validator is None or top.key in found else self.pages.cache.page(key, validator)
+            if cached is not None:
+                found[top.key] = cached
+            elif top.key not in found:
+                missing.append((Read(subtree(*top.key)), top.key, validator))
+        self._usage.check(len(missing))
+        await gather_all([self.range(read) for read, _, _ in missing])
+        for read, top_key, validator in missing:
+            records = found[top_key] = self.records_read.in_range(read.span) or []
+            if validator is not None:
+                self.pages.cache.put_page(("subtree", top_key), validator, records, len(records))
+        return [found[top.key] for top in tops]
 
     def count(self, span: KeyRange) -> "asyncio.Future[int]":
         """The number of nodes in a range of a level or of the table; started at once."""
@@ -520,6 +558,4 @@ def _has_other_counts(read: Record | None, current: Record) -> bool:
     """Whether a node was read with other counts than it has; a root that was read in a list has those of its children
     alone.
     """
-    if read is None or (read.kids == current.kids and read.below in (None, current.below)):
-        return False
-    return not isinstance(read, RedactedNode)
+    return read is not None and (read.kids != current.kids or read.below not in (None, current.below))

@@ -12,7 +12,6 @@ from decimal import Decimal, InvalidOperation
 from functools import cached_property, lru_cache
 from typing import Any, Self
 
-from resolvers.access.grants import RedactedNode
 from store.model.attributes import Attribute, Kind, Value
 from store.model.letters import plain_letters
 from store.model.names import lookup
@@ -30,8 +29,7 @@ class NodeValue:
     `members` are the values of an enum in their order, which is also that of levels. `languages` are those that names
     are looked up in. `renamed` has, by levels, the attributes with former names, under which values may be stored.
     `levels` are those that have the attribute, none for all, and `label` is its name in the schema.
-    A value that is missing, or of another type than its kind, is None; so is what is withheld of a redacted node, so
-    that neither order nor conditions disclose it.
+    A value that is missing, or of another type than its kind, is None.
     """
 
     name: str
@@ -52,14 +50,11 @@ class NodeValue:
     def of(self) -> Callable[[Record], Any]:
         """The stored value of a node, a list where the attribute is one."""
         read = _READ.get(self.name) or (self._renamed_attribute if self.renamed else self._attribute)
-        may_withhold = self.name not in ("name", "level")
         if self.name == "name" and self.languages:
             read = self._localized_name
         types = (list,) if self.many else python_types(self.kind)
 
         def checked(record: Record) -> Any:
-            if may_withhold and isinstance(record, RedactedNode):
-                return None
             value = read(record)
             return value if type(value) in types else None
 

@@ -22,8 +22,8 @@ from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, depth_of, id_key,
 from store.model.records import Change, Check, Item, Put, Record, key_of
 from store.reading import Pages, registered_moves
 from store.search.cells import CellItem
-from store.search.items import Located, is_indexed, located, marker, marker_key, search_items
-from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_nodes
+from store.search.items import Located, is_indexed, located, marker, marker_key, search_items, searched_tree
+from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_id, moved_key, moved_nodes
 from store.search.words import WordItem
 
 PAGE_NODES = 200  # some thousand items at most
@@ -225,12 +225,13 @@ class SearchCheck:
 
     async def _moved(self, item: Item) -> Finding | None:
         """The finding on one item of a moved node, whose lineage may only be outdated by moves of its ancestors."""
-        node_id, name = cast(str, item["sk"]), self.hierarchy.name
+        node_id, name = moved_id(item), self.hierarchy.name
+        found = {attribute: item.get(attribute) for attribute in ("line", "deepest")}
         (record,) = await self._get([id_key(node_id)])
         place = _place(record)
         if place is None or not self.is_indexed:
             problem = "which does not exist" if self.is_indexed else "but its class has no search="
-            fix = Fix(key_of(item), None, {attribute: item.get(attribute) for attribute in ("line", "deepest")})
+            fix = Fix(key_of(item), None, found)
             return Finding(name, "", f"search has a move of {shorten(node_id)}, {problem}", fix)
         (version,) = await self._get([tree_version_key(place.pk)])
         above = _records([one for one in await self._get([*ancestor_keys(place), place]) if one is not None])
@@ -240,9 +241,11 @@ class SearchCheck:
         if len(above) != depth_of(place.sk) + 1 or above[-1].id != node_id:
             return None  # found by the check of nodes and ids
         line = Located.below(above[:-1], above[-1]).line
+        same = Check(id_key(node_id), {"tree": place.pk, "key": place.sk})
+        if key_of(item) != moved_key(name, node_id, searched_tree(self.hierarchy, above[0].id)):
+            return self.finding(place, "search has its move in another tree", Fix(key_of(item), None, found, (same,)))
         if _is_moved_node(item) and moves.present(cast(str, item["line"])) == line:
             return None
-        same = Check(id_key(node_id), {"tree": place.pk, "key": place.sk})
         fix = Fix.of(key_of(item), item, {"line": line, "deepest": MAX_SEGMENTS - 1}, same)
         return self.finding(place, "what search has of its move is wrong", fix)
 

@@ -131,6 +131,11 @@ class TreeVersion:
     def key(self) -> Key:
         return tree_version_key(self.partition)
 
+    @property
+    def has_shape(self) -> bool:
+        """Whether the shape is known, so that reads may be planned by it."""
+        return bool(self.shape)
+
     def depths(self, level: str) -> list[int]:
         """The depths at which the tree has nodes of a level."""
         return sorted(depth for name, depth in self.tiers() if name == level)

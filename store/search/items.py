@@ -17,7 +17,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Index, Key, KeyRange
 from store.model.records import Change, Delete, Item, Put, Record, key_of
 from store.search.cells import cell_items
-from store.search.lineage import STEP, Lineage, id_hash, lineage, moved_key, running_key
+from store.search.lineage import MARKER, STEP, Lineage, id_hash, lineage, moved_key, running_key
 from store.search.words import is_by_tree, word_items
 
 
@@ -64,10 +64,16 @@ def item_keys(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Key]:
     return [key_of(item) for item in search_items(hierarchy, Located(record, id_hash(root_id)))]
 
 
+def searched_tree(hierarchy: Hierarchy, root_id: str) -> str:
+    """The hash of a root's id where each tree is searched by itself, else empty."""
+    return id_hash(root_id) if is_by_tree(hierarchy) else ""
+
+
 def removals(hierarchy: Hierarchy, record: Record, root_id: str) -> list[Change]:
     """The changes that remove all search items of a node in the tree of this root."""
     # It may have been moved when it had nodes below it.
-    keys = [*item_keys(hierarchy, record, root_id), moved_key(hierarchy.name, record.id)]
+    moved = moved_key(hierarchy.name, record.id, searched_tree(hierarchy, root_id))
+    keys = [*item_keys(hierarchy, record, root_id), moved]
     return [Delete(key) for key in keys]
 
 
@@ -98,7 +104,7 @@ def index_range(hierarchy: str) -> KeyRange:
 
 def marker_key(hierarchy: str) -> Key:
     """The key of the marker of a hierarchy."""
-    return Key(f"search/{hierarchy}", "-")
+    return Key(f"search/{hierarchy}", MARKER)
 
 
 def marker(hierarchy: Hierarchy) -> Item:

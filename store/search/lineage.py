@@ -8,6 +8,7 @@ those of all such nodes, the lineage in a search item leads to where its node is
 | item | pk | sk |
 | --- | --- | --- |
 | node that was moved with others below it | `search/location` | its id |
+| the same where each tree is searched by itself | `search/drive` | the hash of the root's id, and its id |
 | large move that is running | `search/location` | `~` and its id |
 """
 
@@ -24,6 +25,7 @@ from store.model.keys import MAX_SEGMENTS, Index, Key, KeyRange
 from store.model.records import Item
 
 STEP = 6  # characters of an id
+MARKER = "-"  # the sort key of the marker, before all others
 RUNNING = "~"  # begins the sort keys of running moves, after all others
 
 Lineage = str
@@ -68,10 +70,11 @@ class MovedNode(NamedTuple):
     def of(cls, item: Item) -> "MovedNode":
         """The moved node in an item; raises DamagedItem."""
         found = decoded(item, _StoredMovedNode)
-        return cls(found.sk, found.line, found.deepest)
+        return cls(moved_id(item), found.line, found.deepest)
 
-    def item(self, hierarchy: str) -> Item:
-        key = moved_key(hierarchy, self.id)
+    def item(self, hierarchy: str, *, by_tree: bool) -> Item:
+        """The item; `by_tree` is whether each tree is searched by itself."""
+        key = moved_key(hierarchy, self.id, self.line[:STEP] if by_tree else "")
         return {"pk": key.pk, "sk": key.sk, "line": self.line, "deepest": self.deepest}
 
     @classmethod
@@ -88,14 +91,25 @@ class MovedNode(NamedTuple):
         return cls(node_id, new, min(deepest, MAX_SEGMENTS - 1))
 
 
-def moved_key(hierarchy: str, node_id: str) -> Key:
-    """The key of the item of a moved node; `node_id` is full, such as `location:5074472`."""
-    return Key(f"search/{hierarchy}", node_id)
+def moved_key(hierarchy: str, node_id: str, tree: str = "") -> Key:
+    """The key of the item of a moved node; `node_id` is full, such as `location:5074472`.
+
+    `tree` is the hash of the id of its root, where each tree is searched by itself.
+    """
+    return Key(f"search/{hierarchy}", tree + node_id)
 
 
-def moved_nodes(hierarchy: str) -> KeyRange:
-    """The range of the items of all moved nodes of a hierarchy."""
-    return KeyRange(Index.TABLE, f"search/{hierarchy}", f"{hierarchy}:", f"{hierarchy};")
+def moved_nodes(hierarchy: str, tree: str = "") -> KeyRange:
+    """The range of the items of all moved nodes of a hierarchy, or of a tree that is searched by itself."""
+    lo, hi = (f"{tree}{hierarchy}:", f"{tree}{hierarchy};") if tree else (MARKER + "!", RUNNING)
+    return KeyRange(Index.TABLE, f"search/{hierarchy}", lo, hi)
+
+
+def moved_id(item: Item) -> str:
+    """The id in the key of an item of a moved node, empty where there is none."""
+    sk, hierarchy = str(item["sk"]), str(item["pk"]).partition("/")[2]
+    tree, found, rest = sk.partition(f"{hierarchy}:")
+    return found + rest if len(tree) in (0, STEP) else ""
 
 
 def running_key(hierarchy: str, move_id: str) -> Key:

@@ -58,9 +58,11 @@ from store.search.items import (
     removals,
     search_changes,
     search_items,
+    searched_tree,
     takes_items,
 )
 from store.search.lineage import STEP, Lineage, MovedNode, id_hash, lineage, moved_key, running_key
+from store.search.words import is_by_tree
 from store.writing.reads import ReadSet, WriteContext
 
 MAX_SMALL_ENTRIES = 50  # of a log, which fit into an item whatever their paths
@@ -243,7 +245,8 @@ def moved_keys(hierarchy: Hierarchy, read_set: ReadSet, record: Record) -> list[
     if not is_indexed(hierarchy):
         return []
     above = [read_set.record(key) for key in ancestor_keys(record.key)]
-    return [moved_key(hierarchy.name, one.id) for one in (*above, record) if one is not None]
+    nodes = [one for one in (*above, record) if one is not None]
+    return [moved_key(hierarchy.name, one.id, searched_tree(hierarchy, nodes[0].id)) for one in nodes]
 
 
 def search_changes_of_move(hierarchy: Hierarchy, source: Key, target: Key, records: Sequence[Record]) -> int:
@@ -319,7 +322,7 @@ class SearchChanges:
         if old.kids:
             items = [item for item in (*above, former) if item is not None]
             found = MovedNode.after(old.id, before.line, after.line, items)
-            self._put(found.item(self._hierarchy.name))
+            self._put(found.item(self._hierarchy.name, by_tree=is_by_tree(self._hierarchy)))
         elif former is not None:
             self.changes[key_of(former)] = Delete(key_of(former))
 

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolvers.access.grants import Grants, Visibility, VisibilityFilter
+from resolvers.access.grants import Grants, VisibilityFilter
 from store.model.keys import Index, Key, KeyRange, children, level_range, node_key, subtree
 
 segments = st.text(alphabet="ab#$%!~", min_size=1, max_size=2)
@@ -23,7 +23,7 @@ def test_visible_parts_contain_exactly_the_visible_keys(ends, hidden, tops, key,
     span = level_range(key.pk, "CITY", 2, lo, hi) if of_a_level else KeyRange(Index.TABLE, key.pk, lo, hi)
     parts = visible.visible_parts(span)
     is_seen = any(part.lo <= key.sk < part.hi for part in parts)
-    assert is_seen == (lo <= key.sk < hi and visible.visibility(key) is Visibility.FULL)
+    assert is_seen == (lo <= key.sk < hi and visible.shows(key))
     assert all(part.lo < part.hi for part in parts), "none is empty"
     assert all(one.hi <= other.lo for one, other in itertools.pairwise(parts)), "in order, and none twice"
 

@@ -122,17 +122,17 @@ async def test_a_feed_has_what_is_granted_and_a_move_across_its_border_is_a_dele
     assert await changes(server, NE, since=since, under="US/NE/Joplin/64801") == [seen[3]]
 
 
-async def test_a_change_above_the_grants_that_moves_them_has_only_its_path(server):
-    omaha = caller("read:location/US/NE/Omaha")
+async def test_a_change_above_the_grants_that_moves_them_is_told_of_each_grant_root(server):
+    omaha = caller("read:location/US/NE/Omaha", "read:location/US/NE/Omaha/1", "read:location/US/NE/AAA")
     since = await now(server)
     await make(server, UPDATE, path="US/NE", name="Other")
     await make(server, RENAME, path="US/NE", key="NEB")
     await make(server, RENAME, path="US/NEB", key="NE")
     await make(server, DELETE, path="US/NE")
     assert await changes(server, omaha, since=since) == [
-        ("DELETED", "US/NE", False, None, None, None),
-        ("CREATED", "US/NE", False, None, None, None),
-        ("DELETED", "US/NE", False, None, None, None),
+        (event, path, False, None, None, None)
+        for event in ("DELETED", "CREATED", "DELETED")
+        for path in ("US/NE/AAA", "US/NE/Omaha")
     ]
     assert len(await changes(server, omaha, since=since, under="US/NE/Omaha")) == 3
 

@@ -1,27 +1,21 @@
-"""Searches of a caller who may see a part: no answer, and no cost of one, depends on anything else.
+"""Searches of a caller who may see a part: by what is hers alone, with nothing of what others have."""
 
-Two tables differ in what the caller may not see; all answers and reads of the caller are the same in both. Of a part of
-more than 2,000 nodes the items of a search are read, which hidden nodes have as well.
-"""
-
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from itertools import cycle, product
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import orjson
 import pytest
 
 from graph.execution.operation import Execution
 from graph.execution.plan_cache import PlanCache
-from graph.hierarchies.locations import Location
 from graph.operation.context import Context
 from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
-from resolvers.search.finder import MAX_SEARCHED_NODES
+from resolvers.access.callers import Caller
+from resolvers.search import finder
 from resolvers.session.budget import BudgetLimits
+from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
-from store.connect import open_store
 from store.engine import ReadUsage, Store
 from store.model.paths import parse_path
 from store.transfer.load import LoadResult, load
@@ -29,106 +23,124 @@ from store.transfer.rows import ImportPlan, Part, Row
 from store.writing.move_delete import Move
 from store.writing.writer import Writer
 from tests.rights.asking import caller
-from tests.schemas import schema_of
+from tests.rights.test_two_worlds import CLASSES, DEFINITIONS, SCHEMA, TYPES
 
-LOCATION = Location.definition()
-SCHEMA, TYPES = schema_of(Location)
 PLANS = PlanCache(core_schema(SCHEMA), TYPES, keep=100)
-SEEN = [
-    ("USA", "COUNTRY", "United States"), ("USA/NB", "STATE", "Nebraska"), ("USA/NB/Omaha", "CITY", "Omaha"),
-    ("USA/NB/Lincoln", "CITY", "Lincoln"), ("USA/NB/Omaha/68118", "POSTAL_CODE", "68118"),
-    *[(f"USA/NB/{n}", "CITY", f"Place {n}") for n in range(MAX_SEARCHED_NODES)],
-]  # fmt: skip
-HIDDEN = [
-    ("USA/IA", "STATE", "Omaha Lincoln"), ("USA/NEW", "STATE", "New Omaha"), ("FR", "COUNTRY", "Omaha"),
-    *[(f"FR/Omaha {n}", "CITY", f"Omaha {n} Lincoln") for n in range(600)],
-    *[(f"USA/IA/{n}", "CITY", f"Nebraska {n}") for n in range(60)],
-    ("USA/IA/Secret", "CITY", "Secret"), ("FR/Secret", "CITY", "Secret Lincoln"),
-]  # fmt: skip
-MOVES = [("USA/NB", "USA/NE"), ("USA", "US")]
-HIDDEN_MOVE = ("US/IA", "FR/IA")
-TEXTS = ["omaha", "oma", "o", "lincoln", "nebraska", "secret", "lincoln secret", "omaha lincoln", "united", "68", "pl"]
-UNDERS = [None, "US", "US/NE", "US/NE/Omaha", "US/IA", "FR", "XX", "US/NEW", "USA/NB", "USA"]
-GRANTS = [["US/NE"], ["US/NE/Omaha", "US/NE/Lincoln"], ["US/NE", "XX"], ["US/IA"], ["XX"], []]
-PRESENT = {"USA/NB": "US/NE", "USA": "US"}
-SEARCH = """query($text: String!, $under: Path, $first: Int!) {
-  found: searchLocations(text: $text, under: $under, first: $first) {
-    complete nodes { path id name population childCount parent { path name } } } }"""
-NEAR = """query($under: Path, $first: Int!) {
-  found: locationsNear(latitude: 1, longitude: 1, under: $under, first: $first) { complete nodes { path } } }"""
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-class Answer(NamedTuple):
-    found: Any
-    code: str | None
-    cost: tuple[int, int]
+async def plant(store: Store, hierarchy: str, rows: Sequence[tuple[str, str]]) -> None:
+    """Nodes with these paths and names, all at one place."""
+    plan, result = ImportPlan(DEFINITIONS[hierarchy]), LoadResult()
+    level = next(iter(CLASSES[hierarchy].levels))
+    for number, (path, name) in enumerate(rows):
+        node_id = path.replace("/", "-")
+        plan.take(Row(number, path.split("/"), [Part(level, name, node_id, {"latitude": 1.0, "longitude": 1.0})]))
+    await load(store, plan, result)
+    assert not result.rejections
 
 
-async def plant(url: str, rows: Sequence[tuple[str, str, str]], moves: Sequence[tuple[str, str]]) -> None:
-    plan, result = ImportPlan(LOCATION), LoadResult()
-    for number, (path, level, name) in enumerate(rows):
-        node_id, point = path.replace("/", "-").replace(" ", "-"), {"latitude": 1.0, "longitude": 1.0}
-        plan.take(Row(number, path.split("/"), [Part(level, name, node_id, point)]))
-    async with open_store(url) as store:
-        await store.create()
-        await load(store, plan, result)
-        assert not result.rejections
-        writer = Writer(store)
-        for path, target in moves:
-            await writer.write(Move(LOCATION, parse_path(path), parse_path(target)), ReadUsage())
-            await writer.move_worker.finished()
+class Client:
+    """One server's caches, as callers meet them."""
+
+    def __init__(self, store: Store, hierarchy: str) -> None:
+        self._store, title = store, f"{hierarchy}s".title()
+        self._cache = PageCache(50_000_000, TreeVersionCache(0.0))
+        self._near = f"{hierarchy}sNear(latitude: 1, longitude: 1"
+        self._search = f'search{title}(text: "%s"'
+
+    async def find(self, who: Caller, text: str = "", **arguments: Any) -> tuple[Any, Any, int]:
+        """What a search returns, or with no text one near the place of all; the first error, and the requests."""
+        field = self._search % text if text else self._near
+        given = "".join(f", {name}: {orjson.dumps(value).decode()}" for name, value in arguments.items())
+        request = Request(self._store, DEFINITIONS, BudgetLimits(), page_cache=self._cache)
+        execution = Execution(SCHEMA, lambda: Context(request, TYPES), plans=PLANS)
+        query = GraphQLRequest(f"{{ found: {field}{given}) {{ complete nodes {{ path }} }} }}", {})
+        answer = await execution.answer(query, caller=who, allow_mutations=False)
+        data, errors = orjson.loads(answer.content())["data"], answer.body.get("errors")
+        return data and data["found"], errors and errors[0], request.reads.requests
 
 
-@pytest.fixture(scope="module")
-def urls(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The URLs of a table of what callers may see, and of one with more."""
-    folder = tmp_path_factory.mktemp("searches")
-    urls = [f"sqlite:///{folder / name}.db" for name in ("alone", "among")]
-    asyncio.run(plant(urls[0], SEEN, MOVES))
-    asyncio.run(plant(urls[1], [*SEEN, *HIDDEN], [*MOVES, HIDDEN_MOVE]))
-    return urls
+async def test_a_hidden_name_is_not_read_letter_by_letter(store):
+    """Each letter was told by where the caller's own nodes with it stand among hidden ones; now none is."""
+    own = [("mine", "Mine"), *[(f"mine/{letter}{n}", f"q{letter} {n}") for letter in LETTERS[:8] for n in range(12)]]
+    await plant(store, "plot", own)
+    client, who, told = Client(store, "plot"), caller("write:plot/mine"), []
+    for _ in range(2):
+        asked = [(letter, first) for letter in LETTERS[:8] for first in (1, 12)]
+        told.append([await client.find(who, f"q{letter}", first=first) for letter, first in asked])
+        await plant(store, "plot", [("theirs", "Theirs"), *[(f"theirs/{n}", "qb secret") for n in range(60)]])
+    assert told[0] == [(found, None, requests) for found, _, requests in told[0]]
+    assert [one[:2] for one in told[0]] == [one[:2] for one in told[1]]
+    assert all(found["complete"] for found, _, _ in told[1])
 
 
-@pytest.fixture
-async def stores(urls: list[str]) -> AsyncIterator[list[Store]]:
-    async with open_store(urls[0]) as alone, open_store(urls[1]) as among:
-        yield [alone, among]
+@pytest.mark.parametrize("hierarchy", ["plot", "crate"])
+async def test_a_tenants_search_is_not_emptied_by_nodes_that_another_names_alike(store, hierarchy):
+    await plant(store, hierarchy, [("a", "A"), ("a/x", "Needle work"), *[(f"a/{n}", f"Other {n}") for n in range(9)]])
+    await plant(store, hierarchy, [("b", "B"), *[(f"b/{n}", "Needle") for n in range(894)]])
+    client, who = Client(store, hierarchy), caller(f"write:{hierarchy}/a")
+    for under in ({}, {"under": "a"}):
+        for first in (1, 10):
+            found, _, _ = await client.find(who, "needle", first=first, **under)
+            assert found == {"complete": True, "nodes": [{"path": "a/x"}]}
+    found, _, _ = await client.find(who, first=100)
+    assert (found["complete"], len(found["nodes"])) == (True, 11)
 
 
-async def ask(store: Store, who: Any, query: str = SEARCH, read_units: float = 2_000.0, **variables: Any) -> Answer:
-    """The answer to a caller, and the requests and rounds that it took, with nothing in a cache."""
-    request = Request(store, {"location": LOCATION}, BudgetLimits(read_units=read_units))
-    execution = Execution(SCHEMA, lambda: Context(request, TYPES), plans=PLANS)
-    answer = await execution.answer(GraphQLRequest(query, variables), caller=who, allow_mutations=False)
-    data, errors = orjson.loads(answer.content())["data"], answer.body.get("errors")
-    cost = (request.reads.requests, request.scheduler.rounds)
-    return Answer(data and data["found"], errors and errors[0]["extensions"]["code"], cost)
+async def test_a_part_is_read_once_and_again_after_a_write(store):
+    await plant(store, "plot", [("a", "A"), *[(f"a/b{n}", f"Lamp {n}") for n in range(30)], ("a/c", "C"), ("b", "B")])
+    client, who = Client(store, "plot"), caller("read:plot/a/b0", "read:plot/a/c", "read:plot/b")
+    await plant(store, "plot", [("a/b0/x", "Lamp x")])
+    warm = 0 if store.version() is not None else 1  # the tops, in one BatchGetItem with the versions of their trees
+    (_, _, cold), _, *others = [await client.find(who, text) for text in ("l", "la", "la", "lam", "lamp")]
+    assert cold > warm
+    assert {requests for _, _, requests in others} == {warm}
+    assert others[-1][0]["nodes"] == [{"path": "a/b0"}, {"path": "a/b0/x"}]
+    await plant(store, "plot", [("a/b0/y", "Lamp y")])
+    found, _, requests = await client.find(who, "lamp")
+    assert (len(found["nodes"]), requests > warm) == (3, True)
 
 
-async def test_searches_and_their_reads_depend_on_nothing_hidden(stores):
-    texts, found, incomplete = cycle(TEXTS), 0, 0
-    for grants, under, _ in product(GRANTS, UNDERS, range(2)):
-        who, text = caller(*[f"read:location/{one}" for one in grants]), next(texts)
-        for query in (SEARCH, NEAR):
-            more = {"text": text} if query == SEARCH else {}
-            alone, among = [await ask(store, who, query, under=under, first=3, **more) for store in stores]
-            # That there was a node at a hidden path costs a read, as for every old path.
-            compared = slice(2 if under == HIDDEN_MOVE[0] or grants == [HIDDEN_MOVE[0]] else 3)
-            assert alone[compared] == among[compared], (grants, text, under)
-            if under in PRESENT:
-                assert alone.found == (await ask(stores[0], who, query, under=PRESENT[under], first=3, **more)).found
-            found, incomplete = found + len(alone.found["nodes"]), incomplete + (not alone.found["complete"])
-    assert found > 50
-    assert incomplete > 10
+@pytest.mark.parametrize(
+    ("hierarchy", "grants", "under", "size"),  # of a part that is too large
+    [
+        ("plot", ["a"], None, 16), ("plot", ["a"], "a", 16), ("plot", ["a"], "a/b", None),
+        ("plot", ["a/b", "a/c"], None, None), ("crate", ["a"], None, None), ("crate", ["a"], "a", None),
+        ("crate", ["a"], "a/b", None), ("crate", ["a", "z"], None, 17), ("crate", ["a", "z"], "a", None),
+        ("crate", ["a/b", "a/c", "a/d"], None, 15), ("crate", ["a/b", "a/c"], None, None),
+        ("crate", ["z", "a/c"], None, None),
+    ],
+)  # fmt: skip
+async def test_a_search_of_a_large_part_is_in_one_tree_or_refused(store, monkeypatch, hierarchy, grants, under, size):
+    monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", 10)
+    await plant(store, hierarchy, [("a", "A"), *[(f"a/{key}", key) for key in "bcd"], ("z", "Lamp z")])
+    await plant(store, hierarchy, [(f"a/{key}/{n}", f"Lamp {n}") for key in "bcd" for n in range(4)])
+    client, who = Client(store, hierarchy), caller(*[f"read:{hierarchy}/{one}" for one in grants])
+    for text in ("lamp", ""):
+        found, error, _ = await client.find(who, text, first=3, **({"under": under} if under else {}))
+        if size is None:
+            assert (found["complete"], len(found["nodes"])) == (True, 3)
+            continue
+        one = "a node" if under is None else "another node"
+        assert error["extensions"]["code"] == "BAD_USER_INPUT"
+        assert f"in {size} nodes of it, of which at most 10 are searched. Give the path of {one} " in error["message"]
 
 
-@pytest.mark.parametrize("query", [SEARCH, NEAR], ids=["search", "near"])
-async def test_what_a_search_leaves_of_the_read_units_depends_on_nothing_hidden(stores, query):
-    """Other fields of the request may have taken all but a few."""
-    who, codes = caller("read:location/US/NE"), set()
-    more = {"text": "o"} if query == SEARCH else {}
-    for limit in (7.0, 8.0, 10.0, 15.0, 20.0, 40.0, 80.0, 200.0, 900.0):
-        alone, among = [await ask(store, who, query, limit, under=None, first=3, **more) for store in stores]
-        assert alone[:2] == among[:2], limit
-        codes.add(alone.code)
-    assert codes == {None, "BUDGET_EXCEEDED"}
+async def test_a_former_path_leads_to_what_the_caller_sees_at_the_new_one(store):
+    rows = [("USA", "U"), ("USA/NB", "N"), ("USA/NB/Omaha", "Omaha"), ("USA/NB/Secret", "Omaha"), ("FR", "Omaha")]
+    await plant(store, "plot", rows)
+    writer = Writer(store)
+    for source, target in (("USA/NB", "USA/NE"), ("USA", "US"), ("US/NE/Secret", "FR/Secret")):
+        await writer.write(Move(DEFINITIONS["plot"], parse_path(source), parse_path(target)), ReadUsage())
+        await writer.move_worker.finished()
+    client, who = Client(store, "plot"), caller("read:plot/US/NE")
+    for under, is_seen in (
+        ("US/NE", True),
+        ("USA/NB", True),
+        ("USA/NE", True),
+        ("USA", False),
+        ("USA/NB/Secret", False),
+    ):
+        found, _, _ = await client.find(who, "omaha", under=under)
+        assert found == {"complete": True, "nodes": [{"path": "US/NE/Omaha"}] * is_seen}, under

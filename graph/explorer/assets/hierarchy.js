@@ -101,36 +101,33 @@ ${indent}    ${inner}
 ${indent}  }
 ${indent}  ${AFTER}
 ${indent}}`;
-  const roots = hierarchy.levels.filter((level) => level.mayBeRoot);
   const found = `nodes {
       path name level
       ancestors { path name }
     }`;
   const page = `$first: Int!, $after: String, $orderBy: [${title}OrderBy!]`;
-  const names = `names { language text }
-    ancestors { path name level }`;
   // Aliases are limited, so the roots and the rows of all ancestors are apart from the node.
-  const above = (/** @type {string} */ operation, /** @type {string} */ inner) => `query ${operation}($path: Path!, $first: Int!) {
+  const above = `query Above($path: Path!, $first: Int!) {
   list: ${listField}(first: $first) {
-    nodes { ...${operation}Row }
+    nodes { ...AboveRow }
     ${AFTER}
   }
   node: ${field}(path: $path) {
     ancestors {
       path
-      children(first: $first) { nodes { ...${operation}Row } ${AFTER} }
+      children(first: $first) { nodes { ...AboveRow } ${AFTER} }
     }
   }
 }
 
-fragment ${operation}Row on ${title} {
-  ${inner}
+fragment AboveRow on ${title} {
+  ${row(hierarchy, hierarchy.levels, "        ")}
 }`;
   return {
     roots: `query Roots(${page}) {
   list: ${listField}(first: $first, after: $after, orderBy: $orderBy) {
     nodes {
-      ${row(hierarchy, roots, "      ")}
+      ${row(hierarchy, hierarchy.levels, "      ")}
     }
     ${AFTER}
   }
@@ -138,7 +135,8 @@ fragment ${operation}Row on ${title} {
     node: `query Node($path: Path!, ${page}) {
   node: ${field}(path: $path) {
     id path key name level depth childCount descendantCount revision updatedAt changedBy
-    ${names}${counts(hierarchy, "descendantCount", "below_", "    ")}${attributes(hierarchy, hierarchy.levels, () => true, "    ")}
+    names { language text }
+    ancestors { path name level }${counts(hierarchy, "descendantCount", "below_", "    ")}${attributes(hierarchy, hierarchy.levels, () => true, "    ")}
     ${children(row(hierarchy, lower(hierarchy), "        "), "    ")}
   }
 }`,
@@ -148,26 +146,7 @@ fragment ${operation}Row on ${title} {
     ${children(row(hierarchy, lower(hierarchy), "        "), "    ")}
   }
 }`,
-    above: above("Above", row(hierarchy, hierarchy.levels, "        ")),
-    stubAbove: above("AboveNames", STUB_ROW),
-    stubRoots: `query RootNames(${page}) {
-  list: ${listField}(first: $first, after: $after, orderBy: $orderBy) {
-    nodes { ${STUB_ROW} }
-    ${AFTER}
-  }
-}`,
-    stub: `query NodeName($path: Path!, ${page}) {
-  node: ${field}(path: $path) {
-    path key name level depth
-    ${names}
-    ${children(STUB_ROW, "    ")}
-  }
-}`,
-    known: `query Rows($paths: [Path!]!) {
-  nodes: ${listField}ByPath(paths: $paths) {
-    ${row(hierarchy, hierarchy.levels, "    ")}
-  }
-}`,
+    above,
     search: searchField && `query Search($text: String!, $under: Path, $first: Int!) {
   found: ${searchField}(text: $text, under: $under, first: $first) {
     complete
@@ -206,5 +185,4 @@ function row(hierarchy, levels, indent) {
     attributes(hierarchy, levels, (one) => one.orderField, indent);
 }
 
-const STUB_ROW = "path key name level";
 const AFTER = "pageInfo { hasNextPage endCursor }";

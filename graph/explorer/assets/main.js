@@ -132,7 +132,7 @@ function Browser({ model, path, unknown, onOpen }) {
   const done = async (/** @type {string | null} */ to) => {
     await refresh();
     if (to === path) await reload();
-    else onOpen(to ?? "");
+    else onOpen(model.orRoots(to ?? ""));
   };
   useLive(model, treeOf(node?.path ?? path), () => refresh().then(reload));
   const move = async (/** @type {string} */ from, /** @type {string} */ to) => {
@@ -145,7 +145,7 @@ function Browser({ model, path, unknown, onOpen }) {
   };
   const common = { model, onOpen, onOrder: order, onDone: done, family: sorted ?? model.family(node?.path ?? "") };
   const isLoading = isFormer && !node;
-  const parent = parentOf(path);
+  const parent = model.orRoots(parentOf(path));
   return html`<main class=${`browser${isTreeOpen ? " tree-open" : ""}`}>
     <button class="tree-button" aria-expanded=${String(isTreeOpen)} onClick=${() => setTreeOpen(!isTreeOpen)}>
       ${isTreeOpen ? "Hide the tree" : "Show the tree"}

@@ -49,14 +49,13 @@ export function NodeView(props) {
       <h1>${node.name}</h1> <span class="level">${levelWord(node.level)}</span>
       <code class="path">${node.path}</code>
     </header>
-    ${node.stub && html`<p class="notice">Your key may read only the name of this node, and what is granted below it.</p>`}
-    ${!node.stub && html`<${WriteMenu} api=${model.api} hierarchy=${hierarchy} node=${node} onDone=${props.onDone} />`}
-    ${!node.stub && html`<${Attributes} model=${model} node=${node} />`}
+    <${WriteMenu} api=${model.api} hierarchy=${hierarchy} node=${node} onDone=${props.onDone} />
+    <${Attributes} model=${model} node=${node} />
     <${Names} names=${node.names ?? []} />
     <${Panels} ...${props} />
     ${node.childCount !== 0 && html`<${Children} ...${props} title="Children" />`}
-    ${!node.stub && html`<${Near} key=${`near ${node.path} ${node.revision}`} model=${model} node=${node} />`}
-    ${!node.stub && html`<${NodeHistory} key=${`history ${node.path}`} model=${model} node=${node} onOpen=${props.onDone} />`}
+    <${Near} key=${`near ${node.path} ${node.revision}`} model=${model} node=${node} />
+    <${NodeHistory} key=${`history ${node.path}`} model=${model} node=${node} onOpen=${props.onDone} />
   </article>`;
 }
 
@@ -136,7 +135,7 @@ function Children({ title, ...props }) {
 
 /** @param {{model: Model, family: Family, node: Row | null, onOpen: (path: string) => void}} props */
 function Panels({ model, family, node, onOpen }) {
-  const counts = node && !node.stub ? countsBelow(model, node) : [];
+  const counts = node ? countsBelow(model, node) : [];
   const points = useMemo(() => pointsOf(model, [...family.rows, ...(node ? [node] : [])]), [model, family, family.rows, node]);
   const { module } = useModule(() => import("./map.js"), points.length > 0);
   if (!counts.length && !points.length) return null;

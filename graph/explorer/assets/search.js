@@ -1,7 +1,6 @@
 // The search field on top: a combobox that lists the nodes whose words begin with what is typed.
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
 import { sentence } from "./api.js";
-import { treeOf } from "./hierarchy.js";
 import { levelWord } from "./words.js";
 /** @import { Model } from "./session" */
 /** @import { SearchQuery } from "./types" */
@@ -27,7 +26,7 @@ export function Search({ model, path, onOpen }) {
   const [isBelow, setBelow] = useState(false);
   const latest = useRef(0);
   const { searchNeedsUnder, listField } = model.hierarchy;
-  const tree = searchNeedsUnder ? treeOf(path) : "";
+  const tree = searchNeedsUnder && path ? model.rootOf(path) : "";
   const under = (isBelow ? path : tree) || null;
 
   const close = () => {

@@ -2,24 +2,19 @@
 // each the children of a node page by page, and the node that is shown. Its first requests are sent while the modules of
 // the page's parts still load, so it imports none of them, nor what takes time, such as the formats of words.js.
 import { Api, sentence } from "./api.js";
-import { documents, HIERARCHIES, parentOf, placeOf, prefixes } from "./hierarchy.js";
-/** @import { GraphQLError } from "./api" */
+import { documents, HIERARCHIES, parentOf, placeOf, prefixes, treeOf } from "./hierarchy.js";
 /** @import { Hierarchy } from "./hierarchy" */
 /** @import { AboveQuery, NodeQuery, RootsQuery } from "./types" */
 
-/** A node in a list; `stub` where only its name may be read. The other members are counts by level and attributes.
- * @typedef {{path: string, key: string, name: string, level: string, childCount: number | null, stub?: boolean} &
- *   Record<string, any>} Row */
+/** A node in a list. The other members are counts by level and attributes.
+ * @typedef {{path: string, key: string, name: string, level: string, childCount: number | null} & Record<string, any>} Row */
 /** @typedef {{field: string, direction: "ASC" | "DESC"}} Order */
 /** @typedef {{nodes: Row[], pageInfo: {hasNextPage: boolean, endCursor?: string | null}}} List */
 
 const PAGE = 100;
 const MAX_PAGES = 5; // of a family that is read again; the rest comes when it is scrolled into view
-const MAX_PATHS = 1000; // of one lookup
 
-// Nodes of which the caller may read the name alone cause this error; a document for names is sent then.
-const isForbidden = (/** @type {GraphQLError} */ error) => error.extensions?.code === "FORBIDDEN";
-const isOfChildren = (/** @type {GraphQLError} */ error) => error.path?.[0] === "node" && error.path[1] === "children";
+const isOfChildren = (/** @type {{path?: (string | number)[]}} */ { path }) => path?.[0] === "node" && path[1] === "children";
 
 class Session {
   /** @type {Hierarchy[]} */
@@ -121,42 +116,25 @@ export class Model {
 
   /** @param {Family} family */
   async #page(family) {
-    const { roots, children, stubRoots, stub } = this.documents;
-    const variables = this.#variables(family);
-    const list = (/** @type {NodeQuery & RootsQuery} */ data) => {
-      if (!family.path) return data.list;
-      return data.node?.path === family.path ? data.node.children : null; // a former path leads to another node
-    };
-    const { data, errors } = await this.api.ask(family.path ? children : roots, variables, isForbidden);
-    if (!errors.length) return list(data);
-    const names = list((await this.api.ask(family.path ? stub : stubRoots, variables)).data);
-    return names && { ...names, nodes: await this.#known(names.nodes) };
-  }
-
-  /**
-   * The first pages of the roots and of the children of all nodes above a path, each with the path of its family.
-   * @param {string} path @returns {Promise<[string, List | null | undefined][]>}
-   */
-  async #above(path) {
-    const { above, stubAbove } = this.documents;
-    const variables = { path, first: PAGE };
-    const lists = (/** @type {AboveQuery} */ { list, node }) => /** @type {[string, List | null | undefined][]} */ (
-      [["", list], ...(node?.ancestors ?? []).map((one) => [one.path, one.children])]);
-    const { data, errors } = await this.api.ask(above, variables, isForbidden);
-    if (!errors.length) return lists(data);
-    const names = lists((await this.api.ask(stubAbove, variables)).data);
-    const rows = await this.#known(names.flatMap(([, list]) => list?.nodes ?? []));
-    const known = new Map(rows.map((row) => [row.path, row]));
-    return names.map(([one, list]) => [one, list && { ...list, nodes: list.nodes.map((row) => known.get(row.path) ?? row) }]);
+    const { roots, children } = this.documents;
+    const { data } = await this.api.ask(family.path ? children : roots, this.#variables(family));
+    const { list, node } = /** @type {NodeQuery & RootsQuery} */ (data);
+    if (!family.path) return list;
+    return node?.path === family.path ? node.children : null; // a former path leads to another node
   }
 
   /** Load families above a path by one query. @param {string} path @param {Family[]} families */
   async #loadAbove(path, families) {
     this.changed();
     try {
-      for (const [one, list] of await this.#above(path)) {
-        if (list && !this.family(one).rows.length) this.family(one).take(list);
+      const { data } = await this.api.ask(this.documents.above, { path, first: PAGE });
+      const { list, node } = /** @type {AboveQuery} */ (data);
+      const lists = new Map([["", list], ...(node?.ancestors ?? []).map((one) => /** @type {const} */ ([one.path, one.children]))]);
+      for (const [one, page] of lists) {
+        if (page && !this.family(one).rows.length) this.family(one).take(page);
       }
+      // What is above the roots of the caller is nowhere in the tree.
+      if (node) families.filter((family) => !lists.has(family.path)).forEach((family) => (family.hasMore = false));
     } catch (error) {
       families.forEach((family) => (family.error = sentence(error)));
     }
@@ -170,16 +148,6 @@ export class Model {
     return family.path ? { path: family.path, ...page } : page;
   }
 
-  /** Rows of which names alone were read, with the rest of those that may be read. @param {Row[]} names @returns {Promise<Row[]>} */
-  async #known(names) {
-    if (names.length > MAX_PATHS) {
-      return [...(await this.#known(names.slice(0, MAX_PATHS))), ...(await this.#known(names.slice(MAX_PATHS)))];
-    }
-    if (!names.length) return [];
-    const { data } = await this.api.ask(this.documents.known, { paths: names.map((row) => row.path) }, isForbidden);
-    return names.map((row, place) => data.nodes?.[place] ?? { ...row, childCount: null, stub: true });
-  }
-
   /**
    * The node at a path, null without one, with its children as a family, whose error does not hide the node. Throws
    * ApiError.
@@ -187,16 +155,13 @@ export class Model {
    */
   async #node(path) {
     const variables = this.#variables(new Family(path));
-    const isExpected = (/** @type {GraphQLError} */ error) => isForbidden(error) || isOfChildren(error);
-    let { data, errors } = await this.api.ask(this.documents.node, variables, isExpected);
-    const isStub = !data.node && errors.length > 0;
-    if (isStub) ({ data, errors } = await this.api.ask(this.documents.stub, variables));
+    const { data, errors } = await this.api.ask(this.documents.node, variables, isOfChildren);
     const found = /** @type {NodeQuery} */ (data).node;
     if (!found) return null;
     const { children, ...node } = found;
-    if (children) this.#renew(node.path, isStub ? { ...children, nodes: await this.#known(children.nodes) } : children);
+    if (children) this.#renew(node.path, children);
     else this.family(node.path).error = errors[0]?.message ?? "";
-    return isStub ? { ...node, childCount: null, stub: true } : node;
+    return node;
   }
 
   /** Take the first page of a family anew, unless more of it was loaded. @param {string} path @param {any} list */
@@ -225,7 +190,7 @@ export class Model {
     this.#begun = null;
     if (begun?.path === path) return begun.node;
     const missing = ["", ...prefixes(parentOf(path)).filter(Boolean)].map((one) => this.family(one))
-      .filter((family) => !family.rows.length && !family.loading);
+      .filter((family) => !family.rows.length && family.hasMore && !family.loading);
     const above = missing.length > 1 ? this.#loadAbove(path, missing) : Promise.all(missing.map((family) => this.load(family)));
     if (missing.length > 1) missing.forEach((family) => (family.loading = above.then(() => {})));
     const node = path ? await this.#node(path) : null;
@@ -235,17 +200,29 @@ export class Model {
 
   /** Show a node in the tree: load and expand what is above it. @param {Row} node @param {Promise<unknown>} loading */
   async #reveal(node, loading) {
-    const above = prefixes(parentOf(node.path)).filter(Boolean);
+    const ancestors = /** @type {Row[]} */ (node.ancestors ?? []);
+    const above = ancestors.map(({ path }) => path);
     [...above, node.path].forEach((path) => this.expanded.add(path));
     await loading;
     await Promise.all(["", ...above].map((path) => this.first(path)));
-    const shown = [...(node.ancestors ?? []).map((/** @type {any} */ one) => ({ ...one, childCount: null })), node];
-    for (const row of shown) {
-      const family = this.family(parentOf(row.path));
+    const shown = [...ancestors.map((one) => ({ ...one, childCount: null })), node];
+    for (const [place, row] of shown.entries()) {
+      const family = this.family(place ? parentOf(row.path) : "");
       const isThere = family.paths.has(row.path) || family.later.some((one) => one.path === row.path);
       if (!isThere) family.later = [...family.later, row];
     }
     this.changed();
+  }
+
+  /** The root that a path is below for the caller, or that it is; its own tree while that is not loaded. @param {string} path */
+  rootOf(path) {
+    const { rows, later } = this.family("");
+    return [...rows, ...later].find((row) => `${path}/`.startsWith(`${row.path}/`))?.path ?? treeOf(path);
+  }
+
+  /** A path, or the empty one of the roots where it is above one. @param {string} path */
+  orRoots(path) {
+    return this.family("").rows.some((row) => row.path.startsWith(`${path}/`)) ? "" : path;
   }
 
   /** Show or hide the children of a row in the tree. @param {Row} row @param {boolean} [open] */

@@ -13,14 +13,13 @@ const MAX_ATTRIBUTES = 6; // columns, those first that most of the loaded rows h
 export function ChildrenTable({ model, family, label, onOrder }) {
   const { rows } = family;
   const shown = rows.length ? rows : model.family(family.path).rows; // while it is sorted, and if that fails
-  const columns = useMemo(() => columnsOf(model, shown), [model, shown]);
+  const columns = useMemo(() => columnsOf(model, shown, !family.path), [model, shown]);
   const count = rows.length + (family.hasMore ? 1 : 0);
   const { ref, first, last } = useWindow(count, HEIGHT);
   useEffect(() => {
     // An effect may run after the page that it would ask for has come.
     if (family.hasMore && !family.error && last >= family.rows.length) model.load(family);
   });
-  const canSort = !rows.some((row) => row.stub);
   const press = (/** @type {Column} */ column) => {
     const { order } = family;
     if (order?.field !== column.order) onOrder({ field: /** @type {string} */ (column.order), direction: "ASC" });
@@ -29,7 +28,7 @@ export function ChildrenTable({ model, family, label, onOrder }) {
   return html`<div class="table" ref=${ref} tabindex="0" role="region" aria-label=${label}>
     <table aria-rowcount=${family.hasMore ? -1 : rows.length + 1}>
       <thead><tr>${columns.map((column) => html`<${Heading}
-        key=${column.title} column=${column} order=${family.order} onPress=${canSort && column.order ? () => press(column) : null}
+        key=${column.title} column=${column} order=${family.order} onPress=${column.order ? () => press(column) : null}
       />`)}</tr></thead>
       <tbody>
         <${Space} lines=${first} columns=${columns.length} />
@@ -44,8 +43,8 @@ export function ChildrenTable({ model, family, label, onOrder }) {
   </div>`;
 }
 
-/** @param {Model} model @param {Row[]} rows @returns {Column[]} */
-function columnsOf(model, rows) {
+/** @param {Model} model @param {Row[]} rows @param {boolean} areRoots @returns {Column[]} */
+function columnsOf(model, rows, areRoots) {
   const { hierarchy } = model;
   const levels = new Set(rows.map((row) => row.level));
   /** @type {Map<string, Column & {count: number}>} */
@@ -64,11 +63,14 @@ function columnsOf(model, rows) {
   const level = { title: "Level", order: "LEVEL", cell: (row) => levelWord(row.level) };
   /** @type {Column} */
   const key = { title: "Key", order: "KEY", cell: (row) => html`<code>${row.key}</code>` }; // it is the order of the list
+  /** @type {Column} */
+  const path = { title: "Path", order: "PATH", cell: (row) => html`<code>${row.path}</code>` };
+  const isDeep = areRoots && rows.some((row) => row.path.includes("/")); // roots of a caller who may read a part
   const hasKeys = rows.some((row) => row.key !== row.name);
   const hasChildren = rows.some((row) => row.childCount);
   return [
-    { title: "Name", order: "NAME", cell: (row) => html`<a href=${addressOf(hierarchy.name, row.path)} class=${row.stub ? "stub" : ""}>${row.name}</a>` },
-    ...(hasKeys ? [key] : []),
+    { title: "Name", order: "NAME", cell: (row) => html`<a href=${addressOf(hierarchy.name, row.path)}>${row.name}</a>` },
+    ...(isDeep ? [path] : hasKeys ? [key] : []),
     ...(levels.size > 1 ? [level] : []),
     ...attributes,
     ...(hasChildren ? [{ title: "Children", order: "CHILD_COUNT", cell: (/** @type {Row} */ row) => childCounts(hierarchy, row) }] : []),

@@ -84,7 +84,7 @@ export function Tree({ model, selected, isOpen, onOpen, onMove }) {
 function TreeLine({ line, id, model, isActive, isSelected, onOpen, onMove }) {
   const { row, family, depth, position } = line;
   const [isTarget, setTarget] = useState(false);
-  const classes = ["line", isActive && "active", isSelected && "selected", row?.stub && "stub", isTarget && "target", !row && "more"];
+  const classes = ["line", isActive && "active", isSelected && "selected", isTarget && "target", !row && "more"];
   const common = {
     id, role: "treeitem", class: classes.filter(Boolean).join(" "), style: { paddingLeft: `${indentOf(depth)}px` },
     "aria-level": depth + 1, "aria-posinset": position, "aria-setsize": family.hasMore ? -1 : family.rows.length,
@@ -97,7 +97,7 @@ function TreeLine({ line, id, model, isActive, isSelected, onOpen, onMove }) {
   const canOpen = isParent(row);
   const isOpen = canOpen && model.expanded.has(row.path);
   const counts = childCounts(model.hierarchy, row);
-  const drag = onMove && !row.stub ? {
+  const drag = onMove ? {
     draggable: true,
     onDragStart: (/** @type {DragEvent} */ event) => event.dataTransfer?.setData(DRAGGED, row.path),
     onDragOver: (/** @type {DragEvent} */ event) => {
@@ -124,7 +124,8 @@ function TreeLine({ line, id, model, isActive, isSelected, onOpen, onMove }) {
       if (canOpen) model.toggle(row);
     }}>${canOpen ? "›" : ""}</span>
     <a class="name" href=${addressOf(model.hierarchy.name, row.path)} tabindex="-1">${row.name}</a>
-    <span class="quiet count">${row.stub ? "name only" : counts}</span>
+    ${!family.path && row.path.includes("/") && html`<code class="quiet place">${row.path}</code>`}
+    <span class="quiet count">${counts}</span>
   </div>`;
 }
 
@@ -147,7 +148,7 @@ function linesOf(model) {
 }
 
 /** Whether a row can have children. @param {Row} row */
-const isParent = (row) => row.stub || row.childCount === null || row.childCount > 0;
+const isParent = (row) => row.childCount === null || row.childCount > 0;
 
 /** What names a line: the path of its node, or that it is the end of a family. @param {Line} line */
 const keyOf = ({ row, family }) => (row ? row.path : `${family.path}//more`);

@@ -85,7 +85,7 @@ async def test_documents_are_valid_and_within_the_default_limits(tmp_path, class
     for cls in classes:
         assert ("search" in found[cls.name]) == (cls.search is not None)
         assert ("near" in found[cls.name]) == (cls.location is not None)
-        assert {"roots", "node", "children", "stub", "stubRoots", "known"} <= found[cls.name].keys()
+        assert {"roots", "node", "children", "above"} <= found[cls.name].keys()
     levels = sum(len(cls.definition().levels) for cls in classes)
     assert len(writing) == OF_ALL + len(classes) * (OF_HIERARCHY + VERBS) + levels * OF_LEVEL
     for document in [document for each in found.values() for document in each.values()] + writing:

@@ -317,9 +317,9 @@ def granted(tmp_path):
         yield url
 
 
-def test_a_key_is_asked_for_and_nodes_above_its_grants_are_stubs(granted, visit):
+def test_a_key_is_asked_for_and_its_grants_are_the_roots(granted, visit):
     visit.expected.append("Failed to load resource")
-    page = visit(granted, "#location/US")
+    page = visit(granted, "#location/US/NE/Omaha")
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("Missing credential")
     use_key(page, "clade_“quoted”")
@@ -327,13 +327,17 @@ def test_a_key_is_asked_for_and_nodes_above_its_grants_are_stubs(granted, visit)
     use_key(page, "clade_nonsense")
     expect(alert).to_contain_text("Invalid or expired credential")
     use_key(page, token("read:location/US/NE"))
-    expect(heading(page)).to_have_text("United States")
-    expect(page.locator(".notice")).to_have_text(
-        "Your key may read only the name of this node, and what is granted below it."
-    )
-    expect(line(page, "United States")).to_contain_text("name only")
+    expect(heading(page)).to_have_text("Omaha")
+    breadcrumb = page.get_by_role("navigation", name="Breadcrumb")
+    expect(breadcrumb.get_by_role("listitem")).to_have_text(["Locations", "Nebraska"])
+    expect(line(page, "Nebraska")).to_contain_text("US/NE")
     expect(line(page, "Nebraska")).to_contain_text("1 city")
     expect(tree(page).get_by_role("treeitem")).to_have_count(2)
+    breadcrumb.get_by_role("link", name="Locations").click()
+    expect(page.get_by_role("cell", name="US/NE", exact=True)).to_be_visible()
+    page.goto(page.url.partition("#")[0] + "#location/US")
+    expect(alert).to_contain_text("Nothing is at US, or you may not see it.")
+    alert.get_by_role("link", name="Go to Locations").click()
     line(page, "Nebraska").click()
     expect(children(page).get_by_text("486,051")).to_be_visible()
     expect(cost(page)).to_have_text(re.compile(r"^1 query in \d+ ms\.$"))  # what it read is not said to this caller

@@ -174,7 +174,8 @@ def test_hashes_are_read_back_from_a_lineage() -> None:
 
 def test_a_node_that_leaves_a_moved_one_has_its_former_depths() -> None:
     upper = MovedNode.after("n:b", lineage(["n:a", "n:x", "n:y", "n:b"]), lineage(["n:z", "n:b"]), [])
-    left = MovedNode.after("n:c", lineage(["n:z", "n:b", "n:c"]), lineage(["n:w", "n:c"]), [upper.item("n")])
+    former = [upper.item("n", by_tree=False)]
+    left = MovedNode.after("n:c", lineage(["n:z", "n:b", "n:c"]), lineage(["n:w", "n:c"]), former)
     assert (upper.deepest, left.deepest) == (3, 4)
 
 

@@ -1,0 +1,277 @@
+"""Two stores that differ only in what a caller may not see, with as many of her own nodes as each limit allows: all of
+her responses, read units and numbers of reads are the same in both.
+
+The root fields are taken from the schema: one that no query here asks fails a test. The long form:
+pytest --examples 300 tests/rights/test_two_worlds.py
+"""
+
+import asyncio
+import itertools
+import uuid
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from clade import attribute
+from graph.execution.operation import Execution
+from graph.execution.plan_cache import PlanCache
+from graph.hierarchies.node import Node
+from graph.operation.context import Context
+from graph.operation.document import GraphQLRequest
+from graph.operation.selection import core_schema
+from resolvers.access.callers import Caller
+from resolvers.search import finder, near, words
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.request import Request
+from store.connect import open_store
+from store.engine import ReadUsage, Store
+from store.metadata.moves import Move, MoveState
+from store.metadata.tree_version import ActiveMoveRef, TreeVersion
+from store.model.keys import Key, Path, tree_version_key
+from store.model.paths import format_path, parse_path
+from store.model.records import Put
+from store.search.lineage import MovedNode, lineage, running_key
+from store.transfer.load import LoadResult, load
+from store.transfer.rows import ImportPlan, Part, Row
+from tests.model import AT
+from tests.rights.asking import caller
+from tests.schemas import schema_of
+from tests.selection import examples, thorough
+
+
+class PlotNode(Node, hierarchy="plot", many="plots", search="hierarchy", location="latitude,longitude"):
+    """A plot; all of them are searched together."""
+
+    latitude: float | None = attribute("Degrees.")
+    longitude: float | None = attribute("Degrees.")
+
+
+class Plot(PlotNode, under=[None, "self"]):
+    """A plot in a plot."""
+
+
+class Bed(PlotNode, under=[Plot, "self"]):
+    """A bed in a plot."""
+
+
+class CrateNode(Node, hierarchy="crate", many="crates", search="tree", location="latitude,longitude"):
+    """A crate; each tree is searched by itself."""
+
+    latitude: float | None = attribute("Degrees.")
+    longitude: float | None = attribute("Degrees.")
+
+
+class Crate(CrateNode, under=[None, "self"]):
+    """A crate in a crate."""
+
+
+class Item(CrateNode, under=[Crate, "self"]):
+    """An item in a crate."""
+
+
+CLASSES = {"plot": PlotNode, "crate": CrateNode}
+LEVELS = {"plot": ("PLOT", "BED"), "crate": ("CRATE", "ITEM")}
+DEFINITIONS = {name: cls.definition() for name, cls in CLASSES.items()}
+SCHEMA, TYPES = schema_of(*CLASSES.values())
+PLANS = PlanCache(core_schema(SCHEMA), TYPES, keep=500)
+NODES = 30  # that a search reads itself, in these tests
+ITEMS = 40  # that a search of a tree reads
+MOVED = 6  # nodes whose moves a search reads
+common = settings(suppress_health_check=list(HealthCheck), deadline=None)
+
+
+@pytest.fixture(autouse=True)
+def small_limits(monkeypatch):
+    monkeypatch.setattr(finder, "MAX_SEARCHED_NODES", NODES)
+    monkeypatch.setattr(finder, "MAX_MOVED", MOVED)
+    monkeypatch.setattr(near, "MAX_ITEMS", ITEMS)
+    monkeypatch.setattr(words, "_limits", lambda texts, first, **_: (ITEMS, ITEMS))
+
+
+# -- worlds ------------------------------------------------------------------------------------------------------------
+
+
+def own_rows(hierarchy: str, top: Path, size: int) -> list[tuple[Any, ...]]:
+    """The grant root with so many nodes in all, three of which have children; all have a word and a place in common."""
+    outer, inner = LEVELS[hierarchy]
+    rows: list[tuple[Any, ...]] = [(top, outer, "Lamp top", point(0))]
+    for number in range(min(3, size - 1)):
+        rows.append(((*top, f"a{number}"), outer, f"Lamp {number}", point(number)))
+    for number in range(size - len(rows)):
+        parent = rows[1 + number % 3][0] if len(rows) > 3 else top
+        rows.append(((*parent, f"n{number:03}"), inner, f"Lamp n{number}", point(number)))
+    return rows
+
+
+def point(number: int) -> dict[str, Any]:
+    return {"latitude": 10 + number / 1000, "longitude": 20.0}
+
+
+def hidden_rows(hierarchy: str, top: Path, random: Random) -> list[tuple[Any, ...]]:
+    """Nodes beside and elsewhere, also deeper ones, with names that come before those of the caller's own."""
+    outer, inner = LEVELS[hierarchy]
+    homes: list[Path] = [("H",), ("H", "h"), ("H", "h", "i"), ("H", "h", "i", "j"), ("H", "h", "i", "j", "k")]
+    beside = f"{top[-1]}x"
+    homes += [] if len(top) == 1 else [(*top[:-1], beside, *"yz"[:length]) for length in range(3)] + [(*top[:-1], "0")]
+    rows: list[tuple[Any, ...]] = [(home, outer, "Lamp", point(0)) for home in homes]
+    for number in range(random.choice([1, 3, ITEMS + 5])):
+        home, level = random.choice(homes), random.choice([outer, inner])
+        rows.append(((*home, f"m{number}"), level, random.choice(["Lamp", "Lam", "Lamp 0", "Omaha"]), point(number)))
+    return rows
+
+
+async def add_moves(store: Store, hierarchy: str, tree: str, moved: int) -> None:
+    """Record that so many nodes of a tree were moved, that a move is running in it, and that another has ended."""
+    by_tree = hierarchy == "crate"
+    for number in range(moved):
+        node = MovedNode(f"{hierarchy}:gone{number}", lineage([f"{hierarchy}:H", f"{hierarchy}:gone{number}"]), 3)
+        await store.commit([Put(node.item(hierarchy, by_tree=by_tree))])
+    move, ends = running_key(hierarchy, "ab" * 12), (Key(tree, "#0#gone#"), Key(tree, "#0#there#"))
+    await store.commit([Put({"pk": move.pk, "sk": move.sk})])
+    record = Move(
+        id="cd" * 12, from_pk=tree, from_sk=ends[0].sk, to_pk=tree, to_sk=ends[1].sk, top_id=f"{hierarchy}:x",
+        state=MoveState.DONE, nodes=1, written=1, epoch=1, lease=1e12, started_at=AT, ended_at=AT,
+    )  # fmt: skip
+    await store.commit([Put(record.item())])
+    (item,) = await store.get([tree_version_key(tree)], ReadUsage(), strong=True)
+    running = ActiveMoveRef("ab" * 12, *ends)
+    await store.commit([TreeVersion.of(tree, item).incremented({}, moves=(running,), has_redirects=True)])
+
+
+async def make_worlds(
+    urls: Sequence[str], hierarchy: str, tops: Sequence[Path], size: int, random: Random, moved: int
+) -> None:
+    """Two stores with the caller's own nodes, the second of which gets others afterwards."""
+    paths = {top[:length] for top in tops for length in range(1, len(top))}
+    own: list[tuple[Any, ...]] = [(path, LEVELS[hierarchy][0], "Above", {}) for path in sorted(paths, key=len)]
+    for top, nodes in zip(tops, [size - len(tops) + 1, *[1] * (len(tops) - 1)], strict=True):
+        own += own_rows(hierarchy, top, nodes)
+    hidden = hidden_rows(hierarchy, tops[0], random)
+    for url, imports in zip(urls, ([own], [own, hidden]), strict=True):
+        async with open_store(url) as store:
+            await store.create()
+            for rows in imports:
+                plan, outcome = ImportPlan(DEFINITIONS[hierarchy]), LoadResult()
+                for number, (path, level, name, values) in enumerate(rows):
+                    plan.take(Row(number, list(path), [Part(level, name, "-".join(path), values)]))
+                await load(store, plan, outcome)
+                assert not outcome.rejections
+    if moved:
+        async with open_store(urls[1]) as store:
+            tree = "H" if len(tops[0]) == 1 else tops[0][0]
+            await add_moves(store, hierarchy, f"{hierarchy}#{tree}", moved)
+
+
+# -- queries -----------------------------------------------------------------------------------------------------------
+
+FOUND = "nodes { path } complete"
+LISTS = ("", "(first: 2)", "(last: 2)", "(orderBy: {field: KEY, direction: DESC})", '(where: {key: {gte: "n001"}})')
+
+
+def queries(hierarchy: str, tops: Sequence[Path]) -> dict[str, list[str]]:
+    """The queries of each field of Query, by its name."""
+    many, outer, inner = f"{hierarchy}s", *LEVELS[hierarchy]
+    title, top, found = many.title(), tops[0], dict[str, list[str]]()
+
+    def add(name: str, arguments: Iterable[str], selection: str) -> None:
+        found.setdefault(name, []).extend(f"{{ {name}{one} {{ {selection} }} }}" for one in arguments)
+
+    orders = ("(first: 1)", "(last: 1)", "(orderBy: {field: NAME})", "(orderBy: {field: PATH, direction: DESC})")
+    orders += ('(where: {name: {contains: "a"}})', f"(level: {inner})", f"(level: {outer}, first: 2)")
+    add(many, ("", *orders), "nodes { path childCount descendantCount } totalCount pageInfo { endCursor }")
+    own = (top, (*top, "a0"), (*top, "a0", "n000"), (*top, "no"))
+    for path in (*own, top[:-1] or ("I",), ("H",), ("H", "h"), ("T",), ("T", "s")):
+        at, node_id = f'(path: "{format_path(path)}")', f'(id: "{hierarchy}:{"-".join(path)}")'
+        for some in (*LISTS, f"(level: {outer})", f"(level: {inner}, first: 1)"):
+            lists = [f"{one}{some} {{ nodes {{ path }} totalCount }}" for one in ("children", "descendants")]
+            add(f"{hierarchy}Node", [at], f"path parent {{ path }} {' '.join(lists)}")
+        deep = f"descendants(maxDepth: 2, level: {inner}) {{ totalCount nodes {{ path }} }}"
+        add(hierarchy, [at], deep)
+        add(inner.lower(), [at, node_id], "path ancestors { id }")
+        add(f"{hierarchy}Node", [at], "children { nodes { path children { nodes { path } } } }")
+        add(f"{hierarchy}Node", [at, node_id], "ancestors { id } history { totalCount }")
+        add("node", [node_id], "id")
+        add("deletedNode", [node_id], "path")
+        under = f'under: "{format_path(path)}"'
+        for first in (1, 10, 100):
+            add(f"search{title}", [f'(text: "lamp", {under}, first: {first})'], FOUND)
+            add(f"{many}Near", [f"(latitude: 10, longitude: 20, {under}, first: {first})"], FOUND)
+        add(
+            "_entities",
+            [f'(representations: [{{__typename: "{outer.title()}", path: "{format_path(path)}"}}])'],
+            "__typename",
+        )
+    for text, first in itertools.product(("lamp", "l", "lamp 0", "lamp n", "omaha"), (1, 10, 100)):
+        add(f"search{title}", [f'(text: "{text}", first: {first})'], FOUND)
+    add(f"{many}Near", [f"(latitude: 10, longitude: 20, first: {first})" for first in (1, 10, 100)], FOUND)
+    add(f"{many}ByPath", [f'(paths: ["{format_path(top)}", "H", "T/no"])'], "path")
+    add("nodes", [f'(ids: ["{hierarchy}:{"-".join(top)}", "{hierarchy}:H", "{hierarchy}:no"])'], "id")
+    add("hierarchies", [""], "name mayWrite searchNeedsUnder")
+    add("moves", [f"(hierarchy: {hierarchy.upper()})"], "from to")
+    add("move", [f'(id: "{"cd" * 12}")', f'(id: "{"ab" * 12}")'], "from")
+    add("_service", [""], "sdl")
+    # What the log tells beside its entries: that there were transactions.
+    trees = [f'(hierarchy: {hierarchy.upper()}, tree: "{tree}")' for tree in (top[0], "H")]
+    add("changes", [*trees, f"(hierarchy: {hierarchy.upper()})"], "changes { event path nodeId }")
+    return found
+
+
+async def ask(store: Store, who: Caller, query: str, limits: BudgetLimits) -> Any:
+    """The whole response with its requests and units, of a server that has nothing in its caches."""
+    request = Request(store, DEFINITIONS, limits)
+    execution = Execution(SCHEMA, lambda: Context(request, TYPES), plans=PLANS)
+    answer = await execution.answer(GraphQLRequest(query, {}), caller=who, allow_mutations=False)
+    cost = None if "changes(" in query else (request.reads.requests, request.reads.units)
+    return answer.content(), answer.body.get("errors"), cost
+
+
+async def compare(urls: Sequence[str], hierarchy: str, tops: Sequence[Path], chance: Random, share: float) -> int:
+    who, seen = caller(*[f"read:{hierarchy}/{format_path(top)}" for top in tops]), 0
+    async with open_store(urls[0]) as alone, open_store(urls[1]) as among:
+        for query in itertools.chain.from_iterable(queries(hierarchy, tops).values()):
+            if chance.random() > share:
+                continue
+            limits = BudgetLimits(nodes=chance.choice([3, 10_000]), read_units=chance.choice([4.0, 2_000.0]))
+            if "changes(" in query:
+                limits = BudgetLimits()
+            answers = [await ask(store, who, query, limits) for store in (alone, among)]
+            assert answers[0] == answers[1], (query, tops, limits)
+            assert "INTERNAL_SERVER_ERROR" not in str(answers[0]), query
+            seen += str(answers[0][0]).count("path")
+    return seen
+
+
+async def check(urls: Sequence[str], seed: int, share: float) -> int:
+    random = Random(seed)  # noqa: S311 - no secret
+    hierarchy = random.choice([*CLASSES])
+    tops = [parse_path(one) for one in random.choice([["T"], ["T/t"], ["T/s/t"], ["T/t", "T/ta", "U", "T/s/t"]])]
+    size = random.choice([1, 4, NODES - 1, NODES, NODES + 1, ITEMS - 1, ITEMS, ITEMS + 1])
+    await make_worlds(urls, hierarchy, tops, max(size, len(tops)), random, random.choice([0, 1, MOVED, MOVED + 1]))
+    return await compare(urls, hierarchy, tops, random, share)
+
+
+seeds = st.integers(0, 1 << 32)
+
+
+def test_every_field_of_query_is_asked():
+    asked = queries("plot", [("T",)]).keys() | queries("crate", [("T",)]).keys()
+    assert asked == core_schema(SCHEMA).query_type.fields.keys()
+
+
+@settings(common, max_examples=examples(4, 40))
+@given(seeds)
+def test_a_hidden_node_changes_no_byte_unit_or_number_of_reads(tmp_path_factory, seed):
+    folder = tmp_path_factory.mktemp("worlds")
+    urls = [f"sqlite:///{folder}/{name}.db" for name in ("alone", "among")]
+    asyncio.run(check(urls, seed, 0.5 if thorough() else 0.1))
+
+
+@pytest.mark.thorough
+@settings(common, max_examples=examples(2, 10))
+@given(seeds)
+def test_on_dynamodb_neither(engine, seed):
+    asyncio.run(check([engine.address(f"{name}-{uuid.uuid4().hex}") for name in ("alone", "among")], seed, 0.3))
