@@ -42,9 +42,7 @@ class Server:
         kept, writer = PageCache(10_000_000, TreeVersionCache(0.0)), Writer(store)
 
         def context() -> Context:
-            request = Request(
-                store, definitions, budgets, page_cache=kept, writer=writer
-            )
+            request = Request(store, definitions, budgets, page_cache=kept, writer=writer)
             return Context(request, types)
 
         plans = PlanCache(core_schema(self.schema), types, keep=500)
