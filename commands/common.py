@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -65,6 +65,12 @@ def with_store(opening: AbstractAsyncContextManager[S], work: Callable[[S], Awai
             return await work(store)
 
     return interrupt.run(run())
+
+
+def ask(question: str) -> None:
+    """Ask on the terminal; the command ends unless the answer is yes."""
+    with redirect_stdout(sys.stderr):  # to which the prompt would write a blank
+        typer.confirm(question, abort=True, err=True)
 
 
 @contextmanager

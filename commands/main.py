@@ -31,6 +31,7 @@ COMMANDS = {
         "demo": Command("commands.demo:load_demo", "Load the demo data into an empty store."),
         "import": Command("commands.importing.command:import_file", "Import the nodes of a file into the store."),
         "export": Command("commands.copies:export_file", "Write the nodes of a hierarchy or of a subtree."),
+        "delete": Command("commands.delete:delete", "Delete a node, alone or with its descendants."),
         "tree": Command("commands.tree:tree", "Show a node and its descendants, or the served hierarchies."),
     },
     "Store": {

@@ -14,7 +14,7 @@ from pathlib import Path
 import typer
 
 from commands import interrupt
-from commands.common import progress
+from commands.common import ask, progress
 from commands.importing.checks import (
     check_file,
     check_keys,
@@ -319,7 +319,7 @@ def _ask(attempt: Callable[[], None], job: ImportJob, *, describe: bool) -> None
         except Doubt as doubt:
             if describe or not (sys.stdin.isatty() and sys.stderr.isatty()):
                 raise BadInput(f"{doubt} {OVERRIDE}") from None
-            typer.confirm(f"{doubt}\nImport it as it is?", abort=True, err=True)
+            ask(f"{doubt}\nImport it as it is?")
             job.taken.add(doubt.guess)
 
 
