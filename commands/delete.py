@@ -1,7 +1,7 @@
 """`clade delete`: a node, alone, with its descendants, or with its children moved to its parent."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -34,13 +34,13 @@ def delete(
     ] = None,
     node_id: Annotated[str | None, typer.Option("--id", help="Id of the node, in the place of its path.")] = None,
     policy: Annotated[
-        Policy,
+        Literal["refuse", "cascade", "reparent"],
         typer.Option(
             case_sensitive=False,
             help="Effect on the children, as of the mutation: refuse keeps a node with children, cascade deletes all "
             "descendants as well, reparent moves the children to the parent of the node.",
         ),
-    ] = Policy.REFUSE,
+    ] = "refuse",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be deleted, and delete nothing.")
     ] = False,
@@ -59,20 +59,19 @@ def delete(
     definition, url = hierarchy_named(hierarchy), store_url(store)
     if (path is None) == (node_id is None):
         raise typer.BadParameter("give either the path of the node or --id.", param_hint="PATH")
-    place = None if path is None else parse_path(path)
+    place, children = None if path is None else parse_path(path), Policy(policy)
 
     async def find(store: Store) -> Record:
-        return await _tried(store, definition, place or await _path_of_id(store, definition, node_id), policy)
+        return await _tried(store, definition, place or await _path_of_id(store, definition, node_id), children)
 
     record = with_store(opened(url), find)
-    deleted = by_level(definition, _counts(record, policy))
+    deleted = by_level(definition, _counts(record, children))
     name, nodes = shorten(format_path(record.path), MAX_SHOWN_CHARACTERS), _in_words(deleted)
     if not dry_run:
         _confirm(name, nodes, is_confirmed=yes)
         with interruptible(lambda: f"Stopped: the same command deletes {name}, or says that it is gone."):
-            with_store(
-                opened(url), lambda store: _delete(store, Delete(definition, record.path, policy, record.revision))
-            )
+            edit = Delete(definition, record.path, children, record.revision)
+            with_store(opened(url), lambda store: _delete(store, edit))
     if as_json:
         shown = {"path": format_path(record.path), "id": record.id.partition(":")[2]}
         return print_json({**shown, "dryRun": dry_run, "deleted": deleted})

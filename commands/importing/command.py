@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from commands.common import HierarchyName, StoreUrl, hierarchy_named, store_url
+from commands.output import AsJson
+from store.errors import BadInput
 
 SourceName = Annotated[
     str,
@@ -38,6 +40,14 @@ LevelIds = Annotated[
     typer.Option(
         "--level-ids",
         help="Ids of the file are unique within a level only: each gets its level before it, such as city-30.",
+    ),
+]
+NamesOnly = Annotated[
+    str | None,
+    typer.Option(
+        "--names-only",
+        help="Add the names of the file in a language, such as de, to the stored nodes of its ids, and nothing else.",
+        metavar="LANGUAGE",
     ),
 ]
 Attributes = Annotated[
@@ -173,7 +183,8 @@ def import_file(
     keys: KeyNames = None, read_units: ReadUnits = None, segments: Segments = 4, skip: Skipped = None,
     ttl: Ttl = None, keep_deleted: KeepDeleted = False, format_name: FormatName = None,
     ignore_unknown: IgnoreUnknown = False, describe: Describe = False, dry_run: DryRun = False, prune: Prune = False,
-    moves: Moves = False, allow_rejects: AllowRejects = False, yes: Yes = False, store: StoreUrl = None,
+    moves: Moves = False, names_only: NamesOnly = None, allow_rejects: AllowRejects = False, yes: Yes = False,
+    as_json: AsJson = False, store: StoreUrl = None,
 ) -> None:  # fmt: skip
     """Import the nodes of a file or of a DynamoDB table into the store.
 
@@ -187,10 +198,15 @@ def import_file(
     from commands.importing.files import FileOptions, cell_format
     from commands.importing.job import ImportJob, run_import
     from commands.importing.tables import TableOptions
+    from store.model.names import canonical_language
     from store.transfer.formats.columns import ColumnOptions
     from store.transfer.formats.csv import Dialect, delimiter_named
 
     definition = hierarchy_named(hierarchy)
+    if names_only is not None and (prune or moves or describe):
+        raise BadInput("--names-only adds names to stored nodes; leave --prune, --moves and --describe out.")
+    if as_json and describe:
+        raise BadInput("--describe prints text; leave --json out.")
     columns = ColumnOptions(
         levels or [], names or [], ids or [], attributes or [], case_insensitive or [], names_in or []
     )
@@ -200,5 +216,8 @@ def import_file(
     options = FileOptions(columns, dialect, cells, sheet, header_row, names_of_columns)
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments, skip or [], ttl, keep_deleted)
-    job = ImportJob(definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes, level_ids)
+    job = ImportJob(
+        definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes, level_ids, as_json,
+        None if names_only is None else canonical_language(names_only),
+    )  # fmt: skip
     run_import(file, format_name, options, table_options, job, describe=describe)

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,6 +35,7 @@ from commands.importing.tables import (
     table_format,
 )
 from commands.interrupt import interruptible
+from commands.output import by_level, print_json
 from store.connect import DynamoDBUrl, SQLiteUrl, opened, parse_store_url
 from store.engine import Store
 from store.errors import BadInput, CladeError, NoTable, Unavailable, Uncertain, quantity
@@ -51,9 +52,10 @@ from store.transfer.load import (
     leave_wanted_out,
     load,
     stored_keys,
+    take_names,
 )
 from store.transfer.moves import ImportMoves, scratch_copy
-from store.transfer.rows import ImportPlan
+from store.transfer.rows import ImportPlan, Rejection, Row
 from store.transfer.tables.scan import find_export
 from store.writing.writer import Writer
 
@@ -67,6 +69,7 @@ GC_THRESHOLD = 200_000
 ENOUGH_ROWS = 100  # of which most are rejected, so that an import stops; of fewer the others are imported
 NO_PRUNE = "--prune needs a whole table; this has a part of it."
 OVERRIDE = "If that is right, --yes imports it as it is."
+VERBS = {Event.MOVED: "moved", Event.CREATED: "added", Event.UPDATED: "changed", Event.DELETED: "removed"}
 MAX_REASONS = 5
 MAX_REJECTED = 500_000  # whose reasons are in memory
 
@@ -87,6 +90,8 @@ class ImportJob:
     allow_rejects: bool
     is_confirmed: bool
     level_ids: bool
+    as_json: bool = False
+    language: str | None = None  # in which names are imported, and nothing else
     taken: set[Guess] = field(init=False)
     plan: ImportPlan = field(init=False)
     outcome: LoadResult = field(default_factory=LoadResult)
@@ -94,9 +99,10 @@ class ImportJob:
     format: Format = field(init=False)
     _versions: list[tuple[ImportPlan, dict[Key, int]]] = field(default_factory=list)
     _kept: int = 0
+    _seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        self.taken = {*Guess} if self.is_confirmed else set()
+        self.taken = {*Guess} if self.is_confirmed else {Guess.SHAPE} if self.language else set()
 
     def run(self, source: Source, form: Format) -> None:
         """Import a source and report it; ends the command with status 1 where rows were rejected.
@@ -105,7 +111,7 @@ class ImportJob:
         """
         self.source, self.format = source, form
         self._load_all()
-        self._report()
+        self._print_json() if self.as_json else self._report()
         if self.outcome.rejections and not self.allow_rejects:
             raise typer.Exit(EXIT_REJECTED)
 
@@ -123,8 +129,7 @@ class ImportJob:
             if (self.outcome.written or isinstance(error, Unavailable)) and not isinstance(error, Uncertain):
                 typer.echo(self._progress("Failed"), err=True)
             raise
-        size = f"{quantity(self.plan.rows, 'row')}, {quantity(self.plan.nodes, 'node')}"
-        typer.echo(f"{self.source.name}: {size} in {time.monotonic() - started:.1f} s.")
+        self._seconds = time.monotonic() - started
 
     def _progress(self, state: str) -> str:
         return f"{state}: {quantity(self.outcome.written, 'node')} written. Run the same command to continue."
@@ -136,28 +141,35 @@ class ImportJob:
     def _read(self, stored: Collection[Key] = ()) -> None:
         """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
         self.plan = self.new_plan(stored)
+        for row in self._rows() if self.language is None else ():
+            self.plan.take(row)
+        self.plan.check_ids()
+        self._versions = arrange_versions(self.plan)
+        leave_wanted_out(self.plan, prune=self.prune)
+
+    def _rows(self) -> Iterator[Row | Rejection]:
+        """The rows of the file; raises BadInput where too many are rejected."""
         with progress("Reading", "rows") as meter:
-            for _, row in self.format.read():
-                self.plan.take(row)
+            for number, (_, row) in enumerate(self.format.read(), start=1):
+                yield row
                 if len(self.plan.rejections) > MAX_REJECTED and not self.is_confirmed:
                     self.plan.check_ids()
                     raise BadInput(
                         f"More than {MAX_REJECTED:,} rows of {self.source.name} are rejected; nothing was imported. "
                         f"The last: row {row.number}: {self.plan.rejections[-1].reason} --yes imports the others."
                     )
-                if self.plan.rows % METER_ROWS == 0:
+                if number % METER_ROWS == 0:
                     meter(METER_ROWS)
-        self.plan.check_ids()
-        self._versions = arrange_versions(self.plan)
-        leave_wanted_out(self.plan, prune=self.prune)
 
     async def _write(self) -> None:
         url = "sqlite://:memory:" if self.dry_run and not await _has_table(self.url) else self.url
-        async with opened(url, make=not self.dry_run or url != self.url) as store:
+        async with opened(url, make=url != self.url or not (self.dry_run or self.language)) as store:
             stored = set[Key]()
             while found := await stored_keys(store, self.plan.unseen):
                 stored |= found
                 self._read(stored)
+            if self.language is not None:
+                await take_names(store, self.plan, self._rows(), self.language)
             # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
             is_scratch = self.dry_run and bool(self.moves or self._versions or self.plan.deleted)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
@@ -187,19 +199,15 @@ class ImportJob:
             await load(store, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
 
     def _report(self) -> None:
-        """Print the changes, made or planned, and write the rejected rows to a file next to the imported one."""
+        """Print the changes, made or planned."""
         outcome = self.outcome
+        size = f"{quantity(self.plan.rows, 'row')}, {quantity(self.plan.nodes, 'node')}"
+        typer.echo(f"{self.source.name}: {size} in {self._seconds:.1f} s.")
         would = "would be " if self.dry_run else ""
-        for verb, event, counts in (
-            ("moved", Event.MOVED, outcome.moved),
-            ("added", Event.CREATED, outcome.added),
-            ("changed", Event.UPDATED, outcome.changed),
-            ("removed", Event.DELETED, outcome.removed),
-        ):
-            if counts:
-                levels = dict.fromkeys([*self.hierarchy.levels, *counts])  # the table may have levels of no class
-                by_level = ", ".join(f"{counts[level]:,} {level}" for level in levels if counts[level])
-                typer.echo(f"{would}{verb}: {counts.total():,} ({by_level})")
+        for event, verb in VERBS.items():
+            if counts := by_level(self.hierarchy, outcome.counts(event)):
+                levels = ", ".join(f"{count:,} {level}" for level, count in counts.items())
+                typer.echo(f"{would}{verb}: {sum(counts.values()):,} ({levels})")
                 for example in outcome.examples[event] if self.dry_run or event is Event.MOVED else ():
                     typer.echo(f"  {example}")
         if not outcome.written:
@@ -218,31 +226,51 @@ class ImportJob:
             typer.echo(f"{quantity(unseen, 'key')} had invisible characters or blanks, which were removed.")
         for sentence in self.plan.undefined.sentences():
             typer.echo(sentence)
-        if self.prune and self.plan.pathless:
-            typer.echo("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
         self._report_rejected()
 
-    def _report_rejected(self) -> None:
+    def _print_json(self) -> None:
+        outcome, plan = self.outcome, self.plan
+        reasons, file = self._report_rejected()
+        document = {
+            "source": self.source.name, "rows": plan.rows, "nodes": plan.nodes, "seconds": round(self._seconds, 3),
+            "dryRun": self.dry_run,
+            **{event.lower(): by_level(self.hierarchy, outcome.counts(event)) for event in VERBS},
+            "examples": {event.lower(): examples for event, examples in outcome.examples.items()},
+            "unchanged": outcome.unchanged, "notMoved": sum(one.moved for one in outcome.rejections),
+            "notDeleted": self._kept, "repeated": plan.repeated, "invisibleKeys": len(plan.unseen),
+            "undefined": plan.undefined.entries(), "rejectedFile": file,
+            "rejected": [{"row": number, "reason": reasons[number]} for number in sorted(reasons)],
+        }  # fmt: skip
+        print_json(document)
+
+    def _report_rejected(self) -> tuple[dict[int, str], str | None]:
+        """Write the rejected rows to a file next to the imported one, and print the first of them; returns the reasons
+        by row, and the file.
+        """
+        if self.prune and self.plan.pathless:
+            typer.echo("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
         reasons: dict[int, str] = {}
         for rejection in self.outcome.rejections:
             earlier = reasons.get(rejection.number)
             if earlier is None or rejection.reason not in earlier:
                 reasons[rejection.number] = f"{earlier} {rejection.reason}" if earlier else rejection.reason
         rejected = self.format.rejected
-        target, place = self.source.rejected(rejected.ending), ""
+        target, written = self.source.rejected(rejected.ending), None
         try:
             if reasons and not self.dry_run:
                 self._write_rejected(target, rejected, reasons)
-                place = f"; written to {target}"
+                written = str(target)
             elif not self.dry_run and _is_file_of_rejected_rows(target, rejected):
                 target.unlink()  # of an earlier import
         except BadInput as error:
             typer.echo(error, err=True)
         if reasons:
             first = f". The first {MAX_REASONS}:" if len(reasons) > MAX_REASONS else ":"
+            place = f"; written to {written}" if written else ""
             typer.echo(f"rejected: {quantity(len(reasons), 'row')}{place}{first}", err=True)
             for number in sorted(reasons)[:MAX_REASONS]:
                 typer.echo(f"  {self.source.name}, row {number}: {reasons[number]}", err=True)
+        return reasons, written
 
     def _write_rejected(self, target: Path, rejected: RejectedRows, reasons: dict[int, str]) -> None:
         """Write the rows with `reasons` by row number. Raises BadInput if the name belongs to anything else."""
