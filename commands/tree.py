@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from commands.common import StoreUrl, hierarchy_named, served_hierarchies, store_url, with_store
+from commands.common import StoreUrl, hierarchy_named, hierarchy_names, served_hierarchies, store_url, with_store
 from commands.output import AsJson, by_level, print_json
 from resolvers.lists.arguments import ConnectionArguments, NoSelection, Relation, RelationKind
 from resolvers.pages import read_all_pages
@@ -35,7 +35,9 @@ def tree(
     hierarchy: Annotated[
         str | None,
         typer.Argument(
-            help="Name of a hierarchy, such as location; the served ones are listed by default.", metavar="HIERARCHY"
+            help="Name of a hierarchy, such as location; the served ones are listed by default.",
+            metavar="HIERARCHY",
+            autocompletion=hierarchy_names,
         ),
     ] = None,
     path: Annotated[
