@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -46,16 +46,17 @@ from store.output_file import output_file
 from store.transfer.formats.source import Doubt, Format, Guess, RejectedRows
 from store.transfer.load import (
     LoadResult,
+    NamesById,
     arrange_versions,
     delete_nodes,
     leave_existing_out,
     leave_wanted_out,
     load,
     stored_keys,
-    take_names,
 )
 from store.transfer.moves import ImportMoves, scratch_copy
-from store.transfer.rows import ImportPlan, Rejection, Row
+from store.transfer.parent_ids import ParentTree
+from store.transfer.rows import ImportPlan
 from store.transfer.tables.scan import find_export
 from store.writing.writer import Writer
 
@@ -100,6 +101,7 @@ class ImportJob:
     _versions: list[tuple[ImportPlan, dict[Key, int]]] = field(default_factory=list)
     _kept: int = 0
     _seconds: float = 0.0
+    _names: NamesById | None = None
 
     def __post_init__(self) -> None:
         self.taken = {*Guess} if self.is_confirmed else {Guess.SHAPE} if self.language else set()
@@ -121,8 +123,10 @@ class ImportJob:
         try:
             with interruptible(lambda: self._progress("Stopped")):
                 gc.set_threshold(GC_THRESHOLD)
-                self._read()
-                gc.freeze()
+                if self.format.tree:
+                    self._spool(self.format.tree)
+                else:
+                    self._read()
                 interrupt.run(self._write())
         except CladeError as error:
             # A lost store may hide that another transaction was under way.
@@ -138,38 +142,53 @@ class ImportJob:
         """A plan without rows, by the options of the import."""
         return ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids, stored=stored)
 
+    def _spool(self, tree: ParentTree) -> None:
+        with progress("Reading", "rows") as meter:
+            tree.spool(meter)
+
     def _read(self, stored: Collection[Key] = ()) -> None:
         """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
         self.plan = self.new_plan(stored)
-        for row in self._rows() if self.language is None else ():
-            self.plan.take(row)
-        self.plan.check_ids()
-        self._versions = arrange_versions(self.plan)
-        leave_wanted_out(self.plan, prune=self.prune)
-
-    def _rows(self) -> Iterator[Row | Rejection]:
-        """The rows of the file; raises BadInput where too many are rejected."""
+        self._names = NamesById(self.plan, self.language) if self.language else None
+        take = self._names.take if self._names else self.plan.take
         with progress("Reading", "rows") as meter:
-            for number, (_, row) in enumerate(self.format.read(), start=1):
-                yield row
+            for row in self.format.rows():
+                take(row)
                 if len(self.plan.rejections) > MAX_REJECTED and not self.is_confirmed:
                     self.plan.check_ids()
                     raise BadInput(
                         f"More than {MAX_REJECTED:,} rows of {self.source.name} are rejected; nothing was imported. "
                         f"The last: row {row.number}: {self.plan.rejections[-1].reason} --yes imports the others."
                     )
-                if number % METER_ROWS == 0:
+                if self.plan.rows % METER_ROWS == 0:
                     meter(METER_ROWS)
+        self.plan.check_ids()
+        self._versions = arrange_versions(self.plan)
+        leave_wanted_out(self.plan, prune=self.prune)
+        gc.freeze()
+
+    async def _place(self, tree: ParentTree, store: Store | None) -> None:
+        """Make the plan of a tree by parents, whose keys depend on the nodes in the store."""
+        await tree.place(store)
+        if Guess.SHAPE not in self.taken:
+            check_sample(self.new_plan(), self.source.name, self.format, ENOUGH_ROWS)
+        self._read()
 
     async def _write(self) -> None:
-        url = "sqlite://:memory:" if self.dry_run and not await _has_table(self.url) else self.url
+        tree = self.format.tree
+        is_new = (self.dry_run or tree is not None) and not await _has_table(self.url)
+        url = "sqlite://:memory:" if self.dry_run and is_new else self.url
+        if tree and is_new:
+            await self._place(tree, None)  # so that a wrong file leaves no store behind
         async with opened(url, make=url != self.url or not (self.dry_run or self.language)) as store:
+            if tree and not is_new:
+                await self._place(tree, None if self.language else store)
+            if self._names is not None:
+                await self._names.find(store)
             stored = set[Key]()
             while found := await stored_keys(store, self.plan.unseen):
                 stored |= found
                 self._read(stored)
-            if self.language is not None:
-                await take_names(store, self.plan, self._rows(), self.language)
             # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
             is_scratch = self.dry_run and bool(self.moves or self._versions or self.plan.deleted)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
@@ -182,9 +201,10 @@ class ImportJob:
     async def _move(self, store: Store) -> None:
         from graph.settings import Settings
 
-        with progress("Moving", "nodes", len(self.plan.ids)) as meter:
+        places = self.format.tree.moving if self.format.tree else None
+        with progress("Moving", "nodes", len(self.plan.ids if places is None else places)) as meter:
             writer = Writer(store, Settings().move_timing, {self.hierarchy.name: self.hierarchy})
-            await ImportMoves(store, writer, self.plan, self.outcome).run(meter)
+            await ImportMoves(store, writer, self.plan, self.outcome, places).run(meter)
 
     async def _load_versions(self, store: Store) -> None:
         """Write the former versions of nodes, oldest first."""
@@ -200,7 +220,7 @@ class ImportJob:
 
     def _report(self) -> None:
         """Print the changes, made or planned."""
-        outcome = self.outcome
+        outcome, kept, rows, keys = self.outcome, self._kept, self.plan.repeated, len(self.plan.unseen)
         size = f"{quantity(self.plan.rows, 'row')}, {quantity(self.plan.nodes, 'node')}"
         typer.echo(f"{self.source.name}: {size} in {self._seconds:.1f} s.")
         would = "would be " if self.dry_run else ""
@@ -212,19 +232,16 @@ class ImportJob:
                     typer.echo(f"  {example}")
         if not outcome.written:
             typer.echo(f"Nothing {'would change' if self.dry_run else 'changed'}.")
-        if outcome.unchanged:
-            typer.echo(f"unchanged: {outcome.unchanged:,}")
-        if moved := sum(rejection.moved for rejection in outcome.rejections):
-            typer.echo(f"not moved: {moved:,}")
-        if self._kept:
-            nodes = quantity(self._kept, "node")
-            typer.echo(f"not removed: {nodes}, whose items were deleted, since other items lie below.")
-        if self.plan.repeated:
-            rows = quantity(self.plan.repeated, "row")
-            typer.echo(f"repeated: {rows} of nodes that another row has; their values were joined.")
-        if unseen := len(self.plan.unseen):
-            typer.echo(f"{quantity(unseen, 'key')} had invisible characters or blanks, which were removed.")
-        for sentence in self.plan.undefined.sentences():
+        for number, sentence in (
+            (outcome.unchanged, f"unchanged: {outcome.unchanged:,}"),
+            (moved := sum(one.moved for one in outcome.rejections), f"not moved: {moved:,}"),
+            (kept, f"not removed: {quantity(kept, 'node')}, whose items were deleted, since other items lie below."),
+            (rows, f"repeated: {quantity(rows, 'row')} of nodes that another row has; their values were joined."),
+            (keys, f"{quantity(keys, 'key')} had invisible characters or blanks, which were removed."),
+        ):
+            if number:
+                typer.echo(sentence)
+        for sentence in [*(self.format.tree.sentences if self.format.tree else ()), *self.plan.undefined.sentences()]:
             typer.echo(sentence)
         self._report_rejected()
 
@@ -308,7 +325,11 @@ def run_import(
     address: str, name: str | None, options: FileOptions, table_options: TableOptions, job: ImportJob, *,
     describe: bool,
 ) -> None:  # fmt: skip
-    """Import the file or the table at an address, or only describe it; `name` is that of the file's format."""
+    """Import the file or the table at an address, or only describe it; `name` is that of the file's format.
+
+    A tree by parent ids says where its nodes are now, so that those that are elsewhere are moved.
+    """
+    job.moves = job.moves or (options.tree is not None and options.tree.parent is not None and not job.language)
     if address.startswith(SCHEME):
         return _import_table(address, options, table_options, job, describe=describe)
     check_address(address)
@@ -330,7 +351,7 @@ def run_import(
             for guess in found.guesses:
                 typer.echo(f"{source.name}: {guess}", err=True)
             check_file(job.hierarchy, source, found, given, ignore_unknown=job.ignore_unknown)
-            if Guess.SHAPE not in job.taken:
+            if Guess.SHAPE not in job.taken and found.format.tree is None:
                 check_sample(job.new_plan(), source.name, found.format, ENOUGH_ROWS)
             job.run(source, found.format)
 
@@ -355,7 +376,7 @@ def _import_table(
     address: str, options: FileOptions, table_options: TableOptions, job: ImportJob, *, describe: bool
 ) -> None:
     hierarchy = job.hierarchy
-    if options != FileOptions(options.columns):
+    if options != FileOptions(options.columns, tree=options.tree):
         raise BadInput(
             "--null, --numbers, --fill-down, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are "
             "for files, not for DynamoDB tables."

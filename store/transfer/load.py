@@ -13,7 +13,7 @@ such revision yet; so the same import again adds none. Nodes whose items were de
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
@@ -33,7 +33,7 @@ from store.model.records import Change, Item, Put, Record, checked_id, derived_i
 from store.reading import PAGE_ITEMS, Pages, tree_version, wait_for_moves
 from store.search.items import is_indexed, marker
 from store.transfer.batches import Batch, Batches, Creation
-from store.transfer.diff import TreeDiff, bare_id
+from store.transfer.diff import TreeDiff
 from store.transfer.rows import ImportPlan, Part, Rejection, Row
 from store.transfer.staging import Node, Tree, path_text
 from store.writing.move_delete import Delete, Policy
@@ -165,41 +165,47 @@ def _arrange(plan: ImportPlan, key: Key, versions: list[tuple[ImportPlan, dict[K
         revisions[key] = revision
 
 
-async def take_names(store: Store, plan: ImportPlan, rows: Iterable[Row | Rejection], language: str) -> None:
-    """Plan names in a language for the stored nodes that have the ids of these rows, whose paths do not matter.
+@dataclass
+class NamesById:
+    """The names of rows in a language, for the stored nodes that have the ids of the rows, whose paths do not matter.
 
-    The name of a row is its key where the file has no names; a node whose cell of names is empty is left out. Rows
-    without an id, or with one that no node has, are rejected.
+    The name of a row is its key where the file has no names; a node whose cell of names is empty is left out.
     """
-    names: dict[Key, tuple[int, str]] = {}
-    count = 0
-    for count, row in enumerate(rows, start=1):
-        parts = [] if isinstance(row, Rejection) else [*zip(reversed(row.path), reversed(row.parts), strict=False)]
+
+    plan: ImportPlan
+    language: str
+    names: dict[str, tuple[int, str]] = field(default_factory=dict)  # each with its row, by id
+
+    def take(self, row: Row | Rejection) -> None:
+        """Note the names of a row, unless it is a former version of a node; one without an id is rejected."""
+        if isinstance(row, Rejection) or not any(part.id for part in row.parts):
+            reason = row.reason if isinstance(row, Rejection) else "No node of the row has an id."
+            return self.plan.take(Rejection(row.number, reason))
+        self.plan.rows += 1
         try:
-            if not any(part.id for _, part in parts):
-                plan.take(row if isinstance(row, Rejection) else Rejection(row.number, "No node of the row has an id."))
-            for key, part in parts:
+            for key, part in zip(reversed(row.path), reversed(row.parts), strict=False) if row.version is None else ():
                 if part.id and (part.name or "name" not in part.columns):
                     name = checked_name(part.name) or visible_key(checked_segment(key))
-                    at = id_key(f"{plan.hierarchy.name}:{checked_id(plan.given_id(part))}")
-                    if (earlier := names.setdefault(at, (row.number, name)))[1] != name:
-                        raise BadInput(
-                            f"The id {part.id} has the name {shorten(earlier[1])} in row {earlier[0]} already."
-                        )
+                    number, earlier = self.names.setdefault(checked_id(self.plan.given_id(part)), (row.number, name))
+                    if earlier != name:
+                        raise BadInput(f"The id {part.id} has the name {shorten(earlier)} in row {number} already.")
         except BadInput as error:
-            plan.take(Rejection(row.number, str(error)))
-        if count % PAGE_ITEMS == 0:
-            await asyncio.sleep(0)  # so that Ctrl-C is served here
-    places = {place: key async for key, item in _stored(store, names) if (place := current_key(item))}
-    plan.creates = plan.level_ids = False
-    async for place, item in _stored(store, places):
-        node, (number, name) = Record.of(item), names.pop(places[place])
-        part = Part(node.level, id=bare_id(node), attributes={NAMES: {language: name}}, undefined={})
-        plan.take(Row(number, node.path, [part], is_exact=True))
-    for key, (number, _) in names.items():
-        node_id = key.pk.partition(":")[2]
-        plan.take(Rejection(number, f"No node has the id {node_id}; import the tree with its ids first."))
-    plan.rows = count
+            self.plan.rejections.append(Rejection(row.number, str(error)))
+
+    async def find(self, store: Store) -> None:
+        """Plan the names for the nodes that have the ids; the rows of other ids are rejected."""
+        plan, rows, names = self.plan, self.plan.rows, self.names
+        plan.creates = plan.level_ids = False  # the ids have their levels
+        async for page in in_chunks([*names], PAGE_ITEMS):
+            ids = {id_key(f"{plan.hierarchy.name}:{node_id}"): node_id for node_id in page}
+            places = {place: ids[key] async for key, item in _stored(store, ids) if (place := current_key(item))}
+            async for place, item in _stored(store, places):
+                node, (number, name) = Record.of(item), names.pop(places[place])
+                part = Part(node.level, id=places[place], attributes={NAMES: {self.language: name}}, undefined={})
+                plan.take(Row(number, node.path, [part], is_exact=True))
+        for node_id, (number, _) in names.items():
+            plan.take(Rejection(number, f"No node has the id {node_id}; import the tree with its ids first."))
+        plan.rows = rows
 
 
 async def stored_keys(store: Store, keys: Collection[Key]) -> set[Key]:

@@ -33,6 +33,7 @@ def names(clade: Clade) -> dict[str, tuple[str, dict[str, str]]]:
 
 TAXONOMY = "a-12 - Werkzeug\na-34 - Werkzeug > Sägen\nX9 - Werkzeug > Sägen > Säge X\n"
 TABLE = "Kategorie,Produkt,Name,Nr,Nr2,Preis\nWZ,,Werkzeug,a-12,,x\nS,,Sägen,a-34,,\nS,SX,Sägen,a-34,X9,y\nG,,,7,,\n"
+PARENTS = "Nr,Oben,Name,Art\nX9,a-12,Säge X,PRODUCT\na-12,,Werkzeug,CATEGORY\na-34,a-12,Sägen,CATEGORY\n"
 LINES = "".join(
     json.dumps(line) + "\n"
     for line in [
@@ -53,6 +54,10 @@ NESTED = [{"name": "Werkzeug", "id": "a-12", "level": "CATEGORY", "children": [
         ("german.txt", TAXONOMY, []),
         ("german.jsonl", LINES, []),
         ("german.json", json.dumps(NESTED), []),
+        (
+            "parents.csv", PARENTS,
+            ["--tree-by", "id=Nr,parent=Oben,level=Art"],
+        ),
         (
             "german.csv", TABLE,
             ["--level", "category=Kategorie", "--level", "product=Produkt", "--id", "category=Nr",
