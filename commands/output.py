@@ -25,12 +25,12 @@ def by_level(hierarchy: "Hierarchy", counts: Mapping[str, int]) -> dict[str, int
 
 
 def print_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of cells: with borders and the heading, if it has texts, on a terminal, else only with tabs between
-    the cells. A cell on a terminal may have line breaks, in the place of which there are commas elsewhere.
+    """Print rows of cells: with borders, and with the heading if it has texts, on a terminal; elsewhere the rows alone,
+    with tabs between the cells, and commas in the place of line breaks in them.
     """
     if not sys.stdout.isatty():
         for row in rows:
-            typer.echo("\t".join([", ".join(cell.splitlines()) for cell in row]))
+            print("\t".join([", ".join(cell.splitlines()) for cell in row]))
         return
     from rich.console import Console  # for terminals alone: its import takes a tenth of a second
     from rich.table import Table
