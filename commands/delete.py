@@ -69,8 +69,9 @@ def delete(
     name, nodes = shorten(format_path(record.path), MAX_SHOWN_CHARACTERS), _in_words(deleted)
     if not dry_run:
         _confirm(name, nodes, is_confirmed=yes)
-        with interruptible(lambda: f"Stopped: the same command deletes {name}, or says that it is gone."):
-            edit = Delete(definition, record.path, children, record.revision)
+        edit = Delete(definition, record.path, children, record.revision)
+        rest = "a large deletion that has begun is completed by a server that writes, or by clade repair."
+        with interruptible(lambda: f"Stopped: the same command deletes {name}, or says that it is gone; {rest}"):
             with_store(opened(url), lambda store: _delete(store, edit))
     if as_json:
         shown = {"path": format_path(record.path), "id": record.id.partition(":")[2]}
