@@ -257,6 +257,7 @@ class ImportJob:
             "unchanged": outcome.unchanged, "notMoved": sum(one.moved for one in outcome.rejections),
             "notDeleted": self._kept, "repeated": plan.repeated, "invisibleKeys": len(plan.unseen),
             "undefined": plan.undefined.entries(), "rejectedFile": file,
+            "notes": [*self.format.tree.sentences] if self.format.tree else [],
             "rejected": [{"row": number, "reason": reasons[number]} for number in sorted(reasons)],
         }  # fmt: skip
         print_json(document)

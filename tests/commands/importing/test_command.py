@@ -294,7 +294,7 @@ def test_json_has_all_figures_of_the_text_and_all_rejected_rows(clade: Clade, sh
         assert report == {
             "source": "shops.csv", "rows": 11, "nodes": 11, "dryRun": is_dry, "moved": {}, "updated": {}, "deleted": {},
             "created": {"COUNTRY": 3, "STATE": 1, "CITY": 3, "STORE": 4}, "unchanged": 0, "notMoved": 0,
-            "notDeleted": 0, "repeated": 0, "invisibleKeys": 0, "undefined": [],
+            "notDeleted": 0, "repeated": 0, "invisibleKeys": 0, "undefined": [], "notes": [],
             "rejectedFile": None if is_dry else str(tmp_path / "shops.rejected.csv"),
             "rejected": [{"row": number} for number in range(6, 13)],
         }  # fmt: skip
