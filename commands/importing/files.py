@@ -2,9 +2,10 @@
 extension and the options, and the column options of a table, such as `--level city=City`.
 """
 
+import csv
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from store.transfer.formats.columns import (
     ColumnOptions,
     LevelColumns,
     RowReader,
+    TreeBy,
     check_columns,
     match_columns,
     named,
@@ -35,6 +37,7 @@ from store.transfer.formats.json import (
     geojson_table,
     is_nodes,
     json_table,
+    lines_table,
     read_nodes,
     read_objects,
 )
@@ -53,7 +56,10 @@ from store.transfer.formats.source import (
     rejected_taxonomy,
 )
 from store.transfer.formats.tables import LAST, PathRowReader, Table, is_path_table, path_header, read_table
+from store.transfer.formats.trees import TreeReader, tree_columns
 from store.transfer.formats.workbooks import excel_table, parquet_table
+from store.transfer.parent_ids import ParentTree
+from store.transfer.rows import TextRows
 
 
 class NoLevels(BadInput):
@@ -135,6 +141,44 @@ def _split(option: str, value: str) -> tuple[str, str]:
     if not (left.strip() and equals and column.strip()):
         raise BadInput(f'{option} {value} has no column; use {option} {left or "city"}="Column".')
     return left.strip(), column.strip()
+
+
+TREE_PARTS = {
+    "parent": ("id", "parent", "key", "level"),
+    "prefix": ("prefix", "key", "level"),
+    "indent": ("indent", "key", "level"),
+    "depth": ("depth", "key", "level", "name"),
+    "children": ("children", "key", "name", "id"),
+}
+TREE_BY = (
+    "it is id=ID,parent=PARENT, prefix=CODE, indent=COLUMN or depth=COLUMN with columns of a table, indent of a text, "
+    "or children=NAME of JSON; a part with a comma is in quotes, such as 'id=ID,\"parent=Parent, if any\"'."
+)
+
+
+def tree_by(text: str | None) -> TreeBy | None:
+    """How `--tree-by` says that a tree is written, such as `id=ID,parent=PARENT`; None without the option.
+
+    Raises BadInput for unknown, repeated, missing or contradicting parts.
+    """
+    if text is None:
+        return None
+    given, parts = f"--tree-by {shorten(text)}", dict[str, str]()
+    try:
+        cells = next(csv.reader([text], strict=True), [])
+    except csv.Error:
+        cells = [""]
+    for what, equals, name in (map(str.strip, cell.partition("=")) for cell in cells):
+        if what in parts or not any(what in known for known in TREE_PARTS.values()):
+            raise BadInput(f'{given} has {"two parts" if what in parts else "the unknown part"} "{what}"; {TREE_BY}')
+        if not name.strip("| ") and (equals or what != "indent"):
+            raise BadInput(f"{given} has no column for {what}; write {what}=COLUMN.")
+        parts[what] = name
+    shapes = [shape for shape in TREE_PARTS if shape in parts]
+    if len(shapes) != 1 or not parts.keys() <= {*TREE_PARTS[shapes[0]]} or (shapes == ["parent"] and "id" not in parts):
+        raise BadInput(f"{given} does not say how the tree is written; {TREE_BY}")
+    children = tuple(name.strip() for name in parts.pop("children", "").split("|") if name.strip())
+    return TreeBy(**parts, children=children)
 
 
 STDIN = "-"
@@ -221,6 +265,7 @@ class FileOptions:
     header_row: int | None = None
     column_names: Sequence[str] = ()
     taken: Collection[Guess] = ()
+    tree: TreeBy | None = None
 
     def __post_init__(self) -> None:
         if self.header_row is not None and self.column_names:
@@ -314,6 +359,8 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
         return _table(hierarchy, geojson_table(file, is_lines=is_lines), options)
     if name == "json":
         return _json(hierarchy, file, options)
+    if name == "jsonl" and options.tree is not None:
+        return _table(hierarchy, lines_table(file), options)
     _refuse_columns(options)
     if name == "jsonl":
         return FileFormat(Format(lambda: read_jsonl(file), REJECTED_JSON), has_lists=True)
@@ -353,7 +400,7 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
 def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     """A tree, or a table where the nodes have columns. Raises Doubt for a tree in lists of another name."""
     objects, is_taken = read_objects(file), Guess.SHAPE in options.taken
-    if is_nodes(objects) and not options.columns.levels:
+    if is_nodes(objects) and not options.columns.levels and not options.tree:
         _refuse_columns(options)
         if not is_taken:
             check_nodes(hierarchy, file, objects)
@@ -382,6 +429,11 @@ def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
 def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: bool = False) -> FileFormat:
     """The format of a table, whose header is a row of the file or not."""
     header, given = table.header, options.columns
+    if options.tree is not None:
+        reader, guesses = tree_reader(hierarchy, header, options)
+        rows = Format(lambda: read_table(table, reader), table.rejected(REASON))
+        form = rows._replace(tree=parent_tree(hierarchy, options, reader, rows.read))
+        return FileFormat(form, guesses, (), table, given, reader.levels, is_row)
     if is_path_table(header) and not given.levels:
         levels = _path_columns(hierarchy, options)
         rows = Format(lambda: read_table(table, PathRowReader(hierarchy, header, levels)), table.rejected(JSON_REASON))
@@ -390,6 +442,28 @@ def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: 
     found, levels, guesses = _columns(hierarchy, table, given)
     rows = Format(lambda: read_table(table, RowReader(levels, header, options.cells)), table.rejected(REASON))
     return FileFormat(rows, guesses, (), table, found, levels, is_row)
+
+
+def tree_reader(hierarchy: Hierarchy, header: Sequence[str], options: FileOptions) -> tuple[TreeReader, list[str]]:
+    """The reader of a table of a tree by parents, and what its columns are by their names. Raises BadInput."""
+    given, tree = options.columns, options.tree
+    if tree is None or tree.shape not in ("parent", "prefix"):
+        raise BadInput(f"--tree-by {tree and tree.shape} is not for this format.")
+    if given.levels or given.case_insensitive or options.cells.fill_down:
+        raise BadInput("--level, --fold-case and --fill-down are for columns of levels, which --tree-by has not.")
+    levels = tree_columns(hierarchy, header, tree, columns(hierarchy, given, hierarchy.levels))
+    reader = TreeReader(hierarchy, tree, levels, header, options.cells)
+    others = [column for column in header if column and column not in reader.used]
+    return reader, [f"columns not imported: {named(others)}."] if others else []
+
+
+def parent_tree(
+    hierarchy: Hierarchy, options: FileOptions, reader: TreeReader, read: Callable[[], TextRows]
+) -> ParentTree:
+    """The tree of the rows that `read` returns."""
+    tree = options.tree or TreeBy()
+    has_ids = tree.parent is not None and not any(own.id for own in reader.levels)
+    return ParentTree(hierarchy, read, reader.part, tree.prefix is not None, has_ids, tree.level is not None)
 
 
 def _path_columns(hierarchy: Hierarchy, options: FileOptions) -> list[LevelColumns]:

@@ -150,6 +150,8 @@ class TreeDiff:
         under = above.level if above else None
         if not may_stand(self.plan.hierarchy, node.level, under):
             raise BadInput(misplaced(self.plan.hierarchy.levels[node.level], under))
+        if not self.plan.creates:
+            raise BadInput(f"{node} is no longer there.")
         before = node.values
         values = self.plan.hierarchy.any_level(node.level).new_values(before)
         if values is not before:

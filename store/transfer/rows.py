@@ -36,12 +36,28 @@ class Part(NamedTuple):
     columns: Mapping[str, str] = NOTHING
 
 
+class Link(NamedTuple):
+    """What a row of a tree by parents says of its node: by what others name it, its parent, empty without one, and its
+    key, which `is_fixed` where it is not made of a name. `level` is None where its place decides, `cells` are its
+    content.
+    """
+
+    own: str
+    parent: str
+    key: str
+    is_fixed: bool
+    level: str | None
+    node_id: str | None
+    cells: list[object]
+
+
 class Row(NamedTuple):
     """One row: a path, and a part for each of its last segments. `number` is its line, counted from 1.
 
     `columns` are the columns of a table that the segments come from, for messages. A row with a `version` is one of the
     former versions of its node, counted from 1. A row that `is_deleted` says that its node is no more. The path of one
-    that `is_exact`, as those of exports, may have characters that nobody sees.
+    that `is_exact`, as those of exports, may have characters that nobody sees. `ParentTree` gives one with a `link` its
+    path.
     """
 
     number: int
@@ -51,6 +67,7 @@ class Row(NamedTuple):
     version: int | None = None
     is_deleted: bool = False
     is_exact: bool = False
+    link: Link | None = None
 
 
 class Rejection(NamedTuple):
@@ -100,6 +117,7 @@ class ImportPlan:
         self.repeated = 0
         self.versions: dict[int, ImportPlan] = {}
         self.deleted: dict[Key, int] = {}
+        self.creates = True  # nodes that are not stored
         self._collisions: Counter[tuple[str, str, str | None]] = Counter()  # id, level, that of the other if known
 
     def take(self, row: Row | Rejection) -> None:
@@ -139,7 +157,7 @@ class ImportPlan:
             self.rejections.append(Rejection(row.number, str(error)))
             for sk in keys:
                 tree.rejected.setdefault(sk, row.number)
-            self.rejected_ids.update([one for one in map(self._given_id, row.parts) if isinstance(one, str)])
+            self.rejected_ids.update([one for one in map(self.given_id, row.parts) if isinstance(one, str)])
 
     def check_ids(self) -> None:
         """Raise BadInput where ids are those of nodes of two levels, unless that is a slip of one row."""
@@ -258,7 +276,7 @@ class ImportPlan:
     def _id(self, part: Part, earlier: Node | None, found: list[Node]) -> str:
         """The id of a part; raises BadInput where it is not valid, or that of another node."""
         try:
-            node_id = checked_id(self._given_id(part) if self.level_ids else part.id)
+            node_id = checked_id(self.given_id(part) if self.level_ids else part.id)
             if node_id in self.ids and (earlier is None or earlier.id != node_id):
                 self._collisions[node_id, part.level.upper(), None] += 1
                 raise BadInput(f"The id {node_id} is that of another node already, in row {self.ids[node_id]}.")
@@ -269,7 +287,7 @@ class ImportPlan:
             raise BadInput(_in_column(part, "id", str(error))) from None
         return node_id
 
-    def _given_id(self, part: Part) -> object:
+    def given_id(self, part: Part) -> object:
         """The id of a part, with its level where ids are unique within a level only."""
         is_of_level = self.level_ids and isinstance(part.id, str) and part.id
         return f"{part.level.lower()}-{part.id}" if is_of_level else part.id

@@ -86,7 +86,9 @@ PAGES = {
         },
     ),
     "languages": Commands(
-        ("added: 2 (2 COUNTRY)",), files={"countries.csv": ("csv", 0)}, shown=(("json", 0),), slow=False
+        ("added: 2 (2 COUNTRY)", "changed: 2 (2 CATEGORY)"),
+        files={"countries.csv": ("csv", 0), "english.txt": ("text", 0), "german.txt": ("text", 1)},
+        shown=(("json", 0), ("json", 1)),
     ),
     "modelling": Commands(before="clade table create", files={"shop/storage.py": ("py", 0)}),
     "quickstart": Commands(
@@ -97,6 +99,10 @@ PAGES = {
         slow=False,
     ),
     "rights": Commands(("clade_",), before=IMPORT),
+    "scripting": Commands(
+        ("1 COUNTRY, 1 STATE", '"unchanged":2', '"findings":0', "\nshop\tread:location\n", "deleted: 1 node (1 STATE)"),
+        before=IMPORT, shown=(("json", 0),),
+    ),
     "stability": Commands(("Nothing has changed since published.graphql that breaks clients.",), slow=False),
 }  # fmt: skip
 

@@ -277,3 +277,26 @@ def test_a_guess_is_a_question_on_a_terminal(tmp_path: Path, answer: str, status
     os.close(ours)
     assert "--yes imports them so.\r\nImport it as it is? [y/N]" in asked
     assert (command.returncode, "added: 4" in output, (tmp_path / "a.db").exists()) == (status, not status, not status)
+
+
+def test_json_has_all_figures_of_the_text_and_all_rejected_rows(clade: Clade, shops: Path, tmp_path: Path) -> None:
+    written(shops, SHOPS + "FR,,Paris,4,X,\n" + "FR,,,5,X,\n" * 7)
+    for is_dry in (True, False):
+        done = clade("import", "location", shops, *OPTIONS, "--json", *["--dry-run"] * is_dry)
+        report = json.loads(done.stdout)
+        assert done.exit_code == 1
+        assert done.stdout.count("\n") == 1
+        assert report.pop("seconds") >= 0
+        examples = report.pop("examples")
+        assert (list(examples), len(examples["created"])) == (["created"], 5)
+        (reason,) = {one.pop("reason") for one in report["rejected"]}
+        assert reason.startswith("STORE may not stand under COUNTRY, only under CITY, ")
+        assert report == {
+            "source": "shops.csv", "rows": 11, "nodes": 11, "dryRun": is_dry, "moved": {}, "updated": {}, "deleted": {},
+            "created": {"COUNTRY": 3, "STATE": 1, "CITY": 3, "STORE": 4}, "unchanged": 0, "notMoved": 0,
+            "notDeleted": 0, "repeated": 0, "invisibleKeys": 0, "undefined": [], "notes": [],
+            "rejectedFile": None if is_dry else str(tmp_path / "shops.rejected.csv"),
+            "rejected": [{"row": number} for number in range(6, 13)],
+        }  # fmt: skip
+    again = json.loads(clade("import", "location", shops, *OPTIONS, "--json", "--allow-rejects").stdout)
+    assert (again["created"], again["unchanged"]) == ({}, 11)

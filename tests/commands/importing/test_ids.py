@@ -214,7 +214,7 @@ def test_a_translation_of_all_keys_is_not_advised_to_be_moved(clade: Clade, tmp_
     refused = clade("import", "category", "a.txt")
     assert refused.exit_code == 1
     assert "The id 12 belongs to Tools; the file has the ids of stored nodes under other keys" in refused.stderr
-    assert ("--name-in" in refused.stderr, "--moves" in refused.stderr) == (True, False)
+    assert ("--names-only de, adds" in refused.stderr, "--moves" in refused.stderr) == (True, False)
     assert clade("import", "category", "a.txt", "--moves").exit_code == 0
     assert {*stored(clade)} == {"Werkzeug", "Werkzeug/Sägen", "Software", "Spielzeug", "Spielzeug/Autos"}
 
