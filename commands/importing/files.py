@@ -3,6 +3,7 @@ extension and the options, and the column options of a table, such as `--level c
 """
 
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,9 +14,10 @@ from typing import BinaryIO, NamedTuple
 
 import typer
 
-from store.errors import BadInput, shorten, shown_address
+from store.errors import BadInput, quantity, shorten, shown_address
 from store.model.hierarchy import Hierarchy
 from store.model.names import canonical_language
+from store.transfer.formats.cell_paths import CellPaths
 from store.transfer.formats.columns import (
     NUMERIC,
     PLAIN,
@@ -62,63 +64,88 @@ class NoLevels(BadInput):
     table: Table
 
 
+_PATHS = re.compile(
+    r"""(.*\S)\s+split\s+("[^"]*"|'[^']*')(?:\s+each\s+("[^"]*"|'[^']*'))?""", re.DOTALL
+)  # of a column of paths
+
+
 def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:
-    """The columns that the options describe, by level. Raises BadInput for the first wrong option.
+    """The columns that the options describe, from the root down. Raises BadInput for the first wrong option.
 
-    Levels that are `in_keys` have no column of their own.
+    Levels that are `in_keys` have no column of their own. What is given once for a level with several columns belongs
+    to the deepest one that a row has.
     """
-    mapping = _level_columns(hierarchy, options.levels, in_keys)
-
-    def mapped(option: str, name: str) -> LevelColumns:
+    found = _level_columns(hierarchy, options.levels, in_keys)
+    given: dict[tuple[str, str, str], list[str]] = {}
+    for option, value in options.pairs():
+        if option in ("--name", "--id"):
+            name, column = _split(option, value)
+            what = option[2:]
+        elif option == "--name-in":
+            name, language, column = _split_target(option, value, "no language", 'city.de="Column"')
+            what = canonical_language(language)
+        elif option == "--attr":
+            name, what, column = _split_target(option, value, "no attribute", 'store.street="Column"')
+        elif option == "--fold-case":
+            name, what, column = value, "", ""
+        else:
+            continue
         level = hierarchy.level(name)
-        if level.name not in mapping:
+        if option == "--attr" and what not in level.attributes:
+            raise BadInput(f'{level.name} has no attribute "{what}"; it has {", ".join(level.attributes) or "none"}.')
+        if not any(one.level == level.name for one in found):
             raise BadInput(f"{option} {name} needs a column for this level; add --level {name}=Column.")
-        return mapping[level.name]
-
-    for option in options.names:
-        name, column = _split("--name", option)
-        mapped("--name", name).name = column
-    for option in options.names_in:
-        name, language, column = _split_target("--name-in", option, "no language", 'city.de="Column"')
-        mapped("--name-in", name).names[canonical_language(language)] = column
-    for option in options.ids:
-        name, column = _split("--id", option)
-        mapped("--id", name).id = column
-    for option in options.attributes:
-        name, attribute, column = _split_target("--attr", option, "no attribute", 'store.street="Column"')
-        level = mapped("--attr", name)
-        defined = hierarchy.levels[level.level].attributes
-        if attribute not in defined:
-            raise BadInput(f'{level.level} has no attribute "{attribute}"; it has {", ".join(defined) or "none"}.')
-        level.attributes[attribute] = column
-    for name in options.case_insensitive:
-        mapped("--fold-case", name).fold = True
-    return list(mapping.values())
-
-
-def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterable[str]) -> dict[str, LevelColumns]:
-    """The columns of `--level` by level; each level must be allowed below an earlier one, as in the rows."""
-    mapping = {name: LevelColumns(name, "") for name in in_keys}
-    for option in options:
-        name, column = _split("--level", option)
-        level = hierarchy.level(name)
-        if level.name in mapping:
+        given.setdefault((option, level.name, what), []).append(column)
+    for (option, level_name, what), names in given.items():
+        own = [one for one in found if one.level == level_name]
+        if len(names) not in (1, len(own)) and option != "--fold-case":
             raise BadInput(
-                f"--level {name} is given twice. Nodes of one level in several columns, such as category, subcategory, "
-                "are imported by their paths: write a file with the columns path, level and name."
+                f"{option} is given {len(names)} times for {what} of {level_name}, which has "
+                f"{quantity(len(own), 'column')}: give one, or one for each of them in their order."
             )
-        if not level.under & {None, *mapping}:
+        for one, column in zip(own, names if len(names) == len(own) else names[:1] * len(own), strict=True):
+            if option == "--name-in":
+                one.names[what] = column
+            elif option == "--attr":
+                one.attributes[what] = column
+            else:
+                setattr(one, what or "fold", column or True)
+    return found
+
+
+def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterable[str]) -> list[LevelColumns]:
+    """The columns of `--level`; each level must be allowed below an earlier one, as in the rows."""
+    found = [LevelColumns(name, "") for name in dict.fromkeys(in_keys)]
+    for option in options:
+        name, column, paths = _level_column(option)
+        level = hierarchy.level(name)
+        before = [one.level for one in found]
+        above = {*before[before.index(level.name) :]} if level.name in before else {None, *before}
+        if paths is not None and level.name not in level.under:
+            raise BadInput(f"--level {name} has paths, but a {level.name} may not stand under a {level.name}.")
+        if not level.under & above:
             places = ", ".join(sorted(above or "the root" for above in level.under))
             raise BadInput(f"--level {name} is in the wrong position: {level.name} is allowed under {places}.")
+        if any(one.key == column and one.level == level.name for one in found):
+            raise BadInput(f'--level {name} has the column "{column}" twice; name each of its columns once.')
         numeric = frozenset(name for name, attribute in level.attributes.items() if attribute.kind in NUMERIC)
-        mapping[level.name] = LevelColumns(level.name, column, numeric=numeric)
-    if not mapping:
+        found.append(LevelColumns(level.name, column, numeric=numeric, paths=paths))
+    if not found:
         roots = [level.name for level in hierarchy.levels.values() if level.may_be_root]
         raise NoLevels(
             f"No column is named like a level of {hierarchy.name} that may be a root ({', '.join(roots)}); name the "
             f"columns of its levels from the root down, such as --level {roots[0].lower()}=COLUMN."
         )
-    return mapping
+    return found
+
+
+def _level_column(option: str) -> tuple[str, str, CellPaths | None]:
+    """The level, the column, and how this one has paths, of `level=column` or `level=column split " > " each "|"`."""
+    name, column = _split("--level", option)
+    if not (match := _PATHS.fullmatch(column)):
+        return name, column, None
+    column, split, each = match.groups()
+    return name, column, CellPaths(split[1:-1], each and each[1:-1])
 
 
 def _split_target(option: str, value: str, lacks: str, example: str) -> tuple[str, str, str]:
@@ -339,7 +366,7 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     given = replace(options.dialect, header_row=options.header_row, columns=options.column_names)
     dialect = given.resolved(file, options.taken)
     table = csv_table(file, dialect)
-    named_columns = {value.partition("=")[2] for value in options.columns.levels}
+    named_columns = {_level_column(value)[1] for value in options.columns.levels}
     if not is_path_table(table.header) and named_columns.isdisjoint(table.header):
         check_header(file, dialect)
     try:
@@ -367,7 +394,7 @@ def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     table, lists = json_table(file, objects)
     if not is_taken:
         levels = options.columns.levels or match_columns(hierarchy, table.header).levels
-        keys = [level.partition("=")[2] for level in levels]
+        keys = [_level_column(level)[1] for level in levels]
         above = {column.rpartition(".")[0] for column in table.header}
         if mixed := next((column for column in keys if column in above), None):
             raise Doubt(

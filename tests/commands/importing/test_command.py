@@ -149,7 +149,10 @@ def test_nodes_at_another_path_are_moved_only_with_the_option(clade: Clade, tmp_
         (["--level", "contry=Country"], "POSTAL_CODE, STORE. Did you mean COUNTRY?"),
         (["--level", "country"], '--level country has no column; use --level country="Column".'),
         (["--level", "country=Land"], 'has no column "Land"; it has "Country", "State"'),
-        (["--level", "country=Country", "--level", "country=State"], "--level country is given twice."),
+        (
+            ["--level", "country=Country", "--level", "country=State"],
+            "--level country is in the wrong position: COUNTRY is",
+        ),
         (["--level", "city=City"], "--level city is in the wrong position: CITY is allowed under COUNTRY,"),
         ([*LEVELS, "--attr", "street=Street"], "--attr street=Street has no attribute; use --attr"),
         ([*LEVELS, "--attr", "store.color=Street"], 'STORE has no attribute "color"; it has'),

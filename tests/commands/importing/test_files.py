@@ -645,13 +645,6 @@ def test_a_file_that_would_become_another_tree_needs_a_confirmation(clade: Clade
     assert not (tmp_path / "clade.db").exists()
 
 
-def test_a_level_in_several_columns_is_refused_with_the_way_out(clade: Clade, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(table([["L1", "L2", "L3"], *[[*one, "", ""][:3] for one in PATHS]]))
-    options = [word for one in ("L1", "L2", "L3") for word in ("--level", f"category={one}")]
-    refused = clade("import", "category", "a.csv", *options)
-    assert "write a file with the columns path, level and name" in str(refused.exception)
-
-
 ORDINARY = [
     pytest.param([["City", "Capital", "n"], ["Lyon", "Paris", "1"], ["Paris", "Paris", "2"], ["Nice", "Paris", "3"]],
                  id="capitals"),
