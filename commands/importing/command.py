@@ -23,6 +23,15 @@ Levels = Annotated[
         "matched by their names.",
     ),
 ]
+TreeParts = Annotated[
+    str | None,
+    typer.Option(
+        "--tree-by",
+        help="How the file says its tree where levels have no columns: id=ID,parent=PARENT, prefix=CODE, depth=COLUMN "
+        "or indent=COLUMN of a table, each also with key=COLUMN and level=COLUMN; indent of a text; children=NAME of "
+        "JSON, also with key=NAME, name=NAME and id=NAME.",
+    ),
+]
 Names = Annotated[
     list[str] | None, typer.Option("--name", help="Table: column of names, such as city=City; the key by default.")
 ]
@@ -165,8 +174,8 @@ AllowRejects = Annotated[bool, typer.Option("--allow-rejects", help="Exit with s
 
 
 def import_file(
-    hierarchy: HierarchyName, file: SourceName, levels: Levels = None, names: Names = None, names_in: NamesIn = None,
-    ids: Ids = None, level_ids: LevelIds = False, attributes: Attributes = None,
+    hierarchy: HierarchyName, file: SourceName, levels: Levels = None, tree: TreeParts = None, names: Names = None,
+    names_in: NamesIn = None, ids: Ids = None, level_ids: LevelIds = False, attributes: Attributes = None,
     case_insensitive: CaseInsensitive = None, nulls: Nulls = None, numbers: Numbers = None,
     fill_down: FillDown = None, delimiter: Delimiter = None, encoding: Encoding = None, quote: Quote = None,
     header_row: HeaderRow = None, column_names: ColumnNames = None, sheet: Sheet = None, key: KeyTemplates = None,
@@ -184,7 +193,7 @@ def import_file(
     Example: clade import location stores.csv --level country=Country --level city=City --fold-case city
     """
     # With the formats and the transfer, which the help does without.
-    from commands.importing.files import FileOptions, cell_format
+    from commands.importing.files import FileOptions, cell_format, tree_by
     from commands.importing.job import ImportJob, run_import
     from commands.importing.tables import TableOptions
     from store.transfer.formats.columns import ColumnOptions
@@ -197,7 +206,7 @@ def import_file(
     dialect = Dialect(encoding, delimiter_named(delimiter), quote)
     names_of_columns = tuple([name.strip() for name in next(csv.reader([column_names or ""]), [])])
     cells = cell_format(nulls or [], numbers, fill_down or [])
-    options = FileOptions(columns, dialect, cells, sheet, header_row, names_of_columns)
+    options = FileOptions(columns, dialect, cells, sheet, header_row, names_of_columns, tree=tree_by(tree))
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments, skip or [], ttl, keep_deleted)
     job = ImportJob(definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes, level_ids)

@@ -2,6 +2,7 @@
 extension and the options, and the column options of a table, such as `--level city=City`.
 """
 
+import csv
 import os
 import re
 import sys
@@ -25,6 +26,7 @@ from store.transfer.formats.columns import (
     ColumnOptions,
     LevelColumns,
     RowReader,
+    TreeBy,
     check_columns,
     match_columns,
     named,
@@ -164,6 +166,44 @@ def _split(option: str, value: str) -> tuple[str, str]:
     return left.strip(), column.strip()
 
 
+TREE_PARTS = {
+    "parent": ("id", "parent", "key", "level"),
+    "prefix": ("prefix", "key", "level"),
+    "indent": ("indent", "key", "level"),
+    "depth": ("depth", "key", "level", "name"),
+    "children": ("children", "key", "name", "id"),
+}
+TREE_BY = (
+    "it is id=ID,parent=PARENT, prefix=CODE, indent=COLUMN or depth=COLUMN with columns of a table, indent of a text, "
+    "or children=NAME of JSON; a part with a comma is in quotes, such as 'id=ID,\"parent=Parent, if any\"'."
+)
+
+
+def tree_by(text: str | None) -> TreeBy | None:
+    """How `--tree-by` says that a tree is written, such as `id=ID,parent=PARENT`; None without the option.
+
+    Raises BadInput for unknown, repeated, missing or contradicting parts.
+    """
+    if text is None:
+        return None
+    given, parts = f"--tree-by {shorten(text)}", dict[str, str]()
+    try:
+        cells = next(csv.reader([text], strict=True), [])
+    except csv.Error:
+        cells = [""]
+    for what, equals, name in (map(str.strip, cell.partition("=")) for cell in cells):
+        if what in parts or not any(what in known for known in TREE_PARTS.values()):
+            raise BadInput(f'{given} has {"two parts" if what in parts else "the unknown part"} "{what}"; {TREE_BY}')
+        if not name.strip("| ") and (equals or what != "indent"):
+            raise BadInput(f"{given} has no column for {what}; write {what}=COLUMN.")
+        parts[what] = name
+    shapes = [shape for shape in TREE_PARTS if shape in parts]
+    if len(shapes) != 1 or not parts.keys() <= {*TREE_PARTS[shapes[0]]} or (shapes == ["parent"] and "id" not in parts):
+        raise BadInput(f"{given} does not say how the tree is written; {TREE_BY}")
+    children = tuple(name.strip() for name in parts.pop("children", "").split("|") if name.strip())
+    return TreeBy(**parts, children=children)
+
+
 STDIN = "-"
 MAX_BYTES = 4_000_000_000  # of the standard input
 MAX_NAME_BYTES = 200  # of a file; most systems take 255
@@ -248,6 +288,7 @@ class FileOptions:
     header_row: int | None = None
     column_names: Sequence[str] = ()
     taken: Collection[Guess] = ()
+    tree: TreeBy | None = None
 
     def __post_init__(self) -> None:
         if self.header_row is not None and self.column_names:
@@ -321,6 +362,8 @@ class FileFormat:
 def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileOptions) -> FileFormat:
     """The format of this name, by default that of the file's extension. Raises BadInput for options of another one."""
     name = name or name_of(file)
+    if options.tree is not None:
+        raise BadInput(f"--tree-by {options.tree.shape} is not for {name} files.")
     if name is None:
         raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(NAMES)}.')
     if name != "csv" and options.dialect != Dialect(options.dialect.encoding if name == "taxonomy" else None):

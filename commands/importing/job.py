@@ -327,7 +327,7 @@ def _import_table(
     address: str, options: FileOptions, table_options: TableOptions, job: ImportJob, *, describe: bool
 ) -> None:
     hierarchy = job.hierarchy
-    if options != FileOptions(options.columns):
+    if options != FileOptions(options.columns, tree=options.tree):
         raise BadInput(
             "--null, --numbers, --fill-down, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are "
             "for files, not for DynamoDB tables."

@@ -129,6 +129,33 @@ class ColumnOptions:
         return ColumnOptions(*found)
 
 
+@dataclass(frozen=True)
+class TreeBy:
+    """How a file says its tree where levels have no columns of their own; exactly one of the first five is given.
+
+    `id` is the column of ids, with `parent` that of the parent's id; `prefix` the one of codes that begin with that of
+    their parent; `indent` the one of names that are indented, empty where the lines of a text are; `depth` that of
+    depths; `children` are the names of lists of children in JSON. `key`, `level`, `name` and `id` are the columns, in
+    JSON the names, of these.
+    """
+
+    id: str | None = None
+    parent: str | None = None
+    prefix: str | None = None
+    indent: str | None = None
+    depth: str | None = None
+    children: Sequence[str] = ()
+    key: str | None = None
+    level: str | None = None
+    name: str | None = None
+
+    @property
+    def shape(self) -> str:
+        """The part that says the shape: parent, prefix, indent, depth or children."""
+        shapes = ("parent", "prefix", "indent", "depth", "children")
+        return next(shape for shape in shapes if getattr(self, shape) not in (None, ()))
+
+
 def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
     """The columns that are named like a level, such as `Country` or `city_name`, and like their attributes.
 
