@@ -306,6 +306,7 @@ def describe_file(
     words += [*found.words, *(word for pair in found.options.pairs() for word in pair), *options.words()]
     words += ["--ignore-unknown"] if plan.ignore_unknown else []
     words += ["--level-ids"] if plan.level_ids else []
+    words += ["--create-parents"] if plan.create_parents else []
     words += ["--yes"] if Guess.SHAPE in options.taken else []
     typer.echo(f"Proposed command:\n  {shlex.join(words)}")
 

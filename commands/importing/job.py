@@ -87,6 +87,7 @@ class ImportJob:
     allow_rejects: bool
     is_confirmed: bool
     level_ids: bool
+    create_parents: bool
     taken: set[Guess] = field(init=False)
     plan: ImportPlan = field(init=False)
     outcome: LoadResult = field(default_factory=LoadResult)
@@ -131,7 +132,10 @@ class ImportJob:
 
     def new_plan(self, stored: Collection[Key] = ()) -> ImportPlan:
         """A plan without rows, by the options of the import."""
-        return ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids, stored=stored)
+        return ImportPlan(
+            self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids,
+            create_parents=self.create_parents, stored=stored,
+        )  # fmt: skip
 
     def _read(self, stored: Collection[Key] = ()) -> None:
         """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
@@ -206,6 +210,9 @@ class ImportJob:
             typer.echo(f"Nothing {'would change' if self.dry_run else 'changed'}.")
         if outcome.unchanged:
             typer.echo(f"unchanged: {outcome.unchanged:,}")
+        if outcome.parents:
+            by_level = ", ".join(f"{count:,} {level}" for level, count in outcome.parents.items())
+            typer.echo(f"parents without a row of their own: {outcome.parents.total():,} ({by_level})")
         if moved := sum(rejection.moved for rejection in outcome.rejections):
             typer.echo(f"not moved: {moved:,}")
         if self._kept:

@@ -78,14 +78,16 @@ class ImportPlan:
     the rejected rows without a valid path, `repeated` the rows with a path that an earlier row has. `versions` are the
     former versions of nodes by number, `deleted` the rows of nodes that are no more. `undefined` are the attributes and
     levels of the file that no class defines. `unseen` are the keys with characters that nobody sees, which are left
-    out, except in the keys of `stored` nodes. With `level_ids` each id gets its level before it.
+    out, except in the keys of `stored` nodes. With `level_ids` each id gets its level before it. With `create_parents`
+    parents that are neither in the file nor stored are created.
     """
 
     def __init__(
         self, hierarchy: Hierarchy, *, ignore_unknown: bool = False, level_ids: bool = False,
-        stored: Collection[Key] = (),
+        create_parents: bool = False, stored: Collection[Key] = (),
     ) -> None:  # fmt: skip
         self.hierarchy = hierarchy
+        self.create_parents = create_parents
         self.ignore_unknown = ignore_unknown
         self.level_ids = level_ids
         self.stored = stored
@@ -122,8 +124,9 @@ class ImportPlan:
         if row.version is not None:
             if row.version not in self.versions:
                 self.versions[row.version] = ImportPlan(
-                    self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids, stored=self.stored
-                )
+                    self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids,
+                    create_parents=self.create_parents, stored=self.stored,
+                )  # fmt: skip
             return self.versions[row.version].take(row._replace(version=None))
         tree = self.trees.use(pk)
         keys = keys[len(keys) - len(row.parts) :]

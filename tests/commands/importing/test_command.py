@@ -85,7 +85,7 @@ def test_rejected_rows_are_written_beside_the_file(clade: Clade, tmp_path: Path)
     assert (tmp_path / "places.rejected.jsonl").read_text(encoding="utf-8").splitlines()[:4] == [
         '{"$reason":"row 3: US/NE has the level STATE in row 2 already, not CITY."}',
         '{"path": "US/NE", "level": "CITY"}',
-        '{"$reason":"row 4: Parent US/IA is neither in the file nor in the table."}',
+        '{"$reason":"row 4: Parent US/IA is neither in the file nor in the table; --create-parents creates it."}',
         '{"path": "US/IA/Ames", "level": "CITY"}',
     ]
     assert clade("import", "location", file, "--allow-rejects").exit_code == 0

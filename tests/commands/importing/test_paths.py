@@ -1,7 +1,8 @@
 """Paths in cells of a table, one level in several columns, and parents that a file names only in paths."""
 
+import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +229,81 @@ def test_an_imported_tree_is_that_of_the_file_and_then_that_of_its_next_state(
             nodes = stored(clade, "category").values()
             assert {tuple(node["path"]): node["name"] for node in nodes} == state, seed
             assert "Nothing changed." in clade("import", "category", "a.csv", *options, "--prune").stdout
+
+
+# -- parents that a file only names in paths ---------------------------------------------------------------------------
+
+LINES = [{"path": "G/M/R/P1", "level": "PRODUCT", "name": "Robot"}, {"path": "G/M", "level": "CATEGORY"}]
+WAY_OUT = "is neither in the file nor in the table; --create-parents creates it."
+
+
+def json_lines(lines: Iterable[dict[str, Any]]) -> str:
+    return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json"])
+def test_missing_parents_are_created_by_an_option_and_counted(clade: Clade, tmp_path: Path, name: str) -> None:
+    content = {
+        "a.csv": "path,level,name\nG/M/R/P1,PRODUCT,Robot\nG/M,CATEGORY,\n", "a.jsonl": json_lines(LINES),
+        "a.json": json.dumps(LINES),
+    }  # fmt: skip
+    (tmp_path / name).write_text(content[name])
+    refused = clade("import", "category", name)
+    assert (refused.exit_code, stored(clade, "category"), f"Parent G {WAY_OUT}" in refused.stderr) == (1, {}, True)
+    for options in (["--dry-run"], []):
+        done = clade("import", "category", name, "--create-parents", *options)
+        assert done.exit_code == 0, done.output + repr(done.exception)
+        assert "parents without a row of their own: 2 (2 CATEGORY)" in done.stdout
+    assert values(stored(clade, "category"), "level", "name") == {
+        "G": ("CATEGORY", "G"), "G/M": ("CATEGORY", "M"), "G/M/R": ("CATEGORY", "R"), "G/M/R/P1": ("PRODUCT", "Robot"),
+    }  # fmt: skip
+    again = clade("import", "category", name, "--create-parents", "--prune").stdout
+    assert "Nothing changed." in again
+    assert "parents" not in again
+
+
+MISSING: dict[str, tuple[list[dict[str, Any]], list[str], str]] = {
+    "location, of several levels": (
+        [{"path": "US/NE/Omaha", "level": "CITY"}, {"path": "DE/BY", "level": "STATE"}], ["DE", "DE/BY"],
+        "row 1: Parents are missing, and their levels are unclear; add rows for them.",
+    ),
+    "category, of no level": (
+        [{"path": "A/P", "level": "PRODUCT"}, {"path": "A/P/x/B", "level": "CATEGORY"}],
+        ["A", "A/P"], "row 2: Parents are missing, and their levels are unclear",
+    ),
+    "category, by a stored one": ([{"path": "Old/P/v", "level": "VARIANT"}], ["Old/P", "Old/P/v"], ""),
+    "category, of a rejected row": (
+        [{"path": "G", "level": "PRODUCT"}, {"path": "G/M/R", "level": "CATEGORY"}], [],
+        "row 2: Parent G is missing, since row 1 was rejected.",
+    ),
+    "category, of an id of another node": (
+        [{"path": "G/M", "level": "CATEGORY", "id": "7"}, {"path": "H/M", "level": "CATEGORY"}], ["H", "H/M"],
+        "row 1: The id 7 belongs to Old; use --moves",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MISSING)
+def test_parents_are_created_where_their_level_is_certain(clade: Clade, tmp_path: Path, what: str) -> None:
+    lines, paths, reason = MISSING[what]
+    hierarchy, _, _ = what.partition(",")
+    (tmp_path / "a.jsonl").write_text(json_lines([{"path": "Old", "level": "CATEGORY", "name": "O", "id": "7"}]))
+    clade("import", "category", "a.jsonl")
+    (tmp_path / "a.jsonl").write_text(json_lines(lines))
+    done = clade("import", hierarchy, "a.jsonl", "--create-parents")
+    nodes = values(stored(clade, hierarchy), "name")
+    assert (done.exit_code, [path for path in nodes if path != "Old"]) == (1 if reason else 0, paths), done.output
+    assert reason in done.stderr
+    assert hierarchy == "location" or nodes["Old"] == ("O",)
+
+
+def test_a_node_is_moved_below_created_parents(clade: Clade, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json_lines([{"path": "A", "level": "CATEGORY", "id": "7"}]))
+    clade("import", "category", "a.jsonl")
+    (tmp_path / "a.jsonl").write_text(json_lines([{"path": "G/M/A", "level": "CATEGORY", "id": "7"}]))
+    refused = clade("import", "category", "a.jsonl", "--moves")
+    assert (refused.exit_code, [*stored(clade, "category")]) == (1, ["A"])
+    done = clade("import", "category", "a.jsonl", "--moves", "--create-parents")
+    nodes = stored(clade, "category")
+    assert (done.exit_code, [*nodes], nodes["G/M/A"]["id"]) == (0, ["G", "G/M", "G/M/A"], "7"), done.output
+    assert "parents without a row of their own: 2 (2 CATEGORY)" in done.stdout
