@@ -49,7 +49,7 @@ def check_file(
 
     Raises BadInput for a table of paths with columns that have no place, unless they are to be ignored.
     """
-    if found.is_own:
+    if found.is_own or found.format.tree:
         return
     taken = options.taken
     if (table := found.table) is not None:
@@ -316,7 +316,7 @@ def check_sample(plan: ImportPlan, source: str, form: Format, enough: int = 1) -
 
     Raises Doubt where these are more than half of at least `enough` rows: the columns are not what they are taken for.
     """
-    for _, row in islice(form.read(), DESCRIBED_ROWS):
+    for row in islice(form.rows(), DESCRIBED_ROWS):
         plan.take(row)
     plan.check_ids()
     rejections = [one for part in (plan, *plan.versions.values()) for one in part.rejections]

@@ -6,7 +6,7 @@ import csv
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +39,7 @@ from store.transfer.formats.json import (
     geojson_table,
     is_nodes,
     json_table,
+    lines_table,
     read_nodes,
     read_objects,
 )
@@ -57,7 +58,10 @@ from store.transfer.formats.source import (
     rejected_taxonomy,
 )
 from store.transfer.formats.tables import LAST, PathRowReader, Table, is_path_table, path_header, read_table
+from store.transfer.formats.trees import TreeReader, tree_columns
 from store.transfer.formats.workbooks import excel_table, parquet_table
+from store.transfer.parent_ids import ParentTree
+from store.transfer.rows import TextRows
 
 
 class NoLevels(BadInput):
@@ -362,8 +366,6 @@ class FileFormat:
 def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileOptions) -> FileFormat:
     """The format of this name, by default that of the file's extension. Raises BadInput for options of another one."""
     name = name or name_of(file)
-    if options.tree is not None:
-        raise BadInput(f"--tree-by {options.tree.shape} is not for {name} files.")
     if name is None:
         raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(NAMES)}.')
     if name != "csv" and options.dialect != Dialect(options.dialect.encoding if name == "taxonomy" else None):
@@ -384,6 +386,8 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
         return _table(hierarchy, geojson_table(file, is_lines=is_lines), options)
     if name == "json":
         return _json(hierarchy, file, options)
+    if name == "jsonl" and options.tree is not None:
+        return _table(hierarchy, lines_table(file), options)
     _refuse_columns(options)
     if name == "jsonl":
         return FileFormat(Format(lambda: read_jsonl(file), REJECTED_JSON), has_lists=True)
@@ -423,7 +427,7 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
 def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     """A tree, or a table where the nodes have columns. Raises Doubt for a tree in lists of another name."""
     objects, is_taken = read_objects(file), Guess.SHAPE in options.taken
-    if is_nodes(objects) and not options.columns.levels:
+    if is_nodes(objects) and not options.columns.levels and not options.tree:
         _refuse_columns(options)
         if not is_taken:
             check_nodes(hierarchy, file, objects)
@@ -452,6 +456,11 @@ def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
 def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: bool = False) -> FileFormat:
     """The format of a table, whose header is a row of the file or not."""
     header, given = table.header, options.columns
+    if options.tree is not None:
+        reader, guesses = tree_reader(hierarchy, header, options)
+        rows = Format(lambda: read_table(table, reader), table.rejected(REASON))
+        form = rows._replace(tree=parent_tree(hierarchy, options.tree, reader, rows.read))
+        return FileFormat(form, guesses, (), table, given, reader.levels, is_row)
     if is_path_table(header) and not given.levels:
         levels = _path_columns(hierarchy, options)
         rows = Format(lambda: read_table(table, PathRowReader(hierarchy, header, levels)), table.rejected(JSON_REASON))
@@ -460,6 +469,25 @@ def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: 
     found, levels, guesses = _columns(hierarchy, table, given)
     rows = Format(lambda: read_table(table, RowReader(levels, header, options.cells)), table.rejected(REASON))
     return FileFormat(rows, guesses, (), table, found, levels, is_row)
+
+
+def tree_reader(hierarchy: Hierarchy, header: Sequence[str], options: FileOptions) -> tuple[TreeReader, list[str]]:
+    """The reader of a table of a tree by parents, and what its columns are by their names. Raises BadInput."""
+    given, tree = options.columns, options.tree
+    if tree is None or tree.shape not in ("parent", "prefix"):
+        raise BadInput(f"--tree-by {tree and tree.shape} is not for this format.")
+    if given.levels or given.case_insensitive or options.cells.fill_down:
+        raise BadInput("--level, --fold-case and --fill-down are for columns of levels, which --tree-by has not.")
+    levels = tree_columns(hierarchy, header, tree, columns(hierarchy, given, hierarchy.levels))
+    reader = TreeReader(hierarchy, tree, levels, header, options.cells)
+    others = [column for column in header if column and column not in reader.used]
+    return reader, [f"columns not imported: {named(others)}."] if others else []
+
+
+def parent_tree(hierarchy: Hierarchy, tree: TreeBy, reader: TreeReader, read: Callable[[], TextRows]) -> ParentTree:
+    """The tree of the rows that `read` returns."""
+    has_ids = tree.parent is not None and not any(own.id for own in reader.levels)
+    return ParentTree(hierarchy, read, reader.part, tree.prefix is not None, has_ids, tree.level is not None)
 
 
 def _path_columns(hierarchy: Hierarchy, options: FileOptions) -> list[LevelColumns]:

@@ -53,6 +53,7 @@ from store.transfer.load import (
     stored_keys,
 )
 from store.transfer.moves import ImportMoves, scratch_copy
+from store.transfer.parent_ids import ParentTree
 from store.transfer.rows import ImportPlan
 from store.transfer.tables.scan import find_export
 from store.writing.writer import Writer
@@ -116,8 +117,10 @@ class ImportJob:
         try:
             with interruptible(lambda: self._progress("Stopped")):
                 gc.set_threshold(GC_THRESHOLD)
-                self._read()
-                gc.freeze()
+                if self.format.tree:
+                    self._spool(self.format.tree)
+                else:
+                    self._read()
                 interrupt.run(self._write())
         except CladeError as error:
             # A lost store may hide that another transaction was under way.
@@ -137,11 +140,16 @@ class ImportJob:
             create_parents=self.create_parents, stored=stored,
         )  # fmt: skip
 
+    def _spool(self, tree: ParentTree) -> None:
+        tree.create = self.create_parents
+        with progress("Reading", "rows") as meter:
+            tree.spool(meter)
+
     def _read(self, stored: Collection[Key] = ()) -> None:
         """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
         self.plan = self.new_plan(stored)
         with progress("Reading", "rows") as meter:
-            for _, row in self.format.read():
+            for row in self.format.rows():
                 self.plan.take(row)
                 if len(self.plan.rejections) > MAX_REJECTED and not self.is_confirmed:
                     self.plan.check_ids()
@@ -154,10 +162,24 @@ class ImportJob:
         self.plan.check_ids()
         self._versions = arrange_versions(self.plan)
         leave_wanted_out(self.plan, prune=self.prune)
+        gc.freeze()
+
+    async def _place(self, tree: ParentTree, store: Store | None) -> None:
+        """Make the plan of a tree by parents, whose keys depend on the nodes in the store."""
+        await tree.place(store)
+        if Guess.SHAPE not in self.taken:
+            check_sample(self.new_plan(), self.source.name, self.format, ENOUGH_ROWS)
+        self._read()
 
     async def _write(self) -> None:
-        url = "sqlite://:memory:" if self.dry_run and not await _has_table(self.url) else self.url
+        tree = self.format.tree
+        is_new = (self.dry_run or tree is not None) and not await _has_table(self.url)
+        url = "sqlite://:memory:" if self.dry_run and is_new else self.url
+        if tree and is_new:
+            await self._place(tree, None)  # so that a wrong file leaves no store behind
         async with opened(url, make=not self.dry_run or url != self.url) as store:
+            if tree and not is_new:
+                await self._place(tree, store)
             stored = set[Key]()
             while found := await stored_keys(store, self.plan.unseen):
                 stored |= found
@@ -174,9 +196,10 @@ class ImportJob:
     async def _move(self, store: Store) -> None:
         from graph.settings import Settings
 
-        with progress("Moving", "nodes", len(self.plan.ids)) as meter:
+        places = self.format.tree.moving if self.format.tree else None
+        with progress("Moving", "nodes", len(self.plan.ids if places is None else places)) as meter:
             writer = Writer(store, Settings().move_timing, {self.hierarchy.name: self.hierarchy})
-            await ImportMoves(store, writer, self.plan, self.outcome).run(meter)
+            await ImportMoves(store, writer, self.plan, self.outcome, places).run(meter)
 
     async def _load_versions(self, store: Store) -> None:
         """Write the former versions of nodes, oldest first."""
@@ -223,7 +246,7 @@ class ImportJob:
             typer.echo(f"repeated: {rows} of nodes that another row has; their values were joined.")
         if unseen := len(self.plan.unseen):
             typer.echo(f"{quantity(unseen, 'key')} had invisible characters or blanks, which were removed.")
-        for sentence in self.plan.undefined.sentences():
+        for sentence in [*(self.format.tree.sentences if self.format.tree else ()), *self.plan.undefined.sentences()]:
             typer.echo(sentence)
         if self.prune and self.plan.pathless:
             typer.echo("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
@@ -287,7 +310,11 @@ def run_import(
     address: str, name: str | None, options: FileOptions, table_options: TableOptions, job: ImportJob, *,
     describe: bool,
 ) -> None:  # fmt: skip
-    """Import the file or the table at an address, or only describe it; `name` is that of the file's format."""
+    """Import the file or the table at an address, or only describe it; `name` is that of the file's format.
+
+    A tree by parent ids says where its nodes are now, so that those that are elsewhere are moved.
+    """
+    job.moves = job.moves or (options.tree is not None and options.tree.parent is not None)
     if address.startswith(SCHEME):
         return _import_table(address, options, table_options, job, describe=describe)
     check_address(address)
@@ -309,7 +336,7 @@ def run_import(
             for guess in found.guesses:
                 typer.echo(f"{source.name}: {guess}", err=True)
             check_file(job.hierarchy, source, found, given, ignore_unknown=job.ignore_unknown)
-            if Guess.SHAPE not in job.taken:
+            if Guess.SHAPE not in job.taken and found.format.tree is None:
                 check_sample(job.new_plan(), source.name, found.format, ENOUGH_ROWS)
             job.run(source, found.format)
 

@@ -2,15 +2,18 @@
 
 A node that has its former key as its name, where the file has no name, gets the new key as its name.
 Parents come first, so the nodes below a moved node have come along when it is their turn. A node whose path another one
-has waits until that has moved away; one that cannot be moved stays, and the import rejects its row.
+has waits until that has moved away. Where all wait for one another, as nodes do that swap their places, one is put
+aside: it gets another key where it is, until its turn comes. One that cannot be moved stays, and the import rejects its
+row.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
+from uuid import uuid4
 
 from store.concurrency import in_chunks
 from store.connect import opened
@@ -32,6 +35,8 @@ from store.writing.reads import Reader, WriteContext
 from store.writing.transaction import TransactionBuilder
 from store.writing.writer import Writer
 
+ASIDE = "~clade-aside-"  # between the key of a node that is put aside and a random text
+
 
 @dataclass(frozen=True, kw_only=True)
 class _MoveNode(Move):
@@ -49,18 +54,25 @@ class _MoveNode(Move):
 
 
 class ImportMoves:
-    """The moves that a plan needs; the reasons against those that are not possible go to `plan.unmoved`."""
+    """The moves that a plan needs; the reasons against those that are not possible go to `plan.unmoved`.
 
-    def __init__(self, store: Store, writer: Writer, plan: ImportPlan, result: LoadResult) -> None:
+    `places` are those of the nodes that have another one in the store; by default all nodes with ids are looked up.
+    """
+
+    def __init__(
+        self, store: Store, writer: Writer, plan: ImportPlan, result: LoadResult, places: Collection[Key] | None = None
+    ) -> None:
         self._store = store
         self._writer = writer
         self._plan = plan
         self._result = result
         self._reads = ReadUsage()
         self._blocked: dict[Key, Node] = {}  # nodes that cannot be moved yet, by their targets
-        self._nodes = {
-            node.id: node for tree in plan.trees.values() for node in tree.nodes.values() if node.id is not None
-        }
+        self._aside: set[str] = set()
+        nodes = (node for tree in plan.trees.values() for node in tree.nodes.values())
+        if places is not None:
+            nodes = (node for pk, sk in places if (tree := plan.trees.get(pk)) and (node := tree.nodes.get(sk)))
+        self._nodes = {node.id: node for node in nodes if node.id is not None}
 
     async def run(self, on_nodes: Callable[[int], None] = lambda nodes: None) -> None:
         """Move nodes until no more can be; `on_nodes` is called with each number of nodes that are done.
@@ -78,6 +90,8 @@ class ImportMoves:
             while waiting and moved < self._result.moved.total():
                 moved = self._result.moved.total()
                 waiting = await self._round(waiting, on_nodes)
+                if waiting and moved == self._result.moved.total() and await self._put_aside(waiting):
+                    moved = -1
             on_nodes(len(waiting))
         finally:
             await self._writer.move_worker.stop()
@@ -94,6 +108,33 @@ class ImportMoves:
             on_nodes(len(page) - sum(node.key in self._blocked for node in page))
         return list(self._blocked.values())
 
+    async def _put_aside(self, waiting: Sequence[Node]) -> bool:
+        """Give one node another key that has the place of a waiting one, or of its parents; whether there was any."""
+        for node in waiting:
+            above = [*ancestor_keys(node.key), node.key]
+            for key, item in zip(above, await self._store.get(above, self._reads, strong=True), strict=True):
+                other = self._nodes.get(bare_id(Record.of(item))) if item is not None else None
+                if other is None or other.key == key or other.id in self._aside:
+                    continue
+                self._aside.add(cast(str, other.id))
+                *parents, last = path_of(*key)
+                edit = Move(self._plan.hierarchy, (*parents, last), (*parents, f"{last}{ASIDE}{uuid4().hex}"))
+                with suppress(BadInput):
+                    await self._write(edit, key.pk)
+                    return True
+        return False
+
+    async def _write(self, edit: Move, *partitions: str) -> None:
+        """Write a move, and wait for its end, since the import does not compare trees with running moves."""
+        for pk in {*partitions}:
+            await wait_for_moves(self._store, pk, self._reads)
+        edit_result = await self._writer.write(edit, self._reads)
+        if edit_result.move is not None:
+            job = self._writer.move_worker.job(edit_result.move.id)
+            await self._writer.move_worker.finished()
+            if job is not None and job.refusal is not None:
+                raise job.refusal
+
     async def _current_keys(self, nodes: Sequence[Node]) -> list[Key | None]:
         keys = [id_key(f"{self._plan.hierarchy.name}:{node.id}") for node in nodes]
         return [current_key(item) for item in await self._store.get(keys, self._reads, strong=True)]
@@ -105,17 +146,9 @@ class ImportMoves:
             if not self._blocked.keys().isdisjoint(ancestor_keys(node.key)):
                 raise BadInput("its new parent cannot be moved there either.")
             await self._make_parents(node)
-            # The end is waited for, since the import does not compare trees with running moves.
-            for pk in {source.pk, node.pk}:
-                await wait_for_moves(self._store, pk, self._reads)
             edit = _MoveNode(self._plan.hierarchy, path_of(*source), node.path, node=node)
             renamed = await self._rename(edit)
-            edit_result = await self._writer.write(edit, self._reads)
-            if edit_result.move is not None:
-                job = self._writer.move_worker.job(edit_result.move.id)
-                await self._writer.move_worker.finished()
-                if job is not None and job.refusal is not None:
-                    raise job.refusal
+            await self._write(edit, source.pk, node.pk)
         except BadInput as error:
             if renamed is not None:
                 await self._writer.write(renamed, self._reads)

@@ -36,13 +36,28 @@ class Part(NamedTuple):
     columns: Mapping[str, str] = NOTHING
 
 
+class Link(NamedTuple):
+    """What a row of a tree by parents says of its node: by what others name it, its parent, empty without one, and its
+    key, which `is_fixed` where it is not made of a name. `level` is None where its place decides, `cells` are its
+    content.
+    """
+
+    own: str
+    parent: str
+    key: str
+    is_fixed: bool
+    level: str | None
+    node_id: str | None
+    cells: list[object]
+
+
 class Row(NamedTuple):
     """One row: a path, and a part for each of its last segments. `number` is its line, counted from 1.
 
     `columns` are the columns of a table that the segments come from, for messages. A row with a `version` is one of the
     former versions of its node, counted from 1. A row that `is_deleted` says that its node is no more. The path of one
     that `is_exact`, as those of exports, may have characters that nobody sees. `others` are further paths of the same
-    line, which are imported with this one or not at all.
+    line, which are imported with this one or not at all. `ParentTree` gives one with a `link` its path.
     """
 
     number: int
@@ -53,6 +68,7 @@ class Row(NamedTuple):
     is_deleted: bool = False
     is_exact: bool = False
     others: Sequence["Row"] = ()
+    link: Link | None = None
 
 
 class Rejection(NamedTuple):

@@ -149,6 +149,17 @@ def geojson_table(file: Path, *, is_lines: bool) -> Table:
     return _table(file, rows, "features")
 
 
+def lines_table(file: Path) -> Table:
+    """The table of a file with an object in each line; columns such as address.city are of objects in objects."""
+
+    def rows() -> Iterator[_TableObject]:
+        for number, _, fields in json_lines(file):
+            row, reason = (None, fields.reason) if isinstance(fields, Rejection) else (flat(fields), None)
+            yield number, fields, row, reason
+
+    return _table(file, rows, "objects")
+
+
 def _by_key(value: Any) -> list[dict[str, Any]]:
     """The nodes of an object that has only objects, by their keys."""
     if not isinstance(value, dict) or not all(isinstance(fields, dict) for fields in value.values()):
