@@ -49,7 +49,7 @@ def check_file(
 
     Raises BadInput for a table of paths with columns that have no place, unless they are to be ignored.
     """
-    if found.is_own or found.format.tree:
+    if found.is_own or options.tree:
         return
     taken = options.taken
     if (table := found.table) is not None:

@@ -43,7 +43,9 @@ from store.transfer.formats.json import (
     read_nodes,
     read_objects,
 )
+from store.transfer.formats.json_trees import TreeFields
 from store.transfer.formats.lines import FIXED, read_jsonl, read_taxonomy, taxonomy_ids, taxonomy_level
+from store.transfer.formats.outlines import OutlineReader, read_outline, read_outline_table
 from store.transfer.formats.source import (
     BLOCK_BYTES,
     JSON_REASON,
@@ -365,7 +367,10 @@ class FileFormat:
 
 def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileOptions) -> FileFormat:
     """The format of this name, by default that of the file's extension. Raises BadInput for options of another one."""
-    name = name or name_of(file)
+    tree = options.tree
+    is_outline = tree is not None and tree.indent == ""
+    is_text = is_outline and ENDINGS.get(Path(content_name(file)).suffix.lower(), "taxonomy") == "taxonomy"
+    name = name or ("taxonomy" if is_text else name_of(file))
     if name is None:
         raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(NAMES)}.')
     if name != "csv" and options.dialect != Dialect(options.dialect.encoding if name == "taxonomy" else None):
@@ -386,14 +391,19 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
         return _table(hierarchy, geojson_table(file, is_lines=is_lines), options)
     if name == "json":
         return _json(hierarchy, file, options)
-    if name == "jsonl" and options.tree is not None:
+    if name == "jsonl" and tree is not None:
         return _table(hierarchy, lines_table(file), options)
     _refuse_columns(options)
     if name == "jsonl":
         return FileFormat(Format(lambda: read_jsonl(file), REJECTED_JSON), has_lists=True)
-    level = taxonomy_level(hierarchy)
     dialect = options.dialect.encoded(file, options.taken)
     encoding = dialect.encoding or "utf-8"
+    if tree is not None:
+        if tree != TreeBy(indent=""):
+            raise BadInput(f"--tree-by {tree.shape} with columns needs a table; a text is imported by indent alone.")
+        outline = Format(lambda: read_outline(hierarchy, file, encoding), REJECTED_JSON)
+        return FileFormat(outline, dialect.sentences(options.dialect), dialect.words(options.dialect), has_lists=True)
+    level = taxonomy_level(hierarchy)
     ids = taxonomy_ids(file, encoding, options.taken)
     rejected = rejected_taxonomy(dialect.text_encoding, dialect.errors, dialect.mark)
     form = Format(lambda: read_taxonomy(level, file, ids, encoding), rejected)
@@ -426,7 +436,10 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
 
 def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     """A tree, or a table where the nodes have columns. Raises Doubt for a tree in lists of another name."""
-    objects, is_taken = read_objects(file), Guess.SHAPE in options.taken
+    is_taken = Guess.SHAPE in options.taken
+    if options.tree is not None and options.tree.children:
+        return _json_tree(hierarchy, file, options.tree, options)
+    objects = read_objects(file)
     if is_nodes(objects) and not options.columns.levels and not options.tree:
         _refuse_columns(options)
         if not is_taken:
@@ -453,6 +466,21 @@ def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     return _table(hierarchy, table, options)
 
 
+def _json_tree(hierarchy: Hierarchy, file: Path, tree: TreeBy, options: FileOptions) -> FileFormat:
+    """A tree whose fields have other names. `--level` names the level of a list. Raises Doubt for nodes in others."""
+    given = options.columns
+    if options.cells != PLAIN or given.case_insensitive:
+        raise BadInput("--null, --numbers, --fill-down and --fold-case are for tables, and --tree-by children is none.")
+    lists = {column: hierarchy.level(name).name for name, column, _ in map(_level_column, given.levels)}
+    if unknown := lists.keys() - {*tree.children}:
+        raise BadInput(f'--level names the list "{min(unknown)}", and --tree-by does not; add it to children=.')
+    fields = TreeFields(hierarchy, tree, columns(hierarchy, replace(given, levels=[]), hierarchy.levels), lists)
+    roots = fields.nodes(file)
+    if Guess.SHAPE not in options.taken:
+        check_nodes(hierarchy, file, [node for _, node in roots], tree.children)
+    return FileFormat(Format(lambda: fields.read(roots), REJECTED_JSON), has_lists=True)
+
+
 def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: bool = False) -> FileFormat:
     """The format of a table, whose header is a row of the file or not."""
     header, given = table.header, options.columns
@@ -460,6 +488,8 @@ def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: 
         reader, guesses = tree_reader(hierarchy, header, options)
         rows = Format(lambda: read_table(table, reader), table.rejected(REASON))
         form = rows._replace(tree=parent_tree(hierarchy, options.tree, reader, rows.read))
+        if isinstance(reader, OutlineReader):
+            form = Format(lambda: read_outline_table(hierarchy, reader, rows.read), REJECTED_JSON)
         return FileFormat(form, guesses, (), table, given, reader.levels, is_row)
     if is_path_table(header) and not given.levels:
         levels = _path_columns(hierarchy, options)
@@ -474,12 +504,14 @@ def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: 
 def tree_reader(hierarchy: Hierarchy, header: Sequence[str], options: FileOptions) -> tuple[TreeReader, list[str]]:
     """The reader of a table of a tree by parents, and what its columns are by their names. Raises BadInput."""
     given, tree = options.columns, options.tree
-    if tree is None or tree.shape not in ("parent", "prefix"):
-        raise BadInput(f"--tree-by {tree and tree.shape} is not for this format.")
+    if tree is None or tree.children or tree.indent == "":
+        shape = "children is for JSON documents" if tree and tree.children else "indent of a table is indent=COLUMN"
+        raise BadInput(f"--tree-by {shape}.")
     if given.levels or given.case_insensitive or options.cells.fill_down:
         raise BadInput("--level, --fold-case and --fill-down are for columns of levels, which --tree-by has not.")
     levels = tree_columns(hierarchy, header, tree, columns(hierarchy, given, hierarchy.levels))
-    reader = TreeReader(hierarchy, tree, levels, header, options.cells)
+    is_outline = tree.shape in ("indent", "depth")
+    reader = (OutlineReader if is_outline else TreeReader)(hierarchy, tree, levels, header, options.cells)
     others = [column for column in header if column and column not in reader.used]
     return reader, [f"columns not imported: {named(others)}."] if others else []
 

@@ -1,6 +1,6 @@
 """JSON documents: trees of nodes with their children, lists of objects as tables, and GeoJSON."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -43,7 +43,7 @@ def read_objects(file: Path) -> list[Any]:
     """The objects of a document: of a list, of the only list in an object, or of an object of nodes by key; else the
     object itself.
     """
-    document = _read_document(file)
+    document = read_document(file)
     if isinstance(document, list):
         return document
     if not isinstance(document, dict):
@@ -53,7 +53,7 @@ def read_objects(file: Path) -> list[Any]:
         if len(roots) == 1:
             return roots[0]
         for found in (document.get(CHILDREN), document):
-            nodes = _by_key(found)
+            nodes = by_key(found)
             if nodes and all("level" in one or CHILDREN in one for one in nodes):
                 return nodes
     lists = [value for value in document.values() if isinstance(value, list)]
@@ -69,13 +69,15 @@ def is_nodes(objects: list[Any]) -> bool:
     return not all(map(_NAMED.isdisjoint, nodes))
 
 
-def check_nodes(hierarchy: Hierarchy, file: Path, objects: list[Any]) -> None:
-    """Raise Doubt for nodes with a list of others that has another name than `children`."""
+def check_nodes(
+    hierarchy: Hierarchy, file: Path, objects: Sequence[Any], children: Collection[str] = (CHILDREN,)
+) -> None:
+    """Raise Doubt for nodes with a list of others that has another name than those of `children`."""
     waiting = [*objects]
     while waiting:
         fields = waiting.pop()
         for name, value in fields.items() if isinstance(fields, dict) else ():
-            if name == CHILDREN and isinstance(value, list | dict):
+            if name in children and isinstance(value, list | dict):
                 waiting += value if isinstance(value, list) else value.values()
             elif (
                 isinstance(value, list)
@@ -160,11 +162,11 @@ def lines_table(file: Path) -> Table:
     return _table(file, rows, "objects")
 
 
-def _by_key(value: Any) -> list[dict[str, Any]]:
-    """The nodes of an object that has only objects, by their keys."""
+def by_key(value: Any, name: str = "key") -> list[dict[str, Any]]:
+    """The nodes of an object that has only objects, by their keys, which get this name in them."""
     if not isinstance(value, dict) or not all(isinstance(fields, dict) for fields in value.values()):
         return []
-    return [{"key": key, **fields} for key, fields in value.items()]
+    return [{name: key, **fields} for key, fields in value.items()]
 
 
 def _node(number: int, parent: _Parent, fields: Any) -> tuple[Row | Rejection, dict[str, Any], Sequence[Any]]:
@@ -174,7 +176,7 @@ def _node(number: int, parent: _Parent, fields: Any) -> tuple[Row | Rejection, d
         return Rejection(number, reason), {"path": [*parent.path, fields]}, ()
     own, reason = {**fields}, ""
     key, children = own.pop("key", fields.get("name")), own.pop(CHILDREN, None) or ()
-    children = _by_key(children) or children
+    children = by_key(children) or children
     if not isinstance(children, list | tuple):
         reason = f'"{CHILDREN}" is a list of nodes, or an object of nodes by key.'
         own[CHILDREN], children = children, ()
@@ -193,7 +195,7 @@ def _node(number: int, parent: _Parent, fields: Any) -> tuple[Row | Rejection, d
     return Rejection(number, reason) if reason else row_of(number, own), own, children
 
 
-def _read_document(file: Path) -> Any:
+def read_document(file: Path) -> Any:
     """The value of a document. Raises BadInput where it is too large or no JSON."""
     with opened(file) as source:
         content = source.read(MAX_JSON_BYTES + 1)
@@ -252,7 +254,7 @@ def _expanded(fields: Any, prefix: str, above: dict[str, object], depth: int, li
 
 
 def _collection(file: Path) -> list[Any]:
-    document = _read_document(file)
+    document = read_document(file)
     if isinstance(document, dict) and isinstance(document.get("features"), list):
         return cast(list[Any], document["features"])
     if isinstance(document, dict) and document.get("type") == "Feature":
