@@ -63,7 +63,11 @@ class TreeFields:
                 ]
             nodes = by_key(document, self._key or "key")
             is_wrapper = len(nodes) == 1 and len({*nodes[0]} - {*self.children}) == 1  # around lists of nodes alone
-            if not is_wrapper and all(any(name in one for name in (*self.children, self._name)) for one in nodes):
+            if (
+                nodes
+                and not is_wrapper
+                and all(any(name in one for name in (*self.children, self._name)) for one in nodes)
+            ):
                 return [("", one) for one in nodes]
             inner = [(name, value) for name, value in document.items() if isinstance(value, dict | list)]
             if len(inner) != 1:

@@ -179,7 +179,7 @@ def by_depth(choose: random.Random) -> Callable[[int], str]:
 def test_any_outline_is_imported_as_its_tree(
     clade: Clade, tmp_path: Path, form: str, shape: Callable[[random.Random], Callable[[int], str]]
 ) -> None:  # fmt: skip
-    for seed in range(examples(2, 60)):
+    for seed in range(examples(2, 30)):
         choose = random.Random(f"{shape.__name__} {form} {seed}")  # noqa: S311 - no secret
         (tmp_path / "clade.db").unlink(missing_ok=True)
         tree = grown(choose) | {("Root",): "Root", ("Root", "below"): "below"}

@@ -217,7 +217,7 @@ def written(choose: random.Random, tree: Tree, shape: str) -> tuple[bytes, list[
 def test_an_imported_tree_is_that_of_the_file_and_then_that_of_its_next_state(
     clade: Clade, tmp_path: Path, shape: str
 ) -> None:  # fmt: skip
-    for seed in range(examples(3, 100)):
+    for seed in range(examples(2, 40)):
         choose = random.Random(f"{shape} {seed}")  # noqa: S311 - no secret
         (tmp_path / "clade.db").unlink(missing_ok=True)
         tree = grown(choose)
