@@ -40,10 +40,9 @@ from store.transfer.formats.json import (
     is_nodes,
     json_table,
     lines_table,
-    read_nodes,
     read_objects,
 )
-from store.transfer.formats.json_trees import TreeFields
+from store.transfer.formats.json_trees import NodeReader
 from store.transfer.formats.lines import FIXED, read_jsonl, read_taxonomy, taxonomy_ids, taxonomy_level
 from store.transfer.formats.outlines import OutlineReader, read_outline, read_outline_table
 from store.transfer.formats.source import (
@@ -444,7 +443,7 @@ def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
         _refuse_columns(options)
         if not is_taken:
             check_nodes(hierarchy, file, objects)
-        return FileFormat(Format(lambda: read_nodes(hierarchy, objects), REJECTED_JSON), has_lists=True)
+        return FileFormat(Format(lambda: NodeReader(hierarchy).read(objects), REJECTED_JSON), has_lists=True)
     first = objects[0] if len(objects) == 1 and isinstance(objects[0], dict) else {}
     if len(first) > 1 and all(isinstance(one, dict) for one in first.values()):
         raise BadInput(
@@ -474,11 +473,11 @@ def _json_tree(hierarchy: Hierarchy, file: Path, tree: TreeBy, options: FileOpti
     lists = {column: hierarchy.level(name).name for name, column, _ in map(_level_column, given.levels)}
     if unknown := lists.keys() - {*tree.children}:
         raise BadInput(f'--level names the list "{min(unknown)}", and --tree-by does not; add it to children=.')
-    fields = TreeFields(hierarchy, tree, columns(hierarchy, replace(given, levels=[]), hierarchy.levels), lists)
-    roots = fields.nodes(file)
+    reader = NodeReader(hierarchy, tree, columns(hierarchy, replace(given, levels=[]), hierarchy.levels), lists)
+    roots = reader.roots(file)
     if Guess.SHAPE not in options.taken:
-        check_nodes(hierarchy, file, [node for _, node in roots], tree.children)
-    return FileFormat(Format(lambda: fields.read(roots), REJECTED_JSON), has_lists=True)
+        check_nodes(hierarchy, file, roots, tree.children)
+    return FileFormat(Format(lambda: reader.read(roots), REJECTED_JSON), has_lists=True)
 
 
 def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: bool = False) -> FileFormat:

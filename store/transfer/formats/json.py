@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import orjson
 
 from store.errors import BadInput, shorten, shown
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.columns import json_text
-from store.transfer.formats.lines import json_lines, row_of
+from store.transfer.formats.lines import json_lines
 from store.transfer.formats.source import Doubt, Guess, opened
 from store.transfer.formats.tables import MAX_DEPTH, Table, TableRow, checked_header, flat
-from store.transfer.rows import Rejection, Row, TextRows
+from store.transfer.rows import Rejection
 
 MAX_JSON_BYTES = 200_000_000  # of a document, which is in memory as a whole
 CHILDREN = "children"
@@ -23,17 +23,6 @@ OTHER_LIST = (
 )
 _NAMED = frozenset(("key", "name"))
 _OWN = _NAMED | {"path", "level"}
-
-
-class _Parent(NamedTuple):
-    """What nodes stand below: a path, the levels that may stand there if known, and the number of a rejected row."""
-
-    path: list[Any]
-    levels: list[str]
-    rejected: int
-
-    def __str__(self) -> str:
-        return shorten("/".join(map(str, self.path)), 200) or "the root"
 
 
 _TableObject = tuple[int, Any, dict[str, object] | None, str | None]  # number, value, row, what is wrong
@@ -85,32 +74,6 @@ def check_nodes(
                 and not any(level.attribute(name) for level in hierarchy.levels.values())
             ):
                 raise Doubt(Guess.SHAPE, OTHER_LIST.format(file=file.name, name=shorten(name)))
-
-
-def read_nodes(hierarchy: Hierarchy, objects: list[Any]) -> TextRows:
-    """The nodes of `{"key": "US", "level": "COUNTRY", "name": …, "children": […]}` as rows of JSON lines.
-
-    The key is the name where it is left out, and the level the only one that may stand there. `children` may also be
-    an object of nodes by key. A node may have a `path` instead, as in JSON lines. What lies below a node that is
-    rejected here is rejected as well, each with its path.
-    """
-    number = 0
-    root = _Parent([], [level.label for level in hierarchy.levels.values() if level.may_be_root], 0)
-    waiting = [(root, one) for one in reversed(objects)]
-    while waiting:
-        parent, fields = waiting.pop()
-        number += 1
-        row, own, children = _node(number, parent, fields)
-        yield json_text(own), row
-        if children:
-            given = row.path if isinstance(row, Row) else own["path"]
-            level = hierarchy.find(str(own.get("level")))
-            below = _Parent(
-                [*given] if isinstance(given, list | tuple) else [given],
-                [one.label for one in hierarchy.levels.values() if level and level.name in one.under],
-                number if isinstance(row, Rejection) else 0,
-            )
-            waiting += [(below, child) for child in reversed(children)]
 
 
 def json_table(file: Path, objects: list[Any]) -> tuple[Table, dict[str, bool]]:
@@ -167,32 +130,6 @@ def by_key(value: Any, name: str = "key") -> list[dict[str, Any]]:
     if not isinstance(value, dict) or not all(isinstance(fields, dict) for fields in value.values()):
         return []
     return [{name: key, **fields} for key, fields in value.items()]
-
-
-def _node(number: int, parent: _Parent, fields: Any) -> tuple[Row | Rejection, dict[str, Any], Sequence[Any]]:
-    """The row of a node, its fields as a line of JSON has them, and its children."""
-    if not isinstance(fields, dict):
-        reason = f"The node below {parent} is not a JSON object."
-        return Rejection(number, reason), {"path": [*parent.path, fields]}, ()
-    own, reason = {**fields}, ""
-    key, children = own.pop("key", fields.get("name")), own.pop(CHILDREN, None) or ()
-    children = by_key(children) or children
-    if not isinstance(children, list | tuple):
-        reason = f'"{CHILDREN}" is a list of nodes, or an object of nodes by key.'
-        own[CHILDREN], children = children, ()
-    if "path" not in own:
-        if _NAMED.isdisjoint(fields):
-            reason = f"The node below {parent} has no key and no name."
-        elif "key" not in fields and type(key) is int:
-            own["name"] = str(key)
-        own = {"path": [*parent.path, key], **own}
-        if own.get("level") is None and (levels := parent.levels):
-            own["level"] = levels[0] if len(levels) == 1 else None
-            if len(levels) > 1 and not reason:
-                reason = f'The node below {parent} has no level; write "level" with {" or ".join(levels)}.'
-        if parent.rejected and not reason:
-            reason = f"Parent {parent} is missing, since row {parent.rejected} was rejected."
-    return Rejection(number, reason) if reason else row_of(number, own), own, children
 
 
 def read_document(file: Path) -> Any:

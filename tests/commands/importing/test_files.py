@@ -384,7 +384,7 @@ DIRTY = {
     "JSON as a tree": Dirty(
         "c.json", json.dumps(TREE).encode(), 3,
         {2: "population: 'many' is not a valid Int", 3: '"children" is a list of nodes, or an object of nodes by key.',
-         4: "The node below US has no key and no name.", 7: "The node below US/NE is not a JSON object."},
+         4: "The node below US has no key and no name.", 7: "The node below US/NE has no level; write"},
         "", [(b'"many"', b"7")], 4,
     ),
     "JSON lines in gzip": Dirty(

@@ -273,7 +273,7 @@ WRONG_TREES: dict[str, tuple[Any, str, str]] = {
     "a key besides another one": (
         [{"name": "A", "key": "x", "code": "y"}], "--tree-by children=in,key=code", 'CATEGORY has no attribute "key"',
     ),
-    "children that are no list": ([{"name": "A", "in": 7}], "--tree-by children=in", 'no attribute "in"'),
+    "children that are no list": ([{"name": "A", "in": 7}], "--tree-by children=in", '"in" is a list of nodes, or an'),
     "a key that is no text": ([{"name": 1.5}], "--tree-by children=in", "not 1.5; write a text."),
 }  # fmt: skip
 
