@@ -486,9 +486,10 @@ def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: 
     if options.tree is not None:
         reader, guesses = tree_reader(hierarchy, header, options)
         rows = Format(lambda: read_table(table, reader), table.rejected(REASON))
-        form = rows._replace(tree=parent_tree(hierarchy, options.tree, reader, rows.read))
         if isinstance(reader, OutlineReader):
             form = Format(lambda: read_outline_table(hierarchy, reader, rows.read), REJECTED_JSON)
+        else:
+            form = rows._replace(tree=parent_tree(hierarchy, options, reader, rows.read))
         return FileFormat(form, guesses, (), table, given, reader.levels, is_row)
     if is_path_table(header) and not given.levels:
         levels = _path_columns(hierarchy, options)
@@ -515,8 +516,11 @@ def tree_reader(hierarchy: Hierarchy, header: Sequence[str], options: FileOption
     return reader, [f"columns not imported: {named(others)}."] if others else []
 
 
-def parent_tree(hierarchy: Hierarchy, tree: TreeBy, reader: TreeReader, read: Callable[[], TextRows]) -> ParentTree:
+def parent_tree(
+    hierarchy: Hierarchy, options: FileOptions, reader: TreeReader, read: Callable[[], TextRows]
+) -> ParentTree:
     """The tree of the rows that `read` returns."""
+    tree = options.tree or TreeBy()
     has_ids = tree.parent is not None and not any(own.id for own in reader.levels)
     return ParentTree(hierarchy, read, reader.part, tree.prefix is not None, has_ids, tree.level is not None)
 

@@ -33,6 +33,7 @@ from commands.importing.tables import (
     item_columns,
     table_at,
     table_format,
+    tree_format,
 )
 from commands.interrupt import interruptible
 from store.connect import DynamoDBUrl, SQLiteUrl, opened, parse_store_url
@@ -315,6 +316,8 @@ def run_import(
     A tree by parent ids says where its nodes are now, so that those that are elsewhere are moved.
     """
     job.moves = job.moves or (options.tree is not None and options.tree.parent is not None)
+    if options.tree and job.level_ids:
+        raise BadInput("--level-ids is not for --tree-by, whose rows name one another by their ids.")
     if address.startswith(SCHEME):
         return _import_table(address, options, table_options, job, describe=describe)
     check_address(address)
@@ -367,12 +370,15 @@ def _import_table(
             "for files, not for DynamoDB tables."
         )
     table_options.skipped()  # a wrong option costs no read
-    is_given = bool(table_options.templates or options.columns.levels)
+    if options.tree and table_options.templates:
+        raise BadInput("--key and --tree-by are two ways to say the tree; give one of them.")
+    is_given = bool(table_options.templates or options.columns.levels or options.tree)
     if not is_given and not describe:
         if not address.startswith(SCHEME):
             find_export(Path(address))  # a folder that has none needs no template
         raise BadInput(NO_TEMPLATE)
-    templates, columns = item_columns(hierarchy, options.columns, table_options) if is_given else ([], [])
+    by_levels = is_given and not options.tree
+    templates, columns = item_columns(hierarchy, options.columns, table_options) if by_levels else ([], [])
     if job.prune and job.dry_run and address.startswith(SCHEME):
         raise BadInput(NO_PRUNE)
     if address.startswith(SCHEME) and not job.dry_run and not describe:
@@ -383,14 +389,17 @@ def _import_table(
         def attempt() -> None:
             if Guess.EXPIRY in job.taken:
                 table.left_out.keep_unknown()
-            if Guess.SHAPE not in job.taken:
+            if Guess.SHAPE not in job.taken and not options.tree:
                 check_table(table.source.name, table.export, table.left_out)
             if describe:
                 return describe_table(hierarchy, address, table, table_options, options.columns)
             if job.prune and table.export.is_incremental:
                 raise BadInput(NO_PRUNE)
-            form, reader = table_format(hierarchy, table, templates, columns, prune=job.prune)
-            if Guess.SHAPE not in job.taken:
+            if options.tree:
+                form, reader = tree_format(hierarchy, table, options)
+            else:
+                form, reader = table_format(hierarchy, table, templates, columns, prune=job.prune)
+            if Guess.SHAPE not in job.taken and not options.tree:
                 check_keys(table.source.name, (row for _, row in form.read()))
             try:
                 job.run(table.source, form)

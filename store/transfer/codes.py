@@ -7,6 +7,7 @@ as `31-33`, which holds `311`. In an outline, where 1.10 follows 1.9, numbers ar
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from itertools import pairwise
 
 _RANGE = re.compile(r"(\w+)\s*[-–—]\s*(\w+)")
 _DIVIDER = re.compile(r"[\W_]+")
@@ -74,11 +75,11 @@ def _without_zeros(codes: Collection[str]) -> Mapping[str, str]:
         for code in codes:
             rest = max(0, len(code.rstrip("0")) - first)
             cuts[code] = code[: first - -rest // step * step]
-        known, found = {*cuts.values()}, defaultdict[int, list[bool]](list)
-        for cut in known:
-            if len(cut) > first:
-                found[len(cut)].append(cut[:-step] in known)
-        least = min((sum(one) / len(one) for one in found.values()), default=0.0)
+        known, sizes = {*cuts.values()}, sorted({len(cut) for cut in cuts.values()})
+        least = 0.0 if len(sizes) < 2 else 1.0
+        for shorter, size in pairwise(sizes):
+            found = [cut[:shorter] in known for cut in known if len(cut) == size]
+            least = min(least, sum(found) / len(found))
         if least > most:
             best, most = cuts, least
         if most >= ENOUGH:

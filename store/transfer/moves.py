@@ -22,6 +22,7 @@ from store.errors import BadInput, NotFound, WrongLevel
 from store.metadata.history import current_key, id_item
 from store.metadata.tree_version import Event
 from store.model.keys import Key, ancestor_keys, id_key, node_key, path_of, subtree, tree_version_key
+from store.model.keys import Path as NodePath
 from store.model.records import Item, Put, Record
 from store.reading import PAGE_ITEMS, Pages, wait_for_moves
 from store.transfer.diff import bare_id, filled_levels
@@ -68,7 +69,7 @@ class ImportMoves:
         self._result = result
         self._reads = ReadUsage()
         self._blocked: dict[Key, Node] = {}  # nodes that cannot be moved yet, by their targets
-        self._aside: set[str] = set()
+        self._aside: dict[str, Key] = {}  # former places by id
         nodes = (node for tree in plan.trees.values() for node in tree.nodes.values())
         if places is not None:
             nodes = (node for pk, sk in places if (tree := plan.trees.get(pk)) and (node := tree.nodes.get(sk)))
@@ -92,6 +93,7 @@ class ImportMoves:
                 waiting = await self._round(waiting, on_nodes)
                 if waiting and moved == self._result.moved.total() and await self._put_aside(waiting):
                     moved = -1
+            await self._take_back(waiting)
             on_nodes(len(waiting))
         finally:
             await self._writer.move_worker.stop()
@@ -103,26 +105,41 @@ class ImportMoves:
             keys = await self._current_keys(page)
             for number, node in enumerate(page):
                 source = keys[number]
-                if source is not None and source != node.key and await self._try_move(node, source):
+                if source in (None, node.key):
+                    if self._blocked and not self._blocked.keys().isdisjoint(ancestor_keys(node.key)):
+                        self._blocked[node.key] = node  # it comes along with a parent that is to be elsewhere
+                elif await self._try_move(node, source):
                     keys = [key.moved(source, node.key) if key and source.holds(key) else key for key in keys]
             on_nodes(len(page) - sum(node.key in self._blocked for node in page))
         return list(self._blocked.values())
 
     async def _put_aside(self, waiting: Sequence[Node]) -> bool:
-        """Give one node another key that has the place of a waiting one, or of its parents; whether there was any."""
+        """Give one node another key that is where a waiting one or its parents belong; whether there was any."""
         for node in waiting:
             above = [*ancestor_keys(node.key), node.key]
             for key, item in zip(above, await self._store.get(above, self._reads, strong=True), strict=True):
-                other = self._nodes.get(bare_id(Record.of(item))) if item is not None else None
-                if other is None or other.key == key or other.id in self._aside:
+                record = item and Record.of(item)
+                other = record and self._nodes.get(bare_id(record))
+                if not record or not other or other.key == key or other.id in self._aside:
                     continue
-                self._aside.add(cast(str, other.id))
-                *parents, last = path_of(*key)
-                edit = Move(self._plan.hierarchy, (*parents, last), (*parents, f"{last}{ASIDE}{uuid4().hex}"))
-                with suppress(BadInput):
-                    await self._write(edit, key.pk)
-                    return True
+                if other.level == record.level and key.sk in self._plan.trees[key.pk].nodes:
+                    *parents, last = path_of(*key)
+                    self._aside[cast(str, other.id)] = key
+                    with suppress(BadInput):
+                        await self._rename_at(key, (*parents, f"{last}{ASIDE}{uuid4().hex}"))
+                        return True
         return False
+
+    async def _take_back(self, waiting: Sequence[Node]) -> None:
+        """Give those that were put aside and cannot be moved their former keys."""
+        nodes = [node for node in waiting if node.id in self._aside]
+        for node, key in zip(nodes, await self._current_keys(nodes), strict=True):
+            if key is not None:
+                with suppress(BadInput):
+                    await self._rename_at(key, path_of(*self._aside[cast(str, node.id)]))
+
+    async def _rename_at(self, key: Key, path: NodePath) -> None:
+        await self._write(Move(self._plan.hierarchy, path_of(*key), path), key.pk)
 
     async def _write(self, edit: Move, *partitions: str) -> None:
         """Write a move, and wait for its end, since the import does not compare trees with running moves."""

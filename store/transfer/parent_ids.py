@@ -38,6 +38,7 @@ NO_PARENT = frozenset(("", "0", "#", "-1", "-", "null", "none", "nil", "nan", "n
 SPOOLED_ROWS = 1_000  # written at once
 MAX_KEY_CHARACTERS = 200  # of a key that is made of a name; with a longer one it is the id
 SHOWN_ROWS = 5
+NOWHERE = 1 << 30  # a depth that no node has
 
 # `p` is the number of the parent's row, 0 of a root; `pk` and `sk` are the key of the stored node. Rows with negative
 # numbers are parents that the file does not have: stored ones, with their level and no `p`, and created ones.
@@ -46,12 +47,13 @@ _TABLES = (
     "node_id TEXT, p INTEGER, pk TEXT, sk TEXT)",
     "CREATE TABLE content (n INTEGER PRIMARY KEY, cells BLOB)",
 )
-# The last of the waiting rows is the deepest, so that the rows below a node follow it.
+# The deepest of the waiting rows is the next, so that those below a node follow it; without a limit SQLite drops the
+# order in a join.
 _PLACED = """
     WITH RECURSIVE placed(n, depth) AS (
         SELECT n, CASE WHEN p IS NULL THEN length(sk) - length(replace(sk, '#', '')) ELSE 1 END
         FROM link WHERE p = 0 OR (p IS NULL AND n < 0)
-        UNION ALL SELECT link.n, depth + 1 FROM placed JOIN link ON link.p = placed.n ORDER BY 2 DESC
+        UNION ALL SELECT link.n, depth + 1 FROM placed JOIN link ON link.p = placed.n ORDER BY 2 DESC LIMIT -1
     )
 """
 _WALK = _PLACED + "SELECT depth, link.* FROM placed CROSS JOIN link USING (n)"  # noqa: S608 - constants
@@ -344,16 +346,16 @@ class ParentTree:
         """The rows from the roots down with their paths and their levels, or why they are rejected."""
         path: list[str] = []
         levels: list[str] = []
-        lost, lost_depth = 0, MAX_SEGMENTS + 1
+        lost, lost_depth = 0, NOWHERE
         for line in map(_Line._make, self._execute(_WALK)):
             depth = line.depth
             if line.above is None:  # stored, and not in the file
-                path, lost_depth = [*path_of(line.pk or "", line.sk or "")], MAX_SEGMENTS + 1
+                path, lost_depth = [*path_of(line.pk or "", line.sk or "")], NOWHERE
                 levels = [line.level or ""] * depth
                 continue
             path[depth - 1 :] = [line.key]
             if depth <= lost_depth:
-                lost_depth = MAX_SEGMENTS + 1
+                lost_depth = NOWHERE
             reason = f"The node is more than {MAX_SEGMENTS} levels deep." if depth > MAX_SEGMENTS else ""
             if depth > lost_depth:
                 reason = f"Its parent, row {lost}, was rejected."

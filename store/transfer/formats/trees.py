@@ -73,6 +73,7 @@ class TreeReader(RowReader):
         check_columns(header, [LevelColumns("", column) for column in naming])
         self._naming |= {*naming}
         self._tree, self.levels = tree, levels
+        self._in_parents = [column for column in header if column.startswith(f"{tree.parent}.")]  # of an object
         self._by_name = {own.level: own for own in levels}
         self._names = {
             fold(name): level.name for level in hierarchy.levels.values() for name in (level.name, level.label)
@@ -98,6 +99,8 @@ class TreeReader(RowReader):
         given = next((text for one in ids if one and (text := self._text(cells, one))), None)
         node_id = given if any(ids) or tree.prefix else node_id_of(own)
         parent = self._text(cells, tree.parent) if tree.parent else ""
+        if not parent and (inner := next((one for one in self._in_parents if self._text(cells, one)), None)):
+            return Rejection(number, f'Column "{tree.parent}" is empty, but "{inner}" has a value.')
         kept = [cell if index in self._used else None for index, cell in enumerate(cells)]
         link = link_of(own, parent, [key] if key else names, bool(key), level, node_id, kept)
         return Row(number, (), (), link=link)

@@ -76,13 +76,17 @@ PLANS: dict[str, tuple[list[Told], list[Told], list[str], dict[int, str]]] = {
         [("r/a", "CATEGORY"), ("r/a/n", "CATEGORY", {"id": "1"}), ("r/z", "CATEGORY", {"id": "0"})],
         ["r", "r/a", "r/a/n", "r/z"], {},
     ),
-    "nodes that would swap paths, and below them": (
+    "nodes that swap paths, and below them": (
         [*_chain("a", "b"), ("r/x", "CATEGORY", {"id": "x"})],
         [*_chain("b", "a"), ("r/b/x", "CATEGORY", {"id": "x"})],
-        ["r", "r/a", "r/b", "r/x"],
+        ["r", "r/a", "r/b", "r/b/x"], {},
+    ),
+    "nodes of two levels that would swap paths": (
+        [*_chain("a"), ("r/b", "PRODUCT", {"id": "1"})],
+        [("r/b", "PRODUCT", {"id": "0"}), ("r/a", "PRODUCT", {"id": "1"})],
+        ["r", "r/a", "r/b"],
         {1: "r/b has the id 1 in the table, not 0; ids never change.",
-         2: "r/a has the id 0 in the table, not 1; ids never change.",
-         3: "The id x belongs to r/x, and cannot be moved here: its new parent cannot be moved there either."},
+         2: "r/a is a CATEGORY in the table, not a PRODUCT."},
     ),
 }  # fmt: skip
 
