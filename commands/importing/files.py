@@ -505,7 +505,7 @@ def tree_reader(hierarchy: Hierarchy, header: Sequence[str], options: FileOption
     """The reader of a table of a tree by parents, and what its columns are by their names. Raises BadInput."""
     given, tree = options.columns, options.tree
     if tree is None or tree.children or tree.indent == "":
-        shape = "children is for JSON documents" if tree and tree.children else "indent of a table is indent=COLUMN"
+        shape = "children is not for tables" if tree and tree.children else "indent of a table is indent=COLUMN"
         raise BadInput(f"--tree-by {shape}.")
     if given.levels or given.case_insensitive or options.cells.fill_down:
         raise BadInput("--level, --fold-case and --fill-down are for columns of levels, which --tree-by has not.")
