@@ -132,7 +132,9 @@ class OutlineReader(TreeReader):
         self._indents, self._base, self._depth = Indents(), -1, -1
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
-        """The row of cells; raises BadInput where its depth is not clear."""
+        """The row of cells, without a link where all are empty; raises BadInput where its depth is not clear."""
+        if not any(text_of(cell).strip() for cell in cells):
+            return Row(number, (), ())
         tree, level = self._tree, self.level_of(cells)
         if tree.indent is not None:
             self._depth, text = self._indents.read(text_of(cells[self._index[tree.indent]]), self._depth)
@@ -144,11 +146,12 @@ class OutlineReader(TreeReader):
             self._base = int(text) if self._base < 0 else self._base
             self._depth = int(text) - self._base
             names = [self._text(cells, name) for name in self.names_of(level)]
-        key = self._text(cells, tree.key) if tree.key else next(filter(None, names), "")
+        name = next(filter(None, names), "")
+        key = self._text(cells, tree.key) if tree.key else name
         if not key or self._depth < 0:
             raise BadInput("it has no key" if not key else f"its depth is less than {self._base}, that of the first")
         kept = [cell if index in self._used else None for index, cell in enumerate(cells)]
-        return Row(number, (), (), link=Link(names[0], str(self._depth), key, bool(tree.key), level, None, kept))
+        return Row(number, (), (), link=Link(name, str(self._depth), key, bool(tree.key), level, None, kept))
 
 
 def read_outline_table(hierarchy: Hierarchy, reader: OutlineReader, read: Callable[[], TextRows]) -> TextRows:
@@ -157,8 +160,10 @@ def read_outline_table(hierarchy: Hierarchy, reader: OutlineReader, read: Callab
     reader.start()
     for _, row in read():
         try:
-            if isinstance(row, Rejection) or row.link is None:
-                raise BadInput(row.reason.rstrip(".") if isinstance(row, Rejection) else "")
+            if isinstance(row, Rejection):
+                raise BadInput(row.reason.rstrip("."))
+            if row.link is None:
+                continue
             path, level = places.add(int(row.link.parent), row.link.key, row.link.level)
         except BadInput as error:
             raise places.stop(row.number, error) from None

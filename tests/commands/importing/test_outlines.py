@@ -204,6 +204,7 @@ def written(
     lines = [before(len(path) - 1) + ("" if is_depth else path[-1]) for path in paths]
     if file.suffix == ".csv":
         rows = [[line, tree[path], path[-1]] for line, path in zip(lines, paths, strict=True)]
+        rows[1:1] = choose.choice([[], [["", " ", ""]]])
         file.write_bytes(table([["what", "name", "k"], *rows]))
         return ["--tree-by", "depth=what,key=k" if is_depth else "indent=what"]
     ends = [choose.choice(["\n", "  \n", "\n\n", "\r\n"]) for _ in lines]
