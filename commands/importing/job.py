@@ -89,6 +89,7 @@ class ImportJob:
     allow_rejects: bool
     is_confirmed: bool
     level_ids: bool
+    create_parents: bool
     taken: set[Guess] = field(init=False)
     plan: ImportPlan = field(init=False)
     outcome: LoadResult = field(default_factory=LoadResult)
@@ -135,9 +136,13 @@ class ImportJob:
 
     def new_plan(self, stored: Collection[Key] = ()) -> ImportPlan:
         """A plan without rows, by the options of the import."""
-        return ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids, stored=stored)
+        return ImportPlan(
+            self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids,
+            create_parents=self.create_parents, stored=stored,
+        )  # fmt: skip
 
     def _spool(self, tree: ParentTree) -> None:
+        tree.create = self.create_parents
         with progress("Reading", "rows") as meter:
             tree.spool(meter)
 
@@ -229,6 +234,9 @@ class ImportJob:
             typer.echo(f"Nothing {'would change' if self.dry_run else 'changed'}.")
         if outcome.unchanged:
             typer.echo(f"unchanged: {outcome.unchanged:,}")
+        if outcome.parents:
+            by_level = ", ".join(f"{count:,} {level}" for level, count in outcome.parents.items())
+            typer.echo(f"parents without a row of their own: {outcome.parents.total():,} ({by_level})")
         if moved := sum(rejection.moved for rejection in outcome.rejections):
             typer.echo(f"not moved: {moved:,}")
         if self._kept:

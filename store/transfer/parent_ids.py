@@ -331,7 +331,7 @@ class ParentTree:
             elif depth > MAX_SEGMENTS:
                 reason = f"The node is more than {MAX_SEGMENTS} levels deep."
             elif not level:
-                level, reason = self._level(levels[depth - 2] if depth > 1 else None)
+                level, reason = level_below(self.hierarchy, levels[depth - 2] if depth > 1 else None)
                 if reason and not self.has_levels:
                     raise BadInput(reason)
             if depth <= lost[1]:
@@ -348,16 +348,6 @@ class ParentTree:
             yield Row(number, [*path], [part], is_exact=True)
         if rows < self._rows:
             yield from self._without_place()
-
-    def _level(self, above: str | None) -> tuple[str, str]:
-        """The only level below another one, or that one where it nests in itself; else why there is none."""
-        levels = [level.name for level in self.hierarchy.levels.values() if above in level.under]
-        if above in levels or len(levels) == 1:
-            return (above if above and above in levels else levels[0]), ""
-        place = f"Below {above}" if above else "As a root"
-        if not levels:
-            return "", f"{place} nothing may stand."
-        return "", f"{place} there may be {' or '.join(levels)}; level=COLUMN of --tree-by names the column of levels."
 
     def _without_place(self) -> Iterator[Rejection]:
         """The rejections of rows in circles, without a parent, and below both."""
@@ -382,6 +372,17 @@ class ParentTree:
             )
             reason = orphan if above is None else f"Its parent, row {above}, was rejected."
             yield Rejection(number, circles.get(number) or reason)
+
+
+def level_below(hierarchy: Hierarchy, above: str | None) -> tuple[str, str]:
+    """The only level below another one, or that one where it nests in itself; else why there is none."""
+    levels = [level.name for level in hierarchy.levels.values() if above in level.under]
+    if above in levels or len(levels) == 1:
+        return (above if above and above in levels else levels[0]), ""
+    place = f"Below {above}" if above else "As a root"
+    if not levels:
+        return "", f"{place} nothing may stand."
+    return "", f"{place} there may be {' or '.join(levels)}; level=COLUMN of --tree-by names the column of levels."
 
 
 def node_id_of(text: str) -> str:
