@@ -21,7 +21,8 @@ Levels = Annotated[
     list[str] | None,
     typer.Option(
         "--level",
-        help="Table: column of a level, such as city=City; repeatable, from the root down. By default columns are "
+        help="Table: column of a level, such as city=City; repeatable, from the root down, also for one level. "
+        '\'category=Path split " > "\' for paths, with each "|" for several in a cell. By default columns are '
         "matched by their names.",
     ),
 ]
@@ -180,6 +181,9 @@ Prune = Annotated[
     bool, typer.Option("--prune", help="Delete stored nodes that the file does not have, below nodes that it has.")
 ]
 Moves = Annotated[bool, typer.Option("--moves", help="Move stored nodes to the path that the file has for their id.")]
+CreateParents = Annotated[
+    bool, typer.Option("--create-parents", help="Create parents that the file only names in paths, and count them.")
+]
 AllowRejects = Annotated[bool, typer.Option("--allow-rejects", help="Exit with status 0 despite rejected rows.")]
 
 
@@ -192,8 +196,8 @@ def import_file(
     keys: KeyNames = None, read_units: ReadUnits = None, segments: Segments = 4, skip: Skipped = None,
     ttl: Ttl = None, keep_deleted: KeepDeleted = False, format_name: FormatName = None,
     ignore_unknown: IgnoreUnknown = False, describe: Describe = False, dry_run: DryRun = False, prune: Prune = False,
-    moves: Moves = False, names_only: NamesOnly = None, allow_rejects: AllowRejects = False, yes: Yes = False,
-    as_json: AsJson = False, store: StoreUrl = None,
+    moves: Moves = False, create_parents: CreateParents = False, names_only: NamesOnly = None,
+    allow_rejects: AllowRejects = False, yes: Yes = False, as_json: AsJson = False, store: StoreUrl = None,
 ) -> None:  # fmt: skip
     """Import the nodes of a file or of a DynamoDB table into the store.
 
@@ -226,7 +230,7 @@ def import_file(
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments, skip or [], ttl, keep_deleted)
     job = ImportJob(
-        definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes, level_ids, as_json,
-        None if names_only is None else canonical_language(names_only),
+        definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes, level_ids,
+        create_parents, as_json, None if names_only is None else canonical_language(names_only),
     )  # fmt: skip
     run_import(file, format_name, options, table_options, job, describe=describe)

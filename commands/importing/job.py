@@ -92,6 +92,7 @@ class ImportJob:
     allow_rejects: bool
     is_confirmed: bool
     level_ids: bool
+    create_parents: bool
     as_json: bool = False
     language: str | None = None  # in which names are imported, and nothing else
     taken: set[Guess] = field(init=False)
@@ -141,9 +142,13 @@ class ImportJob:
 
     def new_plan(self, stored: Collection[Key] = ()) -> ImportPlan:
         """A plan without rows, by the options of the import."""
-        return ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids, stored=stored)
+        return ImportPlan(
+            self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids,
+            create_parents=self.create_parents, stored=stored,
+        )  # fmt: skip
 
     def _spool(self, tree: ParentTree) -> None:
+        tree.create = self.create_parents
         with progress("Reading", "rows") as meter:
             tree.spool(meter)
 
@@ -233,8 +238,10 @@ class ImportJob:
                     typer.echo(f"  {example}")
         if not outcome.written:
             typer.echo(f"Nothing {'would change' if self.dry_run else 'changed'}.")
+        parents = ", ".join(f"{count:,} {level}" for level, count in outcome.parents.items())
         for number, sentence in (
             (outcome.unchanged, f"unchanged: {outcome.unchanged:,}"),
+            (parents, f"parents without a row of their own: {outcome.parents.total():,} ({parents})"),
             (moved := sum(one.moved for one in outcome.rejections), f"not moved: {moved:,}"),
             (kept, f"not removed: {quantity(kept, 'node')}, whose items were deleted, since other items lie below."),
             (rows, f"repeated: {quantity(rows, 'row')} of nodes that another row has; their values were joined."),
@@ -256,6 +263,7 @@ class ImportJob:
             "examples": {event.lower(): examples for event, examples in outcome.examples.items()},
             "unchanged": outcome.unchanged, "notMoved": sum(one.moved for one in outcome.rejections),
             "notDeleted": self._kept, "repeated": plan.repeated, "invisibleKeys": len(plan.unseen),
+            "parentsWithoutRow": by_level(self.hierarchy, outcome.parents),
             "undefined": plan.undefined.entries(), "rejectedFile": file,
             "notes": [*self.format.tree.sentences] if self.format.tree else [],
             "rejected": [{"row": number, "reason": reasons[number]} for number in sorted(reasons)],

@@ -110,7 +110,11 @@ def item_columns(
     if given.case_insensitive:
         raise BadInput("--fold-case is for files, not for DynamoDB tables; write the keys of the items alike.")
     templates = [KeyTemplate(hierarchy, text) for text in options.templates]
-    return templates, columns(hierarchy, given, (level for template in templates for level in template.levels))
+    found = columns(hierarchy, given, (level for template in templates for level in template.levels))
+    values = {(own.level, *own.values) for own in found}
+    if any(own.paths and own.paths.each for own in found) or len(values) > len({own.level for own in found}):
+        raise BadInput("each, and values of each of several columns of one level, are for files, not for tables.")
+    return templates, found
 
 
 def table_format(
@@ -127,6 +131,8 @@ def tree_format(hierarchy: Hierarchy, table: TableSource, options: FileOptions) 
     """The format of a table whose items name their parents, and the reader of its items. Raises BadInput."""
     if table.export.is_incremental:
         raise BadInput("--tree-by needs a whole table; this export has only what changed.")
+    if options.tree and options.tree.shape not in ("parent", "prefix"):
+        raise BadInput(f"--tree-by {options.tree.shape} is for files; the items of a table are in no order.")
     header = list(
         dict.fromkeys(name for item in first_items(table.export, sys.maxsize, table.left_out) for name in item)
     )

@@ -59,6 +59,7 @@ class LoadResult:
     changed: Counter[str] = field(default_factory=Counter)
     removed: Counter[str] = field(default_factory=Counter)
     moved: Counter[str] = field(default_factory=Counter)  # tops of subtrees, without what came along
+    parents: Counter[str] = field(default_factory=Counter)  # of those added: the ones that the file only names in paths
     unchanged: int = 0
     commits: int = 0
     rejections: list[Rejection] = field(default_factory=list)
@@ -316,6 +317,8 @@ class _Import:
                 await self._commit([*batch.changes, raised, log], batch, roots)
                 version = TreeVersion.of(tree.pk, raised.item)
             self.result.note_all(tree.pk, batch.entries)
+            implied = [one.level for one in batch.entries if one.event is Event.CREATED and one.sk in diff.implied]
+            self.result.parents.update(implied)
             written = sum(entry.event is not Event.DELETED for entry in batch.entries)
             self._written[tree.pk] += written
             self.on_nodes(written)
@@ -352,7 +355,11 @@ class _Import:
                 else:
                     diff.rejections.append(found)
                     rejected[node.sk] = node.number
-        return creations
+        wanted: set[str] = set()  # parents with a child: the others have none, since its row was rejected
+        for creation in reversed(creations):
+            if creation.node.sk not in diff.implied or creation.node.sk in wanted:
+                wanted.add(parent_sort_key(creation.node.sk) if len(creation.node.sk) > 1 else "")
+        return [one for one in creations if one.node.sk not in diff.implied or one.node.sk in wanted]
 
     def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation | Rejection:
         """The creation of a node by the record of its id, or its rejection where that is of another node.

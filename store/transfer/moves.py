@@ -25,7 +25,7 @@ from store.model.keys import Key, ancestor_keys, id_key, node_key, path_of, subt
 from store.model.keys import Path as NodePath
 from store.model.records import Item, Put, Record
 from store.reading import PAGE_ITEMS, Pages, wait_for_moves
-from store.transfer.diff import bare_id
+from store.transfer.diff import bare_id, filled_levels
 from store.transfer.load import LoadResult
 from store.transfer.rows import ImportPlan
 from store.transfer.staging import Node, path_text
@@ -196,19 +196,30 @@ class ImportMoves:
         """Create the ancestors of a target that only the file has; raises BadInput where an existing one will move."""
         nodes = self._plan.trees[child.pk].nodes
         above = ancestor_keys(child.key)
-        for key, item in zip(above, await self._store.get(above, self._reads, strong=True), strict=True):
+        items = await self._store.get(above, self._reads, strong=True)
+        levels = [
+            Record.of(item).level if item else nodes[key.sk].level if key.sk in nodes else None
+            for key, item in zip(above, items, strict=True)
+        ]
+        if self._plan.create_parents and None in levels:
+            levels = [*filled_levels(self._plan.hierarchy, [*levels, child.level])]
+        for key, item, level in zip(above, items, levels, strict=False):
             if item is not None:
                 other = self._nodes.get(bare_id(Record.of(item)))
                 if other is not None and other is not child and other.key != key:
                     raise BadInput(f"{path_text(*key)} has to be moved first.")  # with all below it
-            elif node := nodes.get(key.sk):
+            elif level is not None:
+                node = nodes.get(key.sk) or Node(*key, level, None, None, child.number)
                 name = node.path[-1] if node.name is None else node.name
                 node_id = self._plan.id_of(node)
                 edit = Create(self._plan.hierarchy, node.path, node.level, name, node.values, node_id)
                 await wait_for_moves(self._store, key.pk, self._reads)
                 await self._writer.write(edit, self._reads)
                 self._result.note(Event.CREATED, node.level, key)
-                self._result.unchanged -= 1  # the import will find it, and count it as unchanged
+                if key.sk in nodes:
+                    self._result.unchanged -= 1  # the import will find it, and count it as unchanged
+                else:
+                    self._result.parents[level] += 1
 
 
 @asynccontextmanager

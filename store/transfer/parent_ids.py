@@ -8,7 +8,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, BadPath, quantity, shorten
@@ -56,24 +56,12 @@ _PLACED = """
         UNION ALL SELECT link.n, depth + 1 FROM placed JOIN link ON link.p = placed.n ORDER BY 2 DESC LIMIT -1
     )
 """
-_WALK = _PLACED + "SELECT depth, link.* FROM placed CROSS JOIN link USING (n)"  # noqa: S608 - constants
+_WALK = (
+    _PLACED
+    + "SELECT depth, link.n, key, level, node_id, p, pk, sk, cells "
+    + "FROM placed CROSS JOIN link USING (n) LEFT JOIN content USING (n)"
+)
 _LEFT = _PLACED + "SELECT n, p, parent FROM link WHERE n > 0 AND n NOT IN (SELECT n FROM placed)"  # noqa: S608
-
-
-class _Line(NamedTuple):
-    """A row of the table of links with its depth."""
-
-    depth: int
-    number: int
-    own: str
-    parent: str
-    key: str
-    fixed: int
-    level: str | None
-    node_id: str | None
-    above: int | None
-    pk: str | None
-    sk: str | None
 
 
 @dataclass
@@ -102,7 +90,7 @@ class ParentTree:
         """Read the file; `on_rows` is called with each number of rows. Raises BadInput for codes that are no tree."""
         self._db = Scratch()
         self._execute = self._db.execute
-        self._rejections, self.sentences, self._reads = [], [], ReadUsage()
+        self._rejections, self.sentences, self._moved, self._reads = [], [], set[Key](), ReadUsage()
         for table in _TABLES:
             self._execute(table)
         links: list[tuple[object, ...]] = []
@@ -192,7 +180,7 @@ class ParentTree:
         self._execute("CREATE INDEX by_parent ON link (p, key)")
         self._make_keys_unique()
         if store is not None and has_nodes:
-            await self._avoid_stored_keys(store)
+            await self._find_moved(store)
 
     def _pages(self, query: str) -> Iterator[list[Any]]:
         """The rows of a query by number, page by page, since they are changed meanwhile."""
@@ -287,97 +275,79 @@ class ParentTree:
                 self._execute("UPDATE link SET key = ? WHERE n = ?", (found, number))
                 return
 
-    async def _avoid_stored_keys(self, store: Store) -> None:
-        """Add their ids to the keys of nodes that come to where a stored one is that the file does not have."""
+    async def _find_moved(self, store: Store) -> None:
+        """Find the stored nodes that get another place, and add their ids to the keys of nodes that come to where a
+        stored one is that the file does not have.
+        """
         query = """
-            SELECT link.n, link.id, link.key, link.p, link.pk, link.sk, above.pk, above.sk
-            FROM link LEFT JOIN link above ON above.n = link.p
-            WHERE link.n > ? AND NOT link.fixed AND (link.p = 0 OR above.pk IS NOT NULL) ORDER BY link.n LIMIT ?
+            SELECT link.n, link.id, link.key, link.p, link.fixed, link.pk, link.sk, above.pk, above.sk
+            FROM link LEFT JOIN link above ON above.n = link.p WHERE link.n > ? AND link.p IS NOT NULL
+            ORDER BY link.n LIMIT ?
         """
         for page in self._pages(query):
-            places = [
-                Key(row[6], f"{row[7]}{encode_segment(row[2])}#")
-                if row[6]
-                else node_key(self.hierarchy.name, (row[2],))
-                for row in page
-            ]
-            coming = [(row, place) for row, place in zip(page, places, strict=True) if row[4:6] != place]
+            coming: list[tuple[Any, Key]] = []
+            for row in page:
+                _, _, key, parent, _, pk, sk, above_pk, above_sk = row
+                place = Key(above_pk or "", f"{above_sk}{encode_segment(key)}#")  # as if the parent did not move
+                if not parent:
+                    place = node_key(self.hierarchy.name, (key,))
+                if pk and (pk, sk) != place:
+                    self._moved.add(Key(pk, sk))
+                if (pk, sk) != place and place.pk:
+                    coming.append((row, place))
             items = await store.get([place for _, place in coming], self._reads, strong=True)
-            for (row, place), item in zip(coming, items, strict=True):
+            for ((number, own, key, parent, fixed, *_), place), item in zip(coming, items, strict=True):
                 node_id = item and bare_id(Record.of(item))
                 if not node_id or self._execute("SELECT 1 FROM link WHERE node_id = ?", (node_id,)).fetchone():
                     continue
                 if node_id == derived_id(self.hierarchy.name, path_of(*place)):
                     raise BadInput(
-                        f"{path_text(*place)} is stored without the id {_shown(row[1])} of row {row[0]}, as by a file "
+                        f"{path_text(*place)} is stored without the id {_shown(own)} of row {number}, as by a file "
                         "of paths; nothing was imported. Import this file by paths, too, or delete the stored nodes."
                     )
-                self._set_key(row[3], row[0], row[2], row[1])
+                if not fixed:
+                    self._set_key(parent, number, key, own)
 
     def rows(self) -> Iterator[Row | Rejection]:
         """The rows with their paths, parents first, and those that have no place.
 
         Raises BadInput where the file has no levels, and its places do not say them.
         """
-        moved, moving = set[Key](), set[Key]()
+        moving = set[Key]()
         self.moving = None if self.by_codes else moving
-        if self._execute("SELECT 1 FROM link WHERE pk IS NOT NULL LIMIT 1").fetchone():
-            for line, path, _ in self._placed():
-                if line.pk and (line.pk, line.sk) != node_key(self.hierarchy.name, tuple(path)):
-                    moved.add(Key(line.pk, line.sk or ""))
         yield from self._rejections
-        placed = 0
-        for line, path, level in self._placed():
-            placed += line.number > 0
-            if isinstance(level, Rejection):
-                yield level
-                continue
-            if line.pk and moved:  # what is below a moved node comes along, perhaps away from its own path
-                stored = Key(line.pk, line.sk or "")
-                if not moved.isdisjoint((stored, *ancestor_keys(stored))):
-                    moving.add(node_key(self.hierarchy.name, tuple(path)))
-            found = self._execute("SELECT cells FROM content WHERE n = ?", (line.number,)).fetchone()
-            part = self.part(_cells(found[0]), level, line.node_id) if found else Part(level, None, line.node_id)
-            yield Row(line.number, [*path], [part], is_exact=True)
-        if placed < self._rows:
-            yield from self._without_place()
-
-    def _placed(self) -> Iterator[tuple[_Line, list[str], str | Rejection]]:
-        """The rows from the roots down with their paths and their levels, or why they are rejected."""
         path: list[str] = []
         levels: list[str] = []
-        lost, lost_depth = 0, NOWHERE
-        for line in map(_Line._make, self._execute(_WALK)):
-            depth = line.depth
-            if line.above is None:  # stored, and not in the file
-                path, lost_depth = [*path_of(line.pk or "", line.sk or "")], NOWHERE
-                levels = [line.level or ""] * depth
+        lost = (0, NOWHERE)  # number and depth of a row that is rejected with what is below it
+        rows = 0
+        for depth, number, key, level, node_id, above, pk, sk, cells in self._execute(_WALK):
+            if above is None:  # stored, and not in the file
+                path, levels, lost = [*path_of(pk, sk)], [level] * depth, (0, NOWHERE)
                 continue
-            path[depth - 1 :] = [line.key]
-            if depth <= lost_depth:
-                lost_depth = NOWHERE
-            reason = f"The node is more than {MAX_SEGMENTS} levels deep." if depth > MAX_SEGMENTS else ""
-            if depth > lost_depth:
-                reason = f"Its parent, row {lost}, was rejected."
-            level = line.level
-            if not level and not reason:
-                level, reason = self._level(levels[depth - 2] if depth > 1 else None)
+            rows += number > 0
+            reason = ""
+            if depth > lost[1]:
+                reason = f"Its parent, row {lost[0]}, was rejected."
+            elif depth > MAX_SEGMENTS:
+                reason = f"The node is more than {MAX_SEGMENTS} levels deep."
+            elif not level:
+                level, reason = level_below(self.hierarchy, levels[depth - 2] if depth > 1 else None)
                 if reason and not self.has_levels:
                     raise BadInput(reason)
-            if reason and depth < lost_depth:
-                lost, lost_depth = line.number, depth
-            levels[depth - 1 :] = [level or ""]
-            yield line, path, Rejection(line.number, reason) if reason else level or ""
-
-    def _level(self, above: str | None) -> tuple[str, str]:
-        """The only level below another one, or that one where it nests in itself; else why there is none."""
-        levels = [level.name for level in self.hierarchy.levels.values() if above in level.under]
-        if above in levels or len(levels) == 1:
-            return (above if above and above in levels else levels[0]), ""
-        place = f"Below {above}" if above else "As a root"
-        if not levels:
-            return "", f"{place} nothing may stand."
-        return "", f"{place} there may be {' or '.join(levels)}; level=COLUMN of --tree-by names the column of levels."
+            if depth <= lost[1]:
+                lost = (number, depth) if reason else (0, NOWHERE)
+            path[depth - 1 :], levels[depth - 1 :] = [key], [level]
+            if reason:
+                yield Rejection(number, reason)
+                continue
+            if pk and self._moved:  # what is below a moved node comes along, perhaps away from its own path
+                stored = Key(pk, sk)
+                if not self._moved.isdisjoint((stored, *ancestor_keys(stored))):
+                    moving.add(node_key(self.hierarchy.name, tuple(path)))
+            part = self.part(_cells(cells), level, node_id) if cells else Part(level, None, node_id)
+            yield Row(number, [*path], [part], is_exact=True)
+        if rows < self._rows:
+            yield from self._without_place()
 
     def _without_place(self) -> Iterator[Rejection]:
         """The rejections of rows in circles, without a parent, and below both."""
@@ -402,6 +372,17 @@ class ParentTree:
             )
             reason = orphan if above is None else f"Its parent, row {above}, was rejected."
             yield Rejection(number, circles.get(number) or reason)
+
+
+def level_below(hierarchy: Hierarchy, above: str | None) -> tuple[str, str]:
+    """The only level below another one, or that one where it nests in itself; else why there is none."""
+    levels = [level.name for level in hierarchy.levels.values() if above in level.under]
+    if above in levels or len(levels) == 1:
+        return (above if above and above in levels else levels[0]), ""
+    place = f"Below {above}" if above else "As a root"
+    if not levels:
+        return "", f"{place} nothing may stand."
+    return "", f"{place} there may be {' or '.join(levels)}; level=COLUMN of --tree-by names the column of levels."
 
 
 def node_id_of(text: str) -> str:

@@ -3,6 +3,7 @@
 The columns are given as options of an import, or matched by their names with levels and attributes of a hierarchy.
 """
 
+import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from store.model.attributes import Kind
 from store.model.hierarchy import Hierarchy, Level
 from store.model.names import NAMES
 from store.model.paths import visible_key
+from store.transfer.formats.cell_paths import CellPaths
 from store.transfer.formats.source import NumberFormat
 from store.transfer.rows import NOTHING, Part, Rejection, Row
 
@@ -31,6 +33,7 @@ class LevelColumns:
     """The names of the columns of one level: for its key, and optionally for name, id and attributes, and for names in
     other languages by language tag.
 
+    With `paths` the key's column has whole paths of nodes of this level, and the values are those of the last ones.
     With `fold`, siblings that differ in case only are one node, written as the first of them. `numeric` are the
     attributes that are numbers. Nothing of it changes once rows are read.
     """
@@ -43,6 +46,7 @@ class LevelColumns:
     names: dict[str, str] = field(default_factory=dict)
     fold: bool = False
     numeric: frozenset[str] = frozenset()
+    paths: CellPaths | None = None
 
     @cached_property
     def constant_part(self) -> Part | None:
@@ -73,7 +77,7 @@ class LevelColumns:
     def places(self) -> Iterator[tuple[str, str]]:
         """Each column with what it becomes, for a person."""
         level = self.level.lower()
-        yield self.key, f"key of {level}"
+        yield self.key, f"{'paths' if self.paths else 'key'} of {level}"
         for attribute, column in self.columns.items():
             yield column, f"{attribute} of {level}"
         for language, column in self.names.items():
@@ -207,6 +211,14 @@ class _NotLike(NamedTuple):
         return f"'{self.text}', which is not written like {self.example},"
 
 
+class _Nodes(NamedTuple):
+    """The nodes of a row so far: their keys, their contents and the columns of the keys."""
+
+    path: list[str]
+    parts: list[Part]
+    columns: list[str]
+
+
 class ShownCell(NamedTuple):
     """A cell of a sheet: its value, and the text that the sheet shows, or the reason why that is not known."""
 
@@ -265,26 +277,61 @@ class RowReader:
         """
         if cells[0] == self._header[0] and list(cells) == self._header:
             return Rejection(number, "The row is the header again; remove it.")
-        path: list[str] = []
-        parts: list[Part] = []
-        keys: list[str] = []
-        absent = False
-        for level in self._layout(cells) if self._shares_columns else self._levels:
-            constant_part = level.constant_part
-            if key := self._text(cells, level.key):
-                name = self._cell(cells, level.name) if level.name else None
-                if level.fold:
-                    key, name = self._folded(tuple(path), key, name)
-                path.append(key)
-                keys.append(level.key)
-                parts.append(constant_part or self._part(cells, level, name))
+        row, others, absent = _Nodes([], [], []), list[Row](), False
+        levels = self._layout(cells) if self._shares_columns else self._levels
+        for index, level in enumerate(levels, start=1):
+            if not (key := self._text(cells, level.key)):
+                absent = absent or level.constant_part is None
+            elif level.paths is None:
+                self._add(row, cells, level, (key,))
             else:
-                absent = absent or constant_part is None
-        if not path:
+                first, *more = self._paths(cells, level.key, level.paths, levels[index:])
+                for path in more:
+                    branch = _Nodes([*row.path], [*row.parts], [*row.columns])
+                    self._add(branch, cells, level, path)
+                    others.append(Row(number, *branch))
+                self._add(row, cells, level, first)
+        if not row.path:
             return Rejection(number, "The row has no key in any column of a level.")
-        if absent and (reason := self._homeless(cells, keys)):
+        if absent and (reason := self._homeless(cells, row.columns)):
             return Rejection(number, reason)
-        return Row(number, path, parts, keys)
+        return Row(number, *row, others=others)
+
+    def _paths(
+        self, cells: Sequence[object], column: str, paths: CellPaths, below: Sequence[LevelColumns]
+    ) -> list[tuple[str, ...]]:
+        """The paths in the cell of a column; the only one that leads to no other where a key of a level below follows.
+
+        Raises BadInput where several do, since the node below has one place.
+        """
+        cell = self._text(cells, column)
+        try:
+            found = paths.read(cell)
+        except BadInput as error:
+            raise BadInput(f'Column "{column}": {error}') from None
+        deeper = next((one.key for one in below if self._text(cells, one.key)), None) if len(found) > 1 else None
+        if deeper is not None:
+            found.sort()
+            found = [one for one, after in zip(found, [*found[1:], ()], strict=True) if after[: len(one)] != one]
+            if len(found) > 1:
+                raise BadInput(
+                    f'Column "{column}" has {len(found)} paths, and the node of "{deeper}" can stand below one of '
+                    "them; write a row for each place that it is to have."
+                )
+        return found
+
+    def _add(self, row: "_Nodes", cells: Sequence[object], level: LevelColumns, path: Sequence[str]) -> None:
+        """Add nodes of a level below one another to a row; the values are those of the last one."""
+        *above, key = path
+        name = self._cell(cells, level.name) if level.name else None
+        for one in above:
+            row.path.append(self._folded(tuple(row.path), one, None)[0] if level.fold else one)
+            row.parts.append(Part(level.level))
+        if level.fold:
+            key, name = self._folded(tuple(row.path), key, name)
+        row.path.append(key)
+        row.parts.append(level.constant_part or self._part(cells, level, name))
+        row.columns.extend([level.key] * len(path))
 
     def _layout(self, cells: Sequence[object]) -> list[LevelColumns]:
         """The columns of the levels, where one column is given for several: it is that of the deepest in the row."""
@@ -415,6 +462,8 @@ def check_columns(header: Sequence[str], levels: Iterable[LevelColumns]) -> None
             if column and header.count(column) != 1:
                 places = [str(number) for number, name in enumerate(header, start=1) if name == column]
                 found = f'{len(places)} columns "{column}" ({", ".join(places)})' if places else f'no column "{column}"'
+                if not places and re.search(" (split|each) ", column):
+                    found += ' (paths need quotes: COLUMN split " > " each "|")'
                 raise BadInput(f"The file has {found}; it has {named(header)}.")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from store.errors import shorten
+from store.errors import BadInput, shorten
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.columns import (
     NUMERIC,
@@ -28,6 +28,9 @@ def tree_columns(
         tree.id,
         tree.parent,
         tree.prefix,
+        tree.indent,
+        tree.depth,
+        tree.name,
         tree.key,
         tree.level,
         *(column for own in given for column in own.values),
@@ -46,8 +49,8 @@ def tree_columns(
         level, word = hierarchy.levels[own.level], fold(own.level)
         attributes = {name: column for name in level.attributes if (column := named(word + fold(name), fold(name)))}
         numeric = frozenset(name for name, attribute in level.attributes.items() if attribute.kind in NUMERIC)
-        node_id = own.id or (named(f"{word}id", "id") if tree.prefix else None)
-        name = own.name or named(f"{word}name", "name")
+        node_id = own.id or (None if tree.id else named(f"{word}id", "id"))
+        name = own.name or tree.name or named(f"{word}name", "name")
         columns.append(
             replace(own, name=name, id=node_id, attributes={**attributes, **own.attributes}, numeric=numeric)
         )
@@ -65,7 +68,8 @@ class TreeReader(RowReader):
         cell_format: CellFormat,
     ) -> None:  # fmt: skip
         super().__init__(levels, header, cell_format)
-        naming = [column for column in (tree.id, tree.parent, tree.prefix, tree.key, tree.level) if column]
+        places = (tree.id, tree.parent, tree.prefix, tree.indent, tree.depth, tree.key, tree.level)
+        naming = [column for column in places if column]
         check_columns(header, [LevelColumns("", column) for column in naming])
         self._naming |= {*naming}
         self._tree, self.levels = tree, levels
@@ -84,18 +88,12 @@ class TreeReader(RowReader):
         """The row of cells, whose link has those that are imported. Raises BadInput."""
         if cells[0] == self._header[0] and list(cells) == self._header:
             return Rejection(number, "The row is the header again; remove it.")
-        tree, level = self._tree, None
+        tree, level = self._tree, self.level_of(cells)
         column = tree.id or tree.prefix or ""
         own = self._text(cells, column)
         if not own:
             return Rejection(number, f'Column "{column}" is empty, and others cannot name the node.')
-        if tree.level and (text := self._text(cells, tree.level)):
-            level = self._names.get(fold(text))
-            if level is None:
-                levels = ", ".join(dict.fromkeys(self._names.values()))
-                return Rejection(number, f'Column "{tree.level}": {shorten(text)} is none of the levels {levels}.')
-        columns = [self._by_name[level].name] if level else self._name_columns
-        names = [self._text(cells, name) for name in columns if name]
+        names = [self._text(cells, name) for name in self.names_of(level)]
         key = self._text(cells, tree.key) if tree.key else own if tree.prefix else ""
         ids = [self._by_name[level].id] if level else [one.id for one in self._levels]
         given = next((text for one in ids if one and (text := self._text(cells, one))), None)
@@ -107,6 +105,20 @@ class TreeReader(RowReader):
         link = link_of(own, parent, [key] if key else names, bool(key), level, node_id, kept)
         return Row(number, (), (), link=link)
 
+    def level_of(self, cells: Sequence[object]) -> str | None:
+        """The level that the row says, if it does; raises BadInput for another text."""
+        column = self._tree.level
+        if not column or not (text := self._text(cells, column)):
+            return None
+        if (level := self._names.get(fold(text))) is None:
+            levels = ", ".join(dict.fromkeys(self._names.values()))
+            raise BadInput(f'Column "{column}": {shorten(text)} is none of the levels {levels}.')
+        return level
+
+    def names_of(self, level: str | None) -> list[str]:
+        """The columns of names of a level, of all where it is not known."""
+        return [name for name in [self._by_name[level].name] if name] if level else self._name_columns
+
     def part(self, cells: Sequence[object], level: str, node_id: str | None) -> Part:
         """The part of a row; values in columns of other levels are attributes that this one does not have."""
         own = self._by_name[level]
@@ -117,4 +129,6 @@ class TreeReader(RowReader):
             if column not in own.values and (text := self._text(cells, column))
         }
         columns = {**own.columns, "id": own.id or self._tree.id or ""}
-        return part._replace(id=node_id, attributes={**others, **part.attributes} or NOTHING, columns=columns)
+        return part._replace(
+            id=node_id or part.id, attributes={**others, **part.attributes} or NOTHING, columns=columns
+        )

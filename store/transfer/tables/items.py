@@ -82,8 +82,9 @@ class ItemReader:
         found = next(filter(None, matches), None) if self.templates else Match([], [])
         for column in self._below:
             if found and (text := key_text(item.get(column.key))):
-                found.levels.append(column.level)
-                found.path.append(text)
+                path = column.paths.read(text)[0] if column.paths else (text,)
+                found.levels.extend([column.level] * len(path))
+                found.path.extend(path)
         return found
 
     def _removed(self, number: int, match: Match) -> Row | None:

@@ -85,7 +85,7 @@ def test_rejected_rows_are_written_beside_the_file(clade: Clade, tmp_path: Path)
     assert (tmp_path / "places.rejected.jsonl").read_text(encoding="utf-8").splitlines()[:4] == [
         '{"$reason":"row 3: US/NE has the level STATE in row 2 already, not CITY."}',
         '{"path": "US/NE", "level": "CITY"}',
-        '{"$reason":"row 4: Parent US/IA is neither in the file nor in the table."}',
+        '{"$reason":"row 4: Parent US/IA is neither in the file nor in the table; --create-parents creates it."}',
         '{"path": "US/IA/Ames", "level": "CITY"}',
     ]
     assert clade("import", "location", file, "--allow-rejects").exit_code == 0
@@ -149,7 +149,10 @@ def test_nodes_at_another_path_are_moved_only_with_the_option(clade: Clade, tmp_
         (["--level", "contry=Country"], "POSTAL_CODE, STORE. Did you mean COUNTRY?"),
         (["--level", "country"], '--level country has no column; use --level country="Column".'),
         (["--level", "country=Land"], 'has no column "Land"; it has "Country", "State"'),
-        (["--level", "country=Country", "--level", "country=State"], "--level country is given twice."),
+        (
+            ["--level", "country=Country", "--level", "country=State"],
+            "--level country is in the wrong position: COUNTRY is",
+        ),
         (["--level", "city=City"], "--level city is in the wrong position: CITY is allowed under COUNTRY,"),
         ([*LEVELS, "--attr", "street=Street"], "--attr street=Street has no attribute; use --attr"),
         ([*LEVELS, "--attr", "store.color=Street"], 'STORE has no attribute "color"; it has'),

@@ -106,7 +106,7 @@ async def test_moves_are_made_in_an_order_in_which_their_paths_are_free(store: S
          "US/NE/Omaha cannot be moved below itself."),
         (("US/Omaha", "STATE"), "The id 5074472 belongs to US/NE/Omaha, and cannot be moved here: "
          "The node is a CITY, not a STATE."),
-        (("US/KS/Omaha", "CITY"), "Parent US/KS is neither in the file nor in the table."),
+        (("US/KS/Omaha", "CITY"), "Parent US/KS is neither in the file nor in the table; --create-parents creates it."),
         (("US/NE/Lincoln", "CITY"), "US/NE/Lincoln has the id 4a7c in the table, not 5074472; ids never change."),
     ],
 )  # fmt: skip
