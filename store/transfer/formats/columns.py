@@ -277,25 +277,31 @@ class RowReader:
         """
         if cells[0] == self._header[0] and list(cells) == self._header:
             return Rejection(number, "The row is the header again; remove it.")
-        row, others, absent = _Nodes([], [], []), list[Row](), False
+        path, parts, keys, others, absent = list[str](), list[Part](), list[str](), list[Row](), False
+        row = _Nodes(path, parts, keys)
         levels = self._layout(cells) if self._shares_columns else self._levels
         for index, level in enumerate(levels, start=1):
             if not (key := self._text(cells, level.key)):
                 absent = absent or level.constant_part is None
+            elif level.paths is None and not level.fold:  # as most are
+                path.append(key)
+                keys.append(level.key)
+                name = self._cell(cells, level.name) if level.name else None
+                parts.append(level.constant_part or self._part(cells, level, name))
             elif level.paths is None:
                 self._add(row, cells, level, (key,))
             else:
                 first, *more = self._paths(cells, level.key, level.paths, levels[index:])
-                for path in more:
-                    branch = _Nodes([*row.path], [*row.parts], [*row.columns])
-                    self._add(branch, cells, level, path)
+                for other in more:
+                    branch = _Nodes([*path], [*parts], [*keys])
+                    self._add(branch, cells, level, other)
                     others.append(Row(number, *branch))
                 self._add(row, cells, level, first)
-        if not row.path:
+        if not path:
             return Rejection(number, "The row has no key in any column of a level.")
-        if absent and (reason := self._homeless(cells, row.columns)):
+        if absent and (reason := self._homeless(cells, keys)):
             return Rejection(number, reason)
-        return Row(number, *row, others=others)
+        return Row(number, path, parts, keys, others=others)
 
     def _paths(
         self, cells: Sequence[object], column: str, paths: CellPaths, below: Sequence[LevelColumns]
