@@ -182,7 +182,7 @@ class ImportMoves:
         It is written before the move, since afterwards an interrupted import could not tell the former key from a name
         that somebody gave, and only where the move is possible. Returns the edit that takes it back.
         """
-        former, key = edit.path[-1], edit.target[-1]
+        former, key = edit.path[-1].partition(ASIDE)[0], edit.target[-1]
         if edit.node.name is not None or former == key:
             return None
         planned = await self._writer.write(edit, self._reads, EditOptions(dry_run=True))
