@@ -85,10 +85,11 @@ class ParentTree:
     sentences: list[str] = field(default_factory=list)
     _rejections: list[Rejection] = field(default_factory=list)
     _rows: int = 0
+    _is_read: bool = False
 
     def spool(self, on_rows: Callable[[int], None] = lambda rows: None) -> None:
         """Read the file; `on_rows` is called with each number of rows. Raises BadInput for codes that are no tree."""
-        self._db = Scratch()
+        self._db, self._is_read = Scratch(), True
         self._execute = self._db.execute
         self._rejections, self.sentences, self._moved, self._reads = [], [], set[Key](), ReadUsage()
         for table in _TABLES:
@@ -176,11 +177,14 @@ class ParentTree:
             if has_nodes:
                 await self._find_stored(store)
                 await self._find_stored_parents(store)
+        self._settle(has_nodes=has_nodes)
+        if store is not None and has_nodes:
+            await self._find_moved(store)
+
+    def _settle(self, *, has_nodes: bool) -> None:
         self._place_others(has_nodes=has_nodes)
         self._execute("CREATE INDEX by_parent ON link (p, key)")
         self._make_keys_unique()
-        if store is not None and has_nodes:
-            await self._find_moved(store)
 
     def _pages(self, query: str) -> Iterator[list[Any]]:
         """The rows of a query by number, page by page, since they are changed meanwhile."""
@@ -309,10 +313,13 @@ class ParentTree:
                     self._set_key(parent, number, key, own)
 
     def rows(self) -> Iterator[Row | Rejection]:
-        """The rows with their paths, parents first, and those that have no place.
+        """The rows with their paths, parents first, and those that have no place; as in an empty store before `place`.
 
         Raises BadInput where the file has no levels, and its places do not say them.
         """
+        if not self._is_read:
+            self.spool()
+            self._settle(has_nodes=False)
         moving = set[Key]()
         self.moving = None if self.by_codes else moving
         yield from self._rejections
@@ -366,11 +373,10 @@ class ParentTree:
                 rows = ", ".join(map(str, sorted(circle)[:SHOWN_ROWS])) + (", …" if len(circle) > SHOWN_ROWS else "")
                 circles |= dict.fromkeys(circle, f"The parents are a circle of the rows {rows}.")
         for number, (above, parent) in left.items():
-            orphan = (
-                f"No row has the id {_shown(parent)} of its parent; --create-parents makes it a root, --null {parent} "
-                "takes it for none."
-            )
-            reason = orphan if above is None else f"Its parent, row {above}, was rejected."
+            reason = f"Its parent, row {above}, was rejected."
+            if above is None:
+                ways = f"--create-parents makes it a root, --null COLUMN={parent} takes it for none"
+                reason = f"No row has the id {_shown(parent)} of its parent; {ways}."
             yield Rejection(number, circles.get(number) or reason)
 
 

@@ -277,8 +277,8 @@ class RowReader:
         """
         if cells[0] == self._header[0] and list(cells) == self._header:
             return Rejection(number, "The row is the header again; remove it.")
-        path, parts, keys, others, absent = list[str](), list[Part](), list[str](), list[Row](), False
-        row = _Nodes(path, parts, keys)
+        path, parts, keys, absent = list[str](), list[Part](), list[str](), False
+        others: Sequence[Row] = ()
         levels = self._layout(cells) if self._shares_columns else self._levels
         for index, level in enumerate(levels, start=1):
             if not (key := self._text(cells, level.key)):
@@ -289,14 +289,14 @@ class RowReader:
                 name = self._cell(cells, level.name) if level.name else None
                 parts.append(level.constant_part or self._part(cells, level, name))
             elif level.paths is None:
-                self._add(row, cells, level, (key,))
+                self._add(_Nodes(path, parts, keys), cells, level, (key,))
             else:
                 first, *more = self._paths(cells, level.key, level.paths, levels[index:])
-                for other in more:
-                    branch = _Nodes([*path], [*parts], [*keys])
+                branches = [_Nodes([*path], [*parts], [*keys]) for _ in more]
+                for branch, other in zip(branches, more, strict=True):
                     self._add(branch, cells, level, other)
-                    others.append(Row(number, *branch))
-                self._add(row, cells, level, first)
+                others = [*others, *(Row(number, *branch) for branch in branches)]
+                self._add(_Nodes(path, parts, keys), cells, level, first)
         if not path:
             return Rejection(number, "The row has no key in any column of a level.")
         if absent and (reason := self._homeless(cells, keys)):

@@ -170,6 +170,21 @@ def test_a_name_that_somebody_gave_stays_with_another_key(clade: Clade, tmp_path
     assert {path: node["name"] for path, node in stored(clade).items()} == {"b": "Apples"}
 
 
+def test_a_node_that_cannot_be_moved_keeps_its_name_and_nodes_that_swap_get_their_keys(
+    clade: Clade, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("1 - A\n2 - B\n")
+    clade("import", "category", "a.txt")
+    (tmp_path / "a.txt").write_text("1 - B\n")
+    before = stored(clade)
+    assert clade("import", "category", "a.txt", "--moves").exit_code == 1
+    assert stored(clade) == before
+    (tmp_path / "a.txt").write_text("1 - B\n2 - A\n")
+    assert clade("import", "category", "a.txt", "--moves").exit_code == 0
+    lines = [json.loads(line) for line in clade("export", "category").stdout.splitlines()]
+    assert [(line["path"], line["id"], line["name"]) for line in lines] == [(["A"], "2", "A"), (["B"], "1", "B")]
+
+
 def test_nodes_that_swap_their_keys_swap_the_names_that_are_keys(clade: Clade, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1 - A\n2 - B\n3 - C\n")
     clade("import", "category", "a.txt")

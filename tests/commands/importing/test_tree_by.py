@@ -103,6 +103,16 @@ def test_a_tree_by_parent_ids_is_read_in_every_format(clade: Clade, tmp_path: Pa
     assert (again.exit_code, "Nothing changed.\nunchanged: 4" in again.stdout) == (0, True), said(again)
 
 
+def test_a_description_writes_nothing_and_missing_parents_are_created_if_wanted(clade: Clade, tmp_path: Path) -> None:
+    described = clade("import", "category", table(tmp_path / "x.csv", GARDEN), *BY, "--describe")
+    assert (described.exit_code, stored(clade)) == (0, {}), said(described)
+    file = table(tmp_path / "x.csv", [("2", "1", "B"), ("4", "", "C"), ("3", "x y", "D")])
+    done = clade("import", "category", file, *BY, "--create-parents")
+    assert (done.exit_code, ids(clade)) == (0, {"1": "1", "1/B": "2", "C": "4", "x y": hashed_id("x y"), "x y/D": "3"})
+    assert "created: 2 parents without a row." in done.stdout
+    assert "Nothing changed." in clade("import", "category", file, *BY).stdout, "they are stored now"
+
+
 @pytest.mark.parametrize("text", ["", "0", "-1", "#", "NULL", "Root", "1", "elsewhere"])
 def test_a_root_has_no_parent_or_itself_or_one_that_all_roots_name_and_no_row_has(
     clade: Clade, tmp_path: Path, text: str
