@@ -84,6 +84,7 @@ class ParentTree:
     moving: set[Key] | None = None
     sentences: list[str] = field(default_factory=list)
     _rejections: list[Rejection] = field(default_factory=list)
+    _conflicts: dict[int, str] = field(default_factory=dict)  # of the first rows of ids that have several parents
     _rows: int = 0
     _is_read: bool = False
 
@@ -115,6 +116,7 @@ class ParentTree:
         if self.by_codes:
             self._link_codes()
         self._execute("UPDATE link SET p = 0 WHERE parent = id")
+        self._db.executemany("UPDATE link SET p = n WHERE n = ?", [(number,) for number in self._conflicts])  # nowhere
         self._link()
         marks = ", ".join("?" * len(NO_PARENT))
         self._execute(f"UPDATE link SET p = 0 WHERE p IS NULL AND lower(parent) IN ({marks})", (*NO_PARENT,))  # noqa: S608
@@ -126,7 +128,7 @@ class ParentTree:
         self._execute(f"UPDATE link SET p = ({above}) WHERE p IS NULL AND n > 0")  # noqa: S608
 
     def _join_repeated(self) -> None:
-        """Leave out the later rows of an id; those that do not say the same are rejected."""
+        """Leave out the later rows of an id; those that do not say the same are rejected, with another parent all."""
         query = """
             SELECT id, n, parent, key, level, node_id, cells FROM link JOIN content USING (n)
             WHERE id IN (SELECT id FROM link GROUP BY id HAVING count(*) > 1) ORDER BY id, n
@@ -143,6 +145,7 @@ class ParentTree:
             if row[2] != first[2]:
                 parents = [f"the parent {_shown(one)}" if one else "no parent" for one in (first[2], row[2])]
                 self._rejections.append(Rejection(row[1], f"{own} has {parents[0]} {said}, not {parents[1]}."))
+                self._conflicts[first[1]] = f"{own} has {parents[1]} in row {row[1]}, and {parents[0]} here."
             elif row[3:6] != first[3:6] or _cells(row[6]) != _cells(first[6]):
                 self._rejections.append(Rejection(row[1], f"{own} has other values {said}."))
         self._db.executemany("DELETE FROM link WHERE n = ?", again)
@@ -377,7 +380,7 @@ class ParentTree:
             if above is None:
                 ways = f"--create-parents makes it a root, --null COLUMN={parent} takes it for none"
                 reason = f"No row has the id {_shown(parent)} of its parent; {ways}."
-            yield Rejection(number, circles.get(number) or reason)
+            yield Rejection(number, self._conflicts.get(number) or circles.get(number) or reason)
 
 
 def level_below(hierarchy: Hierarchy, above: str | None) -> tuple[str, str]:

@@ -80,7 +80,10 @@ class CellPaths:
         before, after = cell[max(0, found.start() - 1) : found.start()], cell[found.end() : found.end() + 1]
         if before == "\\" and self._escaped:
             return False
-        has, needs = (before.isspace(), after.isspace()), self._needs[sign]
+        has, needs = (
+            (not before or before.isspace(), not after or after.isspace()),
+            self._needs[sign],
+        )  # cells are trimmed
         if all(one or not needed for one, needed in zip(has, needs, strict=True)):
             return True
         if all(needs) and (any(has) or not _IN_WORDS.issuperset(sign)):

@@ -59,7 +59,9 @@ class NodeReader:
             if lists := [document[name] for name in self.children if name in document]:
                 return [one for nodes in lists for one in self._by_key(nodes)]
             nodes = by_key(document, self._key or "key")
-            is_wrapper = len(nodes) == 1 and len({*nodes[0]} - {*self.children}) == 1  # around lists of nodes alone
+            # Around lists of nodes alone; of nodes by key the key is that of a node.
+            is_wrapper = len(nodes) == 1 and len({*nodes[0]} - {*self.children}) == 1
+            is_wrapper = is_wrapper and not any(isinstance(nodes[0].get(name), dict) for name in self.children)
             if (
                 nodes
                 and not is_wrapper

@@ -269,7 +269,6 @@ DIRTY = {
     "a value without the key of its node, an empty row, a number out of range": Dirty(
         "c.csv", f"{CITIES}DE,,2\nUS,Lincoln,291082\nFR,,\n,,\nUS,Omaha,99999999999\n".encode(), 3,
         {2: 'Column "Population" has \'2\', but "City" is empty; fill in or clear both.',
-         5: "The row has no key in any column of a level.",
          6: POPULATION.format("Population") + "'99999999999' is not a valid Int"},
         "", [(b"DE,,2", b"DE,Bonn,2"), (b"99999999999", b"99")], 6,
     ),
