@@ -44,7 +44,7 @@ from store.transfer.formats.json import (
 )
 from store.transfer.formats.json_trees import NodeReader
 from store.transfer.formats.lines import FIXED, read_jsonl, read_taxonomy, taxonomy_ids, taxonomy_level
-from store.transfer.formats.outlines import OutlineReader, read_outline, read_outline_table
+from store.transfer.formats.outlines import OutlineReader, outline_table, read_outline
 from store.transfer.formats.source import (
     BLOCK_BYTES,
     JSON_REASON,
@@ -400,7 +400,9 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     if tree is not None:
         if tree != TreeBy(indent=""):
             raise BadInput(f"--tree-by {tree.shape} with columns needs a table; a text is imported by indent alone.")
-        outline = Format(lambda: read_outline(hierarchy, file, encoding), REJECTED_JSON)
+        lines, levels = outline_table(file, encoding), [LevelColumns(level, "") for level in hierarchy.levels]
+        reader = OutlineReader(hierarchy, tree, levels, lines.header, PLAIN)
+        outline = Format(lambda: read_outline(lines, reader), REJECTED_JSON)
         return FileFormat(outline, dialect.sentences(options.dialect), dialect.words(options.dialect), has_lists=True)
     level = taxonomy_level(hierarchy)
     ids = taxonomy_ids(file, encoding, options.taken)
@@ -485,10 +487,10 @@ def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: 
     header, given = table.header, options.columns
     if options.tree is not None:
         reader, guesses = tree_reader(hierarchy, header, options)
-        rows = Format(lambda: read_table(table, reader), table.rejected(REASON))
         if isinstance(reader, OutlineReader):
-            form = Format(lambda: read_outline_table(hierarchy, reader, rows.read), REJECTED_JSON)
+            form = Format(lambda: read_outline(table, reader), REJECTED_JSON)
         else:
+            rows = Format(lambda: read_table(table, reader), table.rejected(REASON))
             form = rows._replace(tree=parent_tree(hierarchy, options, reader, rows.read))
         return FileFormat(form, guesses, (), table, given, reader.levels, is_row)
     if is_path_table(header) and not given.levels:
