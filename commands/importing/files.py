@@ -74,6 +74,7 @@ class NoLevels(BadInput):
 _PATHS = re.compile(
     r"""(.*\S)\s+split\s+("[^"]*"|'[^']*')(?:\s+each\s+("[^"]*"|'[^']*'))?""", re.DOTALL
 )  # of a column of paths
+_TARGETS = {"--attr": ("attribute", 'store.street="Column"'), "--name-in": ("language", 'city.de="Column"')}
 
 
 def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:
@@ -85,18 +86,17 @@ def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str]
     found = _level_columns(hierarchy, options.levels, in_keys)
     given: dict[tuple[str, str, str], list[str]] = {}
     for option, value in options.pairs():
-        if option in ("--name", "--id"):
-            name, column = _split(option, value)
-            what = option[2:]
-        elif option == "--name-in":
-            name, language, column = _split_target(option, value, "no language", 'city.de="Column"')
-            what = canonical_language(language)
-        elif option == "--attr":
-            name, what, column = _split_target(option, value, "no attribute", 'store.street="Column"')
-        elif option == "--fold-case":
-            name, what, column = value, "", ""
-        else:
+        if option == "--level":
             continue
+        name, column = (value, "") if option == "--fold-case" else _split(option, value)
+        what = "fold" if option == "--fold-case" else option.removeprefix("--")
+        if option in _TARGETS:
+            lacks, example = _TARGETS[option]
+            name, dot, what = name.partition(".")
+            if not dot:
+                raise BadInput(f"{option} {value} has no {lacks}; use {option} {example}.")
+        if option == "--name-in":
+            what = canonical_language(what)
         level = hierarchy.level(name)
         if option == "--attr" and what not in level.attributes:
             raise BadInput(f'{level.name} has no attribute "{what}"; it has {", ".join(level.attributes) or "none"}.')
@@ -116,7 +116,7 @@ def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str]
             elif option == "--attr":
                 one.attributes[what] = column
             else:
-                setattr(one, what or "fold", column or True)
+                setattr(one, what, column or True)
     return found
 
 
@@ -153,15 +153,6 @@ def _level_column(option: str) -> tuple[str, str, CellPaths | None]:
         return name, column, None
     column, split, each = match.groups()
     return name, column, CellPaths(split[1:-1], each and each[1:-1])
-
-
-def _split_target(option: str, value: str, lacks: str, example: str) -> tuple[str, str, str]:
-    """The level, what is named of it, and the column of `level.what=column`."""
-    target, column = _split(option, value)
-    level, dot, what = target.partition(".")
-    if not dot:
-        raise BadInput(f"{option} {value} has {lacks}; use {option} {example}.")
-    return level, what, column
 
 
 def _split(option: str, value: str) -> tuple[str, str]:

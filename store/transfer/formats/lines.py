@@ -4,6 +4,7 @@ import re
 from codecs import lookup
 from collections.abc import Collection, Iterator, Mapping
 from io import TextIOWrapper
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ MAX_DEPTH = 100  # of objects and lists in a line; DynamoDB stores 32
 SHOWN_BYTES = 1_000  # of a longer one
 TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
 _WHITE_SPACE = " \t\n\r\x0b\x0c"  # of ASCII
+_INDENTS = (" ", "\t")
 FIXED = ("path", "level", "name", "id")  # the first fields of a line of an export
 _OWN = frozenset(("path", "level", "name", "id", "rank", "undefined"))
 _ID = re.compile(r"(?=\S*(?:\d|://))(\S+)(?:\s*\t\s*|\s+[-:|]\s+)")  # a text with a digit, or a URI
@@ -67,10 +69,18 @@ def taxonomy_ids(file: Path, encoding: str, taken: Collection[Guess]) -> bool | 
     Raises Doubt, unless the guess is `taken`, where only some lines have an id, or some have the same one, or where ids
     cannot be stored. Raises it as well for indented lines without paths, which are an outline.
     """
-    lines = [(row, text) for row, text, problem in text_lines(file, encoding) if not (problem or text.startswith("#"))]
+    content = text_lines(file, encoding, indented=True)
+    lines = [(row, text) for row, text, problem in content if not (problem or text.lstrip().startswith("#"))]
     has_paths = any(" > " in text for _, text in lines)
-    if not has_paths and Guess.SHAPE not in taken:
-        _refuse_outline(file)
+    below = dropwhile(lambda line: line[1].startswith(_INDENTS), lines)
+    indented = next((row for row, text in below if text.startswith(_INDENTS)), None)
+    if indented and not has_paths and Guess.SHAPE not in taken:
+        raise Doubt(
+            Guess.SHAPE,
+            f"{file.name} is an outline: row {indented} is indented, and each line is imported as a root; write its "
+            "whole path in each line, such as Tools > Saws.",
+        )
+    lines = [(row, text.lstrip(_WHITE_SPACE)) for row, text in lines]
     found = [(row, match[1], text[match.end() :]) for row, text in lines if (match := _ID.match(text))]
     places: dict[str, tuple[int, str]] = {}  # of each id the first row, and its path
     repeated = (
@@ -101,20 +111,6 @@ def taxonomy_ids(file: Path, encoding: str, taken: Collection[Guess]) -> bool | 
     if reason and Guess.IDS not in taken:
         raise Doubt(Guess.IDS, reason)
     return not reason if has_ids else None
-
-
-def _refuse_outline(file: Path) -> None:
-    """Raise Doubt for a file in which a line is indented below one that is not."""
-    below = False
-    with opened(file) as source:
-        for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES), b""), start=1):
-            if below and line.startswith((b" ", b"\t")) and line.strip():
-                raise Doubt(
-                    Guess.SHAPE,
-                    f"{file.name} is an outline: row {number} is indented, and each line is imported as a root; write "
-                    "its whole path in each line, such as Tools > Saws.",
-                )
-            below = below or bool(line.strip() and not line.startswith((b" ", b"\t", b"#")))
 
 
 def taxonomy_level(hierarchy: Hierarchy) -> str:
