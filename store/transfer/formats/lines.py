@@ -70,7 +70,7 @@ def taxonomy_ids(file: Path, encoding: str, taken: Collection[Guess]) -> bool | 
     cannot be stored. Raises it as well for indented lines without paths, which are an outline.
     """
     content = text_lines(file, encoding, indented=True)
-    lines = [(row, text) for row, text, problem in content if not (problem or text.lstrip().startswith("#"))]
+    lines = [(row, text) for row, text, problem in content if not (problem or text.lstrip(_WHITE_SPACE)[:1] == "#")]
     has_paths = any(" > " in text for _, text in lines)
     below = dropwhile(lambda line: line[1].startswith(_INDENTS), lines)
     indented = next((row for row, text in below if text.startswith(_INDENTS)), None)
