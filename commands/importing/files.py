@@ -39,7 +39,9 @@ from store.transfer.formats.json import (
     geojson_table,
     is_nodes,
     json_table,
+    json_tree,
     lines_table,
+    other_list,
     read_objects,
 )
 from store.transfer.formats.json_trees import NodeReader
@@ -55,7 +57,6 @@ from store.transfer.formats.source import (
     Guess,
     NumberFormat,
     content_name,
-    csv_line,
     rejected_taxonomy,
 )
 from store.transfer.formats.tables import LAST, PathRowReader, Table, is_path_table, path_header, read_table
@@ -292,22 +293,6 @@ class FileOptions:
         if "" in self.column_names:
             raise BadInput("--columns has an empty name; name all columns, such as --columns Country,City.")
 
-    def words(self) -> Iterator[str]:
-        """The options about cells, the header and the sheet, as words of a command."""
-        cells = self.cells
-        nulls = [f"{column}={text}" for column, texts in cells.nulls_of.items() for text in sorted(texts)]
-        for option, values in (
-            ("--sheet", [self.sheet]),
-            ("--header-row", [str(self.header_row) if self.header_row else None]),
-            ("--columns", [csv_line(self.column_names)] if self.column_names else []),
-            ("--null", [*sorted(cells.nulls), *nulls]),
-            ("--numbers", [cells.numbers.example if cells.numbers else None]),
-            ("--fill-down", sorted(cells.fill_down)),
-        ):
-            for value in values:
-                if value is not None:
-                    yield from (option, value)
-
 
 def cell_format(nulls: Sequence[str], numbers: str | None, fill_down: Sequence[str] = ()) -> CellFormat:
     """The format of cells by `--null`, `--numbers` and `--fill-down`."""
@@ -325,12 +310,11 @@ class FileFormat:
     """The format of a file, what was guessed about it, and of a table its options and the columns of its levels.
 
     The header of CSV and Excel is a row. Paths in JSON may be lists of keys. A table of paths has no keys of `levels`.
-    A file that is Clade's own is an export. `words` are the options by which a command reads the text of the file so.
+    A file that is Clade's own is an export.
     """
 
     format: Format
     guesses: Sequence[str] = ()
-    words: Sequence[str] = ()
     table: Table | None = None
     options: ColumnOptions = field(default_factory=ColumnOptions)
     levels: Sequence[LevelColumns] = ()
@@ -346,7 +330,7 @@ class FileFormat:
     def places(self, hierarchy: Hierarchy) -> dict[str, str]:
         """The columns that are imported, with what they become, for a person."""
         found: dict[str, str] = {}
-        if not self.keys and self.table is not None:
+        if not self.keys and self.table is not None and is_path_table(self.table.header) and not self.format.tree:
             known = {*FIXED, *LAST, *(name for level in hierarchy.levels.values() for name in level.attributes)}
             found = {name: name for name in self.table.header if name in known}
         for level in self.levels:
@@ -394,12 +378,12 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
         lines, levels = outline_table(file, encoding), [LevelColumns(level, "") for level in hierarchy.levels]
         reader = OutlineReader(hierarchy, tree, levels, lines.header, PLAIN)
         outline = Format(lambda: read_outline(lines, reader), REJECTED_JSON)
-        return FileFormat(outline, dialect.sentences(options.dialect), dialect.words(options.dialect), has_lists=True)
+        return FileFormat(outline, dialect.sentences(options.dialect), has_lists=True)
     level = taxonomy_level(hierarchy)
     ids = taxonomy_ids(file, encoding, options.taken)
     rejected = rejected_taxonomy(dialect.text_encoding, dialect.errors, dialect.mark)
     form = Format(lambda: read_taxonomy(level, file, ids, encoding), rejected)
-    return FileFormat(form, dialect.sentences(options.dialect), dialect.words(options.dialect))
+    return FileFormat(form, dialect.sentences(options.dialect))
 
 
 def name_of(file: Path) -> str | None:
@@ -423,7 +407,7 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     except BadInput as error:
         error.args = (f"{error} {dialect.doubt}".rstrip(),)
         raise
-    return replace(found, guesses=[*dialect.sentences(given), *found.guesses], words=dialect.words(given))
+    return replace(found, guesses=[*dialect.sentences(given), *found.guesses])
 
 
 def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
@@ -443,6 +427,8 @@ def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
             f'{file.name} has objects by key, such as "{shorten(next(iter(first)))}"; write a list of objects that '
             'have their keys as values, or a tree of nodes with "key" and "children".'
         )
+    if not (is_taken or options.columns.levels or options.tree) and (parts := json_tree(objects)):
+        raise Doubt(*other_list(file.name, parts))
     table, lists = json_table(file, objects)
     if not is_taken:
         levels = options.columns.levels or match_columns(hierarchy, table.header).levels
@@ -483,15 +469,15 @@ def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: 
         else:
             rows = Format(lambda: read_table(table, reader), table.rejected(REASON))
             form = rows._replace(tree=parent_tree(hierarchy, options, reader, rows.read))
-        return FileFormat(form, guesses, (), table, given, reader.levels, is_row)
+        return FileFormat(form, guesses, table, given, reader.levels, is_row)
     if is_path_table(header) and not given.levels:
         levels = _path_columns(hierarchy, options)
         rows = Format(lambda: read_table(table, PathRowReader(hierarchy, header, levels)), table.rejected(JSON_REASON))
         is_own = header == path_header(hierarchy)
-        return FileFormat(rows, (), (), table, given, levels, is_row, is_own=is_own)
+        return FileFormat(rows, (), table, given, levels, is_row, is_own=is_own)
     found, levels, guesses = _columns(hierarchy, table, given)
     rows = Format(lambda: read_table(table, RowReader(levels, header, options.cells)), table.rejected(REASON))
-    return FileFormat(rows, guesses, (), table, found, levels, is_row)
+    return FileFormat(rows, guesses, table, found, levels, is_row)
 
 
 def tree_reader(hierarchy: Hierarchy, header: Sequence[str], options: FileOptions) -> tuple[TreeReader, list[str]]:

@@ -22,7 +22,7 @@ def code_parents(codes: Collection[str]) -> tuple[dict[str, str], list[str]]:
     """
     cuts, is_outline = _without_zeros(codes), _is_outline(codes)
     spans = {code: (m[1], m[2]) for code in codes if (m := _RANGE.fullmatch(code)) and len(m[1]) == len(m[2])}
-    if any(low >= high for low, high in spans.values()):
+    if any(low >= high for low, high in spans.values()) or any(code.count("-") > 1 for code in codes):
         spans = {}  # the sign divides the parts of codes
     ranges: defaultdict[int, list[tuple[str, str, str]]] = defaultdict(list)
     for code, (low, high) in sorted(spans.items(), key=lambda span: span[1][1]):

@@ -4,7 +4,6 @@ import re
 from codecs import lookup
 from collections.abc import Collection, Iterator, Mapping
 from io import TextIOWrapper
-from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ MAX_DEPTH = 100  # of objects and lists in a line; DynamoDB stores 32
 SHOWN_BYTES = 1_000  # of a longer one
 TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
 _WHITE_SPACE = " \t\n\r\x0b\x0c"  # of ASCII
-_INDENTS = (" ", "\t")
 FIXED = ("path", "level", "name", "id")  # the first fields of a line of an export
 _OWN = frozenset(("path", "level", "name", "id", "rank", "undefined"))
 _ID = re.compile(r"(?=\S*(?:\d|://))(\S+)(?:\s*\t\s*|\s+[-:|]\s+)")  # a text with a digit, or a URI
@@ -69,18 +67,10 @@ def taxonomy_ids(file: Path, encoding: str, taken: Collection[Guess]) -> bool | 
     Raises Doubt, unless the guess is `taken`, where only some lines have an id, or some have the same one, or where ids
     cannot be stored. Raises it as well for indented lines without paths, which are an outline.
     """
-    content = text_lines(file, encoding, indented=True)
-    lines = [(row, text) for row, text, problem in content if not (problem or text.lstrip(_WHITE_SPACE)[:1] == "#")]
+    lines = [(row, text) for row, text, problem in text_lines(file, encoding) if not (problem or text.startswith("#"))]
     has_paths = any(" > " in text for _, text in lines)
-    below = dropwhile(lambda line: line[1].startswith(_INDENTS), lines)
-    indented = next((row for row, text in below if text.startswith(_INDENTS)), None)
-    if indented and not has_paths and Guess.SHAPE not in taken:
-        raise Doubt(
-            Guess.SHAPE,
-            f"{file.name} is an outline: row {indented} is indented, and each line is imported as a root; write its "
-            "whole path in each line, such as Tools > Saws.",
-        )
-    lines = [(row, text.lstrip(_WHITE_SPACE)) for row, text in lines]
+    if not has_paths and Guess.SHAPE not in taken:
+        _refuse_outline(file)
     found = [(row, match[1], text[match.end() :]) for row, text in lines if (match := _ID.match(text))]
     places: dict[str, tuple[int, str]] = {}  # of each id the first row, and its path
     repeated = (
@@ -111,6 +101,22 @@ def taxonomy_ids(file: Path, encoding: str, taken: Collection[Guess]) -> bool | 
     if reason and Guess.IDS not in taken:
         raise Doubt(Guess.IDS, reason)
     return not reason if has_ids else None
+
+
+def _refuse_outline(file: Path) -> None:
+    """Raise Doubt for a file in which a line is indented below one that is not, or has more # before it."""
+    top = b""
+    with opened(file) as source:
+        for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES), b""), start=1):
+            is_deeper = line.startswith((b" ", b"\t")) or (top.startswith(b"# ") and line.startswith(b"## "))
+            if top and is_deeper and line.strip():
+                raise Doubt(
+                    Guess.SHAPE,
+                    f"{file.name} is an outline: row {number} is indented, or has a mark of its depth, and each line "
+                    "would be a root, or a comment; --tree-by indent imports this tree.",
+                    ("--tree-by", "indent"),
+                )
+            top = top or (line if line.strip() and not is_deeper and not line.startswith(b"##") else b"")
 
 
 def taxonomy_level(hierarchy: Hierarchy) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from store.concurrency import task_group
 from store.dynamodb.client import DynamoDBClient, Refused
 from store.errors import BadInput, NoTable, quantity, shorten
 from store.transfer.formats.lines import text_lines
@@ -32,7 +33,6 @@ MANIFEST, SUMMARY = "manifest-files.json", "manifest-summary.json"
 MAX_MANIFEST_BYTES = 100_000_000
 REASON_LINE = f'{{"{JSON_REASON}"'  # in files of rejected rows
 DATA_ENDINGS = (".json.gz", ".json")
-_parse: Any = msgspec.json.Decoder(dict[str, Any]).decode  # of pages, whose items stay as they are
 
 
 @dataclass
@@ -88,28 +88,21 @@ class TableScan:
         if self.units_per_second:  # a page takes about the units of one second
             bytes_an_item = self.table_bytes / max(1, self.table_items) or UNIT_BYTES
             limit["Limit"] = max(1, min(MAX_LIMIT, int(self.units_per_second * UNIT_BYTES / bytes_an_item)))
-        try:
-            async with asyncio.TaskGroup() as group:
-                for number, file in enumerate(files):
-                    segment = {"Segment": number, "TotalSegments": len(files)}
-                    group.create_task(self._read(file, {**limit, **segment}, one_page=one_page))
-        except BaseExceptionGroup as failed:
-            raise failed.exceptions[0] from None
+        async with task_group() as group:
+            for number, file in enumerate(files):
+                segment = {"Segment": number, "TotalSegments": len(files)}
+                group.create_task(self._read(file, {**limit, **segment}, one_page=one_page))
 
     async def _read(self, file: Path, parameters: dict[str, Any], *, one_page: bool) -> None:
         with file.open("xb") as segment:
             while page := await self._page(parameters):
-                segment.write(self._lines(page))
+                self.units += _units(page)
+                self.items += len(page["Items"])
+                self.on_items(len(page["Items"]))
+                segment.write(b"".join([msgspec.json.encode({"Item": item}) + b"\n" for item in page["Items"]]))
                 if one_page or not page.get("LastEvaluatedKey"):
                     return
                 parameters["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-
-    def _lines(self, page: Any) -> bytes:
-        """The items of a page as lines; they and their units are counted."""
-        self.units += _units(page)
-        self.items += len(page["Items"])
-        self.on_items(len(page["Items"]))
-        return b"".join([orjson.dumps({"Item": item}) + b"\n" for item in page["Items"]])
 
     async def _page(self, parameters: dict[str, Any]) -> Any:
         """A page; with a limit pages follow one another, since the units of a page are known after it."""
@@ -117,7 +110,7 @@ class TableScan:
         async with self._lock if limit else nullcontext():
             await asyncio.sleep(self._next - time.monotonic())
             page = await self.client.call(
-                "Scan", parse=_parse, TableName=self.client.table, ReturnConsumedCapacity="TOTAL", **parameters
+                "Scan", TableName=self.client.table, ReturnConsumedCapacity="TOTAL", **parameters
             )
             if limit:
                 self._next = time.monotonic() + _units(page) / limit

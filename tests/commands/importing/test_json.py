@@ -71,9 +71,6 @@ def test_a_tree_is_imported_as_it_is_in_the_file(clade: Clade, tmp_path: Path, w
 
 REFUSED: dict[str, tuple[Any, str, str]] = {
     "a level without those below": (tree_of(SAWS), "category --level category=key", f'"children" {LOST}'),
-    "a list of another name": (
-        [{"name": "A", "sub": [{"name": "B", "sub": [{"name": "C"}]}]}], "category", f'"sub.sub" {LOST}',
-    ),
     "a list of another name, with too few levels": (
         [{"name": "A", "sub": [{"name": "B", "sub": [{"name": "C"}]}]}],
         "category --level category=name --level product=sub.name", f'"sub.sub" {LOST}',
@@ -86,7 +83,6 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "nodes in a list of another name": (
         [{"key": "A", "level": "CATEGORY", "nodes": [SAWS]}], "category --ignore-unknown", f'"nodes" {LOST}',
     ),
-    "children without names": ([{"title": "A", "children": [{"title": "B"}]}], "category", f'"children" {LOST}'),
 }  # fmt: skip
 
 
