@@ -46,7 +46,7 @@ from store.transfer.formats.json import (
 )
 from store.transfer.formats.json_trees import NodeReader
 from store.transfer.formats.lines import FIXED, read_jsonl, read_taxonomy, taxonomy_ids, taxonomy_level
-from store.transfer.formats.outlines import OutlineReader, read_outline, read_outline_table
+from store.transfer.formats.outlines import OutlineReader, outline_table, read_outline
 from store.transfer.formats.source import (
     BLOCK_BYTES,
     JSON_REASON,
@@ -75,6 +75,7 @@ class NoLevels(BadInput):
 _PATHS = re.compile(
     r"""(.*\S)\s+split\s+("[^"]*"|'[^']*')(?:\s+each\s+("[^"]*"|'[^']*'))?""", re.DOTALL
 )  # of a column of paths
+_TARGETS = {"--attr": ("attribute", 'store.street="Column"'), "--name-in": ("language", 'city.de="Column"')}
 
 
 def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:
@@ -86,18 +87,17 @@ def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str]
     found = _level_columns(hierarchy, options.levels, in_keys)
     given: dict[tuple[str, str, str], list[str]] = {}
     for option, value in options.pairs():
-        if option in ("--name", "--id"):
-            name, column = _split(option, value)
-            what = option[2:]
-        elif option == "--name-in":
-            name, language, column = _split_target(option, value, "no language", 'city.de="Column"')
-            what = canonical_language(language)
-        elif option == "--attr":
-            name, what, column = _split_target(option, value, "no attribute", 'store.street="Column"')
-        elif option == "--fold-case":
-            name, what, column = value, "", ""
-        else:
+        if option == "--level":
             continue
+        name, column = (value, "") if option == "--fold-case" else _split(option, value)
+        what = "fold" if option == "--fold-case" else option.removeprefix("--")
+        if option in _TARGETS:
+            lacks, example = _TARGETS[option]
+            name, dot, what = name.partition(".")
+            if not dot:
+                raise BadInput(f"{option} {value} has no {lacks}; use {option} {example}.")
+        if option == "--name-in":
+            what = canonical_language(what)
         level = hierarchy.level(name)
         if option == "--attr" and what not in level.attributes:
             raise BadInput(f'{level.name} has no attribute "{what}"; it has {", ".join(level.attributes) or "none"}.')
@@ -117,7 +117,7 @@ def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str]
             elif option == "--attr":
                 one.attributes[what] = column
             else:
-                setattr(one, what or "fold", column or True)
+                setattr(one, what, column or True)
     return found
 
 
@@ -154,15 +154,6 @@ def _level_column(option: str) -> tuple[str, str, CellPaths | None]:
         return name, column, None
     column, split, each = match.groups()
     return name, column, CellPaths(split[1:-1], each and each[1:-1])
-
-
-def _split_target(option: str, value: str, lacks: str, example: str) -> tuple[str, str, str]:
-    """The level, what is named of it, and the column of `level.what=column`."""
-    target, column = _split(option, value)
-    level, dot, what = target.partition(".")
-    if not dot:
-        raise BadInput(f"{option} {value} has {lacks}; use {option} {example}.")
-    return level, what, column
 
 
 def _split(option: str, value: str) -> tuple[str, str]:
@@ -384,7 +375,9 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     if tree is not None:
         if tree != TreeBy(indent=""):
             raise BadInput(f"--tree-by {tree.shape} with columns needs a table; a text is imported by indent alone.")
-        outline = Format(lambda: read_outline(hierarchy, file, encoding), REJECTED_JSON)
+        lines, levels = outline_table(file, encoding), [LevelColumns(level, "") for level in hierarchy.levels]
+        reader = OutlineReader(hierarchy, tree, levels, lines.header, PLAIN)
+        outline = Format(lambda: read_outline(lines, reader), REJECTED_JSON)
         return FileFormat(outline, dialect.sentences(options.dialect), has_lists=True)
     level = taxonomy_level(hierarchy)
     ids = taxonomy_ids(file, encoding, options.taken)
@@ -471,10 +464,10 @@ def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: 
     header, given = table.header, options.columns
     if options.tree is not None:
         reader, guesses = tree_reader(hierarchy, header, options)
-        rows = Format(lambda: read_table(table, reader), table.rejected(REASON))
         if isinstance(reader, OutlineReader):
-            form = Format(lambda: read_outline_table(hierarchy, reader, rows.read), REJECTED_JSON)
+            form = Format(lambda: read_outline(table, reader), REJECTED_JSON)
         else:
+            rows = Format(lambda: read_table(table, reader), table.rejected(REASON))
             form = rows._replace(tree=parent_tree(hierarchy, options, reader, rows.read))
         return FileFormat(form, guesses, table, given, reader.levels, is_row)
     if is_path_table(header) and not given.levels:

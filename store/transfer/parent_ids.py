@@ -189,31 +189,18 @@ class ParentTree:
         self._execute("CREATE INDEX by_parent ON link (p, key)")
         self._make_keys_unique()
 
-    def _pages(self, query: str) -> Iterator[list[Any]]:
-        """The rows of a query by number, page by page, since they are changed meanwhile."""
-        last = 0
-        while page := self._execute(query, (last, PAGE_ITEMS)).fetchall():
-            yield page
-            last = page[-1][0]
-
     async def _keys_of(self, store: Store, ids: Sequence[str]) -> list[Key | None]:
         keys = [id_key(f"{self.hierarchy.name}:{one}") for one in ids]
         return [current_key(item) for item in await store.get(keys, self._reads, strong=True)]
 
     async def _find_stored(self, store: Store) -> None:
         """Set the keys of stored nodes; what an interrupted import put aside gets its former key, as all others."""
-        query = "SELECT n, node_id FROM link WHERE n > ? AND node_id IS NOT NULL ORDER BY n LIMIT ?"
+        found = self._execute("SELECT n, node_id FROM link WHERE node_id IS NOT NULL ORDER BY n")
         update = "UPDATE link SET pk = ?, sk = ?, key = CASE WHEN fixed THEN key ELSE ? END WHERE n = ?"
-        for page in self._pages(query):
-            keys = await self._keys_of(store, [node_id for _, node_id in page])
-            self._db.executemany(
-                update,
-                [
-                    (*key, path_of(*key)[-1].partition(ASIDE)[0], number)
-                    for key, (number, _) in zip(keys, page, strict=True)
-                    if key
-                ],
-            )
+        while page := found.fetchmany(PAGE_ITEMS):
+            keys = zip(page, await self._keys_of(store, [node_id for _, node_id in page]), strict=True)
+            stored = [(*key, path_of(*key)[-1].partition(ASIDE)[0], number) for (number, _), key in keys if key]
+            self._db.executemany(update, stored)
 
     async def _find_stored_parents(self, store: Store) -> None:
         """Add the stored nodes that rows name as their parents and the file does not have."""
@@ -288,10 +275,10 @@ class ParentTree:
         """
         query = """
             SELECT link.n, link.id, link.key, link.p, link.fixed, link.pk, link.sk, above.pk, above.sk
-            FROM link LEFT JOIN link above ON above.n = link.p WHERE link.n > ? AND link.p IS NOT NULL
-            ORDER BY link.n LIMIT ?
+            FROM link LEFT JOIN link above ON above.n = link.p WHERE link.p IS NOT NULL ORDER BY link.n
         """
-        for page in self._pages(query):
+        found = self._execute(query)
+        while page := found.fetchmany(PAGE_ITEMS):
             coming: list[tuple[Any, Key]] = []
             for row in page:
                 _, _, key, parent, _, pk, sk, above_pk, above_sk = row
