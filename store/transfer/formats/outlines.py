@@ -18,6 +18,7 @@ _BRANCH = re.compile(r"([\s│┃|]*(?:[├└┣┗╰`+|\\](?:[─━]+|--+)\s
 _TRUNK = re.compile(r"[\s│┃|]+")
 _MARK = re.compile(r"(\s*)(-+|\*+|\++|•+|·+|–+|—+|>+|\.+)\s+(.*)", re.DOTALL)
 _UNCLEAR = re.compile(r"\s*([-*+•·–—>][^\W\d]|--|\*\*|\.\.|#+[^\W\d]|[-*+•·–—>#]+$)")
+_SUMMARY = re.compile(r"[\d,]+ director(?:y|ies)(?:, [\d,]+ files?)?")  # below what the program tree has drawn
 MAX_DIGITS = 4  # of a depth
 _TEXT = re.compile(r"(\s*)(.*)", re.DOTALL)
 
@@ -123,8 +124,10 @@ def outline_table(file: Path, encoding: str) -> Table:
     """The lines of a text as a table of one column without a name."""
 
     def rows() -> Iterator[TableRow]:
+        is_drawn = False
         for number, line, problem in text_lines(file, encoding, indented=True):
-            if not _TRUNK.fullmatch(line):
+            is_drawn = is_drawn or bool(_BRANCH.match(line))
+            if not (_TRUNK.fullmatch(line) or (is_drawn and _SUMMARY.fullmatch(line))):
                 yield number, [line], problem.reason if problem else None, line
 
     return Table([""], rows)

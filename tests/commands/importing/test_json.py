@@ -226,6 +226,9 @@ GIVEN: dict[str, tuple[Any, str, list[str]]] = {
         {"A": {"label": "x", "subs": {"B": {"label": "y"}, "C": {"label": "z", "subs": {}}}}, "D": {"label": "w"}},
         "--tree-by children=subs,name=label", ["A", "A/B", "A/C", "D"],
     ),
+    "one node by key": (
+        {"A": {"subs": {"B": {"subs": {"C": {}}}}}}, "--tree-by children=subs", ["A", "A/B", "A/B/C"],
+    ),
     "levels in a field": (
         [{"code": 1, "level": "category", "in": [{"code": "p", "level": "PRODUCT", "in": [{"code": "v"}]}]}],
         "--tree-by children=in,key=code", ["1", "1/p", "1/p/v"],
