@@ -343,3 +343,20 @@ def test_any_tree_with_other_names_is_imported_as_it_is(clade: Clade, tmp_path: 
             assert done.exit_code == 0, (seed, done.output, done.exception)
             assert {tuple(one["path"]): one["name"] for one in stored(clade, "category").values()} == state, seed
             assert "Nothing changed." in clade("import", "category", "a.json", tree_by, "--prune").stdout
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_what_is_below_the_second_of_two_nodes_with_one_key_is_not_put_below_the_first(
+    clade: Clade, tmp_path: Path, own: bool
+) -> None:
+    kids = "children" if own else "kids"
+    level = {"level": "CATEGORY"}
+    nodes = [
+        {"id": "2", "name": "X"} | level,
+        {"id": "3", "name": "X", kids: [{"id": "4", "name": "Y"} | level]} | level,
+    ]
+    (tmp_path / "a.json").write_text(json.dumps([{"id": "1", "name": "A", kids: nodes} | level]))
+    options = [] if own else ["--tree-by", "children=kids"]
+    done = clade("import", "category", "a.json", *options)
+    assert (done.exit_code, [*stored(clade, "category")]) == (1, ["A", "A/X"]), done.output
+    assert "row 3: A/X has the id 2 in row 2 already, not 3" in done.output
