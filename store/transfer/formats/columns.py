@@ -307,7 +307,7 @@ class RowReader:
             return Rejection(number, "The row has no key in any column of a level.")
         if absent and (reason := self._homeless(cells, keys)):
             return Rejection(number, reason)
-        return Row(number, path, parts, keys, others=others)
+        return Row(number, path, parts, keys, None, False, False, others)
 
     def _paths(
         self, cells: Sequence[object], column: str, paths: CellPaths, below: Sequence[LevelColumns]

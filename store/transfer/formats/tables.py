@@ -130,7 +130,7 @@ def read_table(table: Table, reader: RowReader | PathRowReader) -> TextRows:
     """
     width = len(table.header)
     for number, cells, reason, text in table.rows():
-        if reason is None and not any(cell not in (None, "") for cell in cells):
+        if reason is None and not any(cells) and all(cell in (None, "") for cell in cells):
             continue  # an empty row, as spreadsheets write them
         try:
             if reason is not None:
