@@ -15,7 +15,7 @@ from graph.federation import REPRESENTATION, Representation, entities_field, ser
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import field_of, list_field_of, paths_field_of
 from graph.operation.selection import Types, core_schema
-from graph.types.fields import SCALARS, Fields, Path, argument, field, object_type, register_resolvers, required
+from graph.types.fields import SCALARS, Fields, Path, argument, field, object_type, register_resolvers
 from graph.types.hierarchies import HierarchyEnums, hierarchies_field
 from graph.types.history import move_fields, move_type, past_fields
 from graph.types.lookups import ById, ByPaths, Find, RootsField
@@ -74,8 +74,8 @@ def _resolve_types(schema: GraphQLSchema, published: Sequence[HierarchyTypes]) -
 def _node_fields(hierarchies: Sequence[str]) -> Fields:
     """Relay's `node` and `nodes`, over all hierarchies."""
     one, many = NodeInterface | None, list[NodeInterface | None] | None
-    node_id = required("id", strawberry.ID, 'ID of the node, such as "location:US-NE".')
-    node_ids = required("ids", list[strawberry.ID], 'IDs of the nodes, such as ["location:US-NE"].')
+    node_id = argument("id", strawberry.ID, 'ID of the node, such as "location:US-NE".')
+    node_ids = argument("ids", list[strawberry.ID], 'IDs of the nodes, such as ["location:US-NE"].')
     found = "The node of any hierarchy with this ID; null where there is none."
     found_many = "The nodes with these IDs, in this order; null for each without a node."
     return {
@@ -93,7 +93,7 @@ def _root_fields(types: HierarchyTypes) -> Fields:
     ]
     anything = "The node with this path or ID, of any level; null where there is none."
     listing = types.nodes.connection | None
-    paths = required("paths", list[Path], 'Paths of the nodes, such as ["US/NE/Omaha"].')
+    paths = argument("paths", list[Path], 'Paths of the nodes, such as ["US/NE/Omaha"].')
     interface: Any = types.interface
     nodes = list[interface | None] | None
     several = "The nodes with these paths, in this order; null for each without a node."

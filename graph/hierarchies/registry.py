@@ -37,7 +37,7 @@ OWN_TYPES = frozenset(
     "DateTimeCondition StringListCondition IntListCondition LongListCondition FloatListCondition "
     "DecimalListCondition BooleanListCondition DateListCondition DateTimeListCondition OrderDirection "
     "KeyCondition PathCondition NameCondition "
-    "LocalizedName LocalizedNameInput Localized LocalizedText LocalizedTextInput Money MoneyInput Url "
+    "Localized LocalizedText LocalizedTextInput Money MoneyInput Url "
     "HierarchyInfo HierarchyName HierarchyLevel HierarchyAttribute NodeLevel TreeNode TreeChangeEvent "
     "TreeChange TreeChangeFeed SubtreeMove SubtreeMoveState WritePlan DeletePolicy "
     "Path Long Decimal Date DateTime ID Int Float String Boolean _Any _Entity _Service".split()

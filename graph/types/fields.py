@@ -11,12 +11,13 @@ Names are in the languages of an argument instead of a header, since responses a
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from inspect import Parameter, Signature
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple, NewType
+from typing import Any, NamedTuple, NewType
 
 import strawberry
 from graphql import GraphQLField, GraphQLSchema
+from strawberry.annotation import StrawberryAnnotation
+from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 from strawberry.types.scalar import ScalarDefinition
 
@@ -37,42 +38,34 @@ Resolver = Callable[..., Any]
 Fields = dict[str, StrawberryField]
 
 
-def argument(name: str, kind: Any, description: str, *, default: Any = strawberry.UNSET) -> Parameter:
-    """An optional argument of a field, by its name in the schema."""
-    annotation = Annotated[kind, strawberry.argument(name=name, description=description)]
-    return Parameter(f"{name}_", Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def required(name: str, kind: Any, description: str) -> Parameter:
-    """A required argument of a field."""
-    return argument(name, kind, description, default=Parameter.empty)
+def argument(name: str, kind: Any, description: str, *, default: Any = strawberry.UNSET) -> StrawberryArgument:
+    """An argument of a field, by its name in the schema. Without a default it may be omitted if it may be null."""
+    return StrawberryArgument(name, name, StrawberryAnnotation(kind), description=description, default=default)
 
 
 def field(
     resolve: Resolver,
     returns: Any,
     description: str,
-    *arguments: Parameter,
+    *arguments: StrawberryArgument,
     name: str | None = None,
     compiled: bool = True,
     deprecated: str = "",
 ) -> StrawberryField:
-    """A field with the resolver `resolve(root, info, **arguments)`, whose argument names end in `_`.
+    """A field with the resolver `resolve(root, info, **arguments)`, by the names of the schema.
 
     Plans compile leaf fields and the relations between nodes; any other field that leads to nodes is not `compiled`.
     `deprecated` says what to use instead.
     """
 
-    def answer(root: Any, info: Any, **given: Any) -> Any:
+    def answer(root: Any, info: strawberry.Info, **given: Any) -> Any:
         return resolve(root, core_info(info), **given)
 
-    kind = Parameter.POSITIONAL_OR_KEYWORD
-    taken = [Parameter("root", kind), Parameter("info", kind, annotation=strawberry.Info)]
-    answer.__signature__ = Signature([*taken, *arguments], return_annotation=returns)  # type: ignore[attr-defined]
-    metadata = {RESOLVER: resolve} if compiled else {}
     made: StrawberryField = strawberry.field(
-        resolver=answer, description=description, name=name, metadata=metadata, deprecation_reason=deprecated or None
-    )
+        resolver=answer, graphql_type=returns, description=description, name=name,
+        metadata={RESOLVER: resolve} if compiled else {}, deprecation_reason=deprecated or None,
+    )  # fmt: skip
+    made.arguments = list(arguments)
     return made
 
 
@@ -223,9 +216,9 @@ class Count:
 
     counts: str
 
-    def __call__(self, record: Record, info: Any, level_: Enum | str | None = None) -> int:
+    def __call__(self, record: Record, info: Any, level: Enum | str | None = None) -> int:
         counts: dict[str, int] = getattr(record, self.counts)
-        return sum(counts.values()) if level_ is None else counts.get(plain(level_), 0)
+        return sum(counts.values()) if level is None else counts.get(plain(level), 0)
 
 
 def path(record: Record, info: Any) -> str:
@@ -249,7 +242,7 @@ def label(record: Record) -> str:
     return f"The {record.hierarchy} {format_path(record.path)}"
 
 
-_LANGUAGES = 'Language tags of BCP 47, the best first, such as ["de-AT", "en"].'
+LANGUAGES = argument("languages", list[str] | None, 'Tags of BCP 47, the best first, such as ["de-AT", "en"].')
 _NAME = "Name in the first of `languages` that the node has, else the default name."
 _NAME_LANGUAGE = "Language of `name` with the same `languages`; null for the default name."
 
@@ -258,11 +251,11 @@ _NAME_LANGUAGE = "Language of `name` with the same `languages`; null for the def
 class DisplayName:
     """The name in the best of some languages, else the default name. Plans write the latter into their code."""
 
-    def __call__(self, record: Record, info: Any, languages_: Sequence[str] | None = None) -> str:
-        if languages_ is None:
+    def __call__(self, record: Record, info: Any, languages: Sequence[str] | None = None) -> str:
+        if languages is None:
             return record.name
         names = record.names
-        language = lookup(names, languages_)
+        language = lookup(names, languages)
         return record.name if language is None else names[language]
 
 
@@ -273,35 +266,43 @@ class LocalizedText(NamedTuple):
     text: str
 
 
-_LOCALIZED_NAME: Any = object_type(
-    "LocalizedName",
-    "A name of a node in another language than that of its default name.",
+_LANGUAGE, _TEXT = "Language tag of BCP 47, such as de or zh-Hant.", "Text in this language."
+LOCALIZED_TEXT: Any = object_type(
+    "LocalizedText",
+    "A text in a language.",
     {
-        "language": field(attribute_of("language"), str, "Language tag of BCP 47, such as de or zh-Hant."),
-        "text": field(attribute_of("text"), str, "Display name in this language."),
+        "language": field(attribute_of("language"), str, _LANGUAGE),
+        "text": field(attribute_of("text"), str, _TEXT),
     },
 )
 
 
-@strawberry.input(description="A name of a node in a language.")
-class LocalizedNameInput:
-    language: str = strawberry.field(description="Language tag of BCP 47, such as de or zh-Hant.")
-    text: str | None = strawberry.field(
-        default=None, description="Display name in this language; null or omitted clears it."
-    )
+@strawberry.input(description="A text in a language.")
+class LocalizedTextInput:
+    language: str = strawberry.field(description=_LANGUAGE)
+    text: str | None = strawberry.field(default=None, description=f"{_TEXT[:-1]}; null or omitted clears it.")
+
+
+def localized_texts(texts: Mapping[str, str]) -> list[LocalizedText]:
+    """Texts by language, ordered by language tag."""
+    return [LocalizedText(*one) for one in sorted(texts.items())]
+
+
+def best_language(texts: Mapping[str, str], languages: Sequence[str] | None = None) -> str | None:
+    """The first of some languages that there is; None without one. Raises BadInput for an invalid tag."""
+    return None if languages is None else lookup(texts, languages)
 
 
 def name_fields() -> Fields:
     """`name`, `nameLanguage` and `names`, in this order."""
-    languages = argument("languages", list[str] | None, f"{_LANGUAGES} By default the default name.")
     return {
-        "name": field(DisplayName(), str, _NAME, languages),
+        "name": field(DisplayName(), str, _NAME, LANGUAGES),
         "name_language": field(
-            lambda record, info, languages_: lookup(record.names, languages_), str | None, _NAME_LANGUAGE,
-            required("languages", list[str], _LANGUAGES),
+            lambda record, info, languages=None: best_language(record.names, languages), str | None, _NAME_LANGUAGE,
+            LANGUAGES,
         ),
         "names": field(
-            lambda record, info: [LocalizedText(*one) for one in sorted(record.names.items())], list[_LOCALIZED_NAME],
+            lambda record, info: localized_texts(record.names), list[LOCALIZED_TEXT],
             "Names in other languages, ordered by language tag.",
         ),
     }  # fmt: skip
@@ -309,7 +310,7 @@ def name_fields() -> Fields:
 
 def given_names(given: Mapping[str, Any]) -> dict[str, Value]:
     """The change of `names` that the arguments of a mutation ask for. Raises BadInput."""
-    names: Sequence[LocalizedNameInput] | None = given.get("names_", ())
+    names: Sequence[LocalizedTextInput] | None = given.get("names", ())
     if names is None:
         return {NAMES: None}
     found = by_language("names", names)

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from inspect import Parameter
 from typing import Any, cast
 
 import strawberry
 from graphql import GraphQLSchema
+from strawberry.types.arguments import StrawberryArgument
 
 from graph.hierarchies.attribute import Date, DateTime, Decimal, Long
 from graph.hierarchies.node import Node
@@ -85,7 +85,7 @@ class ListInputs:
         self._compared = {name: value for name, value in self._values.items() if name != "level"}
         order: Any = self._order()
         condition: Any = self._condition()
-        self.arguments: list[Parameter] = [
+        self.arguments: list[StrawberryArgument] = [
             argument("orderBy", list[order] | None, "By the first field, then by the next."),
             argument("where", condition | None, "Only nodes that meet this condition."),
         ]

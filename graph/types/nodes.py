@@ -4,11 +4,11 @@ and the types of their revisions.
 
 from asyncio import Future
 from collections.abc import Awaitable
-from inspect import Parameter
 from typing import Any, cast
 
 import strawberry
 from graphql import GraphQLResolveInfo
+from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.attribute import DateTime
@@ -82,7 +82,7 @@ class HierarchyTypes:
         self.title, self.interface, self.concrete = self.nodes.title, self.nodes.interface, self.nodes.concrete
         self.type_names = {(self.name, level): cls.prefix + one.title for level, one in cls.levels.items()}
 
-    def list_arguments(self, *more: Parameter) -> list[Parameter]:
+    def list_arguments(self, *more: StrawberryArgument) -> list[StrawberryArgument]:
         """The arguments of every list, and further ones."""
         enum: Any = self.level
         level = argument("level", list[enum] | None, "Only nodes of these levels; by default all.")

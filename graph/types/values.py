@@ -13,21 +13,18 @@ import strawberry
 from graph.hierarchies.attribute import Decimal, Declared, Localized, Money, value_attributes
 from graph.hierarchies.node import description
 from graph.types.fields import (
-    LocalizedText,
-    attribute_of,
+    LANGUAGES,
+    LOCALIZED_TEXT,
+    LocalizedTextInput,
+    best_language,
     by_language,
     enum_class,
     field,
     input_class,
+    localized_texts,
     object_type,
-    required,
 )
 from store.model.attributes import Value
-from store.model.names import lookup
-
-_LANGUAGES = required(
-    "languages", list[str], 'Language tags of BCP 47 in order of preference, such as ["de-AT", "en"].'
-)
 
 
 @dataclass(frozen=True)
@@ -40,8 +37,8 @@ class Part:
         return value.get(self.name)
 
 
-def _text(texts: Mapping[str, str], info: Any, languages_: Sequence[str]) -> str | None:
-    language = lookup(texts, languages_)
+def _text(texts: Mapping[str, str], info: Any, languages: Sequence[str] | None = None) -> str | None:
+    language = best_language(texts, languages)
     return None if language is None else texts[language]
 
 
@@ -53,46 +50,26 @@ _MONEY: Any = object_type(
         "currency": field(Part("currency"), str, "Currency code of ISO 4217, such as EUR."),
     },
 )
-_LOCALIZED_TEXT: Any = object_type(
-    "LocalizedText",
-    "A text in a language.",
-    {
-        "language": field(attribute_of("language"), str, "Language tag of BCP 47, such as de or zh-Hant."),
-        "text": field(attribute_of("text"), str, "Text in this language."),
-    },
-)
 _LOCALIZED: Any = object_type(
     "Localized",
     "A text in several languages.",
     {
-        "text": field(
-            _text, str | None, "Text in the first of these languages that there is; null if there is none.", _LANGUAGES
-        ),
+        "text": field(_text, str | None, "Text in the first of `languages` that there is, else null.", LANGUAGES),
         "language": field(
-            lambda texts, info, languages_: lookup(texts, languages_),
-            str | None,
-            "Language of `text` for the same languages.",
-            _LANGUAGES,
+            lambda texts, info, languages=None: best_language(texts, languages), str | None,
+            "Language of `text` with the same `languages`.", LANGUAGES,
         ),
         "texts": field(
-            lambda texts, info: [LocalizedText(*one) for one in sorted(texts.items())],
-            list[_LOCALIZED_TEXT],
-            "All texts, ordered by language tag.",
+            lambda texts, info: localized_texts(texts), list[LOCALIZED_TEXT], "All texts, ordered by language tag.",
         ),
     },
-)
+)  # fmt: skip
 
 
 @strawberry.input(name="MoneyInput", description="An amount of money.")
 class MoneyInput:
     amount: Decimal = strawberry.field(description="Amount, in units of the currency.")
     currency: str = strawberry.field(description="Currency code of ISO 4217, such as EUR.")
-
-
-@strawberry.input(name="LocalizedTextInput", description="A text in a language.")
-class LocalizedTextInput:
-    language: str = strawberry.field(description="Language tag of BCP 47, such as de or zh-Hant.")
-    text: str | None = strawberry.field(default=None, description="Text in this language; null or omitted clears it.")
 
 
 def output_type(hint: Any) -> Any:

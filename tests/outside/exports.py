@@ -44,7 +44,7 @@ CONTENT = """ id path key name level depth names { language text } note
 PARCEL = "fragment P on Parcel { code size corner { x y } days price { amount currency } }"
 WRITTEN = " revision updatedAt changedBy history { totalCount } "
 CREATE = f"""
-mutation($parent: Path, $key: String!, $name: String!, $names: [LocalizedNameInput!], $attributes: ThingAttributes!) {{
+mutation($parent: Path, $key: String!, $name: String!, $names: [LocalizedTextInput!], $attributes: ThingAttributes!) {{
   createThing(parent: $parent, key: $key, name: $name, names: $names, attributes: $attributes) {{
     node {{ {CONTENT} }} }} }} {PARCEL}"""
 

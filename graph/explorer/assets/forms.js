@@ -56,7 +56,7 @@ export const FORMS = {
         <${ContentFields} ...${props} />`;
     },
     takes: (title) => ({
-      parent: "Path", key: "String!", name: "String!", names: "[LocalizedNameInput!]", id: "ID",
+      parent: "Path", key: "String!", name: "String!", names: "[LocalizedTextInput!]", id: "ID",
       attributes: `${title}Attributes!`, ...OPTIONS,
     }),
     variables: ({ hierarchy, node, draft }) => {
@@ -74,7 +74,7 @@ export const FORMS = {
     action: "Write",
     start: ({ hierarchy, node }) => draftOf(hierarchy, /** @type {Content} */ (node)),
     Fields: ContentFields,
-    takes: (title) => ({ name: "String", names: "[LocalizedNameInput!]", attributes: `${title}Attributes`, ...CHANGE }),
+    takes: (title) => ({ name: "String", names: "[LocalizedTextInput!]", attributes: `${title}Attributes`, ...CHANGE }),
     variables: ({ hierarchy, node, draft }) => {
       const old = draftOf(hierarchy, /** @type {Content} */ (node));
       const attributes = changedAttributes(hierarchy, draft, old.values);

@@ -23,7 +23,7 @@ ARGUMENTS = {
     "delete": ("path", "policy"),
 }
 TYPES = {
-    "parent": "Path", "key": "String!", "name": "String", "names": "[LocalizedNameInput!]", "id": "ID",
+    "parent": "Path", "key": "String!", "name": "String", "names": "[LocalizedTextInput!]", "id": "ID",
     "attributes": "ThingAttributes", "path": "Path!", "to": "Path", "first": "Boolean", "last": "Boolean",
     "before": "Path", "after": "Path", "policy": "DeletePolicy!", "expectedRevision": "Int", "dryRun": "Boolean!",
     "idempotencyKey": "String",
