@@ -9,10 +9,10 @@ from store.engine import ReadUsage, Store
 from store.metadata.history import revisions
 from store.model.hierarchy import may_stand
 from store.model.keys import Path, path_of
-from store.model.records import Record
+from store.model.records import Record, derived_id
 from store.writing.create_update import Create, Edit, Update
 from store.writing.move_delete import Delete, Move, Policy
-from store.writing.reorder import Reorder, Side
+from store.writing.positions import Position, Side
 from tests import invariants
 from tests.hierarchies import CATEGORY
 
@@ -49,13 +49,17 @@ class RandomEdits:
         target = self.random.choice(
             [(*path[:-1], self.key()), (*self.path(), path[-1]), (*self.path(), self.key()), (self.key(),)]
         )
-        return Move(CATEGORY, path, target, self.expected())
+        return Move(CATEGORY, path, target, self.expected(), self.random.choice([None, None, self.position(target)]))
 
-    def order(self) -> Edit:
-        path, side = self.path(), self.random.choice(list(Side))
+    def order(self) -> Move:
+        path = self.path()
+        return Move(CATEGORY, path, path, position=self.position(path))
+
+    def position(self, path: Path) -> Position:
+        side = self.random.choice(list(Side))
         family = [one for one in self.model.nodes if one[:-1] == path[:-1]] or [path]
         beside = self.random.choice([*family, *family, self.path()]) if side in _BESIDE else None
-        return Reorder(CATEGORY, path, side, beside)
+        return Position(side, beside)
 
     def delete(self) -> Edit:
         return Delete(CATEGORY, self.path(), self.random.choice(list(Policy)), self.expected())
@@ -94,6 +98,7 @@ class Model:
     nodes: dict[Path, Node] = field(default_factory=dict)
     past: dict[str, list[Node]] = field(default_factory=dict)  # all states but the present one, by id
     aliases: dict[Path, str] = field(default_factory=dict)  # of paths that nodes have left: the last one's id
+    gone: dict[str, Path] = field(default_factory=dict)  # of deleted nodes
 
     def apply(self, edit: Edit) -> Callable[[Record], None]:
         """A function that applies the result of the edit to the model; raises Refused if it is rejected."""
@@ -102,13 +107,8 @@ class Model:
                 return self._create(edit)
             case Update():
                 return self._update(edit)
-            case Move(path=path, target=target, expected=expected):
-                return self._move(path, target, expected)
-            case Reorder(path=path, beside=beside):
-                one, other = self._existing(path), self._existing(beside or path)
-                if beside and (beside == path or beside[:-1] != path[:-1] or one.level != other.level):
-                    raise Refused("BAD_USER_INPUT")
-                return lambda record: None
+            case Move():
+                return self._move(edit)
             case Delete():
                 return self._delete(edit)
         raise AssertionError(edit)
@@ -116,9 +116,12 @@ class Model:
     def _existing(self, path: Path, expected: int | None = None) -> Node:
         if path not in self.nodes:
             raise Refused("NOT_FOUND")
-        if expected not in (None, self.nodes[path].revision):
+        node, first = self.nodes[path], f"category:{derived_id('category', path)}"
+        # Where another node was, the revision may be that of the other one.
+        had_another = self.aliases.get(path, node.id) != node.id or (first != node.id and self.gone.get(first) == path)
+        if expected is not None and (expected != node.revision or had_another):
             raise Refused("CONFLICT")
-        return self.nodes[path]
+        return node
 
     def _check_place(self, path: Path, level: str, gone: Path = ()) -> None:
         under = self._existing(path[:-1]).level if len(path) > 1 else None
@@ -136,6 +139,7 @@ class Model:
             before = self.past.setdefault(record.id, [])
             values = {name: value for name, value in edit.values.items() if value is not None}
             self.nodes[edit.path] = Node(record.id, edit.level, edit.name, values, len(before) + 1)
+            self.gone.pop(record.id, None)
 
         return made
 
@@ -151,12 +155,17 @@ class Model:
 
         return made
 
-    def _move(self, path: Path, target: Path, expected: int | None) -> Callable[[Record], None]:
-        node = self._existing(path, expected)
+    def _move(self, edit: Move) -> Callable[[Record], None]:
+        path, target = edit.path, edit.target
+        node = self._existing(path, edit.expected)
         if target != path:
             if target[: len(path)] == path:
                 raise Refused("MISPLACED")
             self._check_place(target, node.level)
+        if edit.position is not None and (beside := edit.position.beside) is not None:
+            other = self._existing(beside)
+            if beside == path or beside[:-1] != target[:-1] or node.level != other.level:
+                raise Refused("BAD_USER_INPUT")
         return lambda record: self._relocate({path: target})
 
     def _relocate(self, places: dict[Path, Path]) -> None:
@@ -196,6 +205,7 @@ class Model:
                 node = self.nodes.pop(one)
                 self.aliases.pop(one, None)
                 self.past[node.id].append(node)
+                self.gone[node.id] = one
             if edit.policy is Policy.REPARENT:
                 self._relocate(places)
 

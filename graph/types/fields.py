@@ -9,14 +9,17 @@ Names are in the languages of an argument instead of a header, since responses a
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from enum import Enum
+from keyword import iskeyword
 from operator import attrgetter
-from typing import Any, NamedTuple, NewType
+from typing import Any, NamedTuple, NewType, get_args
 
 import strawberry
 from graphql import GraphQLField, GraphQLSchema
 from strawberry.annotation import StrawberryAnnotation
+from strawberry.schema_directives import OneOf
+from strawberry.tools import create_type
 from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 from strawberry.types.scalar import ScalarDefinition
@@ -27,7 +30,7 @@ from graph.operation.selection import core_info, plain
 from store.errors import BadData, BadInput
 from store.model.attributes import Attribute, Kind, Value
 from store.model.keys import decode_segment, last_segment
-from store.model.names import NAMES, canonical_language, checked_names, lookup
+from store.model.names import canonical_language, lookup
 from store.model.paths import format_path
 from store.model.records import Record
 
@@ -95,8 +98,16 @@ def class_of(name: str, fields: Fields, *bases: type) -> type:
 
 
 def object_type(name: str, description: str, fields: Fields) -> Any:
-    """An object type with these fields."""
-    return strawberry.type(class_of(name, fields), name=name, description=description)
+    """An object type with these fields by their names in Python."""
+    for part, made in fields.items():
+        made.python_name = part
+    return _named(create_type(name, list(fields.values()), description=description), name)
+
+
+def _named(made: Any, name: str) -> Any:
+    """A type with exactly this name: Strawberry would write it in camel case."""
+    made.__strawberry_definition__.name = name
+    return made
 
 
 def enum_class(name: str, members: Mapping[str, tuple[str, str | None]], description: str | None = None) -> Any:
@@ -106,18 +117,38 @@ def enum_class(name: str, members: Mapping[str, tuple[str, str | None]], descrip
     return strawberry.enum(make(name, values), description=description)
 
 
-def input_class(
-    name: str, description: str, fields: Mapping[str, tuple[Any, Any]], cls: type | None = None, *, one_of: bool = False
+def input_type(
+    name: str, description: str, fields: Mapping[str, Sequence[Any]], cls: type | None = None, *, one_of: bool = False
 ) -> Any:
-    """An input with these fields by their names in Python, each a type and Strawberry's field.
+    """An input with these fields by their names in the schema, as `input_field` takes them.
 
     `cls` is its class, where types refer to it already. With `one_of` it takes exactly one of its fields.
     """
-    made = cls or class_of(name, {})
-    made.__annotations__ = {part: kind for part, (kind, _) in fields.items()}
-    for part, (_, declared) in fields.items():
-        setattr(made, part, declared)
-    return strawberry.input(made, name=name, description=description, one_of=one_of)
+    made = [input_field(part, *described) for part, described in fields.items()]
+    if cls is None:
+        directives = [OneOf()] if one_of else ()
+        kind = create_type(name, made, is_input=True, description=description, directives=directives)
+        return _named(kind, name)
+    set_fields(cls, {one.python_name: one for one in made})
+    cls.__annotations__ = {one.python_name: one.type for one in made}
+    return strawberry.input(cls, name=name, description=description)
+
+
+def input_field(
+    name: str, kind: Any, description: str, default: Any = strawberry.UNSET, python_name: str = "", deprecated: str = ""
+) -> StrawberryField:
+    """A field of an input. Without a default it may be omitted if it may be null."""
+    is_needed = default is strawberry.UNSET and type(None) not in get_args(kind)
+    return StrawberryField(
+        python_name or (f"{name}_" if iskeyword(name) else name), name, StrawberryAnnotation(kind),
+        description=description, default=MISSING if is_needed else default, deprecation_reason=deprecated or None,
+    )  # fmt: skip
+
+
+def set_fields(cls: type, fields: Fields) -> None:
+    """Give fields to a class that was made without, since types refer to it."""
+    for name, made in fields.items():
+        setattr(cls, name, made)
 
 
 FIRST = argument("first", int | None, "At most so many, from the start; by default all.")
@@ -144,9 +175,21 @@ def _path(value: Any) -> str:
 
 
 def _scalar(kind: Kind, description: str, specification: str) -> ScalarDefinition:
+    """A scalar of attributes. A text or number that is no value of its kind is taken as it is, and refused by the
+    attribute or the condition that it is for: so a mutation names all faults of its input.
+    """
     parse = Attribute("A value", kind, "").parse
+
+    def parsed(value: Any) -> Any:
+        try:
+            return parse(value)
+        except BadInput:
+            if isinstance(value, str | int | float):
+                return value
+            raise
+
     return strawberry.scalar(
-        name=kind.value, description=description, specified_by_url=specification, parse_value=parse
+        name=kind.value, description=description, specified_by_url=specification, parse_value=parsed
     )
 
 
@@ -306,15 +349,6 @@ def name_fields() -> Fields:
             "Names in other languages, ordered by language tag.",
         ),
     }  # fmt: skip
-
-
-def given_names(given: Mapping[str, Any]) -> dict[str, Value]:
-    """The change of `names` that the arguments of a mutation ask for. Raises BadInput."""
-    names: Sequence[LocalizedTextInput] | None = given.get("names", ())
-    if names is None:
-        return {NAMES: None}
-    found = by_language("names", names)
-    return {NAMES: checked_names(found)} if found else {}
 
 
 def by_language(what: str, texts: Iterable[Any]) -> dict[str, str | None]:

@@ -13,7 +13,7 @@ from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.attribute import DateTime
 from graph.hierarchies.node import Node, description
-from graph.types.connections import LevelTypes, set_fields
+from graph.types.connections import LevelTypes
 from graph.types.fields import (
     PAGING,
     Count,
@@ -30,6 +30,7 @@ from graph.types.fields import (
     level_of,
     name_fields,
     path,
+    set_fields,
 )
 from graph.types.history import history_fields, revision_types
 from graph.types.list_inputs import ListInputs

@@ -12,6 +12,7 @@ import strawberry
 
 from graph.hierarchies.attribute import Decimal, Declared, Localized, Money, value_attributes
 from graph.hierarchies.node import description
+from graph.hierarchies.registry import camel
 from graph.types.fields import (
     LANGUAGES,
     LOCALIZED_TEXT,
@@ -20,7 +21,7 @@ from graph.types.fields import (
     by_language,
     enum_class,
     field,
-    input_class,
+    input_type,
     localized_texts,
     object_type,
 )
@@ -132,14 +133,13 @@ def _nested_input(cls: type) -> Any:
     return input_object(f"{cls.__name__}Input", description(cls), value_attributes(cls))
 
 
-def input_object(name: str, text: str, attributes: Declared) -> Any:
+def input_object(name: str, described: str, attributes: Declared) -> Any:
     """An input with a field of each attribute, which may be left out; described with its rules and its default."""
     objects = {Money: MoneyInput, Localized: list[LocalizedTextInput]}
     fields = {}
     for part, (hint, attribute) in attributes.items():
         default = "" if attribute.default is None else f" Default for a new node: {attribute.default}."
-        fields[part] = _graphql_type(hint, _nested_input, objects) | None, strawberry.field(
-            default=strawberry.UNSET, description=f"{attribute.description}{attribute.rules.words()}{default}",
-            deprecation_reason=attribute.deprecated or None,
-        )  # fmt: skip
-    return input_class(name, text, fields)
+        kind = _graphql_type(hint, _nested_input, objects) | None
+        text = f"{attribute.description}{attribute.rules.words()}{default}"
+        fields[camel(part)] = kind, text, strawberry.UNSET, part, attribute.deprecated
+    return input_type(name, described, fields)

@@ -234,14 +234,18 @@ def _line(path: list[str], number: int, name: str = "") -> dict[str, Any]:
 
 def _differ(worlds: Worlds, kind: str, place: Place) -> None:
     """Write what no caller may see into the second world alone."""
-    _admin(worlds, 'updateThing(path: "T", attributes: {box: {small: 77, note: "withheld", state: OPEN}})')
+    _admin(
+        worlds, 'updateThing(input: {node: {path: "T"}, attributes: {box: {small: 77, note: "withheld", state: OPEN}}})'
+    )
     # What comes from a hidden place or goes to one looks the same wherever that is.
     for home, servers in (("T/b", [worlds.bare]), ("H", [worlds.more])):
         for field in (
-            _creation([*home.split("/"), "in"], 3, id="in"), f'updateThing(path: "{home}/in", name: "Lamp in")',
-            f'moveThing(path: "{home}/in", to: "T/a")', _creation(["T", "a", "out"], 4, id="out"),
-            f'moveThing(path: "T/a/out", to: "{home}")',
-        ):  # fmt: skip
+            _creation([*home.split("/"), "in"], 3, id="in"),
+            f'updateThing(input: {{node: {{path: "{home}/in"}}, name: "Lamp in"}})',
+            f'moveThing(input: {{node: {{path: "{home}/in"}}, to: {{parent: {{path: "T/a"}}}}}})',
+            _creation(["T", "a", "out"], 4, id="out"),
+            f'moveThing(input: {{node: {{path: "T/a/out"}}, to: {{parent: {{path: "{home}"}}}}}})',
+        ):
             _admin(worlds, field, servers)
     spots = [["H", "extra"], ["T", "b", "extra"], ["T", "aa"], ["T", "Z"], ["A"], ["T", "b", "n00", "extra"]]
     if kind == "one node":
@@ -257,12 +261,17 @@ def _differ(worlds: Worlds, kind: str, place: Place) -> None:
         worlds.script.append("to the second: 1,001 nodes named Lamp in H and T/b")
     else:
         for field in (
-            'renameThing(path: "T/b/n01", key: "renamed")', 'moveThing(path: "T/b/n02", to: "H")',
-            'deleteThing(path: "T/b/n03")', 'updateThing(path: "T/b/n04", name: "Lamp Aaa")',
-            'moveThing(path: "H/h", to: "T/b")', 'reorderThing(path: "T/b/n05", first: true)',
-            _creation(["T", "ab"], 1), 'renameThing(path: "T/ab", key: "ac")', 'deleteThing(path: "T/ac")',
-            'reorderThing(path: "T/b", first: true)',
-        ):  # fmt: skip
+            'moveThing(input: {node: {path: "T/b/n01"}, key: "renamed"})',
+            'moveThing(input: {node: {path: "T/b/n02"}, to: {parent: {path: "H"}}})',
+            'deleteThing(input: {node: {path: "T/b/n03"}})',
+            'updateThing(input: {node: {path: "T/b/n04"}, name: "Lamp Aaa"})',
+            'moveThing(input: {node: {path: "H/h"}, to: {parent: {path: "T/b"}}})',
+            'moveThing(input: {node: {path: "T/b/n05"}, position: {first: true}})',
+            _creation(["T", "ab"], 1),
+            'moveThing(input: {node: {path: "T/ab"}, key: "ac"})',
+            'deleteThing(input: {node: {path: "T/ac"}})',
+            'moveThing(input: {node: {path: "T/b"}, position: {first: true}})',
+        ):
             _admin(worlds, field)
     if place.kind == "dynamodb":
         time.sleep(2.5)
@@ -348,22 +357,22 @@ def _mutations(caller: str) -> Iterator[str]:
     yield f'createThing(key: "N", name: "x", {box})'
     for hidden in ("T/b", "T/b/extra", "T/aa", "H", "H/extra", "T/nowhere"):
         yield f'createThing(parent: "{hidden}", key: "new", name: "x", {box})'
-        yield f'updateThing(path: "{hidden}", name: "x", expectedRevision: 7)'
-        yield f'moveThing(path: "{home}/n00", to: "{hidden}")'
-        yield f'moveThing(path: "{hidden}", to: "{home}", dryRun: true)'
-        yield f'deleteThing(path: "{hidden}", policy: CASCADE, dryRun: true)'
-        yield f'reorderThing(path: "{home}/n01", before: "{hidden}")'
-        yield f'renameThing(path: "{hidden}", key: "other")'
+        yield f'updateThing(input: {{node: {{path: "{hidden}"}}, name: "x", expectedRevision: 7}})'
+        yield f'moveThing(input: {{node: {{path: "{home}/n00"}}, to: {{parent: {{path: "{hidden}"}}}}}})'
+        yield f'moveThing(input: {{node: {{path: "{hidden}"}}, to: {{parent: {{path: "{home}"}}}}}}, dryRun: true)'
+        yield f'deleteThing(input: {{node: {{path: "{hidden}"}}, policy: CASCADE}}, dryRun: true)'
+        yield f'moveThing(input: {{node: {{path: "{home}/n01"}}, position: {{before: {{path: "{hidden}"}}}}}})'
+        yield f'moveThing(input: {{node: {{path: "{hidden}"}}, key: "other"}})'
     top = home.rsplit("/", 1)[0]
-    yield f'renameThing(path: "{home}", key: "extra", dryRun: true)'
-    yield f'reorderThing(path: "{home}", first: true)'
-    yield f'deleteThing(path: "{top}", policy: REPARENT)'
-    yield f'renameThing(path: "{home}/n02", key: "n99")'
-    yield f'moveThing(path: "{home}/n03", to: "{home}/n04")'
-    yield f'deleteThing(path: "{home}/n04", policy: REFUSE)'
-    yield f'deleteThing(path: "{home}/n04", policy: REPARENT)'
+    yield f'moveThing(input: {{node: {{path: "{home}"}}, key: "extra"}}, dryRun: true)'
+    yield f'moveThing(input: {{node: {{path: "{home}"}}, position: {{first: true}}}})'
+    yield f'deleteThing(input: {{node: {{path: "{top}"}}, policy: REPARENT}})'
+    yield f'moveThing(input: {{node: {{path: "{home}/n02"}}, key: "n99"}})'
+    yield f'moveThing(input: {{node: {{path: "{home}/n03"}}, to: {{parent: {{path: "{home}/n04"}}}}}})'
+    yield f'deleteThing(input: {{node: {{path: "{home}/n04"}}, policy: REFUSE}})'
+    yield f'deleteThing(input: {{node: {{path: "{home}/n04"}}, policy: REPARENT}})'
     yield f'updateThing(path: "{home}/n05", name: "Lamp five", {box}, idempotencyKey: "five")'
-    yield f'reorderThing(path: "{home}/n06", after: "{home}/n07")'
+    yield f'moveThing(input: {{node: {{path: "{home}/n06"}}, position: {{after: {{path: "{home}/n07"}}}}}})'
 
 
 def full_search(place: Place, visible: int) -> Counter[str]:

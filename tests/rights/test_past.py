@@ -13,10 +13,18 @@ TREES = [
 ]  # fmt: skip
 ALL = caller("write:location")
 NE = caller("read:location/US/NE")
-UPDATE = "mutation($path: Path!, $name: String!) { updateLocation(path: $path, name: $name) { node { id } } }"
-MOVE = "mutation($path: Path!, $to: Path) { moveLocation(path: $path, to: $to) { node { path } } }"
-RENAME = "mutation($path: Path!, $key: String!) { renameLocation(path: $path, key: $key) { node { path } } }"
-DELETE = "mutation($path: Path!) { deleteLocation(path: $path, policy: CASCADE) { node { id } } }"
+UPDATE = (
+    "mutation($path: Path!, $name: String!) { updateLocation(input: {node: {path: $path}, name: "
+    "$name}) { node { id } } }"
+)
+MOVE = (
+    "mutation($path: Path!, $to: Path!) { moveLocation(input: {node: {path: $path}, to: {parent: "
+    "{path: $to}}}) { node { path } } }"
+)
+RENAME = (
+    "mutation($path: Path!, $key: String!) { moveLocation(input: {node: {path: $path}, key: $key}) { node { path } } }"
+)
+DELETE = "mutation($path: Path!) { deleteLocation(input: {node: {path: $path}, policy: CASCADE}) { node { id } } }"
 HISTORY = """query($path: Path!) { location(path: $path) { revision first: atRevision(n: 1) { name }
   history { totalCount nodes { name } pageInfo { hasNextPage } } } }"""
 CHANGES = """query($since: String, $under: Path, $tree: Path = "US") {

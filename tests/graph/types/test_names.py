@@ -13,7 +13,7 @@ ALL = caller("write:location")
 CITY = caller("read:location/DE/BY/Muenchen")
 NAMES = {"de": "München", "en": "Munich", "zh-Hant": "慕尼黑"}
 UPDATE = """mutation($path: Path!, $names: [LocalizedTextInput!], $dry: Boolean! = false, $key: String) {
-  updateLocation(path: $path, names: $names, dryRun: $dry, idempotencyKey: $key) {
+  updateLocation(input: {node: {path: $path}, names: $names}, dryRun: $dry, idempotencyKey: $key) {
     plan { nodes } node { revision names { language text } } } }"""
 LOOKUP = """query($path: Path!, $languages: [String!], $some: [String!]! = []) { location(path: $path) {
   name default: name(languages: null) none: name(languages: []) found: name(languages: $languages)
