@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from graphql import FieldNode, OperationDefinitionNode, OperationType, parse
+from graphql import FieldNode, GraphQLSyntaxError, OperationDefinitionNode, OperationType, parse
 
 ALIAS = "allFaults"
 FAULTS = f" {ALIAS}: userErrors {{ code message field rule edit }} "
@@ -12,9 +12,13 @@ def with_user_errors(document: str) -> str:
     """The document, whose mutations ask for their user errors, under an alias; any other one as it is."""
     if "mutation" not in document:
         return document
+    try:
+        definitions = parse(document).definitions
+    except GraphQLSyntaxError:
+        return document
     ends = [
         field.selection_set.loc.end - 1
-        for operation in parse(document).definitions
+        for operation in definitions
         if isinstance(operation, OperationDefinitionNode) and operation.operation is OperationType.MUTATION
         for field in operation.selection_set.selections
         if isinstance(field, FieldNode) and field.selection_set is not None and field.selection_set.loc is not None

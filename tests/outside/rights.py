@@ -115,9 +115,11 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
                 worlds.compare(caller, query, f"reads compared {turn} the writes")
             if turn == "before":
                 for field in _mutations(caller):
-                    mutation = f"mutation {{ {field} {{ node {{ id path revision parent {{ path }} }} {_PLAN} }} }}"
+                    former = "previousParent { path }" if field.startswith(("move", "delete")) else ""
+                    node = f"node {{ id path revision parent {{ path }} }} {former}"
+                    mutation = f"mutation {{ {field} {{ {node} {_PLAN} }} }}"
                     answer = worlds.compare(caller, mutation, "mutations compared")
-                    path = re.match(r'(?:update|delete|rename)Thing\(path: "([^"]+)"', field)
+                    path = re.match(r'(?:update|delete)Thing\(input: {node: {path: "([^"]+)"', field)
                     if path and not is_visible(caller, path[1]):
                         codes = [error["extensions"]["code"] for error in answer["errors"]]
                         worlds.expect(caller, mutation, NOT_FOUND, ["NOT_FOUND"], codes)
@@ -127,7 +129,7 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
     return worlds.counts
 
 
-_PLAN = "plan { nodes transactions writeUnits collisions } previousParent { path }"
+_PLAN = "plan { nodes transactions writeUnits }"
 
 
 def tops_of(caller: str) -> list[str]:
@@ -278,10 +280,10 @@ def _differ(worlds: Worlds, kind: str, place: Place) -> None:
 
 
 def _creation(path: list[str], number: int, id: str = "") -> str:
-    parent = f'parent: "{"/".join(path[:-1])}", ' if path[:-1] else ""
+    parent = f'parent: {{path: "{"/".join(path[:-1])}"}}, ' if path[:-1] else ""
     values = f"small: -1, latitude: 10.0{number}, longitude: 20.0"
     key = f'key: "{path[-1]}", id: "{id or "-".join(path)}"'
-    return f'createThing({parent}{key}, name: "Lamp Aaa word1", attributes: {{box: {{{values}}}}})'
+    return f'createThing(input: {{{parent}{key}, name: "Lamp Aaa word1", attributes: {{box: {{{values}}}}}}})'
 
 
 def _admin(worlds: Worlds, field: str, servers: Sequence[Server] = ()) -> None:
@@ -351,12 +353,16 @@ def _mutations(caller: str) -> Iterator[str]:
     homes = {"writes a part": "T/a", "writes below what is hidden": "T/b/mine", "writes a tree": "U"}
     home = homes.get(caller, "T/a")
     box = "attributes: {box: {small: 5}}"
-    yield f'createThing(parent: "{home}", key: "new", name: "Lamp new", {box})'
-    yield f'createThing(parent: "{home}", key: "own", id: "T-b-extra", name: "x", {box})'
-    yield f'createThing(key: "A", name: "x", {box})'
-    yield f'createThing(key: "N", name: "x", {box})'
+    yield f'createThing(input: {{parent: {{path: "{home}"}}, key: "new", name: "Lamp new", {box}}})'
+    yield f'createThing(input: {{parent: {{path: "{home}"}}, key: "own", id: "T-b-extra", name: "x", {box}}})'
+    yield f'createThing(input: {{key: "A", name: "x", {box}}})'
+    yield f'createThing(input: {{key: "N", name: "x", {box}}})'
     for hidden in ("T/b", "T/b/extra", "T/aa", "H", "H/extra", "T/nowhere"):
-        yield f'createThing(parent: "{hidden}", key: "new", name: "x", {box})'
+        yield f'createThing(input: {{parent: {{path: "{hidden}"}}, key: "new", name: "x", {box}}})'
+        by_id = f'id: "thing:{hidden.replace("/", "-")}"'
+        yield f'createThing(input: {{parent: {{{by_id}}}, key: "new", name: "x", {box}}})'
+        yield f'updateThing(input: {{node: {{{by_id}}}, name: "x"}})'
+        yield f'moveThing(input: {{node: {{path: "{home}/n00"}}, to: {{parent: {{{by_id}}}}}}})'
         yield f'updateThing(input: {{node: {{path: "{hidden}"}}, name: "x", expectedRevision: 7}})'
         yield f'moveThing(input: {{node: {{path: "{home}/n00"}}, to: {{parent: {{path: "{hidden}"}}}}}})'
         yield f'moveThing(input: {{node: {{path: "{hidden}"}}, to: {{parent: {{path: "{home}"}}}}}}, dryRun: true)'
@@ -371,7 +377,7 @@ def _mutations(caller: str) -> Iterator[str]:
     yield f'moveThing(input: {{node: {{path: "{home}/n03"}}, to: {{parent: {{path: "{home}/n04"}}}}}})'
     yield f'deleteThing(input: {{node: {{path: "{home}/n04"}}, policy: REFUSE}})'
     yield f'deleteThing(input: {{node: {{path: "{home}/n04"}}, policy: REPARENT}})'
-    yield f'updateThing(path: "{home}/n05", name: "Lamp five", {box}, idempotencyKey: "five")'
+    yield f'updateThing(input: {{node: {{path: "{home}/n05"}}, name: "Lamp five", {box}}}, idempotencyKey: "five")'
     yield f'moveThing(input: {{node: {{path: "{home}/n06"}}, position: {{after: {{path: "{home}/n07"}}}}}})'
 
 

@@ -206,7 +206,7 @@ def without_population(route):
 
 def test_what_could_not_be_read_is_neither_edited_nor_restored(url, visit, country):
     change = "attributes: { state: { population: 6 } }"
-    ask(url, f'mutation {{ updateLocation(path: "{country}/S", {change}) {{ node {{ id }} }} }}')
+    ask(url, f'mutation {{ updateLocation(input: {{node: {{path: "{country}/S"}}, {change}}}) {{ node {{ id }} }} }}')
     page = visit(url, f"#location/{country}/S")
     expect(heading(page)).to_have_text("State")
     page.route("**/graphql", without_population)

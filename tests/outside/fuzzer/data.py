@@ -179,7 +179,7 @@ def builtin() -> DataSet:
       moveLocation(input: {node: {path: "US/NE/Fremont"}, key: "Fremont City"}) { __typename }
       moveCategoryNode(input: {node: {path: "Electronics/LAPTOP"}, to: {parent: {path: "Electronics/Audio"}}})
         { __typename }
-      moveLocation(input: {node: {path: "US/NE/Omaha"}, position: {first: true}}) { __typename }
+      c: moveLocation(input: {node: {path: "US/NE/Omaha"}, position: {first: true}}) { __typename }
       updateCategoryNode(input: {node: {path: "Books"}, names: [{language: "de", text: "Bücher"}]}) {
         __typename }
       gone: createLocation(input: {key: "gone", name: "gone", attributes: {country: {iso3: "GON"}}}) { node {

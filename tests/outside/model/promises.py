@@ -81,12 +81,11 @@ ATOMIC: Promise = ("writing.md", "A mutation is atomic: all of it is made, or no
 PAYLOAD: Promise = ("consistency.md", "the node in a mutation's payload | it is as the mutation left it")
 FORMER_PARENT: Promise = (
     "reference/schema.md",
-    "Current content of the node's former parent; null for a root, a new node and a dry run.",
+    "Current content of the node's former parent; null for a root, a dry run or faults.",
 )
 FORECAST: Promise = (
     "writing.md",
-    "`dryRun` returns the number of nodes and write units in advance, and the target paths that already exist "
-    "(`collisions`).",
+    "`dryRun` returns the number of nodes and write units in advance, or what would be wrong.",
 )
 REPEATED: Promise = (
     "writing.md",
@@ -95,7 +94,7 @@ REPEATED: Promise = (
 )
 ONE_KEY: Promise = (
     "writing.md",
-    "A mutation is the same if it has the same arguments, in any order; a key that was used for another mutation is "
+    "A mutation is the same if it has the same input, in any order; a key that was used for another mutation is "
     "rejected.",
 )
 NEW_ID: Promise = (
@@ -105,7 +104,7 @@ NEW_ID: Promise = (
 )
 POSITION: Promise = (
     "writing.md",
-    "`reorderLocation` changes the position of a node among its siblings of the same level",
+    "its `position` among its siblings of the same level",
 )
 LARGE_MOVE: Promise = (
     "writing.md",
