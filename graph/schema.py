@@ -88,8 +88,8 @@ def _root_fields(types: HierarchyTypes) -> Fields:
     """The root fields of one hierarchy: a node by path or ID, the roots, and a node of each level by path or ID."""
     cls = types.cls
     target = [
-        argument("path", Path | None, 'Path of the node, such as "US/NE/Omaha"; give either this or `id`.'),
-        argument("id", strawberry.ID | None, 'ID of the node, such as "location:US-NE"; give either this or `path`.'),
+        argument("path", Path | None, "Path of the node; give this or `id`."),
+        argument("id", strawberry.ID | None, "ID of the node; give this or `path`."),
     ]
     anything = "The node with this path or ID, of any level; null where there is none."
     listing = types.nodes.connection | None

@@ -23,8 +23,10 @@ from store.model.paths import check_new_key, checked_path, format_path
 from store.model.records import is_id
 from store.writing.create_update import Create, Edit, Refused, Update
 from store.writing.edit_request import EditOptions, EditResult
-from store.writing.move_delete import Delete, Move, Policy
-from store.writing.positions import Position, Side
+from store.writing.move_delete import Delete, Move
+from store.writing.move_delete import Policy as Policy
+from store.writing.positions import Position
+from store.writing.positions import Side as Side
 from store.writing.writer import Writer
 
 ATTEMPTS = 5  # at the path for an id, while its node is being moved

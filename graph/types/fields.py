@@ -151,12 +151,12 @@ def set_fields(cls: type, fields: Fields) -> None:
         setattr(cls, name, made)
 
 
-FIRST = argument("first", int | None, "At most so many, from the start; by default all.")
+FIRST = argument("first", int | None, "At most so many, from the start.")
 PAGING = [
     FIRST,
-    argument("after", str | None, "After this cursor, such as an `endCursor`."),
+    argument("after", str | None, "After this cursor."),
     argument("last", int | None, "At most so many, from the end."),
-    argument("before", str | None, "Before this cursor, such as a `startCursor`."),
+    argument("before", str | None, "Before this cursor."),
 ]
 
 # -- scalars -----------------------------------------------------------------------------------------------------------
@@ -285,9 +285,9 @@ def label(record: Record) -> str:
     return f"The {record.hierarchy} {format_path(record.path)}"
 
 
-LANGUAGES = argument("languages", list[str] | None, 'Tags of BCP 47, the best first, such as ["de-AT", "en"].')
-_NAME = "Name in the first of `languages` that the node has, else the default name."
-_NAME_LANGUAGE = "Language of `name` with the same `languages`; null for the default name."
+LANGUAGES = argument("languages", list[str] | None, "Tags of BCP 47, the best first.")
+_NAME = "Name in the first of `languages`, else the default name."
+_NAME_LANGUAGE = "Language of `name` with these `languages`, else null."
 
 
 @dataclass(frozen=True)
@@ -346,7 +346,7 @@ def name_fields() -> Fields:
         ),
         "names": field(
             lambda record, info: localized_texts(record.names), list[LOCALIZED_TEXT],
-            "Names in other languages, ordered by language tag.",
+            "Names in other languages, by language tag.",
         ),
     }  # fmt: skip
 

@@ -46,9 +46,9 @@ class NodeRevision:
         strawberry.ID,
         "ID of the revision; not a node's ID.",
     )
-    revision = field(RecordField("revision"), int, "Number of the revision; 1 is the node's first.")
+    revision = field(RecordField("revision"), int, "Number of the revision, from 1.")
     changed_at = field(RecordField("updated_at"), DateTime, "Time at which it was written, in UTC.")
-    changed_by = field(RecordField("changed_by"), str | None, "Caller that wrote it; null if unknown.")
+    changed_by = field(RecordField("changed_by"), str | None, "Caller that wrote it, if known.")
     name, name_language, names = name_fields().values()
 
 
@@ -75,8 +75,8 @@ def history_fields(revision: Any, connection: Any) -> Fields:
         "at_revision": field(
             _at_revision,
             revision | None,
-            "The revision with this number; null if there is none.",
-            argument("n", int, "Number of the revision; 1 is the first."),
+            "The revision with this number, or null.",
+            argument("n", int, "Number of the revision, from 1."),
             compiled=False,
         ),
     }

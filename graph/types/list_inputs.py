@@ -84,8 +84,8 @@ class ListInputs:
         order: Any = self._order()
         condition: Any = self._condition()
         self.arguments: list[StrawberryArgument] = [
-            argument("orderBy", list[order] | None, "By the first field, then by the next."),
-            argument("where", condition | None, "Only nodes that meet this condition."),
+            argument("orderBy", list[order] | None, "By these fields, in turn."),
+            argument("where", condition | None, "Only nodes that meet this."),
         ]
 
     def register(self, schema: GraphQLSchema) -> None:

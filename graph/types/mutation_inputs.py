@@ -19,14 +19,14 @@ from resolvers.mutations import (
     AskedMove,
     AskedUpdate,
     Named,
+    Policy,
+    Side,
 )
 from store.errors import BadInput, BadPath, FaultList
 from store.model.attributes import Value
 from store.model.names import NAMES, checked_name, checked_names
 from store.model.paths import check_new_key, checked_segment, parse_path
 from store.model.records import checked_id
-from store.writing.move_delete import Policy
-from store.writing.positions import Side
 
 NONE = "none"
 """The field of the attributes of a level without any: GraphQL has no input without fields."""

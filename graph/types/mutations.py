@@ -17,8 +17,8 @@ from store.model.records import Record
 from store.writing.edit_request import EditOptions, EditResult
 
 _OPTIONS = (
-    argument("dryRun", bool, "Change nothing, and return the necessary changes as `plan`.", default=False),
-    argument("idempotencyKey", str | None, "Unique key; a repetition within 24 hours returns the first result."),
+    argument("dryRun", bool, "Change nothing, and return the `plan`.", default=False),
+    argument("idempotencyKey", str | None, "A repetition within 24 hours returns the first result."),
 )
 _VERBS = {
     "create": "Create a node.",
@@ -101,12 +101,12 @@ class Mutations:
         written = "The node as it was before its deletion" if verb == "delete" else "The node as written"
         fields = {"node": field(_node, node | None, f"{written}; null for a dry run or faults.")}
         if verb in ("move", "delete"):
-            parent = "Current content of the node's former parent; null for a root, a dry run or faults."
+            parent = "Former parent as it is now; null for a root, a dry run or faults."
             large = "The large move, if one transaction is too small for it; else null."
             fields["previous_parent"] = field(_previous_parent, node | None, parent)
             fields["move"] = field(_large_move, self._move | None, large)
-        faults = "All faults of the input; nothing was changed if there are any."
-        fields["plan"] = field(_plan, _WRITE_PLAN | None, "The changes that it would make, for a dry run; else null.")
+        faults = "All faults of the input."
+        fields["plan"] = field(_plan, _WRITE_PLAN | None, "What a dry run would change; else null.")
         fields["user_errors"] = field(attribute_of("user_errors"), list[USER_ERROR], faults)
         return object_type(name, "The result of a mutation.", fields)
 

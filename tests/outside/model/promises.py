@@ -81,7 +81,7 @@ ATOMIC: Promise = ("writing.md", "A mutation is atomic: all of it is made, or no
 PAYLOAD: Promise = ("consistency.md", "the node in a mutation's payload | it is as the mutation left it")
 FORMER_PARENT: Promise = (
     "reference/schema.md",
-    "Current content of the node's former parent; null for a root, a dry run or faults.",
+    "Former parent as it is now; null for a root, a dry run or faults.",
 )
 FORECAST: Promise = (
     "writing.md",
@@ -110,7 +110,7 @@ LARGE_MOVE: Promise = (
     "writing.md",
     "A larger move, rename or `CASCADE` is registered by one transaction and continues in the background",
 )
-WRITTEN_AT: Promise = ("reference/schema.md", "Time of the last change of the content, in UTC.")
+WRITTEN_AT: Promise = ("reference/schema.md", "Time of the last change of the content.")
 MOMENT: Promise = (
     "consistency.md",
     "One response shows one moment (a snapshot): no part of it is older or newer than the rest.",
