@@ -16,10 +16,11 @@ from commands.common import (
     with_store,
 )
 from commands.interrupt import interruptible
+from commands.output import AsJson, print_json
 from store.checking.check import Check
 from store.connect import opened
 from store.engine import Store
-from store.errors import quantity, rfc3339
+from store.errors import quantity, rfc3339, shorten
 
 EXIT_FINDINGS = 1
 
@@ -44,39 +45,64 @@ class _Scan:
             yield Check(store, self._hierarchies, rfc3339(store.now()), count, meter)
 
     def print_summary(self, outcome: str) -> None:
-        seconds = time.monotonic() - self._started
-        typer.echo(f"{', '.join(self._hierarchies)}: {quantity(self._nodes, 'node')} in {seconds:.1f} s, {outcome}.")
+        names, nodes = ", ".join(self._hierarchies), quantity(self._nodes, "node")
+        typer.echo(f"{names}: {nodes} in {time.monotonic() - self._started:.1f} s, {outcome}.")
+
+    def summary(self) -> dict[str, object]:
+        """The same for programs, without the outcome."""
+        seconds = round(time.monotonic() - self._started, 3)
+        return {"hierarchies": [*self._hierarchies], "nodes": self._nodes, "seconds": seconds}
 
 
-def check(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:
+def check(hierarchy: OptionalHierarchy = None, as_json: AsJson = False, store: StoreUrl = None) -> None:
     """Check that the table is consistent, and print each finding.
 
     It verifies parents, ids, counts, revisions, tree versions, change logs, redirects and search items, and that
     the engine has transactions. The whole table is read; servers may write meanwhile. The exit status is 1 if there
     are findings. It also counts stored attributes and levels that no class defines, values under former names, and
-    values that break a rule; of these, only an undefined level is a finding.
+    values that break a rule; of these, only an undefined level is a finding. Stored nodes of hierarchies that are not
+    served are counted, too. JSON has a line for each finding, and the summary as its last line.
 
     Example: clade check location
     """
     scan = _Scan(hierarchy)
 
-    async def find(store: Store) -> tuple[int, list[str]]:
+    async def find(store: Store) -> tuple[int, Check]:
         count = 0
         await store.check_transactions()
         with scan.check(store, "Checking") as check:
             async for finding in check.findings():
-                typer.echo(str(finding))
+                if as_json:
+                    print_json({"hierarchy": finding.hierarchy, "path": finding.path, "problem": finding.problem})
+                else:
+                    typer.echo(str(finding))
                 count += 1
-        return count, [sentence for level in check.undefined.values() for sentence in level.sentences()]
+        return count, check
 
     with interruptible(lambda: "Stopped; the rest of the table was not checked."):
-        findings, undefined = with_store(opened(store_url(store)), find)
-    found = f"{quantity(findings, 'finding')}; run clade repair to repair what can be repaired"
-    scan.print_summary(found if findings else "no findings")
-    for sentence in undefined:
-        typer.echo(sentence)
+        findings, done = with_store(opened(store_url(store)), find)
+    unserved = sorted((name, nodes) for name, nodes in done.unchecked.items() if name not in served_hierarchies())
+    if as_json:
+        undefined = [entry for one in done.undefined.values() for entry in one.entries()]
+        others = [{"hierarchy": name, "nodes": nodes} for name, nodes in unserved]
+        print_json({**scan.summary(), "findings": findings, "undefined": undefined, "notServed": others})
+    else:
+        _print_outcome(scan, findings, done, unserved)
     if findings:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _print_outcome(scan: _Scan, findings: int, done: Check, unserved: list[tuple[str, int]]) -> None:
+    found = f"{quantity(findings, 'finding')}; run clade repair to repair what can be repaired"
+    scan.print_summary(found if findings else "no findings")
+    for undefined in done.undefined.values():
+        for sentence in undefined.sentences():
+            typer.echo(sentence)
+    for name, nodes in unserved:
+        typer.echo(
+            f"{shorten(name)}: {quantity(nodes, 'node')} of a hierarchy that is not served. Add its classes to "
+            "CLADE_HIERARCHIES, to read and export them, or to delete them with clade delete."
+        )
 
 
 def repair(hierarchy: OptionalHierarchy = None, store: StoreUrl = None) -> None:

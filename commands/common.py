@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -24,14 +24,29 @@ StoreUrl = Annotated[
     str | None,
     typer.Option("--store", help="Store URL instead of CLADE_STORE, such as sqlite:///clade.db.", metavar="URL"),
 ]
+
+
+def hierarchy_names(incomplete: str) -> list[str]:
+    """The served hierarchies that begin so, for the completion of a shell; none where they cannot be loaded."""
+    with suppress(Exception):  # such as a file that is being edited; a completion prints nothing else
+        return [name for name in served_hierarchies() if name.startswith(incomplete)]
+    return []
+
+
 HierarchyName = Annotated[
     str,
-    typer.Argument(help="Name of a hierarchy, such as location; clade tree lists them.", metavar="HIERARCHY"),
-]
+    typer.Argument(
+        help="Name of a hierarchy, such as location; clade tree lists them.", metavar="HIERARCHY",
+        autocompletion=hierarchy_names,
+    ),
+]  # fmt: skip
 OptionalHierarchy = Annotated[
     str | None,
-    typer.Argument(help="Name of a hierarchy, such as location; all served ones by default.", metavar="HIERARCHY"),
-]
+    typer.Argument(
+        help="Name of a hierarchy, such as location; all served ones by default.", metavar="HIERARCHY",
+        autocompletion=hierarchy_names,
+    ),
+]  # fmt: skip
 
 
 def store_url(given: str | None) -> str:
@@ -65,6 +80,12 @@ def with_store(opening: AbstractAsyncContextManager[S], work: Callable[[S], Awai
             return await work(store)
 
     return interrupt.run(run())
+
+
+def ask(question: str) -> None:
+    """Ask on the terminal; the command ends unless the answer is yes."""
+    with redirect_stdout(sys.stderr):  # to which the prompt would write a blank
+        typer.confirm(question, abort=True, err=True)
 
 
 @contextmanager

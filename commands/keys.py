@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from commands.common import StoreUrl, hierarchy_named, store_url, with_store
 from commands.interrupt import interruptible
+from commands.output import AsJson, print_json, print_table
 from resolvers.access.grants import Grants
 from store.api_keys import ApiKey, add_key, find_keys, new_key, revoke_key
 from store.connect import opened
 from store.engine import ReadUsage, Store
-from store.errors import BadInput, shorten
+from store.errors import BadInput, rfc3339, shorten
 from store.model.keys import node_key
 from store.model.paths import format_path
 
@@ -34,6 +35,7 @@ def create(
         str | None, typer.Option(help="Lifetime such as 12h or 90d, or last day such as 2027-01-31.", metavar="TIME")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the holder, such as shop; changedBy shows it.")] = None,
+    as_json: AsJson = False,
     store: StoreUrl = None,
 ) -> None:
     """Create an API key and print it.
@@ -52,12 +54,16 @@ def create(
     granted = sorted((name, path) for name, paths in grants.read.items() for path in paths if path)
 
     async def work(store: Store) -> list[str]:
+        nonlocal key
         nodes = await store.get([node_key(*place) for place in granted], ReadUsage(), strong=True)
-        await add_key(store, replace(key, until=None if expires is None else until(expires, store.now())))
+        key = replace(key, until=None if expires is None else until(expires, store.now()))
+        await add_key(store, key)
         return [f"{name}/{format_path(path)}" for (name, path), node in zip(granted, nodes, strict=True) if not node]
 
     with interruptible(lambda: f"If clade key list has the key {key.id}, revoke it, and create another one."):
         empty = with_store(opened(store_url(store)), work)
+    if as_json:
+        return print_json({"key": text, **_described(key), "pathsWithoutNodes": empty})
     typer.echo(text)
     typer.echo(f"Created key {key.id}. It is not shown again; clade key revoke {key.id} revokes it.", err=True)
     for place in empty:
@@ -65,31 +71,26 @@ def create(
 
 
 @app.command("list")
-def list_keys(store: StoreUrl = None) -> None:
+def list_keys(as_json: AsJson = False, store: StoreUrl = None) -> None:
     """List all API keys without their secrets.
 
     Example: clade key list
     """
-    from rich.console import Console  # for this command alone: its import takes a tenth of a second
-    from rich.table import Table
 
-    table = Table()
-    for heading in ("id", "name", "grants", "created", "state"):
-        table.add_column(heading, overflow="fold")  # grants must be readable in full
+    async def find(store: Store) -> tuple[float, list[ApiKey]]:
+        return store.now(), [*await find_keys(store, ReadUsage())]
 
-    async def rows(store: Store) -> list[tuple[str, ...]]:
-        keys = await find_keys(store, ReadUsage())
-        now = store.now()
-        return [(key.id, key.name, "\n".join(key.grants), key.created_at[:10], _state(key, now)) for key in keys]
-
-    for row in with_store(opened(store_url(store)), rows):
-        table.add_row(*row)
-    Console(markup=False, emoji=False).print(table)
+    now, keys = with_store(opened(store_url(store)), find)
+    if as_json:
+        return print_json([{**_described(key), **_times(key, now)} for key in keys])
+    rows = [(key.id, key.name, "\n".join(key.grants), key.created_at[:10], _state(key, now)) for key in keys]
+    print_table(("id", "name", "grants", "created", "state"), rows)
 
 
 @app.command()
 def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, as in clade key list.")],
+    as_json: AsJson = False,
     store: StoreUrl = None,
 ) -> None:
     """Revoke an API key permanently.
@@ -100,6 +101,8 @@ def revoke(
     """
     with interruptible(lambda: "Run the same command again."):
         key = with_store(opened(store_url(store)), lambda store: revoke_key(store, key_id))
+    if as_json:
+        return print_json({**_described(key), "wasRevoked": key.revoked_at is not None})
     typer.echo(f"Revoked key {key.id}." if key.revoked_at is None else f"Key {key.id} was already revoked.")
 
 
@@ -120,6 +123,17 @@ def until(text: str, now: float) -> int:
     if end.timestamp() <= now:
         raise BadInput(f"{text} is in the past; use a later date.")
     return int(end.timestamp())
+
+
+def _described(key: ApiKey) -> dict[str, object]:
+    """A key in JSON, without its secret; the end of its lifetime is null where it has none."""
+    expires = None if key.until is None else rfc3339(key.until)
+    return {"id": key.id, "name": key.name, "grants": [*key.grants], "expiresAt": expires}
+
+
+def _times(key: ApiKey, now: float) -> dict[str, object]:
+    state = "REVOKED" if key.revoked_at else "EXPIRED" if key.until is not None and key.until <= now else "ACTIVE"
+    return {"createdAt": key.created_at, "revokedAt": key.revoked_at, "state": state}
 
 
 def _state(key: ApiKey, now: float) -> str:

@@ -31,6 +31,7 @@ COMMANDS = {
         "demo": Command("commands.demo:load_demo", "Load the demo data into an empty store."),
         "import": Command("commands.importing.command:import_file", "Import the nodes of a file into the store."),
         "export": Command("commands.copies:export_file", "Write the nodes of a hierarchy or of a subtree."),
+        "delete": Command("commands.delete:delete", "Delete a node, alone or with its descendants."),
         "tree": Command("commands.tree:tree", "Show a node and its descendants, or the served hierarchies."),
     },
     "Store": {
@@ -45,6 +46,7 @@ COMMANDS = {
 }
 """The commands by name, by panels of the help."""
 NAMES = [name for commands in COMMANDS.values() for name in commands]
+COMPLETE = "_CLADE_COMPLETE"  # is set where a shell asks for the completion of a line
 AS_ASCII = str.maketrans({"│": "|", "├": "|", "└": "`", "─": "-", "…": "...", "\N{REPLACEMENT CHARACTER}": "?"})
 
 
@@ -70,8 +72,10 @@ def app_of(names: Collection[str] = NAMES) -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
-        add_completion=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={
+            "help_option_names": ["-h", "--help"],
+            "color": False if os.environ.get("NO_COLOR") else None,
+        },
         epilog="Start with: clade demo, then clade serve. CLADE_STORE is the store URL, sqlite:///clade.db by default; "
         "all settings are in docs/reference/settings.md.",
     )
@@ -132,9 +136,11 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
 
 def run() -> None:
     """Run the command of the arguments. An error of Clade or of the system is one line and the exit status 1."""
-    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    completed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    given = completed.split()[1:] if COMPLETE in os.environ else sys.argv[1:]
+    words = [word for word in given if not word.startswith("-")]
     try:  # a command starts faster without the modules of the others
-        if words and not {"-h", "--help"} & {*sys.argv}:
+        if words and COMPLETE not in os.environ and not {"-h", "--help"} & {*sys.argv}:
             _check_variables()
         app_of(words[:1])()
     except CladeError as error:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from commands.common import StoreUrl, store_url, with_store
+from commands.output import AsJson, print_json, print_table
 from store.connect import DynamoDBUrl, open_store, parse_store_url
 from store.dynamodb.store import DynamoDBStore
 from store.dynamodb.table import Use, policy
@@ -50,6 +51,7 @@ def create(
     index_units: IndexUnits = None,
     tags: Tags = None,
     kms_key: Key = None,
+    as_json: AsJson = False,
 ) -> None:
     """Create the table with its indexes, and wait until it is active.
 
@@ -64,23 +66,26 @@ def create(
     )
     opening = open_store(url)
     is_new = with_store(opening, lambda store: store.create(options))
-    print(f"{url}: the table is made.{_disabled(opening, options)}" if is_new else f"{url}: the table exists.")
+    off = _disabled(opening, options) if is_new else []
+    if as_json:
+        return print_json({"store": url, "created": is_new, "disabled": off})
+    sentence = f" An endpoint is set, so it has no {' and no '.join(off)}; enable with --{' --'.join(off)}."
+    print(f"{url}: the table is made.{sentence if off else ''}" if is_new else f"{url}: the table exists.")
 
 
 @app.command()
-def describe(store: StoreUrl = None) -> None:
+def describe(as_json: AsJson = False, store: StoreUrl = None) -> None:
     """Show the table: layout, status, items, size, indexes, capacity, recovery, protection and tags.
 
     Example: clade table describe
     """
-    from rich.console import Console  # for this command alone: its import takes a tenth of a second
-    from rich.table import Table
-
     description = with_store(open_store(store_url(store)), lambda store: store.describe())
-    table = Table("", "", show_header=False)
-    for name, value in description.items():
-        table.add_row(name, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
-    Console(markup=False, emoji=False).print(table)
+    if as_json:
+        return print_json(description)
+    texts = [
+        (name, ", ".join(map(str, one)) if isinstance(one, list) else str(one)) for name, one in description.items()
+    ]
+    print_table(("", ""), texts)
 
 
 @app.command("template")
@@ -111,13 +116,13 @@ def print_policy(use: For = Use.READING, account: Account = None, store: StoreUr
     print(json.dumps(policy(use, named.table, region=named.region, account=account), indent=2))
 
 
-def _disabled(store: Store, options: TableOptions) -> str:
-    """A sentence with the features that are off by default, because an endpoint is set."""
+def _disabled(store: Store, options: TableOptions) -> list[str]:
+    """The features that are off by default, because an endpoint is set."""
     features = {"recovery": options.recovery, "protection": options.protection}
     unset = [name for name, value in features.items() if value is None]
     if not unset or not isinstance(store, DynamoDBStore) or store.client.in_aws:
-        return ""
-    return f" An endpoint is set, so it has no {' and no '.join(unset)}; enable with --{' --'.join(unset)}."
+        return []
+    return unset
 
 
 def _tag(text: str) -> tuple[str, str]:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from commands.common import StoreUrl, hierarchy_named, served_hierarchies, store_url, with_store
+from commands.common import StoreUrl, hierarchy_named, hierarchy_names, served_hierarchies, store_url, with_store
+from commands.output import AsJson, by_level, print_json
 from resolvers.lists.arguments import ConnectionArguments, NoSelection, Relation, RelationKind
 from resolvers.pages import read_all_pages
 from resolvers.planner import list_requests
@@ -34,23 +35,30 @@ def tree(
     hierarchy: Annotated[
         str | None,
         typer.Argument(
-            help="Name of a hierarchy, such as location; the served ones are listed by default.", metavar="HIERARCHY"
+            help="Name of a hierarchy, such as location; the served ones are listed by default.",
+            metavar="HIERARCHY",
+            autocompletion=hierarchy_names,
         ),
     ] = None,
     path: Annotated[
         str | None, typer.Argument(help="Path of a node, such as US/NE; all roots by default.", metavar="PATH")
     ] = None,
     depth: Annotated[int, typer.Option(help="Number of levels below it.", min=0, max=32)] = 1,
+    as_json: AsJson = False,
     store: StoreUrl = None,
 ) -> None:
     """Show a node and its descendants, each with its level and the number of its descendants.
 
-    Without a hierarchy, list the served hierarchies with their levels.
+    Without a hierarchy, list the served hierarchies with their levels. JSON has a line for each of them, or for each
+    node, parents first.
 
     Example: clade tree location US/NE --depth 2
     """
     if hierarchy is None:
         for name, served in served_hierarchies().items():
+            if as_json:
+                print_json({"name": name, "levels": [*served.levels]})
+                continue
             typer.echo(f"{typer.style(name, bold=True)}: {', '.join(served.levels)}")
         return
     definition = hierarchy_named(hierarchy)
@@ -62,6 +70,9 @@ def tree(
             f"The subtree has more than {MAX_NODES:,} nodes; use a smaller --depth or a longer path."
         ) from None
     for top in tops:
+        if as_json:
+            _print_nodes(definition, top, children)
+            continue
         for line in _lines(definition, top, children):
             typer.echo(line)
 
@@ -84,9 +95,14 @@ async def _read(store: Store, hierarchy: Hierarchy, path: Path | None, depth: in
 async def _tops(request: Request, hierarchy: Hierarchy, path: Path | None) -> list[Record]:
     if path is None:
         return (await read_roots(request, hierarchy.name, _ROOTS)).records
+    return [await node_at(request, hierarchy, path)]
+
+
+async def node_at(request: Request, hierarchy: Hierarchy, path: Path) -> Record:
+    """The node at a path, with its counts. Raises BadInput where there is none."""
     if (record := await request.state.node(node_key(hierarchy.name, path))) is None:
         raise BadInput(f'{hierarchy.name} has no node "{shorten(format_path(path), MAX_NAME_CHARACTERS)}".')
-    return [record]
+    return record
 
 
 async def _children(request: Request, parents: Sequence[Record], depth: int) -> Children:
@@ -100,6 +116,22 @@ async def _children(request: Request, parents: Sequence[Record], depth: int) -> 
             children[parent.key] = page.records
         parents = [child for parent in parents for child in children[parent.key]]
     return children
+
+
+def _print_nodes(hierarchy: Hierarchy, record: Record, children: Children) -> None:
+    """Print a node and its descendants as lines of JSON."""
+    print_json(
+        {
+            "path": format_path(record.path),
+            "key": record.path[-1],
+            "level": hierarchy.any_level(record.level).label,
+            "name": record.name,
+            "id": record.id.partition(":")[2],  # as in exports
+            "descendantCounts": by_level(hierarchy, record.descendant_counts),
+        }
+    )
+    for child in children.get(record.key, []):
+        _print_nodes(hierarchy, child, children)
 
 
 def _lines(

@@ -127,14 +127,17 @@ def _changes(grants: Grants | None, tree: str, entry: LogEntry, at: str) -> Iter
     places = [parse_path(text) for text in (entry.source, entry.target) if text is not None]
     key = logged_key(tree, entry.sk)
     own, hierarchy = path_of(*key), hierarchy_of(key.pk)
-    if grants is None or all(grants.may_read(hierarchy, path) for path in places or [own]):
+    is_reordered = entry.event is Event.MOVED and places[0] == places[1]
+    # Another place among hidden siblings would tell of them.
+    seen = [own[:-1]] if is_reordered else places or [own]
+    if grants is None or all(grants.may_read(hierarchy, path) for path in seen):
         yield Change(
             entry.event.value, entry.id, format_path(own), entry.level, entry.revision, at, entry.source, entry.target,
             entry.event in (Event.MOVED, Event.DELETED) and not entry.alone,
         )  # fmt: skip
     elif entry.event is Event.DELETED:
         yield from _change_at(grants, tree, entry, at, Event.DELETED, own)
-    elif entry.event is Event.MOVED and places[0] != places[1]:
+    elif entry.event is Event.MOVED and not is_reordered:
         yield from _change_at(grants, tree, entry, at, Event.DELETED, places[0])
         yield from _change_at(grants, tree, entry, at, Event.CREATED, places[1])
 

@@ -116,7 +116,7 @@ async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
     """The nodes that were last at these keys, which have no node now, wherever they are, or the errors of failed reads;
     None where no redirect leads to a node that the caller may see.
 
-    A redirect to a hidden node takes the reads of a key without a redirect.
+    A redirect to a hidden node takes the reads of a key without a redirect, and fails where these fail.
     """
     state, grants = request.state, request.grants
     ids = await _redirected_ids(request, missing)
@@ -124,10 +124,19 @@ async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
         ((hierarchy_of(key.pk), node_id), NOTHING) for key, node_id in ids.items() if isinstance(node_id, str)
     ]
     records = [id_key(str(node_id)) for (_, node_id), _ in lookups]
-    known = dict.fromkeys(records)
-    unknown = [] if grants is None else [id_key(f"{_NO_ID}{number}") for number in range(len(ids) - len(known))]
-    state.read_again([*known, *unknown])
-    items = await state.items([*known, *unknown], current=True)
+    known = set(records)
+    read: dict[
+        Key, Key
+    ] = {}  # for each key the record of its id, or one of no node in place of a missing or repeated one
+    for number, (former, former_id) in enumerate(ids.items()):
+        own = id_key(former_id) if isinstance(former_id, str) else None
+        if own in known:
+            known.remove(own)
+            read[former] = own
+        elif grants is not None:
+            read[former] = id_key(f"{_NO_ID}{number}")
+    state.read_again(read.values())
+    items = await state.items(read.values(), current=True)
     keys: list[NodeKey] = []
     for record in records:
         item = items[record]
@@ -142,7 +151,8 @@ async def _redirected(request: Request, missing: Sequence[Key]) -> Nodes:
     for ((_, node_id), _), key in zip(lookups, keys, strict=True):
         outcome = found[key] if isinstance(key, Key) else key
         by_id[node_id] = None if isinstance(outcome, Record) and outcome.id != node_id else outcome
-    return {key: by_id[node_id] if isinstance(node_id, str) else node_id for key, node_id in ids.items()}
+    failed = {key: item for key, own in read.items() if isinstance(item := items[own], Exception)}
+    return {key: by_id[one] if isinstance(one, str) else one for key, one in ids.items()} | failed
 
 
 async def _redirected_ids(request: Request, keys: Iterable[Key]) -> dict[Key, str | Exception | None]:

@@ -40,7 +40,7 @@ MISTAKES = {
     "1e-130 to less than 1e126, of either sign).",
     '{"path": "US/NE/Far", "level": "CITY", "latitude": 1e309}': "The line is not valid JSON: number is infinity",
     '{"path": "US/NE/Norfolk", "level": "CITY", "poulation": 24000}': 'CITY has no attribute "poulation"; it has code,',
-    '{"path": "US/XX/Nowhere", "level": "CITY"}': "Parent US/XX is neither in the file nor in the table.",
+    '{"path": "US/XX/Nowhere", "level": "CITY"}': "Parent US/XX is neither in the file nor in the table; ",
     '{"path": "US//Empty", "level": "CITY"}': "A path has an empty segment; write it like US/NE/Omaha",
     '{"level": "CITY", "name": "Pathless"}': 'The line has no path; write "path": ["US", "NE"]',
     '{"path": "US/NE/Hastings", "level": "CITY"': "The line is not valid JSON: ",

@@ -49,7 +49,7 @@ def check_file(
 
     Raises BadInput for a table of paths with columns that have no place, unless they are to be ignored.
     """
-    if found.is_own:
+    if found.is_own or options.tree:
         return
     taken = options.taken
     if (table := found.table) is not None:
@@ -59,9 +59,10 @@ def check_file(
         if not found.keys:
             _check_paths(hierarchy, source.name, found, table, rows, taken, ignore_unknown=ignore_unknown)
         elif Guess.SHAPE not in taken:
-            _refuse_parents(source.name, table.header, table.texts, found.keys)
-            if len(found.keys) == 1:
-                _check_flat(source.name, table.header, rows, found.keys[0])
+            if not any(level.paths for level in found.levels):
+                _refuse_parents(source.name, table.header, table.texts, found.keys)
+                if len(found.keys) == 1:
+                    _check_flat(source.name, table.header, rows, found.keys[0])
             _check_groups(hierarchy, source.name, found, table, rows, options)
     if Guess.SHAPE not in taken:
         check_keys(source.name, (row for _, row in found.format.read()), only_texts=found.has_lists)
@@ -92,6 +93,7 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
     With `only_texts` paths that are lists of keys are taken as they are.
     """
     levels: dict[str, tuple[str, set[str]]] = {}
+    of_paths: set[str] = set()  # columns whose cells are split
     roots: list[str] = []
     codes: list[str] = []  # of the roots: their ids, or their keys
     is_flat, has_columns, size = True, False, 0
@@ -106,6 +108,8 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
             level = levels_of[max(0, index - len(row.path) + len(levels_of))]
             column = row.columns[index] if index < len(row.columns) else ""
             levels.setdefault(level, (column, set()))[1].add(str(key))
+            if column and index and column == row.columns[index - 1]:
+                of_paths.add(column)
         roots.append(str(row.path[0]))
         is_flat = is_flat and len(row.path) == 1 and bool(row.parts)
         has_columns = has_columns or bool(row.columns)
@@ -115,13 +119,13 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
         place = f'Column "{column}" of {source}' if column else source
         if broken := next((key for key in keys if "\ufffd" in key), None):
             raise Doubt(Guess.ENCODING, f'{place} has broken characters, such as "{shorten(broken)}"; mend the file.')
-        if example := joined_path(keys):
+        if column not in of_paths and (example := joined_path(keys)):
             raise Doubt(
                 Guess.SHAPE,
                 f'{place} has whole paths, such as "{shorten(example)}", where a key of one {level} belongs; '
                 f"write a file with the {PATHS}, with / between the keys.",
             )
-    if is_flat or has_columns:  # paths are written as they are meant, unless all are roots
+    if is_flat or (has_columns and not of_paths):  # paths are written as they are meant, unless all are roots
         _refuse_codes(source, {*codes})
     if is_flat:
         _refuse_codes(source, {code.partition(" ")[0] for code in codes})
@@ -302,6 +306,7 @@ def describe_file(
     words += [*found.words, *(word for pair in found.options.pairs() for word in pair), *options.words()]
     words += ["--ignore-unknown"] if plan.ignore_unknown else []
     words += ["--level-ids"] if plan.level_ids else []
+    words += ["--create-parents"] if plan.create_parents else []
     words += ["--yes"] if Guess.SHAPE in options.taken else []
     typer.echo(f"Proposed command:\n  {shlex.join(words)}")
 
@@ -311,7 +316,7 @@ def check_sample(plan: ImportPlan, source: str, form: Format, enough: int = 1) -
 
     Raises Doubt where these are more than half of at least `enough` rows: the columns are not what they are taken for.
     """
-    for _, row in islice(form.read(), DESCRIBED_ROWS):
+    for row in islice(form.rows(), DESCRIBED_ROWS):
         plan.take(row)
     plan.check_ids()
     rejections = [one for part in (plan, *plan.versions.values()) for one in part.rejections]

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from commands.common import HierarchyName, StoreUrl, hierarchy_named, store_url
+from commands.output import AsJson
+from store.errors import BadInput
 
 SourceName = Annotated[
     str,
@@ -19,8 +21,18 @@ Levels = Annotated[
     list[str] | None,
     typer.Option(
         "--level",
-        help="Table: column of a level, such as city=City; repeatable, from the root down. By default columns are "
+        help="Table: column of a level, such as city=City; repeatable, from the root down, also for one level. "
+        '\'category=Path split " > "\' for paths, with each "|" for several in a cell. By default columns are '
         "matched by their names.",
+    ),
+]
+TreeParts = Annotated[
+    str | None,
+    typer.Option(
+        "--tree-by",
+        help="How the file says its tree where levels have no columns: id=ID,parent=PARENT, prefix=CODE, depth=COLUMN "
+        "or indent=COLUMN of a table, each also with key=COLUMN and level=COLUMN; indent of a text; children=NAME of "
+        "JSON, also with key=NAME, name=NAME and id=NAME.",
     ),
 ]
 Names = Annotated[
@@ -38,6 +50,14 @@ LevelIds = Annotated[
     typer.Option(
         "--level-ids",
         help="Ids of the file are unique within a level only: each gets its level before it, such as city-30.",
+    ),
+]
+NamesOnly = Annotated[
+    str | None,
+    typer.Option(
+        "--names-only",
+        help="Add the names of the file in a language, such as de, to the stored nodes of its ids, and nothing else.",
+        metavar="LANGUAGE",
     ),
 ]
 Attributes = Annotated[
@@ -161,19 +181,23 @@ Prune = Annotated[
     bool, typer.Option("--prune", help="Delete stored nodes that the file does not have, below nodes that it has.")
 ]
 Moves = Annotated[bool, typer.Option("--moves", help="Move stored nodes to the path that the file has for their id.")]
+CreateParents = Annotated[
+    bool, typer.Option("--create-parents", help="Create parents that the file only names in paths, and count them.")
+]
 AllowRejects = Annotated[bool, typer.Option("--allow-rejects", help="Exit with status 0 despite rejected rows.")]
 
 
 def import_file(
-    hierarchy: HierarchyName, file: SourceName, levels: Levels = None, names: Names = None, names_in: NamesIn = None,
-    ids: Ids = None, level_ids: LevelIds = False, attributes: Attributes = None,
+    hierarchy: HierarchyName, file: SourceName, levels: Levels = None, tree: TreeParts = None, names: Names = None,
+    names_in: NamesIn = None, ids: Ids = None, level_ids: LevelIds = False, attributes: Attributes = None,
     case_insensitive: CaseInsensitive = None, nulls: Nulls = None, numbers: Numbers = None,
     fill_down: FillDown = None, delimiter: Delimiter = None, encoding: Encoding = None, quote: Quote = None,
     header_row: HeaderRow = None, column_names: ColumnNames = None, sheet: Sheet = None, key: KeyTemplates = None,
     keys: KeyNames = None, read_units: ReadUnits = None, segments: Segments = 4, skip: Skipped = None,
     ttl: Ttl = None, keep_deleted: KeepDeleted = False, format_name: FormatName = None,
     ignore_unknown: IgnoreUnknown = False, describe: Describe = False, dry_run: DryRun = False, prune: Prune = False,
-    moves: Moves = False, allow_rejects: AllowRejects = False, yes: Yes = False, store: StoreUrl = None,
+    moves: Moves = False, create_parents: CreateParents = False, names_only: NamesOnly = None,
+    allow_rejects: AllowRejects = False, yes: Yes = False, as_json: AsJson = False, store: StoreUrl = None,
 ) -> None:  # fmt: skip
     """Import the nodes of a file or of a DynamoDB table into the store.
 
@@ -184,21 +208,29 @@ def import_file(
     Example: clade import location stores.csv --level country=Country --level city=City --fold-case city
     """
     # With the formats and the transfer, which the help does without.
-    from commands.importing.files import FileOptions, cell_format
+    from commands.importing.files import FileOptions, cell_format, tree_by
     from commands.importing.job import ImportJob, run_import
     from commands.importing.tables import TableOptions
+    from store.model.names import canonical_language
     from store.transfer.formats.columns import ColumnOptions
     from store.transfer.formats.csv import Dialect, delimiter_named
 
     definition = hierarchy_named(hierarchy)
+    if names_only is not None and (prune or moves or describe):
+        raise BadInput("--names-only adds names to stored nodes; leave --prune, --moves and --describe out.")
+    if as_json and describe:
+        raise BadInput("--describe prints text; leave --json out.")
     columns = ColumnOptions(
         levels or [], names or [], ids or [], attributes or [], case_insensitive or [], names_in or []
     )
     dialect = Dialect(encoding, delimiter_named(delimiter), quote)
     names_of_columns = tuple([name.strip() for name in next(csv.reader([column_names or ""]), [])])
     cells = cell_format(nulls or [], numbers, fill_down or [])
-    options = FileOptions(columns, dialect, cells, sheet, header_row, names_of_columns)
+    options = FileOptions(columns, dialect, cells, sheet, header_row, names_of_columns, tree=tree_by(tree))
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments, skip or [], ttl, keep_deleted)
-    job = ImportJob(definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes, level_ids)
+    job = ImportJob(
+        definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes, level_ids,
+        create_parents, as_json, None if names_only is None else canonical_language(names_only),
+    )  # fmt: skip
     run_import(file, format_name, options, table_options, job, describe=describe)

@@ -2,9 +2,11 @@
 extension and the options, and the column options of a table, such as `--level city=City`.
 """
 
+import csv
 import os
+import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,9 +15,10 @@ from typing import BinaryIO, NamedTuple
 
 import typer
 
-from store.errors import BadInput, shorten, shown_address
+from store.errors import BadInput, quantity, shorten, shown_address
 from store.model.hierarchy import Hierarchy
 from store.model.names import canonical_language
+from store.transfer.formats.cell_paths import CellPaths
 from store.transfer.formats.columns import (
     NUMERIC,
     PLAIN,
@@ -23,6 +26,7 @@ from store.transfer.formats.columns import (
     ColumnOptions,
     LevelColumns,
     RowReader,
+    TreeBy,
     check_columns,
     match_columns,
     named,
@@ -35,10 +39,12 @@ from store.transfer.formats.json import (
     geojson_table,
     is_nodes,
     json_table,
-    read_nodes,
+    lines_table,
     read_objects,
 )
+from store.transfer.formats.json_trees import NodeReader
 from store.transfer.formats.lines import FIXED, read_jsonl, read_taxonomy, taxonomy_ids, taxonomy_level
+from store.transfer.formats.outlines import OutlineReader, read_outline, read_outline_table
 from store.transfer.formats.source import (
     BLOCK_BYTES,
     JSON_REASON,
@@ -53,7 +59,10 @@ from store.transfer.formats.source import (
     rejected_taxonomy,
 )
 from store.transfer.formats.tables import LAST, PathRowReader, Table, is_path_table, path_header, read_table
+from store.transfer.formats.trees import TreeReader, tree_columns
 from store.transfer.formats.workbooks import excel_table, parquet_table
+from store.transfer.parent_ids import ParentTree
+from store.transfer.rows import TextRows
 
 
 class NoLevels(BadInput):
@@ -62,63 +71,88 @@ class NoLevels(BadInput):
     table: Table
 
 
+_PATHS = re.compile(
+    r"""(.*\S)\s+split\s+("[^"]*"|'[^']*')(?:\s+each\s+("[^"]*"|'[^']*'))?""", re.DOTALL
+)  # of a column of paths
+
+
 def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:
-    """The columns that the options describe, by level. Raises BadInput for the first wrong option.
+    """The columns that the options describe, from the root down. Raises BadInput for the first wrong option.
 
-    Levels that are `in_keys` have no column of their own.
+    Levels that are `in_keys` have no column of their own. What is given once for a level with several columns belongs
+    to the deepest one that a row has.
     """
-    mapping = _level_columns(hierarchy, options.levels, in_keys)
-
-    def mapped(option: str, name: str) -> LevelColumns:
+    found = _level_columns(hierarchy, options.levels, in_keys)
+    given: dict[tuple[str, str, str], list[str]] = {}
+    for option, value in options.pairs():
+        if option in ("--name", "--id"):
+            name, column = _split(option, value)
+            what = option[2:]
+        elif option == "--name-in":
+            name, language, column = _split_target(option, value, "no language", 'city.de="Column"')
+            what = canonical_language(language)
+        elif option == "--attr":
+            name, what, column = _split_target(option, value, "no attribute", 'store.street="Column"')
+        elif option == "--fold-case":
+            name, what, column = value, "", ""
+        else:
+            continue
         level = hierarchy.level(name)
-        if level.name not in mapping:
+        if option == "--attr" and what not in level.attributes:
+            raise BadInput(f'{level.name} has no attribute "{what}"; it has {", ".join(level.attributes) or "none"}.')
+        if not any(one.level == level.name for one in found):
             raise BadInput(f"{option} {name} needs a column for this level; add --level {name}=Column.")
-        return mapping[level.name]
-
-    for option in options.names:
-        name, column = _split("--name", option)
-        mapped("--name", name).name = column
-    for option in options.names_in:
-        name, language, column = _split_target("--name-in", option, "no language", 'city.de="Column"')
-        mapped("--name-in", name).names[canonical_language(language)] = column
-    for option in options.ids:
-        name, column = _split("--id", option)
-        mapped("--id", name).id = column
-    for option in options.attributes:
-        name, attribute, column = _split_target("--attr", option, "no attribute", 'store.street="Column"')
-        level = mapped("--attr", name)
-        defined = hierarchy.levels[level.level].attributes
-        if attribute not in defined:
-            raise BadInput(f'{level.level} has no attribute "{attribute}"; it has {", ".join(defined) or "none"}.')
-        level.attributes[attribute] = column
-    for name in options.case_insensitive:
-        mapped("--fold-case", name).fold = True
-    return list(mapping.values())
-
-
-def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterable[str]) -> dict[str, LevelColumns]:
-    """The columns of `--level` by level; each level must be allowed below an earlier one, as in the rows."""
-    mapping = {name: LevelColumns(name, "") for name in in_keys}
-    for option in options:
-        name, column = _split("--level", option)
-        level = hierarchy.level(name)
-        if level.name in mapping:
+        given.setdefault((option, level.name, what), []).append(column)
+    for (option, level_name, what), names in given.items():
+        own = [one for one in found if one.level == level_name]
+        if len(names) not in (1, len(own)) and option != "--fold-case":
             raise BadInput(
-                f"--level {name} is given twice. Nodes of one level in several columns, such as category, subcategory, "
-                "are imported by their paths: write a file with the columns path, level and name."
+                f"{option} is given {len(names)} times for {what} of {level_name}, which has "
+                f"{quantity(len(own), 'column')}: give one, or one for each of them in their order."
             )
-        if not level.under & {None, *mapping}:
+        for one, column in zip(own, names if len(names) == len(own) else names[:1] * len(own), strict=True):
+            if option == "--name-in":
+                one.names[what] = column
+            elif option == "--attr":
+                one.attributes[what] = column
+            else:
+                setattr(one, what or "fold", column or True)
+    return found
+
+
+def _level_columns(hierarchy: Hierarchy, options: Iterable[str], in_keys: Iterable[str]) -> list[LevelColumns]:
+    """The columns of `--level`; each level must be allowed below an earlier one, as in the rows."""
+    found = [LevelColumns(name, "") for name in dict.fromkeys(in_keys)]
+    for option in options:
+        name, column, paths = _level_column(option)
+        level = hierarchy.level(name)
+        before = [one.level for one in found]
+        above = {*before[before.index(level.name) :]} if level.name in before else {None, *before}
+        if paths is not None and level.name not in level.under:
+            raise BadInput(f"--level {name} has paths, but a {level.name} may not stand under a {level.name}.")
+        if not level.under & above:
             places = ", ".join(sorted(above or "the root" for above in level.under))
             raise BadInput(f"--level {name} is in the wrong position: {level.name} is allowed under {places}.")
+        if any(one.key == column and one.level == level.name for one in found):
+            raise BadInput(f'--level {name} has the column "{column}" twice; name each of its columns once.')
         numeric = frozenset(name for name, attribute in level.attributes.items() if attribute.kind in NUMERIC)
-        mapping[level.name] = LevelColumns(level.name, column, numeric=numeric)
-    if not mapping:
+        found.append(LevelColumns(level.name, column, numeric=numeric, paths=paths))
+    if not found:
         roots = [level.name for level in hierarchy.levels.values() if level.may_be_root]
         raise NoLevels(
             f"No column is named like a level of {hierarchy.name} that may be a root ({', '.join(roots)}); name the "
             f"columns of its levels from the root down, such as --level {roots[0].lower()}=COLUMN."
         )
-    return mapping
+    return found
+
+
+def _level_column(option: str) -> tuple[str, str, CellPaths | None]:
+    """The level, the column, and how this one has paths, of `level=column` or `level=column split " > " each "|"`."""
+    name, column = _split("--level", option)
+    if not (match := _PATHS.fullmatch(column)):
+        return name, column, None
+    column, split, each = match.groups()
+    return name, column, CellPaths(split[1:-1], each and each[1:-1])
 
 
 def _split_target(option: str, value: str, lacks: str, example: str) -> tuple[str, str, str]:
@@ -135,6 +169,44 @@ def _split(option: str, value: str) -> tuple[str, str]:
     if not (left.strip() and equals and column.strip()):
         raise BadInput(f'{option} {value} has no column; use {option} {left or "city"}="Column".')
     return left.strip(), column.strip()
+
+
+TREE_PARTS = {
+    "parent": ("id", "parent", "key", "level"),
+    "prefix": ("prefix", "key", "level"),
+    "indent": ("indent", "key", "level"),
+    "depth": ("depth", "key", "level", "name"),
+    "children": ("children", "key", "name", "id"),
+}
+TREE_BY = (
+    "it is id=ID,parent=PARENT, prefix=CODE, indent=COLUMN or depth=COLUMN with columns of a table, indent of a text, "
+    "or children=NAME of JSON; a part with a comma is in quotes, such as 'id=ID,\"parent=Parent, if any\"'."
+)
+
+
+def tree_by(text: str | None) -> TreeBy | None:
+    """How `--tree-by` says that a tree is written, such as `id=ID,parent=PARENT`; None without the option.
+
+    Raises BadInput for unknown, repeated, missing or contradicting parts.
+    """
+    if text is None:
+        return None
+    given, parts = f"--tree-by {shorten(text)}", dict[str, str]()
+    try:
+        cells = next(csv.reader([text], strict=True), [])
+    except csv.Error:
+        cells = [""]
+    for what, equals, name in (map(str.strip, cell.partition("=")) for cell in cells):
+        if what in parts or not any(what in known for known in TREE_PARTS.values()):
+            raise BadInput(f'{given} has {"two parts" if what in parts else "the unknown part"} "{what}"; {TREE_BY}')
+        if not name.strip("| ") and (equals or what != "indent"):
+            raise BadInput(f"{given} has no column for {what}; write {what}=COLUMN.")
+        parts[what] = name
+    shapes = [shape for shape in TREE_PARTS if shape in parts]
+    if len(shapes) != 1 or not parts.keys() <= {*TREE_PARTS[shapes[0]]} or (shapes == ["parent"] and "id" not in parts):
+        raise BadInput(f"{given} does not say how the tree is written; {TREE_BY}")
+    children = tuple(name.strip() for name in parts.pop("children", "").split("|") if name.strip())
+    return TreeBy(**parts, children=children)
 
 
 STDIN = "-"
@@ -221,6 +293,7 @@ class FileOptions:
     header_row: int | None = None
     column_names: Sequence[str] = ()
     taken: Collection[Guess] = ()
+    tree: TreeBy | None = None
 
     def __post_init__(self) -> None:
         if self.header_row is not None and self.column_names:
@@ -293,7 +366,10 @@ class FileFormat:
 
 def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileOptions) -> FileFormat:
     """The format of this name, by default that of the file's extension. Raises BadInput for options of another one."""
-    name = name or name_of(file)
+    tree = options.tree
+    is_outline = tree is not None and tree.indent == ""
+    is_text = is_outline and ENDINGS.get(Path(content_name(file)).suffix.lower(), "taxonomy") == "taxonomy"
+    name = name or ("taxonomy" if is_text else name_of(file))
     if name is None:
         raise BadInput(f'Unknown extension of "{file.name}"; add --format with one of {", ".join(NAMES)}.')
     if name != "csv" and options.dialect != Dialect(options.dialect.encoding if name == "taxonomy" else None):
@@ -314,12 +390,19 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
         return _table(hierarchy, geojson_table(file, is_lines=is_lines), options)
     if name == "json":
         return _json(hierarchy, file, options)
+    if name == "jsonl" and tree is not None:
+        return _table(hierarchy, lines_table(file), options)
     _refuse_columns(options)
     if name == "jsonl":
         return FileFormat(Format(lambda: read_jsonl(file), REJECTED_JSON), has_lists=True)
-    level = taxonomy_level(hierarchy)
     dialect = options.dialect.encoded(file, options.taken)
     encoding = dialect.encoding or "utf-8"
+    if tree is not None:
+        if tree != TreeBy(indent=""):
+            raise BadInput(f"--tree-by {tree.shape} with columns needs a table; a text is imported by indent alone.")
+        outline = Format(lambda: read_outline(hierarchy, file, encoding), REJECTED_JSON)
+        return FileFormat(outline, dialect.sentences(options.dialect), dialect.words(options.dialect), has_lists=True)
+    level = taxonomy_level(hierarchy)
     ids = taxonomy_ids(file, encoding, options.taken)
     rejected = rejected_taxonomy(dialect.text_encoding, dialect.errors, dialect.mark)
     form = Format(lambda: read_taxonomy(level, file, ids, encoding), rejected)
@@ -339,7 +422,7 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     given = replace(options.dialect, header_row=options.header_row, columns=options.column_names)
     dialect = given.resolved(file, options.taken)
     table = csv_table(file, dialect)
-    named_columns = {value.partition("=")[2] for value in options.columns.levels}
+    named_columns = {_level_column(value)[1] for value in options.columns.levels}
     if not is_path_table(table.header) and named_columns.isdisjoint(table.header):
         check_header(file, dialect)
     try:
@@ -352,12 +435,15 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
 
 def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     """A tree, or a table where the nodes have columns. Raises Doubt for a tree in lists of another name."""
-    objects, is_taken = read_objects(file), Guess.SHAPE in options.taken
-    if is_nodes(objects) and not options.columns.levels:
+    is_taken = Guess.SHAPE in options.taken
+    if options.tree is not None and options.tree.children:
+        return _json_tree(hierarchy, file, options.tree, options)
+    objects = read_objects(file)
+    if is_nodes(objects) and not options.columns.levels and not options.tree:
         _refuse_columns(options)
         if not is_taken:
             check_nodes(hierarchy, file, objects)
-        return FileFormat(Format(lambda: read_nodes(hierarchy, objects), REJECTED_JSON), has_lists=True)
+        return FileFormat(Format(lambda: NodeReader(hierarchy).read(objects), REJECTED_JSON), has_lists=True)
     first = objects[0] if len(objects) == 1 and isinstance(objects[0], dict) else {}
     if len(first) > 1 and all(isinstance(one, dict) for one in first.values()):
         raise BadInput(
@@ -367,7 +453,7 @@ def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     table, lists = json_table(file, objects)
     if not is_taken:
         levels = options.columns.levels or match_columns(hierarchy, table.header).levels
-        keys = [level.partition("=")[2] for level in levels]
+        keys = [_level_column(level)[1] for level in levels]
         above = {column.rpartition(".")[0] for column in table.header}
         if mixed := next((column for column in keys if column in above), None):
             raise Doubt(
@@ -379,9 +465,32 @@ def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     return _table(hierarchy, table, options)
 
 
+def _json_tree(hierarchy: Hierarchy, file: Path, tree: TreeBy, options: FileOptions) -> FileFormat:
+    """A tree whose fields have other names. `--level` names the level of a list. Raises Doubt for nodes in others."""
+    given = options.columns
+    if options.cells != PLAIN or given.case_insensitive:
+        raise BadInput("--null, --numbers, --fill-down and --fold-case are for tables, and --tree-by children is none.")
+    lists = {column: hierarchy.level(name).name for name, column, _ in map(_level_column, given.levels)}
+    if unknown := lists.keys() - {*tree.children}:
+        raise BadInput(f'--level names the list "{min(unknown)}", and --tree-by does not; add it to children=.')
+    reader = NodeReader(hierarchy, tree, columns(hierarchy, replace(given, levels=[]), hierarchy.levels), lists)
+    roots = reader.roots(file)
+    if Guess.SHAPE not in options.taken:
+        check_nodes(hierarchy, file, roots, tree.children)
+    return FileFormat(Format(lambda: reader.read(roots), REJECTED_JSON), has_lists=True)
+
+
 def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: bool = False) -> FileFormat:
     """The format of a table, whose header is a row of the file or not."""
     header, given = table.header, options.columns
+    if options.tree is not None:
+        reader, guesses = tree_reader(hierarchy, header, options)
+        rows = Format(lambda: read_table(table, reader), table.rejected(REASON))
+        if isinstance(reader, OutlineReader):
+            form = Format(lambda: read_outline_table(hierarchy, reader, rows.read), REJECTED_JSON)
+        else:
+            form = rows._replace(tree=parent_tree(hierarchy, options, reader, rows.read))
+        return FileFormat(form, guesses, (), table, given, reader.levels, is_row)
     if is_path_table(header) and not given.levels:
         levels = _path_columns(hierarchy, options)
         rows = Format(lambda: read_table(table, PathRowReader(hierarchy, header, levels)), table.rejected(JSON_REASON))
@@ -390,6 +499,30 @@ def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: 
     found, levels, guesses = _columns(hierarchy, table, given)
     rows = Format(lambda: read_table(table, RowReader(levels, header, options.cells)), table.rejected(REASON))
     return FileFormat(rows, guesses, (), table, found, levels, is_row)
+
+
+def tree_reader(hierarchy: Hierarchy, header: Sequence[str], options: FileOptions) -> tuple[TreeReader, list[str]]:
+    """The reader of a table of a tree by parents, and what its columns are by their names. Raises BadInput."""
+    given, tree = options.columns, options.tree
+    if tree is None or tree.children or tree.indent == "":
+        shape = "children is not for tables" if tree and tree.children else "indent of a table is indent=COLUMN"
+        raise BadInput(f"--tree-by {shape}.")
+    if given.levels or given.case_insensitive or options.cells.fill_down:
+        raise BadInput("--level, --fold-case and --fill-down are for columns of levels, which --tree-by has not.")
+    levels = tree_columns(hierarchy, header, tree, columns(hierarchy, given, hierarchy.levels))
+    is_outline = tree.shape in ("indent", "depth")
+    reader = (OutlineReader if is_outline else TreeReader)(hierarchy, tree, levels, header, options.cells)
+    others = [column for column in header if column and column not in reader.used]
+    return reader, [f"columns not imported: {named(others)}."] if others else []
+
+
+def parent_tree(
+    hierarchy: Hierarchy, options: FileOptions, reader: TreeReader, read: Callable[[], TextRows]
+) -> ParentTree:
+    """The tree of the rows that `read` returns."""
+    tree = options.tree or TreeBy()
+    has_ids = tree.parent is not None and not any(own.id for own in reader.levels)
+    return ParentTree(hierarchy, read, reader.part, tree.prefix is not None, has_ids, tree.level is not None)
 
 
 def _path_columns(hierarchy: Hierarchy, options: FileOptions) -> list[LevelColumns]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import typer
 
 from commands import interrupt
-from commands.common import progress
+from commands.common import ask, progress
 from commands.importing.checks import (
     check_file,
     check_keys,
@@ -33,8 +33,10 @@ from commands.importing.tables import (
     item_columns,
     table_at,
     table_format,
+    tree_format,
 )
 from commands.interrupt import interruptible
+from commands.output import by_level, print_json
 from store.connect import DynamoDBUrl, SQLiteUrl, opened, parse_store_url
 from store.engine import Store
 from store.errors import BadInput, CladeError, NoTable, Unavailable, Uncertain, quantity
@@ -45,6 +47,7 @@ from store.output_file import output_file
 from store.transfer.formats.source import Doubt, Format, Guess, RejectedRows
 from store.transfer.load import (
     LoadResult,
+    NamesById,
     arrange_versions,
     delete_nodes,
     leave_existing_out,
@@ -53,6 +56,7 @@ from store.transfer.load import (
     stored_keys,
 )
 from store.transfer.moves import ImportMoves, scratch_copy
+from store.transfer.parent_ids import ParentTree
 from store.transfer.rows import ImportPlan
 from store.transfer.tables.scan import find_export
 from store.writing.writer import Writer
@@ -67,6 +71,7 @@ GC_THRESHOLD = 200_000
 ENOUGH_ROWS = 100  # of which most are rejected, so that an import stops; of fewer the others are imported
 NO_PRUNE = "--prune needs a whole table; this has a part of it."
 OVERRIDE = "If that is right, --yes imports it as it is."
+VERBS = {Event.MOVED: "moved", Event.CREATED: "added", Event.UPDATED: "changed", Event.DELETED: "removed"}
 MAX_REASONS = 5
 MAX_REJECTED = 500_000  # whose reasons are in memory
 
@@ -87,6 +92,9 @@ class ImportJob:
     allow_rejects: bool
     is_confirmed: bool
     level_ids: bool
+    create_parents: bool
+    as_json: bool = False
+    language: str | None = None  # in which names are imported, and nothing else
     taken: set[Guess] = field(init=False)
     plan: ImportPlan = field(init=False)
     outcome: LoadResult = field(default_factory=LoadResult)
@@ -94,9 +102,11 @@ class ImportJob:
     format: Format = field(init=False)
     _versions: list[tuple[ImportPlan, dict[Key, int]]] = field(default_factory=list)
     _kept: int = 0
+    _seconds: float = 0.0
+    _names: NamesById | None = None
 
     def __post_init__(self) -> None:
-        self.taken = {*Guess} if self.is_confirmed else set()
+        self.taken = {*Guess} if self.is_confirmed else {Guess.SHAPE} if self.language else set()
 
     def run(self, source: Source, form: Format) -> None:
         """Import a source and report it; ends the command with status 1 where rows were rejected.
@@ -105,7 +115,7 @@ class ImportJob:
         """
         self.source, self.format = source, form
         self._load_all()
-        self._report()
+        self._print_json() if self.as_json else self._report()
         if self.outcome.rejections and not self.allow_rejects:
             raise typer.Exit(EXIT_REJECTED)
 
@@ -115,30 +125,41 @@ class ImportJob:
         try:
             with interruptible(lambda: self._progress("Stopped")):
                 gc.set_threshold(GC_THRESHOLD)
-                self._read()
-                gc.freeze()
+                if self.format.tree:
+                    self._spool(self.format.tree)
+                else:
+                    self._read()
                 interrupt.run(self._write())
         except CladeError as error:
             # A lost store may hide that another transaction was under way.
             if (self.outcome.written or isinstance(error, Unavailable)) and not isinstance(error, Uncertain):
                 typer.echo(self._progress("Failed"), err=True)
             raise
-        size = f"{quantity(self.plan.rows, 'row')}, {quantity(self.plan.nodes, 'node')}"
-        typer.echo(f"{self.source.name}: {size} in {time.monotonic() - started:.1f} s.")
+        self._seconds = time.monotonic() - started
 
     def _progress(self, state: str) -> str:
         return f"{state}: {quantity(self.outcome.written, 'node')} written. Run the same command to continue."
 
     def new_plan(self, stored: Collection[Key] = ()) -> ImportPlan:
         """A plan without rows, by the options of the import."""
-        return ImportPlan(self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids, stored=stored)
+        return ImportPlan(
+            self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids,
+            create_parents=self.create_parents, stored=stored,
+        )  # fmt: skip
+
+    def _spool(self, tree: ParentTree) -> None:
+        tree.create = self.create_parents
+        with progress("Reading", "rows") as meter:
+            tree.spool(meter)
 
     def _read(self, stored: Collection[Key] = ()) -> None:
         """Make the plan; `stored` nodes keep their keys, also with characters that nobody sees."""
         self.plan = self.new_plan(stored)
+        self._names = NamesById(self.plan, self.language) if self.language else None
+        take = self._names.take if self._names else self.plan.take
         with progress("Reading", "rows") as meter:
-            for _, row in self.format.read():
-                self.plan.take(row)
+            for row in self.format.rows():
+                take(row)
                 if len(self.plan.rejections) > MAX_REJECTED and not self.is_confirmed:
                     self.plan.check_ids()
                     raise BadInput(
@@ -150,10 +171,26 @@ class ImportJob:
         self.plan.check_ids()
         self._versions = arrange_versions(self.plan)
         leave_wanted_out(self.plan, prune=self.prune)
+        gc.freeze()
+
+    async def _place(self, tree: ParentTree, store: Store | None) -> None:
+        """Make the plan of a tree by parents, whose keys depend on the nodes in the store."""
+        await tree.place(store)
+        if Guess.SHAPE not in self.taken:
+            check_sample(self.new_plan(), self.source.name, self.format, ENOUGH_ROWS)
+        self._read()
 
     async def _write(self) -> None:
-        url = "sqlite://:memory:" if self.dry_run and not await _has_table(self.url) else self.url
-        async with opened(url, make=not self.dry_run or url != self.url) as store:
+        tree = self.format.tree
+        is_new = (self.dry_run or tree is not None) and not await _has_table(self.url)
+        url = "sqlite://:memory:" if self.dry_run and is_new else self.url
+        if tree and is_new:
+            await self._place(tree, None)  # so that a wrong file leaves no store behind
+        async with opened(url, make=url != self.url or not (self.dry_run or self.language)) as store:
+            if tree and not is_new:
+                await self._place(tree, None if self.language else store)
+            if self._names is not None:
+                await self._names.find(store)
             stored = set[Key]()
             while found := await stored_keys(store, self.plan.unseen):
                 stored |= found
@@ -170,9 +207,10 @@ class ImportJob:
     async def _move(self, store: Store) -> None:
         from graph.settings import Settings
 
-        with progress("Moving", "nodes", len(self.plan.ids)) as meter:
+        places = self.format.tree.moving if self.format.tree else None
+        with progress("Moving", "nodes", len(self.plan.ids if places is None else places)) as meter:
             writer = Writer(store, Settings().move_timing, {self.hierarchy.name: self.hierarchy})
-            await ImportMoves(store, writer, self.plan, self.outcome).run(meter)
+            await ImportMoves(store, writer, self.plan, self.outcome, places).run(meter)
 
     async def _load_versions(self, store: Store) -> None:
         """Write the former versions of nodes, oldest first."""
@@ -187,62 +225,79 @@ class ImportJob:
             await load(store, self.plan, self.outcome, prune=self.prune, dry_run=self.dry_run, on_nodes=meter)
 
     def _report(self) -> None:
-        """Print the changes, made or planned, and write the rejected rows to a file next to the imported one."""
-        outcome = self.outcome
+        """Print the changes, made or planned."""
+        outcome, kept, rows, keys = self.outcome, self._kept, self.plan.repeated, len(self.plan.unseen)
+        size = f"{quantity(self.plan.rows, 'row')}, {quantity(self.plan.nodes, 'node')}"
+        typer.echo(f"{self.source.name}: {size} in {self._seconds:.1f} s.")
         would = "would be " if self.dry_run else ""
-        for verb, event, counts in (
-            ("moved", Event.MOVED, outcome.moved),
-            ("added", Event.CREATED, outcome.added),
-            ("changed", Event.UPDATED, outcome.changed),
-            ("removed", Event.DELETED, outcome.removed),
-        ):
-            if counts:
-                levels = dict.fromkeys([*self.hierarchy.levels, *counts])  # the table may have levels of no class
-                by_level = ", ".join(f"{counts[level]:,} {level}" for level in levels if counts[level])
-                typer.echo(f"{would}{verb}: {counts.total():,} ({by_level})")
+        for event, verb in VERBS.items():
+            if counts := by_level(self.hierarchy, outcome.counts(event)):
+                levels = ", ".join(f"{count:,} {level}" for level, count in counts.items())
+                typer.echo(f"{would}{verb}: {sum(counts.values()):,} ({levels})")
                 for example in outcome.examples[event] if self.dry_run or event is Event.MOVED else ():
                     typer.echo(f"  {example}")
         if not outcome.written:
             typer.echo(f"Nothing {'would change' if self.dry_run else 'changed'}.")
-        if outcome.unchanged:
-            typer.echo(f"unchanged: {outcome.unchanged:,}")
-        if moved := sum(rejection.moved for rejection in outcome.rejections):
-            typer.echo(f"not moved: {moved:,}")
-        if self._kept:
-            nodes = quantity(self._kept, "node")
-            typer.echo(f"not removed: {nodes}, whose items were deleted, since other items lie below.")
-        if self.plan.repeated:
-            rows = quantity(self.plan.repeated, "row")
-            typer.echo(f"repeated: {rows} of nodes that another row has; their values were joined.")
-        if unseen := len(self.plan.unseen):
-            typer.echo(f"{quantity(unseen, 'key')} had invisible characters or blanks, which were removed.")
-        for sentence in self.plan.undefined.sentences():
+        parents = ", ".join(f"{count:,} {level}" for level, count in outcome.parents.items())
+        for number, sentence in (
+            (outcome.unchanged, f"unchanged: {outcome.unchanged:,}"),
+            (parents, f"parents without a row of their own: {outcome.parents.total():,} ({parents})"),
+            (moved := sum(one.moved for one in outcome.rejections), f"not moved: {moved:,}"),
+            (kept, f"not removed: {quantity(kept, 'node')}, whose items were deleted, since other items lie below."),
+            (rows, f"repeated: {quantity(rows, 'row')} of nodes that another row has; their values were joined."),
+            (keys, f"{quantity(keys, 'key')} had invisible characters or blanks, which were removed."),
+        ):
+            if number:
+                typer.echo(sentence)
+        for sentence in [*(self.format.tree.sentences if self.format.tree else ()), *self.plan.undefined.sentences()]:
             typer.echo(sentence)
-        if self.prune and self.plan.pathless:
-            typer.echo("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
         self._report_rejected()
 
-    def _report_rejected(self) -> None:
+    def _print_json(self) -> None:
+        outcome, plan = self.outcome, self.plan
+        reasons, file = self._report_rejected()
+        document = {
+            "source": self.source.name, "rows": plan.rows, "nodes": plan.nodes, "seconds": round(self._seconds, 3),
+            "dryRun": self.dry_run,
+            **{event.lower(): by_level(self.hierarchy, outcome.counts(event)) for event in VERBS},
+            "examples": {event.lower(): examples for event, examples in outcome.examples.items()},
+            "unchanged": outcome.unchanged, "notMoved": sum(one.moved for one in outcome.rejections),
+            "notDeleted": self._kept, "repeated": plan.repeated, "invisibleKeys": len(plan.unseen),
+            "parentsWithoutRow": by_level(self.hierarchy, outcome.parents),
+            "undefined": plan.undefined.entries(), "rejectedFile": file,
+            "notes": [*self.format.tree.sentences] if self.format.tree else [],
+            "rejected": [{"row": number, "reason": reasons[number]} for number in sorted(reasons)],
+        }  # fmt: skip
+        print_json(document)
+
+    def _report_rejected(self) -> tuple[dict[int, str], str | None]:
+        """Write the rejected rows to a file next to the imported one, and print the first of them; returns the reasons
+        by row, and the file.
+        """
+        if self.prune and self.plan.pathless:
+            typer.echo("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
         reasons: dict[int, str] = {}
         for rejection in self.outcome.rejections:
             earlier = reasons.get(rejection.number)
             if earlier is None or rejection.reason not in earlier:
                 reasons[rejection.number] = f"{earlier} {rejection.reason}" if earlier else rejection.reason
         rejected = self.format.rejected
-        target, place = self.source.rejected(rejected.ending), ""
+        target, written = self.source.rejected(rejected.ending), None
         try:
             if reasons and not self.dry_run:
                 self._write_rejected(target, rejected, reasons)
-                place = f"; written to {target}"
+                written = str(target)
             elif not self.dry_run and _is_file_of_rejected_rows(target, rejected):
                 target.unlink()  # of an earlier import
         except BadInput as error:
             typer.echo(error, err=True)
         if reasons:
             first = f". The first {MAX_REASONS}:" if len(reasons) > MAX_REASONS else ":"
+            place = f"; written to {written}" if written else ""
             typer.echo(f"rejected: {quantity(len(reasons), 'row')}{place}{first}", err=True)
             for number in sorted(reasons)[:MAX_REASONS]:
                 typer.echo(f"  {self.source.name}, row {number}: {reasons[number]}", err=True)
+        return reasons, written
 
     def _write_rejected(self, target: Path, rejected: RejectedRows, reasons: dict[int, str]) -> None:
         """Write the rows with `reasons` by row number. Raises BadInput if the name belongs to anything else."""
@@ -280,7 +335,13 @@ def run_import(
     address: str, name: str | None, options: FileOptions, table_options: TableOptions, job: ImportJob, *,
     describe: bool,
 ) -> None:  # fmt: skip
-    """Import the file or the table at an address, or only describe it; `name` is that of the file's format."""
+    """Import the file or the table at an address, or only describe it; `name` is that of the file's format.
+
+    A tree by parent ids says where its nodes are now, so that those that are elsewhere are moved.
+    """
+    job.moves = job.moves or (options.tree is not None and options.tree.parent is not None and not job.language)
+    if options.tree and job.level_ids:
+        raise BadInput("--level-ids is not for --tree-by, whose rows name one another by their ids.")
     if address.startswith(SCHEME):
         return _import_table(address, options, table_options, job, describe=describe)
     check_address(address)
@@ -302,7 +363,7 @@ def run_import(
             for guess in found.guesses:
                 typer.echo(f"{source.name}: {guess}", err=True)
             check_file(job.hierarchy, source, found, given, ignore_unknown=job.ignore_unknown)
-            if Guess.SHAPE not in job.taken:
+            if Guess.SHAPE not in job.taken and found.format.tree is None:
                 check_sample(job.new_plan(), source.name, found.format, ENOUGH_ROWS)
             job.run(source, found.format)
 
@@ -319,7 +380,7 @@ def _ask(attempt: Callable[[], None], job: ImportJob, *, describe: bool) -> None
         except Doubt as doubt:
             if describe or not (sys.stdin.isatty() and sys.stderr.isatty()):
                 raise BadInput(f"{doubt} {OVERRIDE}") from None
-            typer.confirm(f"{doubt}\nImport it as it is?", abort=True, err=True)
+            ask(f"{doubt}\nImport it as it is?")
             job.taken.add(doubt.guess)
 
 
@@ -327,18 +388,21 @@ def _import_table(
     address: str, options: FileOptions, table_options: TableOptions, job: ImportJob, *, describe: bool
 ) -> None:
     hierarchy = job.hierarchy
-    if options != FileOptions(options.columns):
+    if options != FileOptions(options.columns, tree=options.tree):
         raise BadInput(
             "--null, --numbers, --fill-down, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are "
             "for files, not for DynamoDB tables."
         )
     table_options.skipped()  # a wrong option costs no read
-    is_given = bool(table_options.templates or options.columns.levels)
+    if options.tree and table_options.templates:
+        raise BadInput("--key and --tree-by are two ways to say the tree; give one of them.")
+    is_given = bool(table_options.templates or options.columns.levels or options.tree)
     if not is_given and not describe:
         if not address.startswith(SCHEME):
             find_export(Path(address))  # a folder that has none needs no template
         raise BadInput(NO_TEMPLATE)
-    templates, columns = item_columns(hierarchy, options.columns, table_options) if is_given else ([], [])
+    by_levels = is_given and not options.tree
+    templates, columns = item_columns(hierarchy, options.columns, table_options) if by_levels else ([], [])
     if job.prune and job.dry_run and address.startswith(SCHEME):
         raise BadInput(NO_PRUNE)
     if address.startswith(SCHEME) and not job.dry_run and not describe:
@@ -349,14 +413,17 @@ def _import_table(
         def attempt() -> None:
             if Guess.EXPIRY in job.taken:
                 table.left_out.keep_unknown()
-            if Guess.SHAPE not in job.taken:
+            if Guess.SHAPE not in job.taken and not options.tree:
                 check_table(table.source.name, table.export, table.left_out)
             if describe:
                 return describe_table(hierarchy, address, table, table_options, options.columns)
             if job.prune and table.export.is_incremental:
                 raise BadInput(NO_PRUNE)
-            form, reader = table_format(hierarchy, table, templates, columns, prune=job.prune)
-            if Guess.SHAPE not in job.taken:
+            if options.tree:
+                form, reader = tree_format(hierarchy, table, options)
+            else:
+                form, reader = table_format(hierarchy, table, templates, columns, prune=job.prune)
+            if Guess.SHAPE not in job.taken and not options.tree:
                 check_keys(table.source.name, (row for _, row in form.read()))
             try:
                 job.run(table.source, form)

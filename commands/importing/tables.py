@@ -1,6 +1,7 @@
 """`clade import` of DynamoDB tables and of their exports to S3."""
 
 import shlex
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,7 +14,7 @@ import typer
 from commands import interrupt
 from commands.common import progress
 from commands.importing.checks import check_keys, check_sample, describe_columns
-from commands.importing.files import Source, columns
+from commands.importing.files import FileOptions, Source, columns, parent_tree, tree_reader
 from commands.interrupt import interruptible
 from store.connect import DynamoDBUrl
 from store.dynamodb.client import DynamoDBClient
@@ -23,7 +24,7 @@ from store.transfer.formats.columns import ColumnOptions, LevelColumns
 from store.transfer.formats.source import REJECTED_JSON, Format
 from store.transfer.formats.tables import Table
 from store.transfer.rows import ImportPlan
-from store.transfer.tables.items import ItemReader, key_text, plain
+from store.transfer.tables.items import ItemReader, TreeItemReader, key_text, plain
 from store.transfer.tables.left_out import LeftOut
 from store.transfer.tables.proposals import Proposal, are_ids, key_attributes, key_candidates, proposals
 from store.transfer.tables.scan import Export, TableScan, find_export, first_items, is_export, read_export
@@ -109,7 +110,11 @@ def item_columns(
     if given.case_insensitive:
         raise BadInput("--fold-case is for files, not for DynamoDB tables; write the keys of the items alike.")
     templates = [KeyTemplate(hierarchy, text) for text in options.templates]
-    return templates, columns(hierarchy, given, (level for template in templates for level in template.levels))
+    found = columns(hierarchy, given, (level for template in templates for level in template.levels))
+    values = {(own.level, *own.values) for own in found}
+    if any(own.paths and own.paths.each for own in found) or len(values) > len({own.level for own in found}):
+        raise BadInput("each, and values of each of several columns of one level, are for files, not for tables.")
+    return templates, found
 
 
 def table_format(
@@ -120,6 +125,23 @@ def table_format(
     keys = _keys(hierarchy, table, templates)
     reader = ItemReader(hierarchy, templates, keys, columns, table.left_out, prune, table.export.is_incremental)
     return Format(lambda: read_export(table.export, reader), REJECTED_JSON._replace(ending=".json")), reader
+
+
+def tree_format(hierarchy: Hierarchy, table: TableSource, options: FileOptions) -> tuple[Format, ItemReader]:
+    """The format of a table whose items name their parents, and the reader of its items. Raises BadInput."""
+    if table.export.is_incremental:
+        raise BadInput("--tree-by needs a whole table; this export has only what changed.")
+    if options.tree and options.tree.shape not in ("parent", "prefix"):
+        raise BadInput(f"--tree-by {options.tree.shape} is for files; the items of a table are in no order.")
+    header = list(
+        dict.fromkeys(name for item in first_items(table.export, sys.maxsize, table.left_out) for name in item)
+    )
+    cells, guesses = tree_reader(hierarchy, header, options)
+    for guess in guesses:
+        typer.echo(f"{table.source.name}: {guess}", err=True)
+    reader = TreeItemReader(hierarchy, [], [], left_out=table.left_out, header=header, read=cells.row)
+    form = Format(lambda: read_export(table.export, reader), REJECTED_JSON._replace(ending=".json"))
+    return form._replace(tree=parent_tree(hierarchy, options, cells, form.read)), reader
 
 
 def describe_table(

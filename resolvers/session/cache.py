@@ -162,15 +162,14 @@ class CachedPages:
         """The validator of what is read of a partition; None if nothing may be cached of it."""
         if self._store_version is not None:
             return self._store_version
-        if not isinstance(partition, frozenset):
-            return self._validators.get(partition)
-        found = frozenset(map(self._validators.get, partition))
-        return None if None in found else found
+        if isinstance(partition, frozenset):
+            found = frozenset(map(self._validators.get, partition))
+            return None if None in found else found
+        return self._validators.get(partition)
 
     def get(self, partition: Partition, key: Hashable) -> Any:
         """The page at a key, if nothing was written to its partition since it was read; else None."""
-        validator = self._validators.get(partition) if self._store_version is None else self._store_version  # type: ignore[arg-type]
-        validator = self._validator(partition) if validator is None else validator  # a call that most nodes do without
+        validator = self._validator(partition)
         return None if validator is None else self.cache.page(key, validator)
 
     def put(self, partition: Partition, key: Hashable, page: Any, records: int = 1) -> None:

@@ -5,11 +5,12 @@ tree without a root, when its version or any node of it is on the page. Then com
 checked that its record, history and node agree. So no item of the hierarchies is left out, and memory holds only a few
 pages and the ancestors of one node. The check of a running move verifies that its record and the tree versions refer to
 each other; the items that it hides are not checked. Of idempotency keys and API keys it is checked that they can be
-read. Other hierarchies and expired items are not checked; and a check cannot detect that a whole log and its version
-were removed.
+read. Nodes of other hierarchies are only counted, and expired items are not checked; and a check cannot detect that a
+whole log and its version were removed.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import cast
 
@@ -49,6 +50,7 @@ class Check:
 
     `on_nodes` is called with each number of nodes checked, `on_items` with each number of items scanned. `undefined`
     has by hierarchy the attributes and levels that its class does not define, of the trees checked by `findings`.
+    `unchecked` are the numbers of nodes of other hierarchies.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Check:
         self.store = store
         self.hierarchies = hierarchies
         self.undefined = {name: Undefined(hierarchy) for name, hierarchy in hierarchies.items()}
+        self.unchecked = Counter[str]()
         self._at = at
         self._on_items = on_items
         self._reads = reads = ReadUsage()
@@ -99,6 +102,7 @@ class Check:
         """The items of the whole table."""
         async for page in self.store.scan(self._reads):
             self._seen |= {hierarchy_of(pk) for item in page if (pk := self._tree_of(item)) and item["sk"] == "#"}
+            self.unchecked.update([name for item in page if (name := self._unchecked(item))])
             yield page
             self._on_items(len(page))
             await asyncio.sleep(0)  # SQLite never waits, so Ctrl-C is served here
@@ -224,6 +228,11 @@ class Check:
             if item is not None and (level := value_text(item.get("level")).strip("'")) in counts:
                 counts[level] -= 1
         return {level_at_depth(level, 0): count for level, count in counts.items() if count}
+
+    def _unchecked(self, item: Item) -> str | None:
+        """The hierarchy that a node item belongs to, None for one of these hierarchies and for other items."""
+        name, divider, _ = cast(str, item["pk"]).partition("#")
+        return name if divider and "tier" in item and name not in self.hierarchies else None
 
     def _tree_of(self, item: Item) -> str | None:
         """The partition of the tree that an item belongs to, None if not of these hierarchies."""

@@ -276,6 +276,19 @@ class Undefined:
         self._broken += other._broken
         self._breaking = other._breaking | self._breaking
 
+    def entries(self) -> list[dict[str, str | int]]:
+        """The counts for programs: each with its hierarchy, level, problem, what that concerns, and the nodes."""
+        found: list[dict[str, str | int]] = [
+            {"level": level, "problem": "UNDEFINED_LEVEL", "nodes": count} for level, count in self._levels.items()
+        ]
+        for problem, counts in (("UNDEFINED_ATTRIBUTE", self._attributes), ("FORMER_NAME", self._former)):
+            for (level, name), count in counts.items():
+                found.append({"level": level, "problem": problem, "attribute": name, "nodes": count})
+        for (level, rule), count in self._broken.items():
+            example = self._breaking[level, rule]
+            found.append({"level": level, "problem": "BROKEN_RULE", "rule": rule, "example": example, "nodes": count})
+        return [{"hierarchy": self._hierarchy.name, **one} for one in found]
+
     def sentences(self) -> list[str]:
         """One message for each undefined level, undefined attribute, former name and broken rule of a level."""
         found: list[tuple[str, str]] = []

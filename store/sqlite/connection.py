@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from sqlite3 import Connection as Connection
 from sqlite3 import IntegrityError as IntegrityError
+from typing import Any
 from urllib.parse import quote
 
 from store.concurrency import RetryPolicy
@@ -28,6 +29,7 @@ LOOK_SECONDS = 1.0  # between two checks, by reads, that the file is still at it
 LOCKED_SECONDS = 1.0  # a read waits, while another process recovers the log after a crash
 CHECK_STEPS = 100_000  # of SQLite's virtual machine, some milliseconds, between two checks for cancellation
 FAULT_CHARACTERS = 200
+SCRATCH_KB = 32_000  # of a temporary database that are in memory
 LOGS = ("-wal", "-shm")
 OWN_MODE = 0o600  # of a new file; SQLite gives its log the same
 _REASONS = {
@@ -297,6 +299,34 @@ class Snapshot(Database):
                 self._database.connection().backup(connection)
             connection.execute("BEGIN")
         return connection
+
+
+class Scratch(Connection):
+    """A temporary database on the disk, which nobody else sees and which ends with its connection.
+
+    Raises Unavailable where the disk is full or fails.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("", isolation_level=None)
+        for setting in ("journal_mode = OFF", "synchronous = OFF", "temp_store = FILE", f"cache_size = {-SCRATCH_KB}"):
+            self.execute(f"PRAGMA {setting}")
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        with _on_disk():
+            return super().execute(*arguments)
+
+    def executemany(self, *arguments: Any) -> sqlite3.Cursor:
+        with _on_disk():
+            return super().executemany(*arguments)
+
+
+@contextlib.contextmanager
+def _on_disk() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise Unavailable(f"The folder of temporary files cannot be used: {error}.") from error
 
 
 def _opened(path: str, mode: str, former: File | None) -> tuple[Connection, File | None]:

@@ -4,14 +4,14 @@ The records of the table and the nodes of the file both come in key order, which
 present node are on one stack, and in memory are only changes and the ancestors of changes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 from msgspec.structs import replace
 
 from store.errors import BadInput
-from store.model.hierarchy import may_stand, misplaced
+from store.model.hierarchy import Hierarchy, may_stand, misplaced
 from store.model.keys import parent_sort_key
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Item, Record, check_content
@@ -43,15 +43,16 @@ class TreeDiff:
     """The changes of a tree, by a merge: `add` the table's node items in key order, page by page, then `finish`.
 
     With `prune`, nodes below those of the file that the file does not have are removed, but not nodes of rejected rows.
-    `created` are parents first, `updated` old and new state, `removed` children first. An updated record has its next
-    revision, and still the time of the former one. `above` are the table's records of all ancestors of changes, by sort
-    key.
+    `created` are parents first, those that the file only names in paths included, whose sort keys are `implied`.
+    `updated` are old and new state, `removed` children first. An updated record has its next revision, and still the
+    time of the former one. `above` are the table's records of all ancestors of changes, by sort key.
     """
 
     plan: ImportPlan
     tree: Tree
     prune: bool
     created: list[Node] = field(default_factory=list)
+    implied: set[str] = field(default_factory=set)
     updated: list[tuple[Record, Record]] = field(default_factory=list)
     removed: list[Record] = field(default_factory=list)
     above: dict[str, Record] = field(default_factory=dict)
@@ -78,18 +79,23 @@ class TreeDiff:
         """Add a node that the table does not have."""
         above = self._close(node.sk)
         try:
-            self._check_new(node, above)
+            parents, under = self._missing_parents(node, above), above.level if above else None
+            for one in (*parents, node):
+                self._check_new(one, under)
+                under = one.level
         except BadInput as error:
             self._reject(node, str(error))
             return
         self._record_stack()
-        self.created.append(node)
         if above is not None:
             above.kept = True
-            if node.rank is not None:
-                above.ranked.append(node)
-        if self._rest and self._rest[-1].sk.startswith(node.sk):
-            self._stack.append(_OpenNode(node.sk, node.level, None, in_file=True, kept=True))
+        for one in (*parents, node):
+            self.created.append(one)
+            if self._stack and one.rank is not None:
+                self._stack[-1].ranked.append(one)
+            if one is not node or (self._rest and self._rest[-1].sk.startswith(node.sk)):
+                self._stack.append(_OpenNode(one.sk, one.level, None, in_file=True, kept=True))
+        self.implied.update(one.sk for one in parents)
 
     def _compare(self, record: Record, node: Node | None) -> None:
         """Compare a node of the table with the file's, if there is one."""
@@ -141,15 +147,30 @@ class TreeDiff:
         self.rejections.append(Rejection(node.number, reason))
         self._rejected[node.sk] = node.number
 
-    def _check_new(self, node: Node, above: _OpenNode | None) -> None:
-        parent = parent_sort_key(node.sk) if len(node.sk) > 1 else None
-        if parent is not None and (above is None or above.sk != parent):
-            row = self._rejected.get(parent)
-            reason = f"missing, since row {row} was rejected" if row else "neither in the file nor in the table"
-            raise BadInput(f"Parent {path_text(self.tree.pk, parent)} is {reason}.")
-        under = above.level if above else None
+    def _missing_parents(self, node: Node, above: _OpenNode | None) -> list[Node]:
+        """The ancestors of a node below its nearest one that is there, to be created; raises BadInput."""
+        missing: list[str] = []
+        sk = node.sk
+        while len(sk) > 1 and (sk := parent_sort_key(sk)) != (above.sk if above else None):
+            missing.insert(0, sk)
+        for sk in reversed(missing):
+            if row := self._rejected.get(sk):
+                raise BadInput(f"Parent {path_text(self.tree.pk, sk)} is missing, since row {row} was rejected.")
+        if missing and not self.plan.create_parents:
+            parent = path_text(self.tree.pk, missing[-1])
+            raise BadInput(f"Parent {parent} is neither in the file nor in the table; --create-parents creates it.")
+        known = [above.level] if above else []
+        levels = filled_levels(self.plan.hierarchy, [*known, *[None for _ in missing], node.level]) if missing else ()
+        return [
+            Node(self.tree.pk, sk, level, None, None, node.number)
+            for sk, level in zip(missing, levels[len(known) :], strict=False)
+        ]
+
+    def _check_new(self, node: Node, under: str | None) -> None:
         if not may_stand(self.plan.hierarchy, node.level, under):
             raise BadInput(misplaced(self.plan.hierarchy.levels[node.level], under))
+        if not self.plan.creates:
+            raise BadInput(f"{node} is no longer there.")
         before = node.values
         values = self.plan.hierarchy.any_level(node.level).new_values(before)
         if values is not before:
@@ -174,6 +195,26 @@ class TreeDiff:
                 self.updated.append((old, new))
                 return
         self.unchanged += 1
+
+
+def filled_levels(hierarchy: Hierarchy, levels: Sequence[str | None]) -> Sequence[str]:
+    """The levels of nodes below one another, where that of a missing one is None, by the only possible sequence.
+
+    Raises BadInput where there are several, or none.
+    """
+    ways: dict[str | None, tuple[int, tuple[str, ...]]] = {None: (1, ())}  # by the last level: how many, and one
+    for index, level in enumerate(levels):
+        after: dict[str | None, tuple[int, tuple[str, ...]]] = {}
+        for one in [level] if level else hierarchy.levels:
+            is_there = index == 0 and level is not None
+            found = [way for above, way in ways.items() if is_there or may_stand(hierarchy, one, above)]
+            if found:
+                after[one] = (sum(count for count, _ in found), (*found[0][1], one))
+        ways = after
+    count, found_levels = next(iter(ways.values()), (0, ()))
+    if count != 1:
+        raise BadInput("Parents are missing, and their levels are unclear; add rows for them.")
+    return found_levels
 
 
 def bare_id(record: Record) -> str:

@@ -21,18 +21,20 @@ from uuid import uuid4
 
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import Conflict, NotEmpty, NotFound
+from store.errors import BadInput, Conflict, NotEmpty, NotFound, shorten
 from store.metadata.history import Tombstone, current_key
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, log_item, root_log_key
 from store.model.decoding import decoded
 from store.model.keys import Key, depth_of, id_key, parent_sort_key, path_of, siblings, subtree
+from store.model.names import NAMES, checked_name
+from store.model.paths import checked_segment, visible_key
 from store.model.ranks import is_manual, rank_after
-from store.model.records import Change, Item, Put, Record, derived_id
+from store.model.records import Change, Item, Put, Record, checked_id, derived_id
 from store.reading import PAGE_ITEMS, Pages, tree_version, wait_for_moves
 from store.search.items import is_indexed, marker
 from store.transfer.batches import Batch, Batches, Creation
 from store.transfer.diff import TreeDiff
-from store.transfer.rows import ImportPlan, Rejection
+from store.transfer.rows import ImportPlan, Part, Rejection, Row
 from store.transfer.staging import Node, Tree, path_text
 from store.writing.move_delete import Delete, Policy
 from store.writing.writer import Writer
@@ -43,8 +45,8 @@ RETRIES = RetryPolicy(0.02, 0.25, attempts=20)  # of writing one tree while othe
 EXAMPLES = 5  # paths of each kind in the result
 MOVE_ADVICE = "use --moves to move it."
 OTHER_KEYS_ADVICE = (
-    "the file has the ids of stored nodes under other keys, as a translation has. For names in another language, "
-    "import a table that has the stored keys, with --name-in and the column of the names."
+    "the file has the ids of stored nodes under other keys, as a translation has. --names-only LANGUAGE, such as "
+    "--names-only de, adds its names in that language."
 )
 MOST = 0.8  # of the ids of a file: a translation may leave some keys as they are
 
@@ -57,6 +59,7 @@ class LoadResult:
     changed: Counter[str] = field(default_factory=Counter)
     removed: Counter[str] = field(default_factory=Counter)
     moved: Counter[str] = field(default_factory=Counter)  # tops of subtrees, without what came along
+    parents: Counter[str] = field(default_factory=Counter)  # of those added: the ones that the file only names in paths
     unchanged: int = 0
     commits: int = 0
     rejections: list[Rejection] = field(default_factory=list)
@@ -68,7 +71,7 @@ class LoadResult:
 
     def note(self, event: Event, level: str, *places: Key) -> None:
         """Count a node, and add its path to the examples; `places` is its key, of a moved node the old and the new."""
-        self._counts(event)[level] += 1
+        self.counts(event)[level] += 1
         examples = self.examples.setdefault(event, [])
         if len(examples) < EXAMPLES:
             examples.append(" -> ".join([path_text(*key) for key in places]))
@@ -76,13 +79,14 @@ class LoadResult:
     def note_all(self, pk: str, entries: list[LogEntry]) -> None:
         """Count the nodes of a transaction on the tree at `pk`, and add their paths to the examples."""
         for (event, level), count in Counter([(entry.event, entry.level) for entry in entries]).items():
-            self._counts(event)[level] += count
+            self.counts(event)[level] += count
         for event in {entry.event for entry in entries}:
             examples = self.examples.setdefault(event, [])
             keys = (entry.sk for entry in entries if entry.event is event)
             examples += [path_text(pk, sk) for sk in islice(keys, EXAMPLES - len(examples))]
 
-    def _counts(self, event: Event) -> Counter[str]:
+    def counts(self, event: Event) -> Counter[str]:
+        """The numbers of nodes by level that an event happened to."""
         kinds = {Event.CREATED: self.added, Event.UPDATED: self.changed, Event.DELETED: self.removed}
         return kinds.get(event, self.moved)
 
@@ -160,6 +164,49 @@ def _arrange(plan: ImportPlan, key: Key, versions: list[tuple[ImportPlan, dict[K
             version.trees[key.pk].nodes[key.sk] = current
         revision, earlier = revision + 1, content
         revisions[key] = revision
+
+
+@dataclass
+class NamesById:
+    """The names of rows in a language, for the stored nodes that have the ids of the rows, whose paths do not matter.
+
+    The name of a row is its key where the file has no names; a node whose cell of names is empty is left out.
+    """
+
+    plan: ImportPlan
+    language: str
+    names: dict[str, tuple[int, str]] = field(default_factory=dict)  # each with its row, by id
+
+    def take(self, row: Row | Rejection) -> None:
+        """Note the names of a row, unless it is a former version of a node; one without an id is rejected."""
+        if isinstance(row, Rejection) or not any(part.id for part in row.parts):
+            reason = row.reason if isinstance(row, Rejection) else "No node of the row has an id."
+            return self.plan.take(Rejection(row.number, reason))
+        self.plan.rows += 1
+        try:
+            for key, part in zip(reversed(row.path), reversed(row.parts), strict=False) if row.version is None else ():
+                if part.id and (part.name or "name" not in part.columns):
+                    name = checked_name(part.name) or visible_key(checked_segment(key))
+                    number, earlier = self.names.setdefault(checked_id(self.plan.given_id(part)), (row.number, name))
+                    if earlier != name:
+                        raise BadInput(f"The id {part.id} has the name {shorten(earlier)} in row {number} already.")
+        except BadInput as error:
+            self.plan.rejections.append(Rejection(row.number, str(error)))
+
+    async def find(self, store: Store) -> None:
+        """Plan the names for the nodes that have the ids; the rows of other ids are rejected."""
+        plan, rows, names = self.plan, self.plan.rows, self.names
+        plan.creates = plan.level_ids = False  # the ids have their levels
+        async for page in in_chunks([*names], PAGE_ITEMS):
+            ids = {id_key(f"{plan.hierarchy.name}:{node_id}"): node_id for node_id in page}
+            places = {place: ids[key] async for key, item in _stored(store, ids) if (place := current_key(item))}
+            async for place, item in _stored(store, places):
+                node, (number, name) = Record.of(item), names.pop(places[place])
+                part = Part(node.level, id=places[place], attributes={NAMES: {self.language: name}}, undefined={})
+                plan.take(Row(number, node.path, [part], is_exact=True))
+        for node_id, (number, _) in names.items():
+            plan.take(Rejection(number, f"No node has the id {node_id}; import the tree with its ids first."))
+        plan.rows = rows
 
 
 async def stored_keys(store: Store, keys: Collection[Key]) -> set[Key]:
@@ -270,6 +317,8 @@ class _Import:
                 await self._commit([*batch.changes, raised, log], batch, roots)
                 version = TreeVersion.of(tree.pk, raised.item)
             self.result.note_all(tree.pk, batch.entries)
+            implied = [one.level for one in batch.entries if one.event is Event.CREATED and one.sk in diff.implied]
+            self.result.parents.update(implied)
             written = sum(entry.event is not Event.DELETED for entry in batch.entries)
             self._written[tree.pk] += written
             self.on_nodes(written)
@@ -306,7 +355,11 @@ class _Import:
                 else:
                     diff.rejections.append(found)
                     rejected[node.sk] = node.number
-        return creations
+        wanted: set[str] = set()  # parents with a child: the others have none, since its row was rejected
+        for creation in reversed(creations):
+            if creation.node.sk not in diff.implied or creation.node.sk in wanted:
+                wanted.add(parent_sort_key(creation.node.sk) if len(creation.node.sk) > 1 else "")
+        return [one for one in creations if one.node.sk not in diff.implied or one.node.sk in wanted]
 
     def _creation(self, node: Node, node_id: str, item: Item | None) -> Creation | Rejection:
         """The creation of a node by the record of its id, or its rejection where that is of another node.

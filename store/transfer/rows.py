@@ -36,12 +36,28 @@ class Part(NamedTuple):
     columns: Mapping[str, str] = NOTHING
 
 
+class Link(NamedTuple):
+    """What a row of a tree by parents says of its node: by what others name it, its parent, empty without one, and its
+    key, which `is_fixed` where it is not made of a name. `level` is None where its place decides, `cells` are its
+    content.
+    """
+
+    own: str
+    parent: str
+    key: str
+    is_fixed: bool
+    level: str | None
+    node_id: str | None
+    cells: list[object]
+
+
 class Row(NamedTuple):
     """One row: a path, and a part for each of its last segments. `number` is its line, counted from 1.
 
     `columns` are the columns of a table that the segments come from, for messages. A row with a `version` is one of the
     former versions of its node, counted from 1. A row that `is_deleted` says that its node is no more. The path of one
-    that `is_exact`, as those of exports, may have characters that nobody sees.
+    that `is_exact`, as those of exports, may have characters that nobody sees. `others` are further paths of the same
+    line, which are imported with this one or not at all. `ParentTree` gives one with a `link` its path.
     """
 
     number: int
@@ -51,6 +67,8 @@ class Row(NamedTuple):
     version: int | None = None
     is_deleted: bool = False
     is_exact: bool = False
+    others: Sequence["Row"] = ()
+    link: Link | None = None
 
 
 class Rejection(NamedTuple):
@@ -76,14 +94,16 @@ class ImportPlan:
     the rejected rows without a valid path, `repeated` the rows with a path that an earlier row has. `versions` are the
     former versions of nodes by number, `deleted` the rows of nodes that are no more. `undefined` are the attributes and
     levels of the file that no class defines. `unseen` are the keys with characters that nobody sees, which are left
-    out, except in the keys of `stored` nodes. With `level_ids` each id gets its level before it.
+    out, except in the keys of `stored` nodes. With `level_ids` each id gets its level before it. With `create_parents`
+    parents that are neither in the file nor stored are created.
     """
 
     def __init__(
         self, hierarchy: Hierarchy, *, ignore_unknown: bool = False, level_ids: bool = False,
-        stored: Collection[Key] = (),
+        create_parents: bool = False, stored: Collection[Key] = (),
     ) -> None:  # fmt: skip
         self.hierarchy = hierarchy
+        self.create_parents = create_parents
         self.ignore_unknown = ignore_unknown
         self.level_ids = level_ids
         self.stored = stored
@@ -100,46 +120,62 @@ class ImportPlan:
         self.repeated = 0
         self.versions: dict[int, ImportPlan] = {}
         self.deleted: dict[Key, int] = {}
+        self.creates = True  # nodes that are not stored
         self._collisions: Counter[tuple[str, str, str | None]] = Counter()  # id, level, that of the other if known
 
     def take(self, row: Row | Rejection) -> None:
         """Add the nodes of a row, all or none."""
         self.rows += 1
-        if not isinstance(row, Rejection):
-            try:
-                segments = _encoded_path(row.path)
-                if "" in segments:
-                    row = self._visible(row)
-                    segments = [encode_segment(checked_segment(segment)) for segment in row.path]
-                keys = _sort_keys(segments)
-            except BadPath as error:
-                row = Rejection(row.number, self._reasons(row, str(error)))
-        if isinstance(row, Rejection):
-            self.rejections.append(row)
+        try:
+            if isinstance(row, Rejection):
+                raise BadPath(row.reason)
+            first, *others = [self._placed(one) for one in (row, *row.others)] if row.others else [self._placed(row)]
+        except BadPath as error:
+            self.rejections.append(Rejection(row.number, str(error)))
             self.pathless += 1
             return
-        pk = f"{self.hierarchy.name}#{segments[0]}"
+        row, pk, keys = first
         if row.is_deleted:
             self.deleted[Key(pk, keys[-1])] = row.number
             return
         if row.version is not None:
             if row.version not in self.versions:
                 self.versions[row.version] = ImportPlan(
-                    self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids, stored=self.stored
-                )
+                    self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids,
+                    create_parents=self.create_parents, stored=self.stored,
+                )  # fmt: skip
             return self.versions[row.version].take(row._replace(version=None))
         tree = self.trees.use(pk)
         keys = keys[len(keys) - len(row.parts) :]
         is_repeated = not row.columns and len(keys) == 1 and keys[0] in tree.nodes
+        found: list[Node] = []
         try:
-            for node in self._nodes(row, keys, tree):
-                self._add(node, tree)
+            self._plan(row, keys, tree, found)
+            for one, pk, keys in others:
+                self._plan(one, keys, self.trees.use(pk), found)
+            for node in found:
+                self._add(node, self.trees.use(node.pk))
             self.repeated += is_repeated
         except BadInput as error:
             self.rejections.append(Rejection(row.number, str(error)))
-            for sk in keys:
-                tree.rejected.setdefault(sk, row.number)
-            self.rejected_ids.update([one for one in map(self._given_id, row.parts) if isinstance(one, str)])
+            for one, pk, keys in (first, *others):
+                for sk in keys[len(keys) - len(one.parts) :]:
+                    self.trees.use(pk).rejected.setdefault(sk, row.number)
+                self.rejected_ids.update([given for given in map(self.given_id, one.parts) if isinstance(given, str)])
+
+    def _placed(self, row: Row) -> tuple[Row, str, list[str]]:
+        """A row without what nobody sees in its keys, its tree's partition, and the sort keys of the nodes on its path.
+
+        Raises BadPath with all reasons against the row.
+        """
+        try:
+            segments = _encoded_path(row.path)
+            if "" in segments:
+                row = self._visible(row)
+                segments = [encode_segment(checked_segment(segment)) for segment in row.path]
+            return row, f"{self.hierarchy.name}#{segments[0]}", _sort_keys(segments)
+        except BadPath as error:
+            raise BadPath(self._reasons(row, str(error))) from None
 
     def check_ids(self) -> None:
         """Raise BadInput where ids are those of nodes of two levels, unless that is a slip of one row."""
@@ -201,9 +237,11 @@ class ImportPlan:
             return node.id
         return uuid4().hex if derived_id(self.hierarchy.name, node.path) in self.ids else None
 
-    def _nodes(self, row: Row, keys: list[str], tree: Tree) -> list[Node]:
-        """The nodes of a row that are new or have more content; raises BadInput with all reasons against them."""
-        found: list[Node] = []
+    def _plan(self, row: Row, keys: list[str], tree: Tree, found: list[Node]) -> None:
+        """Add the nodes of a row that are new or have more content to those that are `found`.
+
+        Raises BadInput with all reasons against them.
+        """
         reasons: list[str] = []
         whole = len(row.parts) == len(row.path)
         above: str | None = None
@@ -225,7 +263,6 @@ class ImportPlan:
                 found.append(node)
         if reasons:
             raise BadInput(" ".join(dict.fromkeys(reasons)))
-        return found
 
     def _fill(self, node: Node, part: Part, level: Level, earlier: Node | None, found: list[Node]) -> list[str]:
         """Give a node the content of its part; returns all reasons against that.
@@ -258,7 +295,7 @@ class ImportPlan:
     def _id(self, part: Part, earlier: Node | None, found: list[Node]) -> str:
         """The id of a part; raises BadInput where it is not valid, or that of another node."""
         try:
-            node_id = checked_id(self._given_id(part) if self.level_ids else part.id)
+            node_id = checked_id(self.given_id(part) if self.level_ids else part.id)
             if node_id in self.ids and (earlier is None or earlier.id != node_id):
                 self._collisions[node_id, part.level.upper(), None] += 1
                 raise BadInput(f"The id {node_id} is that of another node already, in row {self.ids[node_id]}.")
@@ -269,7 +306,7 @@ class ImportPlan:
             raise BadInput(_in_column(part, "id", str(error))) from None
         return node_id
 
-    def _given_id(self, part: Part) -> object:
+    def given_id(self, part: Part) -> object:
         """The id of a part, with its level where ids are unique within a level only."""
         is_of_level = self.level_ids and isinstance(part.id, str) and part.id
         return f"{part.level.lower()}-{part.id}" if is_of_level else part.id

@@ -11,7 +11,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from store.concurrency import in_chunks
-from store.errors import BadInput, FaultList, Misplaced, NotEmpty, TooLarge, quantity, shorten
+from store.errors import AlreadyExists, BadInput, FaultList, Misplaced, NotEmpty, TooLarge, quantity, shorten
 from store.metadata.moves import new_move
 from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import check_sizes, format_path
@@ -232,5 +232,8 @@ class Delete(Edit):
         above = levels_above(read_set, self.hierarchy, target, top.level)
         read_set.check_not_moving(key)
         if read_set[key] is not None and target != self.path:
-            raise taken(target)
+            there = shorten(format_path(target))
+            raise AlreadyExists(
+                f"A child cannot be moved to {there}, where there is another node; move one of them first."
+            )
         return SubtreeRewrite.of(top, key, above)

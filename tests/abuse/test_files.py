@@ -13,7 +13,8 @@ from graph.hierarchies.locations import Location
 from store.errors import BadInput
 from store.transfer.formats.columns import LevelColumns, RowReader
 from store.transfer.formats.csv import csv_table
-from store.transfer.formats.json import is_nodes, json_table, read_nodes, read_objects
+from store.transfer.formats.json import is_nodes, json_table, read_objects
+from store.transfer.formats.json_trees import NodeReader
 from store.transfer.formats.lines import read_jsonl
 from store.transfer.formats.source import content_name
 from store.transfer.formats.tables import read_table
@@ -97,7 +98,7 @@ def test_a_document_that_is_nested_without_end_is_rejected(tmp_path, text):
 def read_json(file: Path) -> None:
     objects = read_objects(file)
     if is_nodes(objects):
-        list(read_nodes(Location.definition(), objects))
+        list(NodeReader(Location.definition()).read(objects))
     else:
         table, _ = json_table(file, objects)
         list(read_table(table, RowReader(COUNTRIES, table.header)))

@@ -117,3 +117,45 @@ def test_former_names_are_counted(clade: Clade, tmp_path: Path, monkeypatch: pyt
     assert [(one["level"], one.get("population"), one.get("major")) for one in exported] == [
         ("COUNTRY", None, None), ("CITY", 7, None), ("CITY", None, "Ann"),
     ]  # fmt: skip
+
+
+# -- for programs, and hierarchies that are not served ----------------------------------------------------------------
+
+
+def test_json_has_a_line_for_each_finding_then_the_summary(filled: Clade, store_url: str) -> None:
+    within(store_url, lambda store: change(store, at("US/NE"), kids={"CITY": 7}, color="red"))
+    done = filled("check", "--json")
+    assert (done.exit_code, done.stderr) == (1, "")
+    finding, summary = map(json.loads, done.stdout.splitlines())
+    assert finding == {
+        "hierarchy": "location", "path": "US/NE", "problem": "attribute `kids` is 7 CITY, expected 1 CITY",
+    }  # fmt: skip
+    assert 0 <= summary.pop("seconds") < 600
+    assert summary == {
+        "hierarchies": ["location", "category"], "nodes": 8, "findings": 1, "notServed": [],
+        "undefined": [
+            {
+                "hierarchy": "location", "level": "STATE", "problem": "UNDEFINED_ATTRIBUTE", "attribute": "color",
+                "nodes": 1,
+            }
+        ],
+    }  # fmt: skip
+
+
+def test_nodes_of_hierarchies_that_are_not_served_are_counted_and_no_error(
+    filled: Clade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "tree.txt"
+    file.write_text("Tools\nTools > Saws\n")
+    assert filled("import", "category", file).exit_code == 0
+    assert "not served" not in filled("check", "location").stdout, "category is, though this run leaves it out"
+    monkeypatch.setenv("CLADE_HIERARCHIES", "tests.classes.land_before")
+    sentence = " of a hierarchy that is not served. Add its classes to CLADE_HIERARCHIES, "
+    done = filled("check")
+    assert done.exit_code == 0, done.output
+    assert [line.partition(sentence)[0] for line in done.stdout.splitlines()[1:]] == [
+        "category: 2 nodes", "location: 8 nodes",
+    ]  # fmt: skip
+    assert json.loads(filled("check", "--json").stdout)["notServed"] == [
+        {"hierarchy": "category", "nodes": 2}, {"hierarchy": "location", "nodes": 8},
+    ]  # fmt: skip

@@ -1,6 +1,10 @@
 """`clade key`: API keys are created, listed and revoked."""
 
+import json
+import os
+import pty
 import re
+import subprocess
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +14,7 @@ from commands import main
 from graph.hierarchies.locations import Location
 from store.connect import open_store
 from store.errors import BadInput
+from tests.conftest import CLADE
 from tests.systems.asking import plant
 
 
@@ -56,13 +61,35 @@ def test_a_key_is_shown_once_then_listed_then_revoked(run):
 
 
 def test_grants_and_names_are_listed_as_they_are_and_whole_on_a_narrow_terminal(table):
-    def call(*words):
-        return CliRunner().invoke(main.app_of(), ["key", *words], env={"CLADE_STORE": table, "COLUMNS": "80"})
+    name, grants = "[red]:smile:", ["read:category", f"read:location/US/[NE]/{'Omaha-' * 9}end"]
+    settings = {**os.environ, "CLADE_STORE": table, "COLUMNS": "80"}
+    words = ["key", "create", "--name", name, *[word for grant in grants for word in ("--grant", grant)]]
+    CliRunner().invoke(main.app_of(), words, env=settings)
+    listed = CliRunner().invoke(main.app_of(), ["key", "list"], env=settings).stdout
+    assert listed.split("\t")[1:3] == [name, ", ".join(grants)], "no borders, heading and line breaks in a pipe"
+    parent, child = pty.openpty()
+    with os.fdopen(parent, "rb", buffering=0) as terminal, os.fdopen(child, "wb") as output:
+        subprocess.run([CLADE, "key", "list"], env={**settings, "NO_COLOR": "1"}, stdout=output, timeout=60, check=True)
+        lines = terminal.read(1 << 16).decode().splitlines()
+    cells = [line.split("│")[1:-1] for line in lines if "│" in line]
+    _, found, granted, *_ = ("".join(part.strip() for part in column) for column in zip(*cells, strict=True))
+    assert (found, granted) == (name, "".join(grants))
 
-    call("create", "--name", "[red]:smile:", "--grant", f"read:location/US/[NE]/{'Omaha-' * 9}end")
-    cells = [line.split("│")[1:-1] for line in call("list").stdout.splitlines() if "│" in line]
-    _, name, grants, *_ = ("".join(part.strip() for part in column) for column in zip(*cells, strict=True))
-    assert (name, grants) == ("[red]:smile:", f"read:location/US/[NE]/{'Omaha-' * 9}end")
+
+def test_json_has_all_keys_with_their_state_and_no_secrets(run):
+    made = run("create", "--name", "Läden", "--grant", "read:location/FR", "--expires", "2999-01-31", "--json")
+    created = json.loads(made.stdout)
+    secret = created.pop("key")
+    key = {
+        "id": secret.split("_")[1], "name": "Läden", "grants": ["read:location/FR"],
+        "expiresAt": "2999-02-01T00:00:00.000Z",
+    }  # fmt: skip
+    assert (created, made.stderr) == ({**key, "pathsWithoutNodes": ["location/FR"]}, "")
+    for was_revoked in (False, True):
+        (listed,) = json.loads(run("list", "--json").stdout)
+        assert [listed.pop(name) is not None for name in ("createdAt", "revokedAt")] == [True, was_revoked]
+        assert listed == {**key, "state": "REVOKED" if was_revoked else "ACTIVE"}
+        assert json.loads(run("revoke", key["id"], "--json").stdout) == {**key, "wasRevoked": was_revoked}
 
 
 def test_a_key_expires_after_days_or_at_the_end_of_a_day(run):

@@ -1,6 +1,9 @@
 """Command line: help, version, errors and progress."""
 
+import os
+import pty
 import re
+import shutil
 import subprocess
 import sys
 from importlib.metadata import version
@@ -158,3 +161,44 @@ def test_a_short_command_prints_nothing(seconds, capsys):
         seconds[0] += common.LINE_SECONDS - 1
         meter(1_000)
     assert capsys.readouterr().err == ""
+
+
+# -- completion and colours -------------------------------------------------------------------------------------------
+
+COMPLETIONS = r"""
+source <(clade --show-completion)
+complete -p clade
+for line in "clade import loc" "clade import location sto"; do
+    COMP_WORDS=($line) COMP_CWORD=$(($(wc -w <<< "$line") - 1)) COMPREPLY=()
+    _clade_completion clade
+    echo "$line: ${COMPREPLY[*]}"
+done
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_bash_completes_hierarchies_and_files() -> None:
+    environment = {**os.environ, "PATH": f"{CLADE.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "--norc", "-c", COMPLETIONS], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (done.stdout.splitlines(), done.stderr) == (
+        [
+            "complete -o default -F _clade_completion clade",  # without a reply it completes names of files
+            "clade import loc: location", "clade import location sto: ",
+        ], "",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("setting", "is_colored"), [("", True), ("1", False)])
+def test_only_a_terminal_has_colors_and_none_with_no_color(
+    monkeypatch: pytest.MonkeyPatch, setting: str, is_colored: bool
+) -> None:
+    monkeypatch.setenv("NO_COLOR", setting)
+    assert "\x1b" not in CliRunner().invoke(main.app_of(["tree"]), ["tree"]).output
+    parent, child = pty.openpty()
+    with os.fdopen(parent, "rb", buffering=0) as terminal, os.fdopen(child, "w") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        typer.main.get_command(main.app_of(["tree"])).main(["tree"], standalone_mode=False)
+        output.flush()
+        assert (b"\x1b[1mlocation" in terminal.read(1 << 16)) == is_colored

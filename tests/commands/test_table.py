@@ -31,6 +31,9 @@ def test_a_table_is_created_once_and_described(engine: Engine) -> None:
     shown = run("table", "describe", "--store", url).output
     for words in ("layout", "ACTIVE", "table 50 read and 10 write units", "by_level, by_parent", "expires"):
         assert words in shown
+    described = json.loads(run("table", "describe", "--json", "--store", url).output)
+    assert (described["status"], described["indexes"]) == ("ACTIVE", ["by_level", "by_parent"])
+    assert [line.split("\t")[0] for line in shown.splitlines()] == [*described], "no borders in a pipe"
 
 
 @pytest.mark.parametrize(
@@ -44,6 +47,8 @@ def test_a_table_is_created_once_and_described(engine: Engine) -> None:
 def test_features_that_are_off_at_an_endpoint_are_printed_unless_declined(engine, options, sentence) -> None:
     url = engine.address(f"clade-{uuid.uuid4().hex}")
     assert run("table", "create", *options, "--store", url).output == f"{url}: the table is made.{sentence}\n"
+    again = json.loads(run("table", "create", *options, "--json", "--store", url).output)
+    assert again == {"store": url, "created": False, "disabled": []}
 
 
 @pytest.mark.parametrize(

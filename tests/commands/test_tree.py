@@ -1,6 +1,7 @@
 """`clade tree`: a subtree with levels and counts, in one read for each level."""
 
 import asyncio
+import json
 import uuid
 
 import pytest
@@ -11,6 +12,7 @@ from commands.main import app_of
 from graph.hierarchies.registry import hierarchies
 from store.connect import open_store
 from store.metadata.moves import MoveState
+from store.model.records import derived_id
 from tests.engines import Engine
 from tests.proxy import Proxy
 from tests.store.checking.broken import at, change
@@ -72,6 +74,21 @@ def test_unprintable_characters_of_a_name_are_replaced(url):
     assert show(url, "SG")[1] == "├── Jurong\N{REPLACEMENT CHARACTER}East Jurong CITY"
 
 
+def test_json_has_a_line_for_each_node_parents_first(url):
+    assert [json.loads(line) for line in show(url, "US/NE", "--depth", "0", "--json")] == [
+        {
+            "path": "US/NE", "key": "NE", "level": "STATE", "name": "Nebraska",
+            "id": derived_id("location", ("US", "NE")), "descendantCounts": {"CITY": 2, "POSTAL_CODE": 1},
+        }
+    ]  # fmt: skip
+    lines = [json.loads(line) for line in show(url, "--depth", "9", "--json")]
+    assert [line["path"] for line in lines] == [
+        "SG", "SG/Jurong", "SG/Singapore",
+        "US", "US/MO", "US/MO/St. Louis", "US/NE", "US/NE/Lincoln", "US/NE/Omaha", "US/NE/Omaha/68118",
+    ]  # fmt: skip
+    assert lines[1]["name"] == "Jurong\N{RIGHT-TO-LEFT OVERRIDE}East"
+
+
 async def test_each_level_is_one_read(engine: Engine):
     name = f"clade-{uuid.uuid4().hex}"
     await fill(engine.address(name))
@@ -120,6 +137,9 @@ def test_without_a_hierarchy_the_served_ones_are_listed_with_their_levels():
     shown = CliRunner().invoke(app_of(["tree"]), ["tree"])
     listed = {name: f"{name}: {', '.join(one.levels)}" for name, one in hierarchies().items()}
     assert shown.output.splitlines() == [*listed.values()]
+    shown = CliRunner().invoke(app_of(["tree"]), ["tree", "--json"])
+    found = [(line["name"], line["levels"]) for line in map(json.loads, shown.stdout.splitlines())]
+    assert found == [(name, [*one.levels]) for name, one in hierarchies().items()]
 
 
 @pytest.mark.parametrize(

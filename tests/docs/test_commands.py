@@ -71,7 +71,8 @@ PAGES = {
     "importing": Commands(
         (
             "many", "2 COUNTRY, 1 STATE, 2 CITY, 3 STORE", "staedte.csv: 2 rows, 3 nodes", "added: 3 (3 CATEGORY)",
-            "groups.csv: 3 rows, 6 nodes",
+            "groups.csv: 3 rows, 6 nodes", "feed.csv: 2 rows, 6 nodes", "outline.txt: 4 rows, 4 nodes",
+            "shop.json: 3 rows, 3 nodes", "parents.csv: 3 rows, 3 nodes", "codes.csv: 3 rows, 3 nodes",
             "added: 3 (2 CATEGORY, 1 PRODUCT)", "Lincoln CITY", "Nothing would change.", "Copied ", "no findings",
             "would be moved: 1 (1 CITY)\n  US/NE/Lincoln -> US/NE/Lancaster/Lincoln\nwould be added: 1 (1 COUNTY)",
             "Proposed command:\n  clade import location stores.csv --level country=Country",
@@ -80,13 +81,17 @@ PAGES = {
         after="head -c 24 nodes.csv; wc -l < nebraska.jsonl",
         warned="delimiter ;, guessed",
         files={
-            "stores.csv": ("csv", 0), "staedte.csv": ("csv", 1), "garden.csv": ("csv", 2), "groups.csv": ("csv", 3),
+            "stores.csv": ("csv", 0), "staedte.csv": ("csv", 1), "feed.csv": ("csv", 2),
+            "parents.csv": ("csv", 3), "codes.csv": ("csv", 4), "garden.csv": ("csv", 5), "groups.csv": ("csv", 6),
+            "outline.txt": ("text", 1), "shop.json": ("text", 2),
             "tree.json": ("json", 0),
-            "more.jsonl": ("json", 1), "moving.jsonl": ("json", 2), "taxonomy.txt": ("text", 1),
+            "more.jsonl": ("json", 1), "moving.jsonl": ("json", 2), "taxonomy.txt": ("text", 3),
         },
     ),
     "languages": Commands(
-        ("added: 2 (2 COUNTRY)",), files={"countries.csv": ("csv", 0)}, shown=(("json", 0),), slow=False
+        ("added: 2 (2 COUNTRY)", "changed: 2 (2 CATEGORY)"),
+        files={"countries.csv": ("csv", 0), "english.txt": ("text", 0), "german.txt": ("text", 1)},
+        shown=(("json", 0), ("json", 1)),
     ),
     "modelling": Commands(before="clade table create", files={"shop/storage.py": ("py", 0)}),
     "quickstart": Commands(
@@ -97,6 +102,10 @@ PAGES = {
         slow=False,
     ),
     "rights": Commands(("clade_",), before=IMPORT),
+    "scripting": Commands(
+        ("1 COUNTRY, 1 STATE", '"unchanged":2', '"findings":0', "\nshop\tread:location\n", "deleted: 1 node (1 STATE)"),
+        before=IMPORT, shown=(("json", 0),),
+    ),
     "stability": Commands(("Nothing has changed since published.graphql that breaks clients.",), slow=False),
 }  # fmt: skip
 

@@ -108,7 +108,7 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
     for caller, under in ((caller, under) for caller in who for under in (None, *_PATHS)):
         _search_part(worlds, caller, under)
     for caller in who:
-        _list_parts(worlds, caller, chance)
+        _list_parts(worlds, caller, chance, few=share > 2)
     for turn in ("before", "after"):
         for caller in who:
             for query in chance.sample(queries, len(queries) // share):
@@ -167,14 +167,14 @@ PLACES = (
 BACKWARDS = "(orderBy: {field: POSITION, direction: DESC}%s)"
 
 
-def _list_parts(worlds: Worlds, caller: str, chance: random.Random) -> None:
+def _list_parts(worlds: Worlds, caller: str, chance: random.Random, *, few: bool) -> None:
     """A caller has of each list that she may see all of it, also by pages; her roots are the tops of her grants."""
     for path in ("T/a", "T/c", "T/c/x", "T/b/mine", "U"):
         if not is_visible(caller, path):
             continue
         for relation in ("children", "descendants"):
             arguments = (*PLACES, BACKWARDS) if relation != "descendants" else PLACES
-            for given in arguments:
+            for given in chance.sample(arguments, 2) if few else arguments:
                 size, number = chance.choice(("first", "last")), chance.choice((1, 3, 5))
                 one = f"{relation}{given} {{ nodes {{ path }} }}"
                 query = f'{{ list: thing(path: "{path}") {{ {one} }} }}'

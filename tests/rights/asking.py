@@ -33,15 +33,17 @@ class Server:
     """Hierarchies over one store, with all that is kept between requests."""
 
     def __init__(
-        self, store: Store, *classes: type[Node], limits: DocumentLimits = DocumentLimits(), max_nodes: int = 10_000
-    ) -> None:
+        self, store: Store, *classes: type[Node], limits: DocumentLimits = DocumentLimits(), max_nodes: int = 10_000,
+        read_units: float = 2_000,
+    ) -> None:  # fmt: skip
         self.store = store
         self.schema, types = schema_of(*classes)
         definitions = {cls.name: cls.definition() for cls in classes}
+        budgets = BudgetLimits(max_nodes, read_units=read_units)
         kept, writer = PageCache(10_000_000, TreeVersionCache(0.0)), Writer(store)
 
         def context() -> Context:
-            request = Request(store, definitions, BudgetLimits(max_nodes), page_cache=kept, writer=writer)
+            request = Request(store, definitions, budgets, page_cache=kept, writer=writer)
             return Context(request, types)
 
         plans = PlanCache(core_schema(self.schema), types, keep=500)

@@ -130,3 +130,14 @@ async def test_a_hidden_path_costs_the_reads_of_a_missing_one(planted):
 
 async def test_a_hidden_id_costs_the_reads_of_an_unknown_one(planted):
     assert await differences(planted, BY_ID, IDS) == {}
+
+
+@pytest.mark.parametrize("units", [1, 2, 3, 4])
+async def test_a_hidden_path_meets_each_limit_where_a_missing_one_does(planted, units):
+    """Also where the same former node has two of the paths, and its record is read once."""
+    for query in (BY_PATH["location"], BY_PATH["paths"], BY_PATH["search"]):
+        told = {}
+        for it in ("US/MO/Nowhere", *[hidden for hidden, _ in PATHS]):
+            server = Server(planted, Location, read_units=units)
+            told[it] = json.dumps(await server.write(NE, query, it=it)).replace(it, "IT")
+        assert len(set(told.values())) == 1, (units, query, told)

@@ -176,3 +176,17 @@ async def test_a_hidden_tree_has_the_feed_of_a_missing_one(server):
     assert codes(answer) == ["CURSOR_EXPIRED"]
     own = hidden["changes"]["cursor"]
     assert (await server.data(NE, CHANGES, tree="FR", since=own))["changes"]["changes"] == []
+
+
+async def test_another_place_of_the_top_of_a_grant_is_not_told_since_siblings_are_hidden(server):
+    since, seen = await now(server), '{ location(path: "US/NE") { revision updatedAt history { totalCount } } }'
+    before = await server.data(NE, seen)
+    await make(
+        server, 'mutation { moveLocation(input: {node: {path: "US/NE"}, position: {first: true}}) { node { id } } }'
+    )
+    await make(server, 'mutation { moveLocation(input: {node: {path: "US"}, position: {last: true}}) { node { id } } }')
+    assert await changes(server, NE, since=since) == []
+    assert await changes(server, caller("read:location/US/NE", "read:location/US/MO"), since=since) == []
+    assert [one[:2] for one in await changes(server, caller("read:location/US"), since=since)] == [("MOVED", "US/NE")]
+    assert ("MOVED", "US/NE") in [one[:2] for one in await changes(server, ALL, since=since)]
+    assert await server.data(NE, seen) == before

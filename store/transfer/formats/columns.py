@@ -3,6 +3,7 @@
 The columns are given as options of an import, or matched by their names with levels and attributes of a hierarchy.
 """
 
+import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from store.model.attributes import Kind
 from store.model.hierarchy import Hierarchy, Level
 from store.model.names import NAMES
 from store.model.paths import visible_key
+from store.transfer.formats.cell_paths import CellPaths
 from store.transfer.formats.source import NumberFormat
 from store.transfer.rows import NOTHING, Part, Rejection, Row
 
@@ -31,6 +33,7 @@ class LevelColumns:
     """The names of the columns of one level: for its key, and optionally for name, id and attributes, and for names in
     other languages by language tag.
 
+    With `paths` the key's column has whole paths of nodes of this level, and the values are those of the last ones.
     With `fold`, siblings that differ in case only are one node, written as the first of them. `numeric` are the
     attributes that are numbers. Nothing of it changes once rows are read.
     """
@@ -43,6 +46,7 @@ class LevelColumns:
     names: dict[str, str] = field(default_factory=dict)
     fold: bool = False
     numeric: frozenset[str] = frozenset()
+    paths: CellPaths | None = None
 
     @cached_property
     def constant_part(self) -> Part | None:
@@ -73,7 +77,7 @@ class LevelColumns:
     def places(self) -> Iterator[tuple[str, str]]:
         """Each column with what it becomes, for a person."""
         level = self.level.lower()
-        yield self.key, f"key of {level}"
+        yield self.key, f"{'paths' if self.paths else 'key'} of {level}"
         for attribute, column in self.columns.items():
             yield column, f"{attribute} of {level}"
         for language, column in self.names.items():
@@ -123,6 +127,33 @@ class ColumnOptions:
             targets = {option.partition("=")[0].lower() for option in first}
             found.append([*first, *(option for option in second if option.partition("=")[0].lower() not in targets)])
         return ColumnOptions(*found)
+
+
+@dataclass(frozen=True)
+class TreeBy:
+    """How a file says its tree where levels have no columns of their own; exactly one of the first five is given.
+
+    `id` is the column of ids, with `parent` that of the parent's id; `prefix` the one of codes that begin with that of
+    their parent; `indent` the one of names that are indented, empty where the lines of a text are; `depth` that of
+    depths; `children` are the names of lists of children in JSON. `key`, `level`, `name` and `id` are the columns, in
+    JSON the names, of these.
+    """
+
+    id: str | None = None
+    parent: str | None = None
+    prefix: str | None = None
+    indent: str | None = None
+    depth: str | None = None
+    children: Sequence[str] = ()
+    key: str | None = None
+    level: str | None = None
+    name: str | None = None
+
+    @property
+    def shape(self) -> str:
+        """The part that says the shape: parent, prefix, indent, depth or children."""
+        shapes = ("parent", "prefix", "indent", "depth", "children")
+        return next(shape for shape in shapes if getattr(self, shape) not in (None, ()))
 
 
 def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
@@ -178,6 +209,14 @@ class _NotLike(NamedTuple):
 
     def __repr__(self) -> str:
         return f"'{self.text}', which is not written like {self.example},"
+
+
+class _Nodes(NamedTuple):
+    """The nodes of a row so far: their keys, their contents and the columns of the keys."""
+
+    path: list[str]
+    parts: list[Part]
+    columns: list[str]
 
 
 class ShownCell(NamedTuple):
@@ -238,26 +277,67 @@ class RowReader:
         """
         if cells[0] == self._header[0] and list(cells) == self._header:
             return Rejection(number, "The row is the header again; remove it.")
-        path: list[str] = []
-        parts: list[Part] = []
-        keys: list[str] = []
-        absent = False
-        for level in self._layout(cells) if self._shares_columns else self._levels:
-            constant_part = level.constant_part
-            if key := self._text(cells, level.key):
-                name = self._cell(cells, level.name) if level.name else None
-                if level.fold:
-                    key, name = self._folded(tuple(path), key, name)
+        path, parts, keys, absent = list[str](), list[Part](), list[str](), False
+        others: Sequence[Row] = ()
+        levels = self._layout(cells) if self._shares_columns else self._levels
+        for index, level in enumerate(levels, start=1):
+            if not (key := self._text(cells, level.key)):
+                absent = absent or level.constant_part is None
+            elif level.paths is None and not level.fold:  # as most are
                 path.append(key)
                 keys.append(level.key)
-                parts.append(constant_part or self._part(cells, level, name))
+                name = self._cell(cells, level.name) if level.name else None
+                parts.append(level.constant_part or self._part(cells, level, name))
+            elif level.paths is None:
+                self._add(_Nodes(path, parts, keys), cells, level, (key,))
             else:
-                absent = absent or constant_part is None
+                first, *more = self._paths(cells, level.key, level.paths, levels[index:])
+                branches = [_Nodes([*path], [*parts], [*keys]) for _ in more]
+                for branch, other in zip(branches, more, strict=True):
+                    self._add(branch, cells, level, other)
+                others = [*others, *(Row(number, *branch) for branch in branches)]
+                self._add(_Nodes(path, parts, keys), cells, level, first)
         if not path:
             return Rejection(number, "The row has no key in any column of a level.")
         if absent and (reason := self._homeless(cells, keys)):
             return Rejection(number, reason)
-        return Row(number, path, parts, keys)
+        return Row(number, path, parts, keys, others=others)
+
+    def _paths(
+        self, cells: Sequence[object], column: str, paths: CellPaths, below: Sequence[LevelColumns]
+    ) -> list[tuple[str, ...]]:
+        """The paths in the cell of a column; the only one that leads to no other where a key of a level below follows.
+
+        Raises BadInput where several do, since the node below has one place.
+        """
+        cell = self._text(cells, column)
+        try:
+            found = paths.read(cell)
+        except BadInput as error:
+            raise BadInput(f'Column "{column}": {error}') from None
+        deeper = next((one.key for one in below if self._text(cells, one.key)), None) if len(found) > 1 else None
+        if deeper is not None:
+            found.sort()
+            found = [one for one, after in zip(found, [*found[1:], ()], strict=True) if after[: len(one)] != one]
+            if len(found) > 1:
+                raise BadInput(
+                    f'Column "{column}" has {len(found)} paths, and the node of "{deeper}" can stand below one of '
+                    "them; write a row for each place that it is to have."
+                )
+        return found
+
+    def _add(self, row: "_Nodes", cells: Sequence[object], level: LevelColumns, path: Sequence[str]) -> None:
+        """Add nodes of a level below one another to a row; the values are those of the last one."""
+        *above, key = path
+        name = self._cell(cells, level.name) if level.name else None
+        for one in above:
+            row.path.append(self._folded(tuple(row.path), one, None)[0] if level.fold else one)
+            row.parts.append(Part(level.level))
+        if level.fold:
+            key, name = self._folded(tuple(row.path), key, name)
+        row.path.append(key)
+        row.parts.append(level.constant_part or self._part(cells, level, name))
+        row.columns.extend([level.key] * len(path))
 
     def _layout(self, cells: Sequence[object]) -> list[LevelColumns]:
         """The columns of the levels, where one column is given for several: it is that of the deepest in the row."""
@@ -388,6 +468,8 @@ def check_columns(header: Sequence[str], levels: Iterable[LevelColumns]) -> None
             if column and header.count(column) != 1:
                 places = [str(number) for number, name in enumerate(header, start=1) if name == column]
                 found = f'{len(places)} columns "{column}" ({", ".join(places)})' if places else f'no column "{column}"'
+                if not places and re.search(" (split|each) ", column):
+                    found += ' (paths need quotes: COLUMN split " > " each "|")'
                 raise BadInput(f"The file has {found}; it has {named(header)}.")
 
 

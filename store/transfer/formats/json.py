@@ -1,18 +1,18 @@
 """JSON documents: trees of nodes with their children, lists of objects as tables, and GeoJSON."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import orjson
 
 from store.errors import BadInput, shorten, shown
 from store.model.hierarchy import Hierarchy
 from store.transfer.formats.columns import json_text
-from store.transfer.formats.lines import json_lines, row_of
+from store.transfer.formats.lines import json_lines
 from store.transfer.formats.source import Doubt, Guess, opened
 from store.transfer.formats.tables import MAX_DEPTH, Table, TableRow, checked_header, flat
-from store.transfer.rows import Rejection, Row, TextRows
+from store.transfer.rows import Rejection
 
 MAX_JSON_BYTES = 200_000_000  # of a document, which is in memory as a whole
 CHILDREN = "children"
@@ -25,17 +25,6 @@ _NAMED = frozenset(("key", "name"))
 _OWN = _NAMED | {"path", "level"}
 
 
-class _Parent(NamedTuple):
-    """What nodes stand below: a path, the levels that may stand there if known, and the number of a rejected row."""
-
-    path: list[Any]
-    levels: list[str]
-    rejected: int
-
-    def __str__(self) -> str:
-        return shorten("/".join(map(str, self.path)), 200) or "the root"
-
-
 _TableObject = tuple[int, Any, dict[str, object] | None, str | None]  # number, value, row, what is wrong
 
 
@@ -43,7 +32,7 @@ def read_objects(file: Path) -> list[Any]:
     """The objects of a document: of a list, of the only list in an object, or of an object of nodes by key; else the
     object itself.
     """
-    document = _read_document(file)
+    document = read_document(file)
     if isinstance(document, list):
         return document
     if not isinstance(document, dict):
@@ -53,7 +42,7 @@ def read_objects(file: Path) -> list[Any]:
         if len(roots) == 1:
             return roots[0]
         for found in (document.get(CHILDREN), document):
-            nodes = _by_key(found)
+            nodes = by_key(found)
             if nodes and all("level" in one or CHILDREN in one for one in nodes):
                 return nodes
     lists = [value for value in document.values() if isinstance(value, list)]
@@ -69,13 +58,15 @@ def is_nodes(objects: list[Any]) -> bool:
     return not all(map(_NAMED.isdisjoint, nodes))
 
 
-def check_nodes(hierarchy: Hierarchy, file: Path, objects: list[Any]) -> None:
-    """Raise Doubt for nodes with a list of others that has another name than `children`."""
+def check_nodes(
+    hierarchy: Hierarchy, file: Path, objects: Sequence[Any], children: Collection[str] = (CHILDREN,)
+) -> None:
+    """Raise Doubt for nodes with a list of others that has another name than those of `children`."""
     waiting = [*objects]
     while waiting:
         fields = waiting.pop()
         for name, value in fields.items() if isinstance(fields, dict) else ():
-            if name == CHILDREN and isinstance(value, list | dict):
+            if name in children and isinstance(value, list | dict):
                 waiting += value if isinstance(value, list) else value.values()
             elif (
                 isinstance(value, list)
@@ -83,32 +74,6 @@ def check_nodes(hierarchy: Hierarchy, file: Path, objects: list[Any]) -> None:
                 and not any(level.attribute(name) for level in hierarchy.levels.values())
             ):
                 raise Doubt(Guess.SHAPE, OTHER_LIST.format(file=file.name, name=shorten(name)))
-
-
-def read_nodes(hierarchy: Hierarchy, objects: list[Any]) -> TextRows:
-    """The nodes of `{"key": "US", "level": "COUNTRY", "name": …, "children": […]}` as rows of JSON lines.
-
-    The key is the name where it is left out, and the level the only one that may stand there. `children` may also be
-    an object of nodes by key. A node may have a `path` instead, as in JSON lines. What lies below a node that is
-    rejected here is rejected as well, each with its path.
-    """
-    number = 0
-    root = _Parent([], [level.label for level in hierarchy.levels.values() if level.may_be_root], 0)
-    waiting = [(root, one) for one in reversed(objects)]
-    while waiting:
-        parent, fields = waiting.pop()
-        number += 1
-        row, own, children = _node(number, parent, fields)
-        yield json_text(own), row
-        if children:
-            given = row.path if isinstance(row, Row) else own["path"]
-            level = hierarchy.find(str(own.get("level")))
-            below = _Parent(
-                [*given] if isinstance(given, list | tuple) else [given],
-                [one.label for one in hierarchy.levels.values() if level and level.name in one.under],
-                number if isinstance(row, Rejection) else 0,
-            )
-            waiting += [(below, child) for child in reversed(children)]
 
 
 def json_table(file: Path, objects: list[Any]) -> tuple[Table, dict[str, bool]]:
@@ -149,40 +114,25 @@ def geojson_table(file: Path, *, is_lines: bool) -> Table:
     return _table(file, rows, "features")
 
 
-def _by_key(value: Any) -> list[dict[str, Any]]:
-    """The nodes of an object that has only objects, by their keys."""
+def lines_table(file: Path) -> Table:
+    """The table of a file with an object in each line; columns such as address.city are of objects in objects."""
+
+    def rows() -> Iterator[_TableObject]:
+        for number, _, fields in json_lines(file):
+            row, reason = (None, fields.reason) if isinstance(fields, Rejection) else (flat(fields), None)
+            yield number, fields, row, reason
+
+    return _table(file, rows, "objects")
+
+
+def by_key(value: Any, name: str = "key") -> list[dict[str, Any]]:
+    """The nodes of an object that has only objects, by their keys, which get this name in them."""
     if not isinstance(value, dict) or not all(isinstance(fields, dict) for fields in value.values()):
         return []
-    return [{"key": key, **fields} for key, fields in value.items()]
+    return [{name: key, **fields} for key, fields in value.items()]
 
 
-def _node(number: int, parent: _Parent, fields: Any) -> tuple[Row | Rejection, dict[str, Any], Sequence[Any]]:
-    """The row of a node, its fields as a line of JSON has them, and its children."""
-    if not isinstance(fields, dict):
-        reason = f"The node below {parent} is not a JSON object."
-        return Rejection(number, reason), {"path": [*parent.path, fields]}, ()
-    own, reason = {**fields}, ""
-    key, children = own.pop("key", fields.get("name")), own.pop(CHILDREN, None) or ()
-    children = _by_key(children) or children
-    if not isinstance(children, list | tuple):
-        reason = f'"{CHILDREN}" is a list of nodes, or an object of nodes by key.'
-        own[CHILDREN], children = children, ()
-    if "path" not in own:
-        if _NAMED.isdisjoint(fields):
-            reason = f"The node below {parent} has no key and no name."
-        elif "key" not in fields and type(key) is int:
-            own["name"] = str(key)
-        own = {"path": [*parent.path, key], **own}
-        if own.get("level") is None and (levels := parent.levels):
-            own["level"] = levels[0] if len(levels) == 1 else None
-            if len(levels) > 1 and not reason:
-                reason = f'The node below {parent} has no level; write "level" with {" or ".join(levels)}.'
-        if parent.rejected and not reason:
-            reason = f"Parent {parent} is missing, since row {parent.rejected} was rejected."
-    return Rejection(number, reason) if reason else row_of(number, own), own, children
-
-
-def _read_document(file: Path) -> Any:
+def read_document(file: Path) -> Any:
     """The value of a document. Raises BadInput where it is too large or no JSON."""
     with opened(file) as source:
         content = source.read(MAX_JSON_BYTES + 1)
@@ -241,7 +191,7 @@ def _expanded(fields: Any, prefix: str, above: dict[str, object], depth: int, li
 
 
 def _collection(file: Path) -> list[Any]:
-    document = _read_document(file)
+    document = read_document(file)
     if isinstance(document, dict) and isinstance(document.get("features"), list):
         return cast(list[Any], document["features"])
     if isinstance(document, dict) and document.get("type") == "Feature":

@@ -13,6 +13,7 @@ from store.errors import BadInput, BadPath, shorten, shown
 from store.model.hierarchy import Hierarchy
 from store.model.paths import parse_path
 from store.model.records import checked_id
+from store.transfer.formats.columns import json_text
 from store.transfer.formats.source import JSON_REASON, Doubt, Guess, opened
 from store.transfer.rows import Part, Rejection, Row, TextRows
 
@@ -146,7 +147,7 @@ def row_of(number: int, fields: Mapping[str, Any], *, is_exact: bool = False) ->
             try:
                 "".join(path)  # the fastest way to see that all keys are texts
             except TypeError:
-                path = [*map(_key, path)]
+                path = [*map(key_of, path)]
     except BadPath as error:
         return Rejection(number, str(error))
     attributes = {name: value for name, value in fields.items() if name not in _OWN}
@@ -155,7 +156,14 @@ def row_of(number: int, fields: Mapping[str, Any], *, is_exact: bool = False) ->
     return Row(number, path, [part], (), None, False, is_exact)
 
 
-def _key(value: object) -> str:
+def line_of(row: Row) -> str:
+    """The line of JSON of a row with one part, which `row_of` reads."""
+    part = row.parts[0]
+    fields = {"path": row.path, "level": part.level, "name": part.name, "id": part.id}
+    return json_text({**{name: value for name, value in fields.items() if value is not None}, **part.attributes})
+
+
+def key_of(value: object) -> str:
     """The key that a value of JSON is: a text, or a whole number that is read exactly. Raises BadPath."""
     if type(value) not in (str, int):
         raise BadPath(f"A key is a text or a whole number of at most 64 bits, not {shown(value)}; write a text.")
@@ -182,8 +190,11 @@ def _is_deep(value: object, depth: int = 0) -> bool:
     return False
 
 
-def text_lines(file: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str, Rejection | None]]:
-    """Number and text of each line that is not blank; of one that is too long, the beginning alone.
+def text_lines(
+    file: Path, encoding: str = "utf-8", *, indented: bool = False
+) -> Iterator[tuple[int, str, Rejection | None]]:
+    """Number and text of each line that is not blank; of one that is too long, the beginning alone. Blanks at its ends
+    are left out, but not those before the text of one that is `indented`.
 
     A line that is not valid does not affect others, and has surrogates. Raises BadInput for UTF-16 where that is not
     the `encoding`, and for what is not in one of several bytes.
@@ -202,7 +213,8 @@ def text_lines(file: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str, 
                     while rest and not rest.endswith("\n"):
                         rest = read_line(MAX_LINE_BYTES)
                     line = line[:SHOWN_BYTES]
-                text = (line.removeprefix("\ufeff") if number == 1 else line).strip(_WHITE_SPACE)
+                line = line.removeprefix("\ufeff") if number == 1 else line
+                text = line.rstrip(_WHITE_SPACE) if indented else line.strip(_WHITE_SPACE)
                 try:
                     text.encode()
                 except UnicodeEncodeError:

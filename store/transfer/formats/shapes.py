@@ -10,6 +10,7 @@ from math import gcd
 
 from store.errors import BadInput, quantity
 from store.transfer.formats.columns import fold, named
+from store.transfer.parent_ids import NO_PARENT
 
 Rows = Callable[[], Iterator[Sequence[str]]]
 
@@ -25,7 +26,6 @@ SURE_SEPARATORS = (" > ", " » ", " › ", " → ", " -> ", " :: ", " | ", "->",
 DASHES = (" - ", " – ", ";")  # which keys may have, too, so that all of them must
 SEPARATORS = (*SURE_SEPARATORS, *DASHES, " / ", "/")
 ENOUGH_ROWS = 3
-NO_PARENT = frozenset(("", "0", "-1", "-", "null", "none", "nil", "nan", "n/a", "na", "\\n", "root"))
 _PARENTS = re.compile(
     "parent|broader|superior|superclass|reportsto|manager|boss|belongsto|partof|containedin|eltern|übergeordnet|"
     "uebergeordnet|vorgesetzt|padre|madre|genitore|rodzic|родител|батьк|上级|父"

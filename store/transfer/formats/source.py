@@ -20,7 +20,8 @@ from typing import IO, NamedTuple, cast
 import orjson
 
 from store.errors import BadInput, shorten
-from store.transfer.rows import TextRows
+from store.transfer.parent_ids import ParentTree
+from store.transfer.rows import Rejection, Row, TextRows
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 BLOCK_BYTES = 1 << 20
@@ -143,10 +144,15 @@ class RejectedRows(NamedTuple):
 
 
 class Format(NamedTuple):
-    """The format of a file: a function to its rows, and how rejected ones are written."""
+    """The format of a file: a function to its rows, how rejected ones are written, and the tree that links make."""
 
     read: Callable[[], TextRows]
     rejected: RejectedRows
+    tree: ParentTree | None = None
+
+    def rows(self) -> Iterator[Row | Rejection]:
+        """The rows with their paths, in the order of the file or that of its tree."""
+        return self.tree.rows() if self.tree else (row for _, row in self.read())
 
 
 def rejected_taxonomy(encoding: str, errors: str, mark: str) -> RejectedRows:

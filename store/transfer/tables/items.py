@@ -1,7 +1,7 @@
 """Items of a foreign table as rows: their keys by a template, their attributes by name."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,8 +82,9 @@ class ItemReader:
         found = next(filter(None, matches), None) if self.templates else Match([], [])
         for column in self._below:
             if found and (text := key_text(item.get(column.key))):
-                found.levels.append(column.level)
-                found.path.append(text)
+                path = column.paths.read(text)[0] if column.paths else (text,)
+                found.levels.extend([column.level] * len(path))
+                found.path.extend(path)
         return found
 
     def _removed(self, number: int, match: Match) -> Row | None:
@@ -152,6 +153,22 @@ class ItemReader:
                 attributes[attribute] = plain(value)
                 used.add(column)
                 self.by_name[column] = attribute
+
+
+@dataclass
+class TreeItemReader(ItemReader):
+    """Turns items into rows with links, by a reader of their attributes as cells in the order of the `header`."""
+
+    header: Sequence[str] = ()
+    read: Callable[[int, Sequence[object]], Row | Rejection] | None = None
+
+    def row(self, number: int, item: JsonItem) -> Row | Rejection | None:
+        if self.left_out.skips(item) or self.left_out.is_gone(item) or self.read is None:
+            return None
+        try:
+            return self.read(number, [plain(item[name]) if name in item else None for name in self.header])
+        except BadInput as error:
+            return Rejection(number, str(error))
 
 
 def plain(value: Any) -> object:

@@ -234,9 +234,9 @@ def _encode(value: WireValue) -> dict[str, Any]:
 def _row(number: int, text: str, reader: ItemReader) -> Row | Rejection | None:
     try:
         kind, item = item_of(text)
+        return reader.deletion(number, item) if kind == "Keys" else reader.row(number, item)
     except BadInput as error:
         return Rejection(number, str(error))
-    return reader.deletion(number, item) if kind == "Keys" else reader.row(number, item)
 
 
 def _summary(folder: Path) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def test_rejected_rows_are_written_beside_the_file(clade: Clade, tmp_path: Path)
     assert (tmp_path / "places.rejected.jsonl").read_text(encoding="utf-8").splitlines()[:4] == [
         '{"$reason":"row 3: US/NE has the level STATE in row 2 already, not CITY."}',
         '{"path": "US/NE", "level": "CITY"}',
-        '{"$reason":"row 4: Parent US/IA is neither in the file nor in the table."}',
+        '{"$reason":"row 4: Parent US/IA is neither in the file nor in the table; --create-parents creates it."}',
         '{"path": "US/IA/Ames", "level": "CITY"}',
     ]
     assert clade("import", "location", file, "--allow-rejects").exit_code == 0
@@ -149,7 +149,10 @@ def test_nodes_at_another_path_are_moved_only_with_the_option(clade: Clade, tmp_
         (["--level", "contry=Country"], "POSTAL_CODE, STORE. Did you mean COUNTRY?"),
         (["--level", "country"], '--level country has no column; use --level country="Column".'),
         (["--level", "country=Land"], 'has no column "Land"; it has "Country", "State"'),
-        (["--level", "country=Country", "--level", "country=State"], "--level country is given twice."),
+        (
+            ["--level", "country=Country", "--level", "country=State"],
+            "--level country is in the wrong position: COUNTRY is",
+        ),
         (["--level", "city=City"], "--level city is in the wrong position: CITY is allowed under COUNTRY,"),
         ([*LEVELS, "--attr", "street=Street"], "--attr street=Street has no attribute; use --attr"),
         ([*LEVELS, "--attr", "store.color=Street"], 'STORE has no attribute "color"; it has'),
@@ -277,3 +280,26 @@ def test_a_guess_is_a_question_on_a_terminal(tmp_path: Path, answer: str, status
     os.close(ours)
     assert "--yes imports them so.\r\nImport it as it is? [y/N]" in asked
     assert (command.returncode, "added: 4" in output, (tmp_path / "a.db").exists()) == (status, not status, not status)
+
+
+def test_json_has_all_figures_of_the_text_and_all_rejected_rows(clade: Clade, shops: Path, tmp_path: Path) -> None:
+    written(shops, SHOPS + "FR,,Paris,4,X,\n" + "FR,,,5,X,\n" * 7)
+    for is_dry in (True, False):
+        done = clade("import", "location", shops, *OPTIONS, "--json", *["--dry-run"] * is_dry)
+        report = json.loads(done.stdout)
+        assert done.exit_code == 1
+        assert done.stdout.count("\n") == 1
+        assert report.pop("seconds") >= 0
+        examples = report.pop("examples")
+        assert (list(examples), len(examples["created"])) == (["created"], 5)
+        (reason,) = {one.pop("reason") for one in report["rejected"]}
+        assert reason.startswith("STORE may not stand under COUNTRY, only under CITY, ")
+        assert report == {
+            "source": "shops.csv", "rows": 11, "nodes": 11, "dryRun": is_dry, "moved": {}, "updated": {}, "deleted": {},
+            "created": {"COUNTRY": 3, "STATE": 1, "CITY": 3, "STORE": 4}, "unchanged": 0, "notMoved": 0,
+            "notDeleted": 0, "repeated": 0, "invisibleKeys": 0, "undefined": [], "notes": [],
+            "rejectedFile": None if is_dry else str(tmp_path / "shops.rejected.csv"),
+            "rejected": [{"row": number} for number in range(6, 13)],
+        }  # fmt: skip
+    again = json.loads(clade("import", "location", shops, *OPTIONS, "--json", "--allow-rejects").stdout)
+    assert (again["created"], again["unchanged"]) == ({}, 11)

@@ -384,7 +384,7 @@ DIRTY = {
     "JSON as a tree": Dirty(
         "c.json", json.dumps(TREE).encode(), 3,
         {2: "population: 'many' is not a valid Int", 3: '"children" is a list of nodes, or an object of nodes by key.',
-         4: "The node below US has no key and no name.", 7: "The node below US/NE is not a JSON object."},
+         4: "The node below US has no key and no name.", 7: "The node below US/NE has no level; write"},
         "", [(b'"many"', b"7")], 4,
     ),
     "JSON lines in gzip": Dirty(
@@ -643,13 +643,6 @@ def test_a_file_that_would_become_another_tree_needs_a_confirmation(clade: Clade
     confirmed = clade("import", hierarchy, name, *words, "--yes", "--dry-run")
     assert f"would be added: {count:,} (" in confirmed.stdout, confirmed.output
     assert not (tmp_path / "clade.db").exists()
-
-
-def test_a_level_in_several_columns_is_refused_with_the_way_out(clade: Clade, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(table([["L1", "L2", "L3"], *[[*one, "", ""][:3] for one in PATHS]]))
-    options = [word for one in ("L1", "L2", "L3") for word in ("--level", f"category={one}")]
-    refused = clade("import", "category", "a.csv", *options)
-    assert "write a file with the columns path, level and name" in str(refused.exception)
 
 
 ORDINARY = [

@@ -170,13 +170,31 @@ def test_a_name_that_somebody_gave_stays_with_another_key(clade: Clade, tmp_path
     assert {path: node["name"] for path, node in stored(clade).items()} == {"b": "Apples"}
 
 
-def test_a_node_that_cannot_be_moved_keeps_its_name(clade: Clade, tmp_path: Path) -> None:
+def test_a_node_that_cannot_be_moved_keeps_its_name_and_nodes_that_swap_get_their_keys(
+    clade: Clade, tmp_path: Path
+) -> None:
     (tmp_path / "a.txt").write_text("1 - A\n2 - B\n")
     clade("import", "category", "a.txt")
-    (tmp_path / "a.txt").write_text("1 - B\n2 - A\n")
+    (tmp_path / "a.txt").write_text("1 - B\n")
     before = stored(clade)
     assert clade("import", "category", "a.txt", "--moves").exit_code == 1
     assert stored(clade) == before
+    (tmp_path / "a.txt").write_text("1 - B\n2 - A\n")
+    assert clade("import", "category", "a.txt", "--moves").exit_code == 0
+    lines = [json.loads(line) for line in clade("export", "category").stdout.splitlines()]
+    assert [(line["path"], line["id"], line["name"]) for line in lines] == [(["A"], "2", "A"), (["B"], "1", "B")]
+
+
+def test_nodes_that_swap_their_keys_swap_the_names_that_are_keys(clade: Clade, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1 - A\n2 - B\n3 - C\n")
+    clade("import", "category", "a.txt")
+    (tmp_path / "a.txt").write_text("1 - B\n2 - C\n3 - A\n")
+    done = clade("import", "category", "a.txt", "--moves")
+    assert done.exit_code == 0
+    assert "aside" not in done.output
+    assert {path: (node["name"], node["id"]) for path, node in stored(clade).items()} == {
+        "A": ("A", "3"), "B": ("B", "1"), "C": ("C", "2"),
+    }  # fmt: skip
 
 
 def test_an_import_that_was_stopped_before_a_move_gives_the_name_when_it_continues(
@@ -214,7 +232,7 @@ def test_a_translation_of_all_keys_is_not_advised_to_be_moved(clade: Clade, tmp_
     refused = clade("import", "category", "a.txt")
     assert refused.exit_code == 1
     assert "The id 12 belongs to Tools; the file has the ids of stored nodes under other keys" in refused.stderr
-    assert ("--name-in" in refused.stderr, "--moves" in refused.stderr) == (True, False)
+    assert ("--names-only de, adds" in refused.stderr, "--moves" in refused.stderr) == (True, False)
     assert clade("import", "category", "a.txt", "--moves").exit_code == 0
     assert {*stored(clade)} == {"Werkzeug", "Werkzeug/Sägen", "Software", "Spielzeug", "Spielzeug/Autos"}
 

@@ -1,6 +1,7 @@
 """Trees in JSON: their keys, levels and children, and the lines of nodes that are rejected."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -9,6 +10,9 @@ import pytest
 
 from store.errors import BadInput, quantity
 from tests.commands.importing.test_files import Clade, clade, split, stored
+from tests.commands.importing.test_paths import Tree, changed
+from tests.commands.importing.test_paths import grown as grown_tree
+from tests.selection import examples
 
 __all__ = ["clade"]
 
@@ -196,3 +200,147 @@ def test_stored_nodes_and_rejected_lines_are_the_whole_tree(clade: Clade, tmp_pa
     (tmp_path / "b.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in mended))
     assert clade("import", "category", "b.jsonl").exit_code == 0
     assert {*stored(clade, "category")} == {"/".join(path) for path in levels}
+
+
+# -- trees with other names --------------------------------------------------------------------------------------------
+
+ROBOT = {"title": "Robot", "slug": "r", "Preis": "9.50", "Brand": "Z"}
+SHOP = {
+    "departments": [
+        {"title": "Garden", "slug": "g", "categories": [
+            {"title": "Mowers", "slug": "m", "products": [ROBOT]},
+        ]},
+        {"title": "Kitchen", "slug": "k", "categories": ["Pans", 7]},
+    ]
+}  # fmt: skip
+IN_SHOP = "--tree-by 'children=departments|categories|products,key=slug,name=title' --attr product.price=Preis"
+GIVEN: dict[str, tuple[Any, str, list[str]]] = {
+    "lists that are named like levels": (
+        SHOP, f"{IN_SHOP} --level category=departments", ["g", "g/m", "g/m/r", "k", "k/7", "k/Pans"],
+    ),
+    "a document in others": (
+        {"ok": True, "data": {"result": SHOP}}, f"{IN_SHOP} --level category=departments",
+        ["g", "g/m", "g/m/r", "k", "k/7", "k/Pans"],
+    ),
+    "names as keys": (
+        {"title": "A", "nodes": [{"title": "B", "nodes": []}, {"title": "C", "nodes": None}]},
+        "--tree-by children=nodes,name=title", ["A", "A/B", "A/C"],
+    ),
+    "nodes by key": (
+        {"A": {"label": "x", "subs": {"B": {"label": "y"}, "C": {"label": "z", "subs": {}}}}, "D": {"label": "w"}},
+        "--tree-by children=subs,name=label", ["A", "A/B", "A/C", "D"],
+    ),
+    "levels in a field": (
+        [{"code": 1, "level": "category", "in": [{"code": "p", "level": "PRODUCT", "in": [{"code": "v"}]}]}],
+        "--tree-by children=in,key=code", ["1", "1/p", "1/p/v"],
+    ),
+    "lists of a level": (
+        [{"t": "A", "subs": [{"t": "B", "items": [{"t": "P"}]}], "items": [{"t": "Q"}]}],
+        "--tree-by 'children=subs|items,name=t' --level category=subs --level product=items",
+        ["A", "A/B", "A/B/P", "A/Q"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", GIVEN)
+def test_a_tree_with_other_names_is_imported_by_options(clade: Clade, tmp_path: Path, what: str) -> None:
+    document, options, paths = GIVEN[what]
+    _, words = split(f"category {options}")
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    done = clade("import", "category", "a.json", *words)
+    assert (done.exit_code, [*stored(clade, "category")]) == (0, paths), done.output + repr(done.exception)
+    if "g/m/r" in paths:
+        product = stored(clade, "category")["g/m/r"]
+        assert (product["level"], product["name"], product["price"], product["brand"]) == (
+            "PRODUCT",
+            "Robot",
+            "9.50",
+            "Z",
+        )
+    assert "Nothing changed." in clade("import", "category", "a.json", *words).stdout
+
+
+WRONG_TREES: dict[str, tuple[Any, str, str]] = {
+    "an unclear level of a list": (
+        [{"name": "A", "subs": [{"name": "B"}], "items": []}], "--tree-by 'children=subs|items'",
+        'A node in "subs" may be CATEGORY or PRODUCT; --level names it: category=subs.',
+    ),
+    "no key": ([{"name": "A", "in": [{"nam": "B"}]}], "--tree-by children=in", 'The node below A has no "name".'),
+    "a field of no attribute": (
+        [{"name": "A", "path": "/a", "in": [{"name": "B"}]}], "--tree-by children=in",
+        'CATEGORY has no attribute "path"; it has none.',
+    ),
+    "a key besides another one": (
+        [{"name": "A", "key": "x", "code": "y"}], "--tree-by children=in,key=code", 'CATEGORY has no attribute "key"',
+    ),
+    "children that are no list": ([{"name": "A", "in": 7}], "--tree-by children=in", '"in" is a list of nodes, or an'),
+    "a key that is no text": ([{"name": 1.5}], "--tree-by children=in", "not 1.5; write a text."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG_TREES)
+def test_a_wrong_node_is_rejected_with_those_below(clade: Clade, tmp_path: Path, what: str) -> None:
+    document, options, reason = WRONG_TREES[what]
+    _, words = split(f"category {options}")
+    (tmp_path / "a.json").write_text(json.dumps([{"name": "Right"}, *document]))
+    done = clade("import", "category", "a.json", *words)
+    assert done.exit_code == 1
+    assert {*stored(clade, "category")} <= {"Right", "A"}
+    assert reason in done.stderr, done.output
+    if "path" in reason:
+        assert "Parent A is missing, since row 2 was rejected." in done.stderr
+        assert clade("import", "category", "a.json", *words, "--ignore-unknown").exit_code == 0
+        assert [*stored(clade, "category")] == ["A", "A/B", "Right"]
+
+
+@pytest.mark.parametrize(
+    ("document", "options", "message"),
+    [
+        ([{"name": "A", "in": [], "subs": [{"name": "B"}]}], "--tree-by children=in", f'"subs" {LOST}'),
+        (
+            [{"name": "A"}],
+            "--tree-by children=in --level product=items",
+            '--level names the list "items", and --tree-by',
+        ),
+        ([{"name": "A"}], "--tree-by children=in --null x", "are for tables, and --tree-by children is none."),
+        ([{"name": "A"}], "--tree-by children=in --name product=t --attr product.size=x", 'no attribute "size"'),
+        (7, "--tree-by children=in", "a.json has no list of nodes, nor one of the lists of --tree-by."),
+        ({"n": 7}, "--tree-by children=in", "a.json has no list of nodes, nor one of the lists of --tree-by."),
+    ],
+)
+def test_a_document_that_is_no_such_tree_stops(
+    clade: Clade, tmp_path: Path, document: Any, options: str, message: str
+) -> None:  # fmt: skip
+    _, words = split(f"category {options}")
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    refused = clade("import", "category", "a.json", *words)
+    assert isinstance(refused.exception, BadInput), refused.output
+    assert message in str(refused.exception)
+    assert not (tmp_path / "clade.db").exists()
+
+
+def other_tree(choose: Random, tree: Tree, path: Path_, names: Sequence[str]) -> dict[str, Any]:
+    """A node with what is below it, by the names of keys, names and children."""
+    key, name, children = names
+    below = [other_tree(choose, tree, one, names) for one in tree if one[:-1] == path]
+    own = {key: path[-1], name: tree[path]} if path else {}
+    if below and choose.random() < 0.3:
+        return own | {children: {one.pop(key): one for one in below}}
+    return own | ({children: below} if below else choose.choice([{}, {children: None}, {children: []}]))
+
+
+def test_any_tree_with_other_names_is_imported_as_it_is(clade: Clade, tmp_path: Path) -> None:
+    for seed in range(examples(2, 30)):
+        choose = Random(f"names {seed}")  # noqa: S311 - no secret
+        (tmp_path / "clade.db").unlink(missing_ok=True)
+        names = choose.sample(["code", "title", "name", "key", "n=1", "Kinder", "kids"], 3)
+        tree = grown_tree(choose)
+        for state in (tree, changed(choose, tree)):
+            document = other_tree(choose, state, (), names)
+            roots = document[names[2]]
+            (tmp_path / "a.json").write_text(json.dumps(roots if isinstance(roots, list) else document))
+            tree_by = "--tree-by=key={},name={},children={}".format(*names)
+            done = clade("import", "category", "a.json", tree_by, "--prune")
+            assert done.exit_code == 0, (seed, done.output, done.exception)
+            assert {tuple(one["path"]): one["name"] for one in stored(clade, "category").values()} == state, seed
+            assert "Nothing changed." in clade("import", "category", "a.json", tree_by, "--prune").stdout

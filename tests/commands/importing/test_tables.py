@@ -636,6 +636,25 @@ def test_a_table_whose_keys_are_ids_is_imported_by_its_attributes(clade: Clade, 
     assert "added: 2 (1 COUNTRY, 1 CITY)" in imported(clade("import", "location", rejected, *options))
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_an_attribute_of_a_table_may_be_a_path(clade: Clade, tmp_path: Path) -> None:
+    places = [{"id": f"{number}", "path": path} for number, path in enumerate(["A > B", 'A > "C > D"', "A >B", "E"])]
+    top = export(tmp_path, [items(*places)])
+    result = clade("import", "category", top, "--level", "category=path split ' > '", "--id", "category=id")
+    assert result.exit_code == 1, repr(result.exception)
+    nodes = [json.loads(line) for line in clade("export", "category").stdout.splitlines()]
+    assert [(*node["path"], node["id"]) for node in nodes if len(node["id"]) == 1] == [
+        ("A", "B", "0"), ("A", "C > D", "1"), ("E", "3"),
+    ]  # fmt: skip
+    assert '"A >B" has > without blanks around it' in result.stderr
+    for wrong in (
+        ["category=path split ' > ' each '|'"],
+        ["category=id", "category=path", "--name=category=a", "--name=category=b"],
+    ):
+        options = [one if one.startswith("--") else f"--level={one}" for one in wrong]
+        assert "are for files, not for tables" in str(clade("import", "category", top, *options).exception)
+
+
 class RandomTable:
     """A random tree as items of one key pattern, with items that are deleted, expired, skipped or foreign."""
 

@@ -264,7 +264,8 @@ def _create_rules(trees: Trees, step: Step, node: Node | None, must: set[str], m
     parent = trees.at(step["parent"])
     if step["parent"] is not None and parent is None:
         must.add("NOT_FOUND")
-        if step["parent"].count("/") >= MAX_SEGMENTS - 1 or step["key"] in (*values.BAD_KEYS, *values.ODD_KEYS):
+        odd = {step["key"], *step["parent"].split("/")}.intersection((*values.BAD_KEYS, *values.ODD_KEYS))
+        if odd or step["parent"].count("/") >= MAX_SEGMENTS - 1:
             may.add("BAD_PATH")
         return
     if (parent["level"] if parent else None) not in UNDER[step["level"]]:

@@ -267,6 +267,7 @@ QUERY = """query($text: String!, $under: Path, $level: [LocationLevel!], $first:
   searchLocations(text: $text, under: $under, level: $level, first: $first) { complete nodes { path } } }"""
 
 
+@pytest.mark.thorough
 async def test_what_is_said_to_be_complete_is_what_a_scan_of_real_names_finds_and_takes_few_reads(demo_store):
     async with open_store(demo_store) as store:
         names = Names(Location, await all_records(store, "location"))

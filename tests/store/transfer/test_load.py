@@ -220,9 +220,9 @@ async def test_big_nodes_go_into_transactions_of_less_than_four_megabytes(store:
 REJECTED: dict[str, tuple[list[Told], dict[int, str], set[str]]] = {
     "without a parent, with all below it": (
         [("FR", "COUNTRY"), ("FR/X/Y", "CITY"), ("FR/X/Y/1", "POSTAL_CODE"), ("ES/Z", "CITY")],
-        {2: "Parent FR/X is neither in the file nor in the table.",
+        {2: "Parent FR/X is neither in the file nor in the table; --create-parents creates it.",
          3: "Parent FR/X/Y is missing, since row 2 was rejected.",
-         4: "Parent ES is neither in the file nor in the table."},
+         4: "Parent ES is neither in the file nor in the table; --create-parents creates it."},
         {"FR"},
     ),
     "below a rejected row": (

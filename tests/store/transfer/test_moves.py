@@ -76,13 +76,17 @@ PLANS: dict[str, tuple[list[Told], list[Told], list[str], dict[int, str]]] = {
         [("r/a", "CATEGORY"), ("r/a/n", "CATEGORY", {"id": "1"}), ("r/z", "CATEGORY", {"id": "0"})],
         ["r", "r/a", "r/a/n", "r/z"], {},
     ),
-    "nodes that would swap paths, and below them": (
+    "nodes that swap paths, and below them": (
         [*_chain("a", "b"), ("r/x", "CATEGORY", {"id": "x"})],
         [*_chain("b", "a"), ("r/b/x", "CATEGORY", {"id": "x"})],
-        ["r", "r/a", "r/b", "r/x"],
+        ["r", "r/a", "r/b", "r/b/x"], {},
+    ),
+    "nodes of two levels that would swap paths": (
+        [*_chain("a"), ("r/b", "PRODUCT", {"id": "1"})],
+        [("r/b", "PRODUCT", {"id": "0"}), ("r/a", "PRODUCT", {"id": "1"})],
+        ["r", "r/a", "r/b"],
         {1: "r/b has the id 1 in the table, not 0; ids never change.",
-         2: "r/a has the id 0 in the table, not 1; ids never change.",
-         3: "The id x belongs to r/x, and cannot be moved here: its new parent cannot be moved there either."},
+         2: "r/a is a CATEGORY in the table, not a PRODUCT."},
     ),
 }  # fmt: skip
 
@@ -102,7 +106,7 @@ async def test_moves_are_made_in_an_order_in_which_their_paths_are_free(store: S
          "US/NE/Omaha cannot be moved below itself."),
         (("US/Omaha", "STATE"), "The id 5074472 belongs to US/NE/Omaha, and cannot be moved here: "
          "The node is a CITY, not a STATE."),
-        (("US/KS/Omaha", "CITY"), "Parent US/KS is neither in the file nor in the table."),
+        (("US/KS/Omaha", "CITY"), "Parent US/KS is neither in the file nor in the table; --create-parents creates it."),
         (("US/NE/Lincoln", "CITY"), "US/NE/Lincoln has the id 4a7c in the table, not 5074472; ids never change."),
     ],
 )  # fmt: skip

@@ -1,0 +1,142 @@
+"""`clade delete`: a node, alone, with its descendants, or with its children moved to its parent."""
+
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+from commands.common import HierarchyName, StoreUrl, ask, hierarchy_named, store_url, with_store
+from commands.interrupt import interruptible
+from commands.output import AsJson, by_level, print_json
+from commands.tree import node_at
+from resolvers.session.budget import BudgetLimits
+from resolvers.session.request import Request
+from store.connect import opened
+from store.engine import ReadUsage, Store
+from store.errors import BadInput, quantity, shorten
+from store.metadata.history import current_key
+from store.model.hierarchy import Hierarchy
+from store.model.keys import Path, id_key, node_key, path_of
+from store.model.paths import format_path, parse_path
+from store.model.records import Counts, Record, checked_id
+from store.reading import wait_for_moves
+from store.writing.edit_request import EditOptions
+from store.writing.move_delete import Delete, Policy
+from store.writing.writer import Writer
+
+MAX_SHOWN_CHARACTERS = 200  # of a path
+
+
+def delete(
+    hierarchy: HierarchyName,
+    path: Annotated[
+        str | None, typer.Argument(help="Path of the node, such as US/NE/Omaha; or --id.", metavar="PATH")
+    ] = None,
+    node_id: Annotated[str | None, typer.Option("--id", help="Id of the node, in the place of its path.")] = None,
+    policy: Annotated[
+        Literal["refuse", "cascade", "reparent"],
+        typer.Option(
+            case_sensitive=False,
+            help="Effect on the children, as of the mutation: refuse keeps a node with children, cascade deletes all "
+            "descendants as well, reparent moves the children to the parent of the node.",
+        ),
+    ] = "refuse",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be deleted, and delete nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without a question.")] = False,
+    as_json: AsJson = False,
+    store: StoreUrl = None,
+) -> None:
+    """Delete a node, with --policy cascade its descendants as well.
+
+    On a terminal it asks, with the number of nodes by level; elsewhere it needs --yes. The last state and the history
+    of each node are kept. Servers may run meanwhile; a large subtree vanishes at one moment, and the command ends when
+    all its items are removed.
+
+    Example: clade delete location US/NE --policy cascade --dry-run
+    """
+    definition, url = hierarchy_named(hierarchy), store_url(store)
+    if (path is None) == (node_id is None):
+        raise typer.BadParameter("give either the path of the node or --id.", param_hint="PATH")
+    place, children = None if path is None else parse_path(path), Policy(policy)
+
+    async def find(store: Store) -> Record:
+        return await _tried(store, definition, place or await _path_of_id(store, definition, node_id), children)
+
+    record = with_store(opened(url), find)
+    deleted = by_level(definition, _counts(record, children))
+    name, nodes = shorten(format_path(record.path), MAX_SHOWN_CHARACTERS), _in_words(deleted)
+    if not dry_run:
+        _confirm(name, nodes, is_confirmed=yes)
+        edit = _edit_of(definition, record, children)
+        rest = "a large deletion that has begun is completed by a server that writes, or by clade repair."
+        with interruptible(lambda: f"Stopped: the same command deletes {name}, or says that it is gone; {rest}"):
+            with_store(opened(url), lambda store: _delete(store, edit))
+    if as_json:
+        shown = {"path": format_path(record.path), "id": record.id.partition(":")[2]}
+        return print_json({**shown, "dryRun": dry_run, "deleted": deleted})
+    typer.echo(f"{'would be ' if dry_run else ''}deleted: {nodes}")
+
+
+async def _path_of_id(store: Store, hierarchy: Hierarchy, node_id: str | None) -> Path:
+    """The path of the node with an id, with or without the prefix of its hierarchy. Raises BadInput."""
+    bare = checked_id((node_id or "").removeprefix(f"{hierarchy.name}:"))
+    (item,) = await store.get([id_key(f"{hierarchy.name}:{bare}")], ReadUsage(), strong=True)
+    if (key := current_key(item)) is None:
+        raise BadInput(f'{hierarchy.name} has no node with the id "{shorten(bare)}".')
+    return path_of(*key)
+
+
+async def _tried(store: Store, hierarchy: Hierarchy, path: Path, policy: Policy) -> Record:
+    """The node at a path with its counts, once no large move changes its tree. Raises BadInput where it cannot be
+    deleted so.
+    """
+    await wait_for_moves(store, node_key(hierarchy.name, path).pk, ReadUsage())
+    record = await node_at(Request(store, {hierarchy.name: hierarchy}, BudgetLimits()), hierarchy, path)
+    if policy is Policy.REFUSE and record.subtree_size > 1:
+        name, descendants = shorten(format_path(path), MAX_SHOWN_CHARACTERS), record.subtree_size - 1
+        raise BadInput(
+            f"{name} has {quantity(descendants, 'descendant')}; "
+            "--policy cascade deletes them, too, --policy reparent moves its children to its parent."
+        )
+    await Writer(store).write(_edit_of(hierarchy, record, policy), ReadUsage(), EditOptions(dry_run=True))
+    return record
+
+
+def _edit_of(hierarchy: Hierarchy, record: Record, policy: Policy) -> Delete:
+    """The deletion of this node, and of no other one that comes to its path."""
+    return Delete(hierarchy, record.path, policy, record.revision, ids={record.path: record.id})
+
+
+async def _delete(store: Store, edit: Delete) -> None:
+    """Delete a node, and wait for the end of a large deletion."""
+    from graph.settings import Settings  # with pydantic, which the help of a command does without
+
+    writer = Writer(store, Settings().move_timing, {edit.hierarchy.name: edit.hierarchy})
+    try:
+        await writer.write(edit, ReadUsage())
+        await writer.move_worker.finished()
+        await wait_for_moves(store, node_key(edit.hierarchy.name, edit.path).pk, ReadUsage())  # raises if it failed
+    finally:
+        await writer.move_worker.stop()
+
+
+def _confirm(name: str, nodes: str, *, is_confirmed: bool) -> None:
+    """Ask on a terminal whether nodes are to be deleted; raises BadInput elsewhere."""
+    if is_confirmed:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise BadInput(f"{nodes} would be deleted; --yes deletes without a question, --dry-run only counts.")
+    ask(f"Delete {name}: {nodes}?")
+
+
+def _counts(record: Record, policy: Policy) -> Counts:
+    """The numbers of deleted nodes by level."""
+    counts = dict(record.descendant_counts) if policy is Policy.CASCADE else {}
+    return {**counts, record.level: counts.get(record.level, 0) + 1}
+
+
+def _in_words(counts: Counts) -> str:
+    """Counts by level in words: `4 nodes (1 COUNTRY, 3 CITY)`."""
+    return f"{quantity(sum(counts.values()), 'node')} ({', '.join(f'{n:,} {level}' for level, n in counts.items())})"

@@ -1,0 +1,427 @@
+"""Trees by the ids of parents, or by codes: rows that name their parents become rows with paths.
+
+The rows come in any order, and are in a temporary database until all are known, so that memory does not grow with them.
+Then each gets its key and its place, from the roots down.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from store.engine import ReadUsage, Store
+from store.errors import BadInput, BadPath, quantity, shorten
+from store.metadata.history import current_key
+from store.model.hierarchy import Hierarchy
+from store.model.keys import (
+    MAX_SEGMENTS,
+    Key,
+    ancestor_keys,
+    encode_segment,
+    id_key,
+    node_key,
+    parent_sort_key,
+    path_of,
+)
+from store.model.paths import checked_segment, visible_key
+from store.model.records import Record, checked_id, derived_id
+from store.reading import PAGE_ITEMS, tree_version
+from store.sqlite.connection import Scratch
+from store.transfer.codes import code_parents
+from store.transfer.diff import bare_id
+from store.transfer.moves import ASIDE
+from store.transfer.rows import Link, Part, Rejection, Row, TextRows
+from store.transfer.staging import path_text
+
+NO_PARENT = frozenset(("", "0", "#", "-1", "-", "null", "none", "nil", "nan", "n/a", "na", "\\n", "root"))
+SPOOLED_ROWS = 1_000  # written at once
+MAX_KEY_CHARACTERS = 200  # of a key that is made of a name; with a longer one it is the id
+SHOWN_ROWS = 5
+NOWHERE = 1 << 30  # a depth that no node has
+
+# `p` is the number of the parent's row, 0 of a root; `pk` and `sk` are the key of the stored node. Rows with negative
+# numbers are parents that the file does not have: stored ones, with their level and no `p`, and created ones.
+_TABLES = (
+    "CREATE TABLE link (n INTEGER PRIMARY KEY, id TEXT, parent TEXT, key TEXT, fixed INTEGER, level TEXT, "
+    "node_id TEXT, p INTEGER, pk TEXT, sk TEXT)",
+    "CREATE TABLE content (n INTEGER PRIMARY KEY, cells BLOB)",
+)
+# The deepest of the waiting rows is the next, so that those below a node follow it; without a limit SQLite drops the
+# order in a join.
+_PLACED = """
+    WITH RECURSIVE placed(n, depth) AS (
+        SELECT n, CASE WHEN p IS NULL THEN length(sk) - length(replace(sk, '#', '')) ELSE 1 END
+        FROM link WHERE p = 0 OR (p IS NULL AND n < 0)
+        UNION ALL SELECT link.n, depth + 1 FROM placed JOIN link ON link.p = placed.n ORDER BY 2 DESC LIMIT -1
+    )
+"""
+_WALK = (
+    _PLACED
+    + "SELECT depth, link.n, key, level, node_id, p, pk, sk, cells "
+    + "FROM placed CROSS JOIN link USING (n) LEFT JOIN content USING (n)"
+)
+_LEFT = _PLACED + "SELECT n, p, parent FROM link WHERE n > 0 AND n NOT IN (SELECT n FROM placed)"  # noqa: S608
+
+
+@dataclass
+class ParentTree:
+    """The tree of a file by links: its `rows` with their paths, parents first, once it is read.
+
+    `part` makes the part of a node of its cells, its level and its id. In a tree `by_codes` the ids are codes, of which
+    each that begins with another one is below it. With `own_ids` the ids of nodes are those of rows, with `has_levels`
+    the file says levels. With `create` a parent that no row has becomes a root. `moving` are the places of
+    stored nodes that have another one, None where these are not known.
+    """
+
+    hierarchy: Hierarchy
+    read: Callable[[], TextRows]
+    part: Callable[[list[object], str, str | None], Part]
+    by_codes: bool = False
+    own_ids: bool = True
+    has_levels: bool = False
+    create: bool = False
+    moving: set[Key] | None = None
+    sentences: list[str] = field(default_factory=list)
+    _rejections: list[Rejection] = field(default_factory=list)
+    _rows: int = 0
+    _is_read: bool = False
+
+    def spool(self, on_rows: Callable[[int], None] = lambda rows: None) -> None:
+        """Read the file; `on_rows` is called with each number of rows. Raises BadInput for codes that are no tree."""
+        self._db, self._is_read = Scratch(), True
+        self._execute = self._db.execute
+        self._rejections, self.sentences, self._moved, self._reads = [], [], set[Key](), ReadUsage()
+        for table in _TABLES:
+            self._execute(table)
+        links: list[tuple[object, ...]] = []
+        contents: list[tuple[int, bytes]] = []
+        self._execute("BEGIN")
+        for row in chain((row for _, row in self.read()), (None,)):
+            if isinstance(row, Rejection):
+                self._rejections.append(row)
+            elif row is not None and row.link is not None:
+                links.append((row.number, *row.link[:-1]))
+                contents.append((row.number, pickle.dumps(row.link.cells)))
+            if row is None or len(links) >= SPOOLED_ROWS:
+                into = "INSERT INTO link (n, id, parent, key, fixed, level, node_id) VALUES (?, ?, ?, ?, ?, ?, ?)"
+                self._db.executemany(into, links)
+                self._db.executemany("INSERT INTO content VALUES (?, ?)", contents)
+                on_rows(len(links))
+                links, contents = [], []
+        self._execute("CREATE INDEX by_id ON link (id)")
+        self._execute("CREATE INDEX by_node_id ON link (node_id)")
+        self._join_repeated()
+        if self.by_codes:
+            self._link_codes()
+        self._execute("UPDATE link SET p = 0 WHERE parent = id")
+        self._link()
+        marks = ", ".join("?" * len(NO_PARENT))
+        self._execute(f"UPDATE link SET p = 0 WHERE p IS NULL AND lower(parent) IN ({marks})", (*NO_PARENT,))  # noqa: S608
+        (self._rows,) = self._execute("SELECT count(*) FROM link").fetchone()
+
+    def _link(self) -> None:
+        """Set the parents of the rows that have none yet and whose parents are there."""
+        above = "SELECT above.n FROM link above WHERE above.id = link.parent"
+        self._execute(f"UPDATE link SET p = ({above}) WHERE p IS NULL AND n > 0")  # noqa: S608
+
+    def _join_repeated(self) -> None:
+        """Leave out the later rows of an id; those that do not say the same are rejected."""
+        query = """
+            SELECT id, n, parent, key, level, node_id, cells FROM link JOIN content USING (n)
+            WHERE id IN (SELECT id FROM link GROUP BY id HAVING count(*) > 1) ORDER BY id, n
+        """
+        first: tuple[Any, ...] = (None,)
+        again: list[tuple[int]] = []
+        rejected = len(self._rejections)
+        for row in self._execute(query):
+            if row[0] != first[0]:
+                first = row
+                continue
+            again.append((row[1],))
+            own, said = _shown(row[0]), f"in row {first[1]} already"
+            if row[2] != first[2]:
+                parents = [f"the parent {_shown(one)}" if one else "no parent" for one in (first[2], row[2])]
+                self._rejections.append(Rejection(row[1], f"{own} has {parents[0]} {said}, not {parents[1]}."))
+            elif row[3:6] != first[3:6] or _cells(row[6]) != _cells(first[6]):
+                self._rejections.append(Rejection(row[1], f"{own} has other values {said}."))
+        self._db.executemany("DELETE FROM link WHERE n = ?", again)
+        if repeated := len(again) - len(self._rejections) + rejected:
+            self.sentences.append(f"repeated: {quantity(repeated, 'row')} that another row equals.")
+
+    def _link_codes(self) -> None:
+        codes = [code for (code,) in self._execute("SELECT id FROM link")]
+        parents, jumps = code_parents(codes)
+        if codes and not parents:
+            raise BadInput(
+                f"No code begins with another one, such as {_shown(codes[0])}; prefix= is a column of codes."
+            )
+        if jumps:
+            place = f"below {_shown(parents[jumps[0]])}" if jumps[0] in parents else "a root"
+            self.sentences.append(
+                f"{quantity(len(jumps), 'code')} below the nearest one that begins it, since that of the parent has no "
+                f"row, such as {_shown(jumps[0])}, {place}."
+            )
+        self._db.executemany(
+            "UPDATE link SET parent = ? WHERE id = ?", ((above, own) for own, above in parents.items())
+        )
+
+    async def place(self, store: Store | None) -> None:
+        """Give each row its key and its parent, once the file is read; nodes of the store keep their keys.
+
+        Raises BadInput where nodes without the ids of the file are at the places of its nodes.
+        """
+        name, has_nodes = self.hierarchy.name, False
+        if store is not None and not self.by_codes:
+            has_nodes = bool((await tree_version(store, name, self._reads)).number)
+            if has_nodes:
+                await self._find_stored(store)
+                await self._find_stored_parents(store)
+        self._settle(has_nodes=has_nodes)
+        if store is not None and has_nodes:
+            await self._find_moved(store)
+
+    def _settle(self, *, has_nodes: bool) -> None:
+        self._place_others(has_nodes=has_nodes)
+        self._execute("CREATE INDEX by_parent ON link (p, key)")
+        self._make_keys_unique()
+
+    def _pages(self, query: str) -> Iterator[list[Any]]:
+        """The rows of a query by number, page by page, since they are changed meanwhile."""
+        last = 0
+        while page := self._execute(query, (last, PAGE_ITEMS)).fetchall():
+            yield page
+            last = page[-1][0]
+
+    async def _keys_of(self, store: Store, ids: Sequence[str]) -> list[Key | None]:
+        keys = [id_key(f"{self.hierarchy.name}:{one}") for one in ids]
+        return [current_key(item) for item in await store.get(keys, self._reads, strong=True)]
+
+    async def _find_stored(self, store: Store) -> None:
+        """Set the keys of stored nodes; what an interrupted import put aside gets its former key, as all others."""
+        query = "SELECT n, node_id FROM link WHERE n > ? AND node_id IS NOT NULL ORDER BY n LIMIT ?"
+        update = "UPDATE link SET pk = ?, sk = ?, key = CASE WHEN fixed THEN key ELSE ? END WHERE n = ?"
+        for page in self._pages(query):
+            keys = await self._keys_of(store, [node_id for _, node_id in page])
+            self._db.executemany(
+                update,
+                [
+                    (*key, path_of(*key)[-1].partition(ASIDE)[0], number)
+                    for key, (number, _) in zip(keys, page, strict=True)
+                    if key
+                ],
+            )
+
+    async def _find_stored_parents(self, store: Store) -> None:
+        """Add the stored nodes that rows name as their parents and the file does not have."""
+        orphans = self._execute("SELECT DISTINCT parent FROM link WHERE p IS NULL").fetchall()
+        parents = [parent for (parent,) in orphans if self.own_ids]
+        for start in range(0, len(parents), PAGE_ITEMS):
+            page = parents[start : start + PAGE_ITEMS]
+            found = zip(page, await self._keys_of(store, [node_id_of(one) for one in page]), strict=True)
+            stored = [(parent, key) for parent, key in found if key]
+            items = await store.get([key for _, key in stored], self._reads, strong=True)
+            for (parent, key), item in zip(stored, items, strict=True):
+                if item is not None:
+                    self._add_parent(parent, level=Record.of(item).level, pk=key.pk, sk=key.sk)
+        self._link()
+
+    def _add_parent(self, own: str, **values: object) -> None:
+        names, marks = ", ".join(values), ", ?" * len(values)
+        (lowest,) = self._execute("SELECT min(0, coalesce(min(n), 0)) FROM link").fetchone()
+        self._execute(f"INSERT INTO link (n, id, {names}) VALUES (?, ?{marks})", (lowest - 1, own, *values.values()))  # noqa: S608
+
+    def _place_others(self, *, has_nodes: bool) -> None:
+        """Place the rows whose parent is nowhere: the tops of a tree without its root, or below parents to create."""
+        orphans = "FROM link WHERE p IS NULL AND n > 0"
+        parents = [parent for (parent,) in self._execute(f"SELECT DISTINCT parent {orphans}")]
+        if self.by_codes:
+            self._execute("UPDATE link SET p = 0 WHERE p IS NULL")
+        elif self.create:
+            for parent in parents:
+                self._add_parent(
+                    parent, key=_key(parent, parent), fixed=0, node_id=node_id_of(parent) if self.own_ids else None, p=0
+                )
+            self._link()
+            if parents:
+                self.sentences.append(f"created: {quantity(len(parents), 'parent')} without a row.")
+        elif len(parents) == 1 and not self._execute("SELECT 1 FROM link WHERE p = 0 OR n < 0").fetchone():
+            count, roots = self._execute(f"SELECT count(*), sum(sk = '#') {orphans}").fetchone()
+            if roots or not has_nodes:
+                self._execute("UPDATE link SET p = 0 WHERE p IS NULL")
+                self.sentences.append(
+                    f"No row has the id {_shown(parents[0])}, the parent of {quantity(count, 'row')}, which are roots."
+                )
+
+    def _make_keys_unique(self) -> None:
+        """Add their ids to equal keys of siblings, but not to that which was there, else to the first."""
+        twice = "SELECT p, key FROM link WHERE p IS NOT NULL GROUP BY p, key HAVING count(*) > 1"
+        same = "SELECT n, id, fixed, pk, sk FROM link WHERE p = ? AND key = ?"
+        for parent, key in self._execute(twice).fetchall():
+            above = self._execute("SELECT pk, sk FROM link WHERE n = ?", (parent,)).fetchone() or (None, "")
+            rows = self._execute(same, (parent, key)).fetchall()
+
+            def order(row: Any, above: Any = above) -> tuple[object, ...]:
+                _, own, fixed, pk, sk = row
+                place = (None, "") if sk in (None, "#") else (pk, parent_sort_key(sk))
+                natural = (len(own), own) if own.isdecimal() else (1 << 30, own)
+                return not fixed, pk is None or place != above, pk is None, natural
+
+            for number, own, fixed, *_ in sorted(rows, key=order)[1:]:
+                if not fixed:
+                    self._set_key(parent, number, key, own)
+
+    def _set_key(self, parent: int, number: int, key: str, own: str) -> None:
+        """Give a row the first of the keys with its id that no sibling has."""
+        for found in (_key(f"{key} ({own})", ""), f"{key} ({node_id_of(own)})", f"{key} ({hashed_id(own)})"):
+            taken = self._execute("SELECT 1 FROM link WHERE p = ? AND key = ?", (parent, found)).fetchone()
+            if found and not taken:
+                self._execute("UPDATE link SET key = ? WHERE n = ?", (found, number))
+                return
+
+    async def _find_moved(self, store: Store) -> None:
+        """Find the stored nodes that get another place, and add their ids to the keys of nodes that come to where a
+        stored one is that the file does not have.
+        """
+        query = """
+            SELECT link.n, link.id, link.key, link.p, link.fixed, link.pk, link.sk, above.pk, above.sk
+            FROM link LEFT JOIN link above ON above.n = link.p WHERE link.n > ? AND link.p IS NOT NULL
+            ORDER BY link.n LIMIT ?
+        """
+        for page in self._pages(query):
+            coming: list[tuple[Any, Key]] = []
+            for row in page:
+                _, _, key, parent, _, pk, sk, above_pk, above_sk = row
+                place = Key(above_pk or "", f"{above_sk}{encode_segment(key)}#")  # as if the parent did not move
+                if not parent:
+                    place = node_key(self.hierarchy.name, (key,))
+                if pk and (pk, sk) != place:
+                    self._moved.add(Key(pk, sk))
+                if (pk, sk) != place and place.pk:
+                    coming.append((row, place))
+            items = await store.get([place for _, place in coming], self._reads, strong=True)
+            for ((number, own, key, parent, fixed, *_), place), item in zip(coming, items, strict=True):
+                node_id = item and bare_id(Record.of(item))
+                if not node_id or self._execute("SELECT 1 FROM link WHERE node_id = ?", (node_id,)).fetchone():
+                    continue
+                if node_id == derived_id(self.hierarchy.name, path_of(*place)):
+                    raise BadInput(
+                        f"{path_text(*place)} is stored without the id {_shown(own)} of row {number}, as by a file "
+                        "of paths; nothing was imported. Import this file by paths, too, or delete the stored nodes."
+                    )
+                if not fixed:
+                    self._set_key(parent, number, key, own)
+
+    def rows(self) -> Iterator[Row | Rejection]:
+        """The rows with their paths, parents first, and those that have no place; as in an empty store before `place`.
+
+        Raises BadInput where the file has no levels, and its places do not say them.
+        """
+        if not self._is_read:
+            self.spool()
+            self._settle(has_nodes=False)
+        moving = set[Key]()
+        self.moving = None if self.by_codes else moving
+        yield from self._rejections
+        path: list[str] = []
+        levels: list[str] = []
+        lost = (0, NOWHERE)  # number and depth of a row that is rejected with what is below it
+        rows = 0
+        for depth, number, key, level, node_id, above, pk, sk, cells in self._execute(_WALK):
+            if above is None:  # stored, and not in the file
+                path, levels, lost = [*path_of(pk, sk)], [level] * depth, (0, NOWHERE)
+                continue
+            rows += number > 0
+            reason = ""
+            if depth > lost[1]:
+                reason = f"Its parent, row {lost[0]}, was rejected."
+            elif depth > MAX_SEGMENTS:
+                reason = f"The node is more than {MAX_SEGMENTS} levels deep."
+            elif not level:
+                level, reason = level_below(self.hierarchy, levels[depth - 2] if depth > 1 else None)
+                if reason and not self.has_levels:
+                    raise BadInput(reason)
+            if depth <= lost[1]:
+                lost = (number, depth) if reason else (0, NOWHERE)
+            path[depth - 1 :], levels[depth - 1 :] = [key], [level]
+            if reason:
+                yield Rejection(number, reason)
+                continue
+            if pk and self._moved:  # what is below a moved node comes along, perhaps away from its own path
+                stored = Key(pk, sk)
+                if not self._moved.isdisjoint((stored, *ancestor_keys(stored))):
+                    moving.add(node_key(self.hierarchy.name, tuple(path)))
+            part = self.part(_cells(cells), level, node_id) if cells else Part(level, None, node_id)
+            yield Row(number, [*path], [part], is_exact=True)
+        if rows < self._rows:
+            yield from self._without_place()
+
+    def _without_place(self) -> Iterator[Rejection]:
+        """The rejections of rows in circles, without a parent, and below both."""
+        left = {number: (above, parent) for number, above, parent in self._execute(_LEFT)}
+        circles: dict[int, str] = {}
+        seen: set[int] = set()
+        for number in left:
+            trail: list[int] = []
+            step: int = number
+            while step in left and step not in seen:
+                seen.add(step)
+                trail.append(step)
+                step = left[step][0] or 0
+            if step in trail:
+                circle = trail[trail.index(step) :]
+                rows = ", ".join(map(str, sorted(circle)[:SHOWN_ROWS])) + (", …" if len(circle) > SHOWN_ROWS else "")
+                circles |= dict.fromkeys(circle, f"The parents are a circle of the rows {rows}.")
+        for number, (above, parent) in left.items():
+            reason = f"Its parent, row {above}, was rejected."
+            if above is None:
+                ways = f"--create-parents makes it a root, --null COLUMN={parent} takes it for none"
+                reason = f"No row has the id {_shown(parent)} of its parent; {ways}."
+            yield Rejection(number, circles.get(number) or reason)
+
+
+def level_below(hierarchy: Hierarchy, above: str | None) -> tuple[str, str]:
+    """The only level below another one, or that one where it nests in itself; else why there is none."""
+    levels = [level.name for level in hierarchy.levels.values() if above in level.under]
+    if above in levels or len(levels) == 1:
+        return (above if above and above in levels else levels[0]), ""
+    place = f"Below {above}" if above else "As a root"
+    if not levels:
+        return "", f"{place} nothing may stand."
+    return "", f"{place} there may be {' or '.join(levels)}; level=COLUMN of --tree-by names the column of levels."
+
+
+def node_id_of(text: str) -> str:
+    """The id of a node by that of a file: the same, or a hash of it where it cannot be one, such as a web address."""
+    try:
+        return checked_id(text)
+    except BadInput:
+        return hashed_id(text)
+
+
+def hashed_id(text: str) -> str:
+    """An id that is always the same for a text."""
+    return derived_id("", (text,))
+
+
+def link_of(own: str, parent: str, keys: Iterable[str], *others: Any) -> Link:
+    """The link of a row whose key is the first of these texts that can be one, else its id."""
+    key = next((key for text in keys if (key := _key(text, ""))), "") or _key(own, hashed_id(own))
+    return Link(own, parent, key, *others)
+
+
+def _key(text: str, other: str) -> str:
+    """A text as a key without what nobody sees, the other where it cannot be one."""
+    try:
+        key = visible_key(checked_segment(text)) if len(text) <= MAX_KEY_CHARACTERS else ""
+    except BadPath:
+        key = ""
+    return key or other
+
+
+def _cells(pickled: bytes) -> list[object]:
+    return list(pickle.loads(pickled))  # noqa: S301 - written by this process
+
+
+def _shown(text: str) -> str:
+    return f'"{shorten(text)}"'
