@@ -31,8 +31,7 @@ of a damaged item, which is not shown to callers who may read only a part.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import ClassVar, Self
@@ -196,19 +195,12 @@ class FaultList:
     def add(self, error: CladeError) -> None:
         self.errors += error.errors if isinstance(error, Faults) else [error]
 
-    @contextmanager
-    def collecting(self, *field: str) -> Iterator[None]:
+    def collecting(self, *field: str) -> "_Collecting":
         """Collect a fault of the block, and end the block; faults without a field get this one.
 
         Errors that are no faults of an input, such as a spent budget, pass.
         """
-        try:
-            yield
-        except (BudgetExceeded, NodeMoved):
-            raise
-        except (BadInput, Conflict) as error:
-            for one in error.errors if isinstance(error, Faults) else [error]:
-                self.errors.append(one if one.field else one.at(*field))
+        return _Collecting(self, field)
 
     def error(self) -> CladeError:
         """The only fault itself, or all of them."""
@@ -218,6 +210,23 @@ class FaultList:
         """Raise the faults, if there are any."""
         if self.errors:
             raise self.error()
+
+
+class _Collecting:
+    """The block of `FaultList.collecting`: a class, since each edit has several, and a generator is slower."""
+
+    def __init__(self, faults: FaultList, field: tuple[str, ...]) -> None:
+        self._faults, self._field = faults, field
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if isinstance(error, BudgetExceeded | NodeMoved) or not isinstance(error, BadInput | Conflict):
+            return False
+        for one in error.errors if isinstance(error, Faults) else [error]:
+            self._faults.errors.append(one if one.field else one.at(*self._field))
+        return True
 
 
 def quantity(number: int, thing: str, things: str = "") -> str:

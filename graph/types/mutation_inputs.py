@@ -132,14 +132,15 @@ class MutationInputs:
 
     def _content(self, given: Any, faults: FaultList) -> _Content:
         name, names, values = _given(given, "name", strawberry.UNSET), _given(given, "names", ()), Values()
-        with faults.collecting("name"):
-            if name is None:
-                raise BadInput("name is null; omit it to keep the current name.")
-            name = None if name is strawberry.UNSET else checked_name(name)
-        with faults.collecting("names"):
-            if names is None:
-                values[NAMES] = None
-            elif names:
+        if name is None:
+            faults.add(BadInput("name is null; omit it to keep the current name.").at("name"))
+        elif name is not strawberry.UNSET:
+            with faults.collecting("name"):
+                checked_name(name)
+        if names is None:
+            values[NAMES] = None
+        elif names:
+            with faults.collecting("names"):
                 values[NAMES] = checked_names(by_language("names", names))
         member = self.member_of(given)
         if member is None:
