@@ -208,17 +208,17 @@ async def _edit(
     # A store that has a version has no lag.
     settle = request.settle_seconds if request.state.store_version is None else 0.0
     visible = {one: path_of(*key) for one, key in keys.items() if may_read(request.caller.reads, key)}
-    places, faults = Places(hierarchy, visible, settle), FaultList()
+    places, faults, lost = Places(hierarchy, visible, settle), FaultList(), asked.names()
     for named in asked.names():
         with faults.collecting(named.field):
             path = places.path(named)
             # Whoever may not change the node is refused before the other ones are looked at.
             (check_change if named.field == "node" else check_visible)(request.caller, hierarchy.name, path)
-    if faults.errors:
+            lost.remove(named)
+    if lost:
         faults.errors += asked.faults
-        are_gone = all(one.path is None and one.id not in keys for one in asked.names() if one.id not in visible)
-        # A node may be gone since the same request was made before.
-        if is_repeatable and are_gone:
+        # A node may be gone since the same request was made before; of a hidden one nothing is told.
+        if is_repeatable and all(one.path is None and one.id not in keys for one in lost):
             return Refused(hierarchy, (), faults.error())
         raise faults.error()
     made = asked.edit(places)

@@ -401,6 +401,11 @@ async def test_nodes_are_named_by_their_ids(clients):
     )
     for _ in range(2):  # the second time there is no node with this id
         assert (await clients.ask(delete))["deleteLocation"]["node"] == {"id": kansas}
+    await clients.ask(
+        f'mutation {{ deleteLocation(input: {{node: {{id: "{omaha}"}}, policy: CASCADE}}) {{ node {{ id }} }} }}'
+    )
+    again = await clients.ask(move)  # the node is gone, and its new parent is not
+    assert again["moveLocation"]["node"] == {"id": omaha, "path": "US/MO/New", "name": "O"}
     for wrong in (kansas, "location:nobody", "asset:1", "", "location:", "x" * 5_000):
         given = f'updateLocation(input: {{node: {{id: "{wrong}"}}, name: "x"}})'
         assert await told(clients, given) == [("NOT_FOUND", ["node"], None)]
