@@ -222,7 +222,7 @@ async def compare(store: Store, model: Model) -> None:
             record = Record.of(item)
             found = Node(record.id, record.level, record.name, record.attributes, record.revision)
             nodes[record.path] = found
-        elif item["pk"].startswith("alias#"):
+        elif item["pk"].startswith("alias#") and "deleted" not in item:
             aliases[path_of(item["pk"].removeprefix("alias#"), item["sk"])] = item["id"]
     assert nodes == model.nodes
     assert aliases == model.aliases

@@ -24,7 +24,7 @@ from resolvers.mutations import (
 )
 from store.errors import BadInput, BadPath, FaultList
 from store.model.attributes import Value
-from store.model.names import NAMES, checked_name, checked_names
+from store.model.names import NAMES, checked_name
 from store.model.paths import check_new_key, checked_segment, parse_path
 from store.model.records import checked_id
 
@@ -116,10 +116,13 @@ class MutationInputs:
                 faults.add(BadInput(f"position is none; give {text}.").at("position"))
             elif side in (Side.BEFORE, Side.AFTER):
                 beside = _named(_given(position, side.value), "position", faults)
-        known, key = len(faults.errors), None if key is None else _key(key, faults, is_new=False)
-        if node is None or known:
+        is_placed, key = not faults.errors, None if key is None else _key(key, faults, is_new=False)
+        if node is None:
             raise faults.error()
-        is_root, expected = to is not None and parent is None, _given(given, "expectedRevision")
+        expected = _given(given, "expectedRevision")
+        if not is_placed:  # only what else is wrong is to be found
+            return AskedMove(faults.errors, node, expected, None, False, None, None, None)
+        is_root = to is not None and parent is None
         return AskedMove(faults.errors, node, expected, parent, is_root, key, side, beside)
 
     def delete(self, given: Any) -> Asked:
@@ -141,7 +144,7 @@ class MutationInputs:
             values[NAMES] = None
         elif names:
             with faults.collecting("names"):
-                values[NAMES] = checked_names(by_language("names", names))
+                values[NAMES] = by_language("names", names)
         member = self.member_of(given)
         if member is None:
             if _given(given, "attributes") is not None:

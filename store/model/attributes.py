@@ -10,7 +10,7 @@ from typing import cast
 
 import orjson
 
-from store.errors import BadInput, shorten, shown
+from store.errors import BadInput, FaultList, shorten, shown
 from store.model.names import checked_names
 from store.model.values import COMPOUND as COMPOUND
 from store.model.values import IS_CANONICAL, NO_RULES, PARSE, VALID, Rules, is_money, parse_money
@@ -104,7 +104,14 @@ class Attribute:
             value = self._json(value) if is_json else [part.strip() for part in value.split(";") if part.strip()]
         if not isinstance(value, list):
             raise BadInput(f"{self.name}: {shown(value)} is not a list.")
-        return [self._parse_one(element) for element in value]
+        try:
+            return [self._parse_one(element) for element in value]
+        except BadInput:
+            faults = FaultList()
+            for element in value:
+                with faults.collecting():
+                    self._parse_one(element)
+            raise faults.error() from None
 
     def is_valid(self, value: Value) -> bool:
         """Whether a stored value has this attribute's type, so that it can be returned."""
@@ -176,13 +183,16 @@ class Attribute:
         parts = {part.name: part for part in self.parts}
         if unknown := fields.keys() - parts.keys():
             raise BadInput(f'{self.name} has no "{shorten(str(min(unknown)))}"; it has {", ".join(parts)}.')
-        found: dict[str, Value] = {}
+        found, faults = dict[str, Value](), FaultList()
         for part in self.parts:
             value = fields.get(part.name)
             if value is None and part.default is None and part.rules.required:
-                raise broken_rule("required", f"{self.name} lacks {part.name}, which is required; give it a value.")
+                text = f"{self.name} lacks {part.name}, which is required; give it a value."
+                faults.add(broken_rule("required", text))
             if value is not None or part.default is not None:
-                found[part.name] = part.default if value is None else part.parse(value)
+                with faults.collecting():
+                    found[part.name] = part.default if value is None else part.parse(value)
+        faults.check()
         return found
 
     def _is_valid_one(self, value: Value) -> bool:

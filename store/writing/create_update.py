@@ -20,7 +20,7 @@ from store.errors import (
     WrongLevel,
     shorten,
 )
-from store.metadata.history import Tombstone, current_key, former_key, redirect_key, redirected_id
+from store.metadata.history import Tombstone, current_key, former_id, redirect_key
 from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.hierarchy import Hierarchy, may_stand, misplaced
@@ -100,12 +100,9 @@ class Edit(ABC):
         if not items:
             return False
         redirect, first = items
-        if redirected_id(redirect) not in (None, record.id):
+        if former_id(redirect) not in (None, record.id):
             return True
-        if first is None or current_key(first) is not None:
-            return False
-        gone = decoded(first, Tombstone)
-        return gone.pk != id_key(record.id).pk and former_key(first) == record.key
+        return first is not None and record.id != f"{record.hierarchy}:{derived_id(record.hierarchy, self.path)}"
 
 
 @dataclass(frozen=True)

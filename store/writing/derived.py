@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import TooLarge
-from store.metadata.history import id_item, redirect_item, revision_item, tombstone_item, without_redirect
+from store.metadata.history import id_item, redirect_item, redirect_of_deleted, revision_item, tombstone_item
 from store.metadata.moves import Move
 from store.metadata.tree_version import (
     ActiveMoveRef,
@@ -87,10 +87,10 @@ def node_moved(old: Record, new: Record, when: Condition) -> list[Change]:
 
 
 def node_removed(record: Record, at: str, by: str | None, *, has_redirects: bool) -> list[Change]:
-    """The changes for a node that is deleted; its redirect goes as well where the tree has any."""
+    """The changes for a node that is deleted; the redirect of its path goes as well where the tree has any."""
     return [
         Delete(record.key), Put(revision_item(record)), Put(tombstone_item(record, at, by)),
-        *without_redirect(record, has_redirects=has_redirects),
+        *redirect_of_deleted(record, has_redirects=has_redirects),
     ]  # fmt: skip
 
 
@@ -399,7 +399,7 @@ class MoveItems:
     def swept(self, record: Record, root_id: str) -> list[Change]:
         """The changes for a node that is left at the source, below this root."""
         move = self._move
-        if move.target is None:  # its redirect went before the commit
+        if move.target is None:  # the redirects of the tree went before the commit
             changes = node_removed(record, move.started_at, move.changed_by, has_redirects=False)
         else:
             key = record.key.moved(move.source, move.target)

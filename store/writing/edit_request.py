@@ -6,6 +6,7 @@ and revision after the write, not its content, which its history has.
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -131,7 +132,7 @@ class EditRequest:
             self.result.set_exception(result)
 
     def changes(self, transaction: TransactionBuilder, max_changes: int | None) -> list[Change]:
-        """The changes to commit, with the stored result; raises TooLarge for too many changes."""
+        """The changes to commit, with the stored result; raises TooLarge for too many changes, also of a dry run."""
         changes, move, record = transaction.changes(), transaction.move, transaction.record
         if (key := self.result_key) is not None:
             node = replace(record, name="", attributes={}).item() | {"below": cast(Value, record.descendant_counts)}
@@ -176,20 +177,20 @@ def _digest(text: str) -> str:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-async def dry_run(transaction: TransactionBuilder, store: Store) -> DryRun:
-    """The result of a dry run of a transaction."""
+async def dry_run(transaction: TransactionBuilder, changes: Sequence[Change], store: Store) -> DryRun:
+    """The result of a dry run of a transaction of these changes."""
     if transaction.is_empty:
         return DryRun(0, 0, 0)
     if (move := transaction.move) is not None:
         has_redirects = transaction.read_set.version(move.source.pk).has_redirects
-        changes = MOVED_CHANGES if move.target is not None else CASCADE_CHANGES + REDIRECT_CHANGES * has_redirects
+        numbers = MOVED_CHANGES if move.target is not None else CASCADE_CHANGES + REDIRECT_CHANGES * has_redirects
         units_a_node = UNITS_A_NODE + UNITS_A_REDIRECT * (move.target is not None or has_redirects)
         # Each transaction also writes the record of the move; there are three more for its begin, commit and end.
         max_changes = (store.max_commit_changes or store.max_changes) - 1
-        transactions = 3 + sum(-(-move.nodes // (max_changes // number)) for number in changes)
+        transactions = 3 + sum(-(-move.nodes // (max_changes // number)) for number in numbers)
         return DryRun(move.nodes, transactions, units_a_node * move.nodes + UNITS_A_TRANSACTION * transactions)
     hierarchy, units = transaction.record.hierarchy, SEARCH_UNITS_A_NODE * transaction.nodes_left_out
-    async for some in in_chunks(transaction.changes()):
+    async for some in in_chunks(changes):
         units += sum([_write_units(change, hierarchy) for change in some])
     return DryRun(transaction.nodes, 1, units)
 

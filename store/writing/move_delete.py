@@ -98,7 +98,7 @@ class Move(Edit):
         with faults.collecting(self._field):
             if top is not None:
                 above = levels_above(read_set, self.hierarchy, self.target, top.level)
-            elif len(self.target) > 1:
+            elif len(self.target) > 1 and self.target[:-1] != self.path[:-1]:  # else it may be hidden
                 existing(read_set, self.hierarchy, self.target[:-1])
         key = node_key(self.hierarchy.name, self.target)
         with faults.collecting():

@@ -232,10 +232,10 @@ class GroupCommit:
                 return _Built(request, stored)
             now = self._store.now()
             transaction = await request.edit.build(reader, WriteContext(rfc3339(now), now, options.by, options.dry_run))
-            if options.dry_run:
-                plan = await dry_run(transaction, self._store)
-                return _Built(request, EditResult(transaction.record, request.before, plan))
             changes = request.changes(transaction, self._store.max_commit_changes)
+            if options.dry_run:
+                plan = await dry_run(transaction, changes, self._store)
+                return _Built(request, EditResult(transaction.record, request.before, plan))
             await self._overlay.add(changes)
             result = EditResult(transaction.record, request.before, move=transaction.move)
             return _Built(request, result, bool(changes))

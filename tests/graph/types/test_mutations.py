@@ -6,6 +6,7 @@ import pytest
 from graph.app import create_app
 from graph.hierarchies.locations import Location
 from graph.settings import Settings
+from resolvers.access.grants import Grants
 from store.engine import ReadUsage
 from store.model.records import key_of
 from store.writing.create_update import Create
@@ -352,6 +353,24 @@ SEVERAL = {
     'moveLocation(input: {node: {path: "US/NE"}, to: {parent: {path: "US/NE/Omaha"}}, key: "\\u0007"})': [
         ("BAD_PATH", ["key"], None), ("MISPLACED", ["to"], None),
     ],
+    'moveLocation(input: {node: {path: "US/KS"}, to: {root: false}, key: "MO", position: {last: false}})': [
+        (INPUT, ["to"], None), (INPUT, ["position"], None), ("NOT_FOUND", ["node"], None),
+    ],
+    'moveLocation(input: {node: {path: "US/NE"}, to: {parent: {path: ""}}, key: "MO", expectedRevision: 9})': [
+        ("BAD_PATH", ["to"], None), ("CONFLICT", ["expectedRevision"], None),
+    ],
+    """updateLocation(input: {node: {path: "US"}, names: [{language: "d"}, {language: "de", text: ""},
+        {language: "DE"}]})""": [
+        (INPUT, ["names"], None), (INPUT, ["names"], None), (INPUT, ["names"], None),
+    ],
+    """createAssetNode(input: {key: "E", name: "E", names: [$], attributes: {equipment: {}}})""".replace(
+        "$", " ".join(f'{{language: "de-{number:04}", text: "x"}}' for number in range(51))
+    ): [(INPUT, ["names"], None)],
+    """createAssetNode(input: {parent: {path: "E"}, key: "E", name: "E",
+        attributes: {audit: {findings: ["a", "%s", "", "%s"]}}})""".replace("%s", "x" * 17_000): [
+        (INPUT, ["attributes", "audit", "findings"], "maxLength"),
+        (INPUT, ["attributes", "audit", "findings"], "maxLength"), ("NOT_FOUND", ["parent"], None),
+    ],
     'deleteLocation(input: {node: {path: "US/NE"}, expectedRevision: 2})': [
         ("CONFLICT", ["expectedRevision"], None), ("NOT_EMPTY", ["policy"], None),
     ],
@@ -440,6 +459,48 @@ async def test_an_expected_revision_is_never_that_of_another_node_which_came_to_
         await told(clients, 'updateLocation(input: {node: {path: "US/NE/Lincoln"}, name: "L", expectedRevision: 1})')
         == []
     )
+    # Moved away, while the node that had come to the path is gone as well, and with it every redirect from there.
+    for _ in range(2):
+        await rename(clients, ("US/NE/Lincoln", "Away"))
+        await clients.ask(create.replace("Omaha", "Lincoln"))
+        await clients.ask('mutation { deleteLocation(input: {node: {path: "US/NE/Lincoln"}}) { node { id } } }')
+        await clients.ask(create.replace("Omaha", "Lincoln"))
+        assert await outcomes("US/NE/Lincoln") == [conflict] * 3
+        await clients.ask('mutation { deleteLocation(input: {node: {path: "US/NE/Away"}}) { node { id } } }')
+
+
+@pytest.mark.both_stores
+async def test_a_deleted_node_with_an_id_of_its_own_is_told_from_the_next_one_at_its_path(clients):
+    """A given id, and that of a node which came from elsewhere; alone, and below a node that goes."""
+    create = """mutation($path: Path!, $key: String!, $id: ID, $attributes: LocationAttributes!) {
+        createLocation(input: {parent: {path: $path}, key: $key, name: $key, id: $id, attributes: $attributes}) {
+        node { id } } }"""
+
+    async def plant(path, key, node_id=None, level="city"):
+        made = await clients.ask(create, path=path, key=key, id=node_id, attributes={level: {}})
+        return made["createLocation"]["node"]["id"]
+
+    mine = {"US/MO/given": await plant("US/MO", "given", "own")}
+    await clients.ask(
+        'mutation { moveLocation(input: {node: {path: "US/NE/Omaha/68118"}, to: {parent: {path: "US/MO/given"}}})'
+        "{ node { id } } }"
+    )
+    await plant("US/MO", "large", "top")
+    for number in range(9):
+        mine[f"US/MO/large/{number}"] = await plant("US/MO/large", str(number), f"low{number}", "postalCode")
+    for path in ("US/MO/given", "US/MO/large"):
+        await clients.ask(
+            f'mutation {{ deleteLocation(input: {{node: {{path: "{path}"}}, policy: CASCADE}}) {{ move {{ id }} }} }}'
+        )
+    for path in ("US/MO/given", "US/MO/large", "US/MO/given/68118", "US/MO/large/0", "US/MO/large/8"):
+        parent, _, key = path.rpartition("/")
+        await plant(parent, key, level="postalCode" if parent.count("/") == 2 else "city")
+        node = f'node: {{path: "{path}"}}, expectedRevision: 1'
+        assert await told(clients, f'updateLocation(input: {{{node}, name: "Mine"}})') == [
+            ("CONFLICT", ["expectedRevision"], None)
+        ]
+    await plant("US/NE", "back", "low7")
+    assert await clients.ask('{ location(path: "US/MO/large/7") { id } }') == {"location": None}
 
 
 @pytest.mark.both_stores
@@ -464,3 +525,23 @@ async def test_a_move_gives_parent_key_and_position_at_once(clients):
         path = f'node: {{path: "US/MO/{"Z" if side == "first" else "Y"}"}}, key: "Y", position: {{{side}: true}}'
         await clients.ask(f"mutation {{ moveLocation(input: {{{path}}}) {{ node {{ path }} }} }}")
         assert (await keys(clients, "US/MO"))[place] == "Y"
+
+
+async def test_a_dry_run_has_the_faults_of_a_change_that_is_larger_than_a_transaction(clients):
+    await clients.ask(
+        'mutation { createCategoryNode(input: {key: "A", name: "a", attributes: {category: {}}}) { node { id } } }'
+    )
+    clients.store.max_commit_changes = 10
+    update = 'updateCategoryNode(input: {node: {path: "A"}, name: "%s"}%s)'
+    for option in (", dryRun: true", ""):
+        given = update % (" ".join("abcdefghijklm"), option)
+        assert await told(clients, given) == [("TOO_LARGE", None, None)]
+
+
+async def test_a_hidden_parent_is_not_disclosed_by_the_rename_of_a_grant_root_that_is_not_there(clients):
+    answers = []
+    for tree in ("US", "XX"):
+        grants = Grants.parse([f"write:location/{tree}/A", f"write:location/{tree}/B"])
+        caller = Clients(clients.store, grants=grants)
+        answers.append(await told(caller, f'moveLocation(input: {{node: {{path: "{tree}/A"}}, key: "B"}})'))
+    assert answers == [[("NOT_FOUND", ["node"], None)]] * 2
