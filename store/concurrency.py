@@ -111,6 +111,16 @@ def _slice() -> _TimeSlice:
     return found
 
 
+@asynccontextmanager
+async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
+    """A group of tasks, which end while the block runs; of their errors the first is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+
+
 class TreeLocks:
     """Locks of partitions (trees, and hierarchies for their roots), so that writers of one process queue for them."""
 

@@ -1,45 +1,45 @@
-"""Checks of a file before it is imported: files that would become another tree than a person sees in them are doubts.
-`--describe` proposes a command that has passed these checks and a trial of the first rows.
+"""Checks of a file before it is imported: files that would become another tree than a person sees in them are doubts,
+with the options that make this tree. `--describe` takes these options.
 """
 
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
-import typer
-
-from commands.importing.files import FileFormat, FileOptions, NoLevels, Source, cell_format, format_of
-from store.errors import BadInput, quantity, shorten
-from store.model.hierarchy import Hierarchy, may_stand
-from store.transfer.formats.columns import PLAIN, CellFormat, ColumnOptions, fold
+from commands.importing.files import FileFormat, FileOptions, Source
+from store.errors import BadInput, shorten
+from store.model.hierarchy import Hierarchy, Level, may_stand
+from store.transfer.formats.columns import fold
 from store.transfer.formats.shapes import (
     MAX_ROWS,
     SAMPLE_CHARACTERS,
     SAMPLE_ROWS,
     Rows,
+    Sample,
+    column_chain,
     data_in_header,
     first_of_group,
-    first_rows,
     joined_path,
+    mojibake,
     nested_keys,
     outlined,
     parent_column,
+    paths_in_cells,
+    second_header,
 )
-from store.transfer.formats.source import EXAMPLES, JSON_REASON, Doubt, Format, Guess, NumberFormat
+from store.transfer.formats.source import JSON_REASON, Doubt, Guess, csv_line
 from store.transfer.formats.tables import Table
-from store.transfer.rows import ImportPlan, Rejection, Row
+from store.transfer.rows import Rejection, Row
 from store.transfer.tables.items import key_text
 from store.transfer.tables.left_out import LeftOut
-from store.transfer.tables.proposals import are_ids
 from store.transfer.tables.scan import Export, first_items
 
 _CODES = re.compile("code|kod|^(id|key|nr|no|num|number|nummer|numer|notation)$")  # folded names of columns
+_NAMES = re.compile("name|title|label|titel|bezeichnung|nombre|nom|nazwa|description|text")
 _DEPTH = re.compile("1?[0-9]")
 DEPTHS = frozenset(("level", "lvl", "ebene", "niveau", "nivel", "livello", "stufe", "indent"))
 DITTO = frozenset(("-", "–", "〃", '"', '""', "''", "do.", "dto.", "ditto", "idem"))
-PATHS = "columns path, level and name, such as Garden/Mowers,CATEGORY,Lawn mowers"
 
 
 def check_file(
@@ -53,44 +53,46 @@ def check_file(
         return
     taken = options.taken
     if (table := found.table) is not None:
-        rows = first_rows(table.header, table.texts())
+        sample = Sample(table.header, table.texts())
         if found.has_text_header and Guess.HEADER not in taken:
-            _check_header(hierarchy, source.name, table.header, rows)
+            _check_header(hierarchy, source.name, sample)
         if not found.keys:
-            _check_paths(hierarchy, source.name, found, table, rows, taken, ignore_unknown=ignore_unknown)
+            _check_paths(hierarchy, source.name, found, table, sample, taken, ignore_unknown=ignore_unknown)
         elif Guess.SHAPE not in taken:
             if not any(level.paths for level in found.levels):
-                _refuse_parents(source.name, table.header, table.texts, found.keys)
-                if len(found.keys) == 1:
-                    _check_flat(source.name, table.header, rows, found.keys[0])
-            _check_groups(hierarchy, source.name, found, table, rows, options)
+                _check_shape(hierarchy, source.name, sample, table.texts, found.keys)
+            _check_groups(hierarchy, source.name, found, table, sample, options)
     if Guess.SHAPE not in taken:
-        check_keys(source.name, (row for _, row in found.format.read()), only_texts=found.has_lists)
+        check_keys(hierarchy, source.name, (row for _, row in found.format.read()), found)
 
 
 def check_unmatched(hierarchy: Hierarchy, source: Source, table: Table, taken: Collection[Guess]) -> None:
-    """Raise Doubt for a table without a column of a level that has no header, or that is a tree by parent ids."""
+    """Raise Doubt for a table without a column of a level that has no header, or whose tree is in another shape."""
+    sample = Sample(table.header, table.texts())
     if Guess.HEADER not in taken:
-        _check_header(hierarchy, source.name, table.header, first_rows(table.header, table.texts()))
+        _check_header(hierarchy, source.name, sample)
     if Guess.SHAPE not in taken:
-        _refuse_parents(source.name, table.header, table.texts)
+        _check_shape(hierarchy, source.name, sample, table.texts, ())
 
 
-def check_table(name: str, export: Export, left_out: LeftOut) -> None:
+def check_table(hierarchy: Hierarchy, name: str, export: Export, left_out: LeftOut) -> None:
     """Raise Doubt for a table of DynamoDB whose items refer to their parents by an id."""
-    header = list(dict.fromkeys(column for item in first_items(export, SAMPLE_ROWS, left_out) for column in item))
+    sample = [*first_items(export, SAMPLE_ROWS, left_out)]
+    header = list(dict.fromkeys(column for item in sample for column in item))
 
-    def rows() -> Iterator[list[str]]:
-        for item in first_items(export, MAX_ROWS, left_out):
+    def rows(number: int = MAX_ROWS) -> Iterator[list[str]]:
+        for item in first_items(export, number, left_out):
             yield [key_text(item.get(column)) for column in header]
 
-    _refuse_parents(name, header, rows)
+    _refuse_parents(hierarchy, name, Sample(header, rows(SAMPLE_ROWS)), rows)
 
 
-def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool = False) -> None:
+def check_keys(
+    hierarchy: Hierarchy, source: str, rows: Iterable[Row | Rejection], found: FileFormat | None = None
+) -> None:
     """Raise Doubt for rows in which the keys of a level are whole paths, or codes that begin with other ones.
 
-    With `only_texts` paths that are lists of keys are taken as they are.
+    Paths in JSON that are lists of keys are taken as they are.
     """
     levels: dict[str, tuple[str, set[str]]] = {}
     of_paths: set[str] = set()  # columns whose cells are split
@@ -98,7 +100,7 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
     codes: list[str] = []  # of the roots: their ids, or their keys
     is_flat, has_columns, size = True, False, 0
     for row in islice(rows, SAMPLE_ROWS):
-        if isinstance(row, Rejection) or (only_texts and isinstance(row.path, list)):
+        if isinstance(row, Rejection) or (found and found.has_lists and isinstance(row.path, list)):
             continue
         size += sum(len(str(key)) for key in row.path)
         if size > SAMPLE_CHARACTERS:
@@ -117,14 +119,12 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
             codes.append(str(row.parts[0].id or roots[-1]) if len(row.path) == 1 else roots[-1])
     for level, (column, keys) in levels.items():
         place = f'Column "{column}" of {source}' if column else source
-        if broken := next((key for key in keys if "\ufffd" in key), None):
-            raise Doubt(Guess.ENCODING, f'{place} has broken characters, such as "{shorten(broken)}"; mend the file.')
-        if column not in of_paths and (example := joined_path(keys)):
-            raise Doubt(
-                Guess.SHAPE,
-                f'{place} has whole paths, such as "{shorten(example)}", where a key of one {level} belongs; '
-                f"write a file with the {PATHS}, with / between the keys.",
-            )
+        if damaged := mojibake(keys):
+            raise Doubt(Guess.ENCODING, f'{place} has broken characters, such as "{shorten(damaged)}"; mend the file.')
+        if column not in of_paths and (path := joined_path(keys, are_roots=is_flat)):
+            is_text = found is not None and found.table is None and not found.has_lists
+            own = column or ("path" if found and (is_text or found.table) else "")
+            _refuse_path(hierarchy, place, path, level, own, is_text=is_text)
     if is_flat or (has_columns and not of_paths):  # paths are written as they are meant, unless all are roots
         _refuse_codes(source, {*codes})
     if is_flat:
@@ -132,79 +132,153 @@ def check_keys(source: str, rows: Iterable[Row | Rejection], *, only_texts: bool
         _refuse_outline(source, roots)
 
 
-def _refuse_codes(place: str, codes: Collection[str]) -> None:
-    if nested := nested_keys(codes):
-        raise Doubt(
-            Guess.SHAPE,
-            f'{place} looks like a tree by codes: most begin with another one, such as "{shorten(nested[0])}" with '
-            f'"{shorten(nested[1])}", and all would become siblings; write a file with the {PATHS}.',
-        )
+def _check_shape(hierarchy: Hierarchy, source: str, sample: Sample, rows: Rows, keys: Sequence[str]) -> None:
+    """Raise Doubt for a table whose tree is not in the columns of its `keys`, with the options that say it.
 
-
-def _refuse_outline(place: str, texts: Sequence[str]) -> None:
-    if (example := outlined(texts)) is not None:
-        raise Doubt(
-            Guess.SHAPE,
-            f"{place} is an outline: {shorten(example)!r} begins with blanks or signs that may show its depth, and all "
-            f"would become siblings; write a file with the {PATHS}.",
-        )
-
-
-def _check_flat(source: str, header: Sequence[str], rows: Sequence[Sequence[str]], key: str) -> None:
-    """Raise Doubt for a table of roots whose tree is in another column, or in the blanks before the keys."""
-    for index, column in enumerate(header):
-        values = [row[index] for row in rows]
-        place = f'Column "{shorten(column)}" of {source}'
-        if column == key:
-            _refuse_outline(place, values)
-        elif _CODES.search(fold(column)) and len({*values}) == len(values):
-            _refuse_codes(place, values)
-        elif fold(column) in DEPTHS and len({*values}) > 1 and all(map(_DEPTH.fullmatch, values)):
-            raise Doubt(
-                Guess.SHAPE,
+    Without any key the whole paths, codes and depths are looked for in all columns.
+    """
+    _refuse_parents(hierarchy, source, sample, rows, keys)
+    if len(keys) > 1:
+        return
+    level = _nested(hierarchy)
+    for column, values in zip(sample.header, sample.columns, strict=False):
+        place, known = f'Column "{shorten(column)}" of {source}', {*values} - {""}
+        if not known or not column:
+            continue
+        is_code = len(known) == len(values) and (not keys or column in keys or _CODES.search(fold(column)))
+        if is_code and sum(any(map(str.isdecimal, one)) and " " not in one for one in known) >= 0.9 * len(known):
+            _refuse_codes(place, known, _by(hierarchy, sample, prefix=column))
+        if not keys and level and (path := paths_in_cells(known)):
+            _refuse_path(hierarchy, place, path, level.name, column)
+        if column in keys or not keys:
+            texts = [row[sample.header.index(column)] for row in sample.rows]
+            _refuse_outline(place, texts, _by(hierarchy, sample, indent=column))
+        is_depth = fold(column) in DEPTHS or (not keys and fold(column) in ("depth", "tiefe"))
+        if column not in keys and is_depth and len(known) > 1 and all(map(_DEPTH.fullmatch, values)):
+            raise _shape(
                 f"{place} seems to have the depths of nodes, which are in their order below one another, and all would "
-                f"become siblings; write a file with the {PATHS}.",
+                "become siblings",
+                _by(hierarchy, sample, depth=column),
             )
+    chain = column_chain(sample) if level else []
+    own = [column for column in chain if level and fold(level.name) in fold(column)]  # such as Subcategory
+    if level and len(chain) > 1 and (not keys or len(own) > 1 or keys[0] in chain[1:]):
+        options = [word for column in chain for word in ("--level", f"{level.name.lower()}={column}")]
+        raise _shape(f"{source} has columns that are below one another: {', '.join(map(shorten, chain))}", options)
 
 
-def _check_header(hierarchy: Hierarchy, source: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _shape(seen: str, options: Sequence[str] = (), other: str = "write a file of paths") -> Doubt:
+    """The doubt of a shape that was seen, with the options that import it, or another way out where there are none."""
+    way_out = f"{shlex.join(options)} imports this tree" if options else other
+    return Doubt(Guess.SHAPE, f"{seen}; {way_out}.", options)
+
+
+def _nested(hierarchy: Hierarchy) -> Level | None:
+    """The level that may be a root and nests in itself, of which a tree of any depth can be."""
+    return next((one for one in hierarchy.levels.values() if one.may_be_root and one.name in one.under), None)
+
+
+def _by(hierarchy: Hierarchy, sample: Sample, **parts: str) -> list[str]:
+    """The options of a tree by these columns, with the columns of levels and names where these are clear."""
+    others = [(column, [*filter(None, values)]) for column, values in zip(sample.header, sample.columns, strict=False)]
+    others = [(column, values) for column, values in others if values and column and column not in parts.values()]
+    nested = _nested(hierarchy)
+    named = [nested.name] if nested else []
+    for column, values in others:
+        if "level" not in parts and all(found := [*map(hierarchy.find, {*values})]):
+            parts["level"], named = column, [level.name for level in found if level]
+    texts = [column for column, values in others if column != parts.get("level") and _are_words(values)]
+    name = next((column for column in texts if _NAMES.search(fold(column))), next(iter(texts), ""))
+    if name and fold(name) != "name" and not named:
+        parts["key"] = name
+    words = [word for level in sorted(named) for word in ("--name", f"{level.lower()}={name}")] if name else []
+    by = csv_line([f"{what}={column}" for what, column in parts.items()])
+    return ["--tree-by", by, *([] if "indent" in parts or fold(name) == "name" else words)]
+
+
+def _are_words(values: Collection[str]) -> bool:
+    return sum(any(map(str.isalpha, value)) for value in values) >= 0.9 * len(values)
+
+
+def _refuse_path(
+    hierarchy: Hierarchy, place: str, path: Sequence[str], level: str, column: str, *, is_text: bool = False
+) -> None:
+    """Raise Doubt for whole paths in a column, or in the lines of a text, which is read as a table of one column."""
+    example, sign, *each = path
+    options = "--format csv --delimiter tab --columns path".split() if is_text else []
+    if column and (nested := _nested(hierarchy)):
+        split = f'{column} split "{sign}"' + (f' each "{each[0]}"' if any(each) else "")
+        options += ["--level", f"{nested.name.lower()}={split}"]
+    seen = f'{place} has whole paths, such as "{shorten(example)}", where a key of one {level} belongs'
+    raise _shape(seen, options, "write / between the keys of a path")
+
+
+def _refuse_codes(place: str, codes: Collection[str], options: Sequence[str] = ()) -> None:
+    if nested := nested_keys(codes):
+        raise _shape(
+            f'{place} looks like a tree by codes: most begin with another one, such as "{shorten(nested[0])}" with '
+            f'"{shorten(nested[1])}", and all would become siblings',
+            options,
+        )
+
+
+def _refuse_outline(place: str, texts: Sequence[str], options: Sequence[str] = ("--tree-by", "indent")) -> None:
+    if (example := outlined(texts)) is not None:
+        raise _shape(
+            f"{place} is an outline: {shorten(example)!r} begins with blanks or signs that may show its depth, and all "
+            "would become siblings",
+            options,
+        )
+
+
+def _check_header(hierarchy: Hierarchy, source: str, sample: Sample) -> None:
     known = {fold(name) for level in hierarchy.levels.values() for name in (level.name, *level.attributes)}
-    if (cell := data_in_header(header, rows, known)) is not None:
+    if (cell := data_in_header(sample, known)) is not None:
+        names = [chr(ord("a") + number % 26) * (number // 26 + 1) for number in range(len(sample.header))]
+        if len({*sample.columns[0], sample.header[0]}) > len(sample.rows):
+            names[0] = "id"
         raise Doubt(
             Guess.HEADER,
             f'The first row of {source} looks like data: "{shorten(cell)}" is no name of a column, by the rows below; '
-            f"--columns names the {len(header):,} columns of a file without a header, such as --columns a,b,c.",
+            f"--columns names the {len(names):,} columns of a file without a header, such as --columns a,b,c.",
+            ("--columns", ",".join(names)),
+        )
+    if (cell := second_header(sample)) is not None:
+        raise Doubt(
+            Guess.HEADER,
+            f'The first row below the header of {source} looks like a second one: "{shorten(cell)}" stands above '
+            "numbers; remove it, or --header-row takes its names.",
         )
 
 
-def _refuse_parents(source: str, header: Sequence[str], rows: Rows, levels: Collection[str] = ()) -> None:
-    if (found := parent_column(header, rows, levels)) is not None:
-        parent, own = map(shorten, found)
-        raise Doubt(
-            Guess.SHAPE,
-            f'{source} is a tree by parent ids: column "{parent}" has values of "{own}" '
-            f"of other rows. Such trees are not imported; write a file with the {PATHS}.",
+def _refuse_parents(
+    hierarchy: Hierarchy, source: str, sample: Sample, rows: Rows, levels: Collection[str] = ()
+) -> None:
+    if (found := parent_column(sample, rows, levels)) is not None:
+        parent, own = found
+        raise _shape(
+            f'{source} is a tree by parent ids: column "{shorten(parent)}" has values of "{shorten(own)}" of other '
+            "rows",
+            _by(hierarchy, sample, id=own, parent=parent),
         )
 
 
 def _check_paths(
-    hierarchy: Hierarchy, source: str, found: FileFormat, table: Table, rows: Sequence[Sequence[str]],
-    taken: Collection[Guess], *, ignore_unknown: bool,
+    hierarchy: Hierarchy, source: str, found: FileFormat, table: Table, sample: Sample, taken: Collection[Guess], *,
+    ignore_unknown: bool,
 ) -> None:  # fmt: skip
     """Raise for a table whose columns are called path and level and mean something else, or that has other columns."""
-    index = table.header.index("level")
-    levels = [row[index].strip() for row in rows if len(row) > index]
+    levels = sample.column("level")
     if levels and not any(map(hierarchy.find, levels)):
         if Guess.SHAPE not in taken:
-            _refuse_parents(source, table.header, table.texts)
+            _check_shape(hierarchy, source, sample, table.texts, ())
         raise BadInput(
             f'Column "level" of {source} has no level of {hierarchy.name}, such as "{shorten(levels[0])}"; the levels '
             f"are {', '.join(hierarchy.levels)}. Columns of other names are imported with --level."
         )
     known = found.places(hierarchy)
-    for index, column in enumerate(table.header) if not ignore_unknown else ():
-        is_known = column in known or column.startswith(JSON_REASON)
-        if not is_known and any(len(row) > index and row[index].strip() for row in rows):
+    for column in table.header if not ignore_unknown else ():
+        if column not in known and not column.startswith(JSON_REASON) and any(sample.column(column)):
             level = hierarchy.levels[next(iter(hierarchy.levels))].name.lower()
             raise BadInput(
                 f'Column "{shorten(column)}" of {source} is no attribute of a level of {hierarchy.name}; '
@@ -215,148 +289,44 @@ def _check_paths(
 
 
 def _check_groups(
-    hierarchy: Hierarchy, source: str, found: FileFormat, table: Table, rows: Sequence[Sequence[str]],
-    options: FileOptions,
-) -> None:  # fmt: skip
+    hierarchy: Hierarchy, source: str, found: FileFormat, table: Table, sample: Sample, options: FileOptions
+) -> None:
     cells, used = options.cells, found.places(hierarchy)
     filled, is_given = cells.fill_down, bool(options.columns.levels)
     if merged := [column for column in table.merged if column in used and column not in filled]:
-        option = shlex.join(word for column in merged for word in ("--fill-down", column))
+        words = [word for column in merged for word in ("--fill-down", column)]
         raise Doubt(
             Guess.SHAPE,
             f'Column "{shorten(merged[0])}" of {source} has merged cells, and only the first of the merged ones has a '
-            f"value; {option} gives it to all of them.",
+            f"value; {shlex.join(words)} gives it to all of them.",
+            words,
         )
     for column in found.keys:
-        values = {row[table.header.index(column)].strip() for row in rows}
+        values = {*sample.column(column)}
         if is_given and column == found.keys[-1] and values == {""}:
             raise Doubt(Guess.SHAPE, f'Column "{shorten(column)}" of {source} has no values; leave its --level out.')
         if column != found.keys[-1] and (ditto := (values & DITTO) - cells.nulls_in(column)):
-            null = shlex.join(["--null", f"{column}={min(ditto)}"])
+            words = ["--null", f"{column}={min(ditto)}", "--fill-down", column]
             raise Doubt(
                 Guess.SHAPE,
-                f'Column "{shorten(column)}" of {source} has {shorten(min(ditto))} as a key; {null} takes it as no '
-                f"value, and with --fill-down {shlex.quote(column)} it is the value above.",
+                f'Column "{shorten(column)}" of {source} has {shorten(min(ditto))} as a key; {shlex.join(words[:2])} '
+                f"takes it as no value, and with {shlex.join(words[2:])} it is the value above.",
+                words,
             )
     levels: dict[str | None, str | None] = {one.key: one.level for one in found.levels} | {None: None}
     group = first_of_group(
-        table.header,
-        rows,
-        [key for key in found.keys if key not in filled],
+        sample,
+        found.keys,
+        filled,
         lambda below, above: may_stand(hierarchy, levels[below] or "", levels[above]),
     )
     if group is not None:
         column, below, above = group
+        words = ["--fill-down", column]
         raise Doubt(
             Guess.SHAPE,
             f'Column "{shorten(column)}" of {source} has values only in the first rows of groups: '
             f'"{shorten(below)}" stands below the row of "{shorten(above)}", and would skip this level; '
-            f"--fill-down {shlex.quote(column)} gives empty cells the value above. Where such rows have "
-            "none, --yes imports them so.",
+            f"{shlex.join(words)} gives empty cells the value above. Where such rows have none, --yes imports them so.",
+            words,
         )
-
-
-DESCRIBED_ROWS = 1_000
-SHOWN_VALUES = 3
-SHOWN_COLUMNS = 60
-NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
-
-
-def describe_columns(table: Table, places: Mapping[str, str]) -> None:
-    """Print the columns of a table with values of the first rows, and what becomes of them."""
-    header = table.header
-    sample = first_rows(header, islice(table.texts(), DESCRIBED_ROWS))
-    if len(header) > SHOWN_COLUMNS:
-        typer.echo(f"  {len(header):,} columns, the first {SHOWN_COLUMNS}:")
-    for index, column in enumerate(header[:SHOWN_COLUMNS]):
-        values = dict.fromkeys(row[index] for row in sample if index < len(row) and row[index])
-        shown = ", ".join(shorten(value, 30) for value in list(values)[:SHOWN_VALUES])
-        typer.echo(f"  {column}: {shown or 'no values'} ({places.get(column, 'not imported')})")
-
-
-def describe_file(
-    plan: ImportPlan, address: str, source: Source, format_name: str | None, options: FileOptions
-) -> None:
-    """Print the columns of a file, what was guessed, and a command that has passed the checks and a trial with a plan.
-
-    Raises BadInput for a file that no command would import.
-    """
-    hierarchy = plan.hierarchy
-    options = replace(options, taken={*options.taken, Guess.ENCODING})
-    words = ["clade", "import", hierarchy.name, address, *(["--format", format_name] if format_name else [])]
-    try:
-        found = format_of(hierarchy, source.file, format_name, options)
-    except NoLevels as error:
-        describe_columns(error.table, {})
-        check_unmatched(hierarchy, source, error.table, options.taken)
-        raise
-    for guess in found.guesses:
-        typer.echo(f"{source.name}: {guess}")
-    if (table := found.table) is not None:
-        describe_columns(table, found.places(hierarchy))
-        rows = first_rows(table.header, islice(table.texts(), DESCRIBED_ROWS))
-        if not options.columns.levels:
-            _refuse_ids(source.name, found.keys, table.header, rows)
-        if found.keys and options.cells == PLAIN:
-            options = replace(options, cells=_cells_of(found.options, table.header, rows))
-            found = format_of(hierarchy, source.file, format_name, options)
-    check_file(hierarchy, source, found, options, ignore_unknown=plan.ignore_unknown)
-    if sentence := check_sample(plan, source.name, found.format):
-        typer.echo(sentence)
-    words += [*found.words, *(word for pair in found.options.pairs() for word in pair), *options.words()]
-    words += ["--ignore-unknown"] if plan.ignore_unknown else []
-    words += ["--level-ids"] if plan.level_ids else []
-    words += ["--create-parents"] if plan.create_parents else []
-    words += ["--yes"] if Guess.SHAPE in options.taken else []
-    typer.echo(f"Proposed command:\n  {shlex.join(words)}")
-
-
-def check_sample(plan: ImportPlan, source: str, form: Format, enough: int = 1) -> str | None:
-    """How many of the first rows would be rejected, and the first reason; None if none. The rows are added to the plan.
-
-    Raises Doubt where these are more than half of at least `enough` rows: the columns are not what they are taken for.
-    """
-    for row in islice(form.rows(), DESCRIBED_ROWS):
-        plan.take(row)
-    plan.check_ids()
-    rejections = [one for part in (plan, *plan.versions.values()) for one in part.rejections]
-    if not rejections:
-        return None
-    first = rejections[0]
-    rows = f"{len(rejections):,} of the first {quantity(plan.rows, 'row')}"
-    sentence = f"{rows} of {source} would be rejected; row {first.number}: {first.reason}"
-    if plan.rows >= enough and len(rejections) * 2 > plan.rows:
-        raise Doubt(Guess.SHAPE, sentence)
-    return sentence
-
-
-def _refuse_ids(source: str, keys: Sequence[str], header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Raise BadInput where a column that is named like a level has ids, which no proposed command takes for keys."""
-    for column in keys:
-        values = [cell for row in rows if (cell := row[header.index(column)].strip())]
-        if len(values) > 1 and are_ids(values):
-            raise BadInput(
-                f'Column "{shorten(column)}" of {source} has ids, such as {shorten(values[0])}, and no keys; name the '
-                "columns of keys with --level."
-            )
-
-
-def _cells_of(options: ColumnOptions, header: Sequence[str], rows: Sequence[Sequence[str]]) -> CellFormat:
-    """The format of cells, where the sample has such cells in columns of attributes."""
-    columns = {value.partition("=")[2] for value in options.attributes}
-    indexes = [index for index, column in enumerate(header) if column in columns]
-    cells = [(header[index], row[index].strip()) for row in rows for index in indexes if index < len(row)]
-    nulls = [f"{column}={cell}" for column, cell in cells if cell in NULLS]
-    numbers = [cell for _, cell in cells if re.fullmatch(r"[+-]?\d[\d.,' \u00a0\u202f]*", cell)]
-    if any(not re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in numbers):
-        fitting = [example for example in EXAMPLES if all(_fits(example, cell) for cell in numbers)]
-        return cell_format(nulls, next(iter(fitting), None))
-    return cell_format(nulls, None)
-
-
-def _fits(example: str, cell: str) -> bool:
-    try:
-        NumberFormat(example).plain(cell)
-    except BadInput:
-        return False
-    return True

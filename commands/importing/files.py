@@ -39,12 +39,14 @@ from store.transfer.formats.json import (
     geojson_table,
     is_nodes,
     json_table,
+    json_tree,
     lines_table,
+    other_list,
     read_objects,
 )
 from store.transfer.formats.json_trees import NodeReader
 from store.transfer.formats.lines import FIXED, read_jsonl, read_taxonomy, taxonomy_ids, taxonomy_level
-from store.transfer.formats.outlines import OutlineReader, read_outline, read_outline_table
+from store.transfer.formats.outlines import OutlineReader, outline_table, read_outline
 from store.transfer.formats.source import (
     BLOCK_BYTES,
     JSON_REASON,
@@ -55,7 +57,6 @@ from store.transfer.formats.source import (
     Guess,
     NumberFormat,
     content_name,
-    csv_line,
     rejected_taxonomy,
 )
 from store.transfer.formats.tables import LAST, PathRowReader, Table, is_path_table, path_header, read_table
@@ -74,6 +75,7 @@ class NoLevels(BadInput):
 _PATHS = re.compile(
     r"""(.*\S)\s+split\s+("[^"]*"|'[^']*')(?:\s+each\s+("[^"]*"|'[^']*'))?""", re.DOTALL
 )  # of a column of paths
+_TARGETS = {"--attr": ("attribute", 'store.street="Column"'), "--name-in": ("language", 'city.de="Column"')}
 
 
 def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str] = ()) -> list[LevelColumns]:
@@ -85,18 +87,17 @@ def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str]
     found = _level_columns(hierarchy, options.levels, in_keys)
     given: dict[tuple[str, str, str], list[str]] = {}
     for option, value in options.pairs():
-        if option in ("--name", "--id"):
-            name, column = _split(option, value)
-            what = option[2:]
-        elif option == "--name-in":
-            name, language, column = _split_target(option, value, "no language", 'city.de="Column"')
-            what = canonical_language(language)
-        elif option == "--attr":
-            name, what, column = _split_target(option, value, "no attribute", 'store.street="Column"')
-        elif option == "--fold-case":
-            name, what, column = value, "", ""
-        else:
+        if option == "--level":
             continue
+        name, column = (value, "") if option == "--fold-case" else _split(option, value)
+        what = "fold" if option == "--fold-case" else option.removeprefix("--")
+        if option in _TARGETS:
+            lacks, example = _TARGETS[option]
+            name, dot, what = name.partition(".")
+            if not dot:
+                raise BadInput(f"{option} {value} has no {lacks}; use {option} {example}.")
+        if option == "--name-in":
+            what = canonical_language(what)
         level = hierarchy.level(name)
         if option == "--attr" and what not in level.attributes:
             raise BadInput(f'{level.name} has no attribute "{what}"; it has {", ".join(level.attributes) or "none"}.')
@@ -116,7 +117,7 @@ def columns(hierarchy: Hierarchy, options: ColumnOptions, in_keys: Iterable[str]
             elif option == "--attr":
                 one.attributes[what] = column
             else:
-                setattr(one, what or "fold", column or True)
+                setattr(one, what, column or True)
     return found
 
 
@@ -153,15 +154,6 @@ def _level_column(option: str) -> tuple[str, str, CellPaths | None]:
         return name, column, None
     column, split, each = match.groups()
     return name, column, CellPaths(split[1:-1], each and each[1:-1])
-
-
-def _split_target(option: str, value: str, lacks: str, example: str) -> tuple[str, str, str]:
-    """The level, what is named of it, and the column of `level.what=column`."""
-    target, column = _split(option, value)
-    level, dot, what = target.partition(".")
-    if not dot:
-        raise BadInput(f"{option} {value} has {lacks}; use {option} {example}.")
-    return level, what, column
 
 
 def _split(option: str, value: str) -> tuple[str, str]:
@@ -301,22 +293,6 @@ class FileOptions:
         if "" in self.column_names:
             raise BadInput("--columns has an empty name; name all columns, such as --columns Country,City.")
 
-    def words(self) -> Iterator[str]:
-        """The options about cells, the header and the sheet, as words of a command."""
-        cells = self.cells
-        nulls = [f"{column}={text}" for column, texts in cells.nulls_of.items() for text in sorted(texts)]
-        for option, values in (
-            ("--sheet", [self.sheet]),
-            ("--header-row", [str(self.header_row) if self.header_row else None]),
-            ("--columns", [csv_line(self.column_names)] if self.column_names else []),
-            ("--null", [*sorted(cells.nulls), *nulls]),
-            ("--numbers", [cells.numbers.example if cells.numbers else None]),
-            ("--fill-down", sorted(cells.fill_down)),
-        ):
-            for value in values:
-                if value is not None:
-                    yield from (option, value)
-
 
 def cell_format(nulls: Sequence[str], numbers: str | None, fill_down: Sequence[str] = ()) -> CellFormat:
     """The format of cells by `--null`, `--numbers` and `--fill-down`."""
@@ -334,12 +310,11 @@ class FileFormat:
     """The format of a file, what was guessed about it, and of a table its options and the columns of its levels.
 
     The header of CSV and Excel is a row. Paths in JSON may be lists of keys. A table of paths has no keys of `levels`.
-    A file that is Clade's own is an export. `words` are the options by which a command reads the text of the file so.
+    A file that is Clade's own is an export.
     """
 
     format: Format
     guesses: Sequence[str] = ()
-    words: Sequence[str] = ()
     table: Table | None = None
     options: ColumnOptions = field(default_factory=ColumnOptions)
     levels: Sequence[LevelColumns] = ()
@@ -355,7 +330,7 @@ class FileFormat:
     def places(self, hierarchy: Hierarchy) -> dict[str, str]:
         """The columns that are imported, with what they become, for a person."""
         found: dict[str, str] = {}
-        if not self.keys and self.table is not None:
+        if not self.keys and self.table is not None and is_path_table(self.table.header) and not self.format.tree:
             known = {*FIXED, *LAST, *(name for level in hierarchy.levels.values() for name in level.attributes)}
             found = {name: name for name in self.table.header if name in known}
         for level in self.levels:
@@ -400,13 +375,15 @@ def format_of(hierarchy: Hierarchy, file: Path, name: str | None, options: FileO
     if tree is not None:
         if tree != TreeBy(indent=""):
             raise BadInput(f"--tree-by {tree.shape} with columns needs a table; a text is imported by indent alone.")
-        outline = Format(lambda: read_outline(hierarchy, file, encoding), REJECTED_JSON)
-        return FileFormat(outline, dialect.sentences(options.dialect), dialect.words(options.dialect), has_lists=True)
+        lines, levels = outline_table(file, encoding), [LevelColumns(level, "") for level in hierarchy.levels]
+        reader = OutlineReader(hierarchy, tree, levels, lines.header, PLAIN)
+        outline = Format(lambda: read_outline(lines, reader), REJECTED_JSON)
+        return FileFormat(outline, dialect.sentences(options.dialect), has_lists=True)
     level = taxonomy_level(hierarchy)
     ids = taxonomy_ids(file, encoding, options.taken)
     rejected = rejected_taxonomy(dialect.text_encoding, dialect.errors, dialect.mark)
     form = Format(lambda: read_taxonomy(level, file, ids, encoding), rejected)
-    return FileFormat(form, dialect.sentences(options.dialect), dialect.words(options.dialect))
+    return FileFormat(form, dialect.sentences(options.dialect))
 
 
 def name_of(file: Path) -> str | None:
@@ -430,7 +407,7 @@ def _csv(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
     except BadInput as error:
         error.args = (f"{error} {dialect.doubt}".rstrip(),)
         raise
-    return replace(found, guesses=[*dialect.sentences(given), *found.guesses], words=dialect.words(given))
+    return replace(found, guesses=[*dialect.sentences(given), *found.guesses])
 
 
 def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
@@ -450,6 +427,8 @@ def _json(hierarchy: Hierarchy, file: Path, options: FileOptions) -> FileFormat:
             f'{file.name} has objects by key, such as "{shorten(next(iter(first)))}"; write a list of objects that '
             'have their keys as values, or a tree of nodes with "key" and "children".'
         )
+    if not (is_taken or options.columns.levels or options.tree) and (parts := json_tree(objects)):
+        raise Doubt(*other_list(file.name, parts))
     table, lists = json_table(file, objects)
     if not is_taken:
         levels = options.columns.levels or match_columns(hierarchy, table.header).levels
@@ -485,20 +464,20 @@ def _table(hierarchy: Hierarchy, table: Table, options: FileOptions, *, is_row: 
     header, given = table.header, options.columns
     if options.tree is not None:
         reader, guesses = tree_reader(hierarchy, header, options)
-        rows = Format(lambda: read_table(table, reader), table.rejected(REASON))
         if isinstance(reader, OutlineReader):
-            form = Format(lambda: read_outline_table(hierarchy, reader, rows.read), REJECTED_JSON)
+            form = Format(lambda: read_outline(table, reader), REJECTED_JSON)
         else:
+            rows = Format(lambda: read_table(table, reader), table.rejected(REASON))
             form = rows._replace(tree=parent_tree(hierarchy, options, reader, rows.read))
-        return FileFormat(form, guesses, (), table, given, reader.levels, is_row)
+        return FileFormat(form, guesses, table, given, reader.levels, is_row)
     if is_path_table(header) and not given.levels:
         levels = _path_columns(hierarchy, options)
         rows = Format(lambda: read_table(table, PathRowReader(hierarchy, header, levels)), table.rejected(JSON_REASON))
         is_own = header == path_header(hierarchy)
-        return FileFormat(rows, (), (), table, given, levels, is_row, is_own=is_own)
+        return FileFormat(rows, (), table, given, levels, is_row, is_own=is_own)
     found, levels, guesses = _columns(hierarchy, table, given)
     rows = Format(lambda: read_table(table, RowReader(levels, header, options.cells)), table.rejected(REASON))
-    return FileFormat(rows, guesses, (), table, found, levels, is_row)
+    return FileFormat(rows, guesses, table, found, levels, is_row)
 
 
 def tree_reader(hierarchy: Hierarchy, header: Sequence[str], options: FileOptions) -> tuple[TreeReader, list[str]]:

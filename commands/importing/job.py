@@ -15,14 +15,8 @@ import typer
 
 from commands import interrupt
 from commands.common import ask, progress
-from commands.importing.checks import (
-    check_file,
-    check_keys,
-    check_sample,
-    check_table,
-    check_unmatched,
-    describe_file,
-)
+from commands.importing.checks import check_file, check_keys, check_table, check_unmatched
+from commands.importing.describe import Given, check_sample, describe_file
 from commands.importing.files import FileOptions, NoLevels, Source, check_address, format_of, source_at
 from commands.importing.tables import (
     NO_TEMPLATE,
@@ -70,7 +64,7 @@ GC_THRESHOLD = 200_000
 
 ENOUGH_ROWS = 100  # of which most are rejected, so that an import stops; of fewer the others are imported
 NO_PRUNE = "--prune needs a whole table; this has a part of it."
-OVERRIDE = "If that is right, --yes imports it as it is."
+OVERRIDE = "--yes imports it as it is."
 VERBS = {Event.MOVED: "moved", Event.CREATED: "added", Event.UPDATED: "changed", Event.DELETED: "removed"}
 MAX_REASONS = 5
 MAX_REJECTED = 500_000  # whose reasons are in memory
@@ -331,63 +325,66 @@ def _is_file_of_rejected_rows(target: Path, rejected: RejectedRows) -> bool:
     return not found or found == start
 
 
-def run_import(
-    address: str, name: str | None, options: FileOptions, table_options: TableOptions, job: ImportJob, *,
-    describe: bool,
-) -> None:  # fmt: skip
-    """Import the file or the table at an address, or only describe it; `name` is that of the file's format.
+def run_import(given: Given, parsed: Callable[[], FileOptions], table_options: TableOptions, job: ImportJob) -> None:
+    """Import the file or the table of a command, or only describe it; the options about a file are `parsed` anew for
+    each attempt.
 
     A tree by parent ids says where its nodes are now, so that those that are elsewhere are moved.
     """
+    address, options = given.params["file"], parsed()
     job.moves = job.moves or (options.tree is not None and options.tree.parent is not None and not job.language)
     if options.tree and job.level_ids:
         raise BadInput("--level-ids is not for --tree-by, whose rows name one another by their ids.")
     if address.startswith(SCHEME):
-        return _import_table(address, options, table_options, job, describe=describe)
+        return _import_table(given, options, table_options, job)
     check_address(address)
     if is_table(address, table_options):
-        return _import_table(address, options, table_options, job, describe=describe)
+        return _import_table(given, options, table_options, job)
     if table_options.skip or table_options.ttl or table_options.keep_deleted:
         raise BadInput("--skip, --ttl and --keep-deleted are for DynamoDB tables and their exports.")
     with source_at(address) as source:
 
         def attempt() -> None:
-            given = replace(options, taken=job.taken)
-            if describe:
-                return describe_file(job.new_plan(), address, source, name, given)
+            options = replace(parsed(), taken=job.taken)
+            if given.params["describe"]:
+                return describe_file(given, job.new_plan(), source, options)
             try:
-                found = format_of(job.hierarchy, source.file, name, given)
+                found = format_of(job.hierarchy, source.file, given.params["format_name"], options)
             except NoLevels as error:
                 check_unmatched(job.hierarchy, source, error.table, job.taken)
                 raise
             for guess in found.guesses:
                 typer.echo(f"{source.name}: {guess}", err=True)
-            check_file(job.hierarchy, source, found, given, ignore_unknown=job.ignore_unknown)
+            check_file(job.hierarchy, source, found, options, ignore_unknown=job.ignore_unknown)
             if Guess.SHAPE not in job.taken and found.format.tree is None:
                 check_sample(job.new_plan(), source.name, found.format, ENOUGH_ROWS)
             job.run(source, found.format)
 
-        _ask(attempt, job, describe=describe)
+        _ask(attempt, job, given)
 
 
-def _ask(attempt: Callable[[], None], job: ImportJob, *, describe: bool) -> None:
+def _ask(attempt: Callable[[], None], job: ImportJob, given: Given) -> None:
     """Attempt an import or its description. A doubt is a question on a terminal, after which the next attempt takes
-    the guess; elsewhere it ends the command.
+    the guess; elsewhere it ends the command. A description takes the options of a doubt instead.
     """
-    while True:
-        try:
-            return attempt()
-        except Doubt as doubt:
-            if describe or not (sys.stdin.isatty() and sys.stderr.isatty()):
-                raise BadInput(f"{doubt} {OVERRIDE}") from None
-            ask(f"{doubt}\nImport it as it is?")
-            job.taken.add(doubt.guess)
+    describe = given.params["describe"]
+    try:
+        while True:
+            try:
+                return attempt()
+            except Doubt as doubt:
+                if describe and given.add(doubt):
+                    continue
+                if describe or not (sys.stdin.isatty() and sys.stderr.isatty()):
+                    raise BadInput(f"{doubt} {OVERRIDE}") from None
+                ask(f"{doubt}\nImport it as it is?")
+                job.taken.add(doubt.guess)
+    finally:
+        given.print()
 
 
-def _import_table(
-    address: str, options: FileOptions, table_options: TableOptions, job: ImportJob, *, describe: bool
-) -> None:
-    hierarchy = job.hierarchy
+def _import_table(given: Given, options: FileOptions, table_options: TableOptions, job: ImportJob) -> None:
+    hierarchy, address, describe = job.hierarchy, given.params["file"], given.params["describe"]
     if options != FileOptions(options.columns, tree=options.tree):
         raise BadInput(
             "--null, --numbers, --fill-down, --delimiter, --encoding, --quote, --header-row, --columns and --sheet are "
@@ -414,9 +411,9 @@ def _import_table(
             if Guess.EXPIRY in job.taken:
                 table.left_out.keep_unknown()
             if Guess.SHAPE not in job.taken and not options.tree:
-                check_table(table.source.name, table.export, table.left_out)
+                check_table(hierarchy, table.source.name, table.export, table.left_out)
             if describe:
-                return describe_table(hierarchy, address, table, table_options, options.columns)
+                return describe_table(given, hierarchy, table, table_options, options.columns)
             if job.prune and table.export.is_incremental:
                 raise BadInput(NO_PRUNE)
             if options.tree:
@@ -424,14 +421,14 @@ def _import_table(
             else:
                 form, reader = table_format(hierarchy, table, templates, columns, prune=job.prune)
             if Guess.SHAPE not in job.taken and not options.tree:
-                check_keys(table.source.name, (row for _, row in form.read()))
+                check_keys(hierarchy, table.source.name, (row for _, row in form.read()))
             try:
                 job.run(table.source, form)
             finally:
                 for sentence in reader.sentences():
                     typer.echo(sentence, err=True)
 
-        _ask(attempt, job, describe=describe)
+        _ask(attempt, job, given)
 
 
 async def _find_store(url: str) -> None:

@@ -1,6 +1,5 @@
 """`clade import` of DynamoDB tables and of their exports to S3."""
 
-import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,8 @@ import typer
 
 from commands import interrupt
 from commands.common import progress
-from commands.importing.checks import check_keys, check_sample, describe_columns
+from commands.importing.checks import check_keys
+from commands.importing.describe import Given, check_sample, describe_columns
 from commands.importing.files import FileOptions, Source, columns, parent_tree, tree_reader
 from commands.interrupt import interruptible
 from store.connect import DynamoDBUrl
@@ -145,35 +145,34 @@ def tree_format(hierarchy: Hierarchy, table: TableSource, options: FileOptions) 
 
 
 def describe_table(
-    hierarchy: Hierarchy, address: str, table: TableSource, options: TableOptions, columns: ColumnOptions
+    given: Given, hierarchy: Hierarchy, table: TableSource, options: TableOptions, columns: ColumnOptions
 ) -> None:
-    """Print keys of a sample, what becomes of each attribute, and a command that has passed the checks of an import.
+    """Say keys of a sample, what becomes of each attribute, and a command that has passed the checks of an import.
 
     Raises BadInput where each command would reject most of the sample.
     """
-    left_out, source = table.left_out, table.source.name
+    left_out, source, say = table.left_out, table.source.name, given.said.append
     left_out.clear()
     items = [*first_items(table.export, SAMPLE_ITEMS, left_out)]
     if not items:
         raise BadInput(f"{source} has no items to describe.")
     left_out.ask()
     names = table.keys or next(iter(key_candidates(items)), ())
-    typer.echo(f"{source}: {quantity(len(items), 'item')} in the sample, keys {' and '.join(names) or 'unknown'}")
-    for item in items[:SHOWN_KEYS]:
-        typer.echo(f"  {' / '.join(key_text(item.get(name)) for name in names)}")
+    say(f"{source}: {quantity(len(items), 'item')} in the sample, keys {' and '.join(names) or 'unknown'}")
+    given.said += [f"  {' / '.join(key_text(item.get(name)) for name in names)}" for item in items[:SHOWN_KEYS]]
     found = [Proposal(table.keys, options.templates, columns)]
     if not options.templates and not columns.levels:
         found = proposals(hierarchy, items, table.keys)
     values = [key_text(item.get(names[0])) for item in items] if names else []
     if values and are_ids(values) and not (found and found[0].templates):
-        typer.echo(f"The keys are ids, such as {shorten(values[0])}: they say no levels.")
+        say(f"The keys are ids, such as {shorten(values[0])}: they say no levels.")
     reason = ""
     for proposal in found:
         try:
             tried = replace(options, templates=proposal.templates)
             templates, levels = item_columns(hierarchy, proposal.columns, tried)
             form, reader = table_format(hierarchy, replace(table, keys=proposal.keys), templates, levels)
-            check_keys(source, (row for _, row in form.read()))
+            check_keys(hierarchy, source, (row for _, row in form.read()))
             rejected = check_sample(ImportPlan(hierarchy), source, form)
             break
         except BadInput as error:
@@ -186,18 +185,11 @@ def describe_table(
         places |= {name: f"key {part}" for name, part in zip(reader.keys, parts, strict=False)}
     header = [*dict.fromkeys(name for item in items for name in item)]
     cells = [[str(plain(item[name])) if name in item else "" for name in header] for item in items]
-    describe_columns(Table(header, lambda: ((0, row, None, None) for row in cells)), places)
-    for sentence in [*([rejected] if rejected else []), *left_out.sentences()]:
-        typer.echo(sentence)
-    words = ["clade", "import", hierarchy.name, address]
-    is_known = address.startswith(SCHEME) and not options.keys and proposal.keys == table.keys
-    words += ["--keys", ",".join(reader.keys)] if proposal.templates and not is_known else []
-    words += [word for text in proposal.templates for word in ("--key", text)]
-    words += [word for pair in proposal.columns.pairs() for word in pair]
-    words += [word for text in options.skip for word in ("--skip", text)]
-    words += ["--ttl", options.ttl] if options.ttl else []
-    words += ["--keep-deleted"] if options.keep_deleted else []
-    typer.echo(f"Proposed command:\n  {shlex.join(words)}")
+    describe_columns(given.said, Table(header, lambda: ((0, row, None, None) for row in cells)), places)
+    given.said += [*([rejected] if rejected else []), *left_out.sentences()]
+    is_known = given.params["file"].startswith(SCHEME) and proposal.keys == table.keys
+    keys = [("--keys", ",".join(reader.keys))] if proposal.templates and not (is_known or options.keys) else []
+    given.propose([*keys, *(("--key", text) for text in proposal.templates), *proposal.columns.pairs()])
 
 
 def _keys(hierarchy: Hierarchy, table: TableSource, templates: Sequence[KeyTemplate]) -> Sequence[str]:

@@ -26,8 +26,8 @@ from store.model.values import INT64_BOUND
 Json = dict[str, Any]
 
 
-class WireValue(Struct, gc=False):
-    """A value of a response: one attribute is set, none for NULL.
+class WireValue(Struct, gc=False, omit_defaults=True):
+    """A value of a response: one attribute is set. It is encoded as it was.
 
     Structures that the garbage collector does not track take half the time of dicts.
     """
@@ -41,6 +41,7 @@ class WireValue(Struct, gc=False):
     SS: list[str] | None = None
     NS: list[str] | None = None
     BS: list[str] | None = None
+    NULL: bool | None = None
 
 
 WireItem = dict[str, WireValue]

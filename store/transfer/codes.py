@@ -9,10 +9,12 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from itertools import pairwise
 
-_RANGE = re.compile(r"(\w+)\s*[-–—]\s*(\w+)")
+_RANGE = re.compile(r"(\w*\d)\s*[-–—]\s*(\w*\d)")
 _DIVIDER = re.compile(r"[\W_]+")
+_WORD = re.compile(r"(?<=[\W_])[^\W\d_]+")
 _SIGNS = " .,:;/-–—_"
 _LEVELS = ((1, 1), (2, 1), (3, 1), (2, 2), (3, 3))  # characters of the first level, and of each below
+MAX_GAP = 3  # between the last number of one digit and the first of two, where a section was removed
 ENOUGH = 0.8  # of the codes of a length have the one above in the table, where their levels are so long
 
 
@@ -22,7 +24,7 @@ def code_parents(codes: Collection[str]) -> tuple[dict[str, str], list[str]]:
     """
     cuts, is_outline = _without_zeros(codes), _is_outline(codes)
     spans = {code: (m[1], m[2]) for code in codes if (m := _RANGE.fullmatch(code)) and len(m[1]) == len(m[2])}
-    if any(low >= high for low, high in spans.values()):
+    if any(low >= high for low, high in spans.values()) or any(code.count("-") > 1 for code in codes):
         spans = {}  # the sign divides the parts of codes
     ranges: defaultdict[int, list[tuple[str, str, str]]] = defaultdict(list)
     for code, (low, high) in sorted(spans.items(), key=lambda span: span[1][1]):
@@ -33,8 +35,8 @@ def code_parents(codes: Collection[str]) -> tuple[dict[str, str], list[str]]:
 
     def above(code: str, low: str, high: str) -> str | None:
         for end in range(len(low), 0, -1):
-            is_within_number = is_outline and low[end - 1 : end + 1].isdecimal()
-            if end < len(low) and not is_within_number and (other := known.get(low[:end].rstrip(_SIGNS), code)) != code:
+            is_part = end < len(low) and _is_whole(low, end, is_outline=is_outline)
+            if is_part and (other := known.get(low[:end].rstrip(_SIGNS), code)) != code:
                 return other
             for first, last, other in ranges.get(end, ()):
                 if other != code and first <= low[:end] and high[:end] <= last:
@@ -42,35 +44,48 @@ def code_parents(codes: Collection[str]) -> tuple[dict[str, str], list[str]]:
         return None
 
     def size(code: str) -> int:
-        parts = _DIVIDER.split(spans[code][0] if code in spans else cuts[code])
+        parts = _DIVIDER.split(spans[code][0] if code in spans else _WORD.sub("x", cuts[code]))
         return len(parts) if is_outline else len("".join(parts))
 
     parents = {code: other for code, cut in cuts.items() if (other := above(code, *spans.get(code, (cut, cut))))}
     sizes = {code: size(code) for code in codes}
-    used = sorted({*sizes.values()})
-    before = dict(zip(used, [0, *used], strict=False))
-    return parents, [code for code, own in sizes.items() if sizes.get(parents.get(code, ""), 0) < before[own]]
+    used = {sizes[code] for pair in parents.items() for code in pair}
+    return parents, [
+        code for code, own in sizes.items() if any(sizes.get(parents.get(code, ""), 0) < one < own for one in used)
+    ]
+
+
+def _is_whole(code: str, end: int, *, is_outline: bool) -> bool:
+    """Whether a code may begin with another one that ends here: not in a number of an outline, nor in a word after a
+    divider, as `AZ-BAB` and `AZ-BA` are siblings.
+    """
+    both = code[end - 1 : end + 1]
+    return not (is_outline and both.isdecimal()) and not (both.isalpha() and bool(_DIVIDER.search(code, 0, end)))
 
 
 def _is_outline(codes: Collection[str]) -> bool:
-    """Whether most numbers of more than one digit follow those of one digit, as 1.10 follows 1.9."""
+    """Whether most numbers of two digits follow those of one digit, as 1.10 follows 1.9, perhaps with a few gaps."""
     groups: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
     for code in codes:
         *parts, last = _DIVIDER.split(code)
         groups[tuple(parts)].add(last)
     counts = [0, 0]
     for found in groups.values():
-        numbers = {int(one) for one in found if one.isdecimal() and str(int(one)) == one}
-        if max(map(len, found)) > 1 and numbers:
-            follow = len(numbers) == len(found) and min(numbers) < 2 and max(numbers) - min(numbers) < len(numbers)
-            counts[follow] += 1
-    return len(groups) > 1 and counts[True] > counts[False]
+        numbers = {int(one) for one in found if one.isdecimal()}
+        small, large = {one for one in numbers if one < 10}, {one for one in numbers if one >= 10}
+        if any(one[0] == "0" and one != "0" for one in found if one.isdecimal()):
+            counts[False] += 1
+        elif small and large:
+            counts[min(large) - max(small) <= MAX_GAP and 2 * len(large) > max(large) - 10] += 1
+    return counts[True] > counts[False]
 
 
 def _without_zeros(codes: Collection[str]) -> Mapping[str, str]:
     """The codes, each without the zeros at its end where all are of one length and zeros stand for levels below."""
-    best, most = {code: code for code in codes}, 0.5
-    for first, step in _LEVELS if len({len(code) for code in codes}) == 1 else ():
+    best, most, lengths = {code: code for code in codes}, 0.0, {len(code) for code in codes}
+    for first, step in _LEVELS if len(lengths) == 1 else ():
+        if (max(lengths) - first) % step:
+            continue
         cuts = {}
         for code in codes:
             rest = max(0, len(code.rstrip("0")) - first)

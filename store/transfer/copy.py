@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 from store.api_keys import ApiKey, find_keys
+from store.concurrency import task_group
 from store.connect import SQLiteUrl, open_store, opened, parse_store_url
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, CladeError, Conflict, Unavailable, shorten
@@ -143,12 +144,9 @@ class Copy:
                 await self._target.commit(changes)
 
         steps = (Step(None, [change(item)], size_of(item)) for item in items)
-        try:
-            async with asyncio.TaskGroup() as group:
-                for changes, _ in in_transactions(steps, self._target.max_changes):
-                    group.create_task(commit(changes))
-        except BaseExceptionGroup as failed:
-            raise failed.exceptions[0] from None
+        async with task_group() as group:
+            for changes, _ in in_transactions(steps, self._target.max_changes):
+                group.create_task(commit(changes))
 
     async def _check_unchanged(self, before: Versions, found: Versions) -> None:
         """Raise Unavailable unless the tree versions are the same before, during and after the copy."""

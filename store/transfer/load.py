@@ -15,11 +15,10 @@ import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import cast
 from uuid import uuid4
 
-from store.concurrency import RetryPolicy, in_chunks
+from store.concurrency import RetryPolicy, in_chunks, task_group
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, Conflict, NotEmpty, NotFound, shorten
 from store.metadata.history import Tombstone, current_key
@@ -76,15 +75,6 @@ class LoadResult:
         if len(examples) < EXAMPLES:
             examples.append(" -> ".join([path_text(*key) for key in places]))
 
-    def note_all(self, pk: str, entries: list[LogEntry]) -> None:
-        """Count the nodes of a transaction on the tree at `pk`, and add their paths to the examples."""
-        for (event, level), count in Counter([(entry.event, entry.level) for entry in entries]).items():
-            self.counts(event)[level] += count
-        for event in {entry.event for entry in entries}:
-            examples = self.examples.setdefault(event, [])
-            keys = (entry.sk for entry in entries if entry.event is event)
-            examples += [path_text(pk, sk) for sk in islice(keys, EXAMPLES - len(examples))]
-
     def counts(self, event: Event) -> Counter[str]:
         """The numbers of nodes by level that an event happened to."""
         kinds = {Event.CREATED: self.added, Event.UPDATED: self.changed, Event.DELETED: self.removed}
@@ -109,12 +99,9 @@ async def load(
     result.rejections += plan.rejections
     running = _Import(store, plan, result, prune and not plan.pathless, dry_run, on_nodes)
     roots = iter(sorted(plan.trees, key=lambda root: -plan.trees[root].size))
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(TREES_AT_ONCE if store.calls is not None else 1):
-                group.create_task(running.trees(roots))
-    except BaseExceptionGroup as failed:
-        raise failed.exceptions[0] from None
+    async with task_group() as group:
+        for _ in range(TREES_AT_ONCE if store.calls is not None else 1):
+            group.create_task(running.trees(roots))
     if sum(one.has_other_key for one in result.rejections) >= max(2, MOST * len(plan.ids)):
         result.rejections = [
             one._replace(reason=one.reason.replace(MOVE_ADVICE, OTHER_KEYS_ADVICE)) for one in result.rejections
@@ -316,7 +303,8 @@ class _Import:
                 roots = [one._replace(sk=root_log_key(tree.pk)) for one in batch.entries if one.sk == "#"]
                 await self._commit([*batch.changes, raised, log], batch, roots)
                 version = TreeVersion.of(tree.pk, raised.item)
-            self.result.note_all(tree.pk, batch.entries)
+            for entry in batch.entries:
+                self.result.note(entry.event, entry.level, Key(tree.pk, entry.sk))
             implied = [one.level for one in batch.entries if one.event is Event.CREATED and one.sk in diff.implied]
             self.result.parents.update(implied)
             written = sum(entry.event is not Event.DELETED for entry in batch.entries)

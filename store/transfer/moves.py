@@ -172,7 +172,8 @@ class ImportMoves:
             self._blocked[node.key] = node
             self._plan.unmoved[node_id] = str(error)
             return False
-        self._result.note(Event.MOVED, node.level, self._aside.get(node_id, source), node.key)
+        former = [key.partition(ASIDE)[0] for key in path_of(*source)]  # also below a node that is put aside
+        self._result.note(Event.MOVED, node.level, node_key(self._plan.hierarchy.name, tuple(former)), node.key)
         self._plan.unmoved.pop(node_id, None)
         return True
 

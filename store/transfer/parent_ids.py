@@ -84,6 +84,7 @@ class ParentTree:
     moving: set[Key] | None = None
     sentences: list[str] = field(default_factory=list)
     _rejections: list[Rejection] = field(default_factory=list)
+    _conflicts: dict[int, str] = field(default_factory=dict)  # of the first rows of ids that have several parents
     _rows: int = 0
     _is_read: bool = False
 
@@ -115,6 +116,7 @@ class ParentTree:
         if self.by_codes:
             self._link_codes()
         self._execute("UPDATE link SET p = 0 WHERE parent = id")
+        self._db.executemany("UPDATE link SET p = n WHERE n = ?", [(number,) for number in self._conflicts])  # nowhere
         self._link()
         marks = ", ".join("?" * len(NO_PARENT))
         self._execute(f"UPDATE link SET p = 0 WHERE p IS NULL AND lower(parent) IN ({marks})", (*NO_PARENT,))  # noqa: S608
@@ -126,7 +128,7 @@ class ParentTree:
         self._execute(f"UPDATE link SET p = ({above}) WHERE p IS NULL AND n > 0")  # noqa: S608
 
     def _join_repeated(self) -> None:
-        """Leave out the later rows of an id; those that do not say the same are rejected."""
+        """Leave out the later rows of an id; those that do not say the same are rejected, with another parent all."""
         query = """
             SELECT id, n, parent, key, level, node_id, cells FROM link JOIN content USING (n)
             WHERE id IN (SELECT id FROM link GROUP BY id HAVING count(*) > 1) ORDER BY id, n
@@ -143,6 +145,7 @@ class ParentTree:
             if row[2] != first[2]:
                 parents = [f"the parent {_shown(one)}" if one else "no parent" for one in (first[2], row[2])]
                 self._rejections.append(Rejection(row[1], f"{own} has {parents[0]} {said}, not {parents[1]}."))
+                self._conflicts[first[1]] = f"{own} has {parents[1]} in row {row[1]}, and {parents[0]} here."
             elif row[3:6] != first[3:6] or _cells(row[6]) != _cells(first[6]):
                 self._rejections.append(Rejection(row[1], f"{own} has other values {said}."))
         self._db.executemany("DELETE FROM link WHERE n = ?", again)
@@ -186,31 +189,18 @@ class ParentTree:
         self._execute("CREATE INDEX by_parent ON link (p, key)")
         self._make_keys_unique()
 
-    def _pages(self, query: str) -> Iterator[list[Any]]:
-        """The rows of a query by number, page by page, since they are changed meanwhile."""
-        last = 0
-        while page := self._execute(query, (last, PAGE_ITEMS)).fetchall():
-            yield page
-            last = page[-1][0]
-
     async def _keys_of(self, store: Store, ids: Sequence[str]) -> list[Key | None]:
         keys = [id_key(f"{self.hierarchy.name}:{one}") for one in ids]
         return [current_key(item) for item in await store.get(keys, self._reads, strong=True)]
 
     async def _find_stored(self, store: Store) -> None:
         """Set the keys of stored nodes; what an interrupted import put aside gets its former key, as all others."""
-        query = "SELECT n, node_id FROM link WHERE n > ? AND node_id IS NOT NULL ORDER BY n LIMIT ?"
+        found = self._execute("SELECT n, node_id FROM link WHERE node_id IS NOT NULL ORDER BY n")
         update = "UPDATE link SET pk = ?, sk = ?, key = CASE WHEN fixed THEN key ELSE ? END WHERE n = ?"
-        for page in self._pages(query):
-            keys = await self._keys_of(store, [node_id for _, node_id in page])
-            self._db.executemany(
-                update,
-                [
-                    (*key, path_of(*key)[-1].partition(ASIDE)[0], number)
-                    for key, (number, _) in zip(keys, page, strict=True)
-                    if key
-                ],
-            )
+        while page := found.fetchmany(PAGE_ITEMS):
+            keys = zip(page, await self._keys_of(store, [node_id for _, node_id in page]), strict=True)
+            stored = [(*key, path_of(*key)[-1].partition(ASIDE)[0], number) for (number, _), key in keys if key]
+            self._db.executemany(update, stored)
 
     async def _find_stored_parents(self, store: Store) -> None:
         """Add the stored nodes that rows name as their parents and the file does not have."""
@@ -285,10 +275,10 @@ class ParentTree:
         """
         query = """
             SELECT link.n, link.id, link.key, link.p, link.fixed, link.pk, link.sk, above.pk, above.sk
-            FROM link LEFT JOIN link above ON above.n = link.p WHERE link.n > ? AND link.p IS NOT NULL
-            ORDER BY link.n LIMIT ?
+            FROM link LEFT JOIN link above ON above.n = link.p WHERE link.p IS NOT NULL ORDER BY link.n
         """
-        for page in self._pages(query):
+        found = self._execute(query)
+        while page := found.fetchmany(PAGE_ITEMS):
             coming: list[tuple[Any, Key]] = []
             for row in page:
                 _, _, key, parent, _, pk, sk, above_pk, above_sk = row
@@ -377,7 +367,7 @@ class ParentTree:
             if above is None:
                 ways = f"--create-parents makes it a root, --null COLUMN={parent} takes it for none"
                 reason = f"No row has the id {_shown(parent)} of its parent; {ways}."
-            yield Rejection(number, circles.get(number) or reason)
+            yield Rejection(number, self._conflicts.get(number) or circles.get(number) or reason)
 
 
 def level_below(hierarchy: Hierarchy, above: str | None) -> tuple[str, str]:

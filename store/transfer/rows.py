@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple, Never, cast
 from uuid import uuid4
@@ -86,6 +87,7 @@ class Rejection(NamedTuple):
 TextRows = Iterator[tuple[str, Row | Rejection]]  # the rows of a file in its order, each with its text
 
 
+@dataclass(eq=False)
 class ImportPlan:
     """All nodes that a file asks for, and the rows rejected from the file alone.
 
@@ -98,30 +100,29 @@ class ImportPlan:
     parents that are neither in the file nor stored are created.
     """
 
-    def __init__(
-        self, hierarchy: Hierarchy, *, ignore_unknown: bool = False, level_ids: bool = False,
-        create_parents: bool = False, stored: Collection[Key] = (),
-    ) -> None:  # fmt: skip
-        self.hierarchy = hierarchy
-        self.create_parents = create_parents
-        self.ignore_unknown = ignore_unknown
-        self.level_ids = level_ids
-        self.stored = stored
-        self.unseen: set[Key] = set()
-        self.trees = PlannedTrees()
-        self.ids: dict[str, int] = {}
-        self.rejected_ids: set[str] = set()
-        self.unmoved: dict[str, str] = {}
-        self.rejections: list[Rejection] = []
-        self.undefined = Undefined(hierarchy)
-        self.rows = 0
-        self.nodes = 0
-        self.pathless = 0
-        self.repeated = 0
-        self.versions: dict[int, ImportPlan] = {}
-        self.deleted: dict[Key, int] = {}
-        self.creates = True  # nodes that are not stored
-        self._collisions: Counter[tuple[str, str, str | None]] = Counter()  # id, level, that of the other if known
+    hierarchy: Hierarchy
+    _: KW_ONLY
+    ignore_unknown: bool = False
+    level_ids: bool = False
+    create_parents: bool = False
+    stored: Collection[Key] = ()
+    unseen: set[Key] = field(init=False, default_factory=set)
+    trees: PlannedTrees = field(init=False, default_factory=PlannedTrees)
+    ids: dict[str, int] = field(init=False, default_factory=dict)
+    rejected_ids: set[str] = field(init=False, default_factory=set)
+    unmoved: dict[str, str] = field(init=False, default_factory=dict)
+    rejections: list[Rejection] = field(init=False, default_factory=list)
+    rows: int = field(init=False, default=0)
+    nodes: int = field(init=False, default=0)
+    pathless: int = field(init=False, default=0)
+    repeated: int = field(init=False, default=0)
+    versions: dict[int, "ImportPlan"] = field(init=False, default_factory=dict)
+    deleted: dict[Key, int] = field(init=False, default_factory=dict)
+    creates: bool = field(init=False, default=True)  # nodes that are not stored
+
+    def __post_init__(self) -> None:
+        self.undefined = Undefined(self.hierarchy)
+        self._collisions = Counter[tuple[str, str, str | None]]()  # id, level, that of the other if known
 
     def take(self, row: Row | Rejection) -> None:
         """Add the nodes of a row, all or none."""
@@ -140,10 +141,7 @@ class ImportPlan:
             return
         if row.version is not None:
             if row.version not in self.versions:
-                self.versions[row.version] = ImportPlan(
-                    self.hierarchy, ignore_unknown=self.ignore_unknown, level_ids=self.level_ids,
-                    create_parents=self.create_parents, stored=self.stored,
-                )  # fmt: skip
+                self.versions[row.version] = replace(self)  # with the same options, and without rows
             return self.versions[row.version].take(row._replace(version=None))
         tree = self.trees.use(pk)
         keys = keys[len(keys) - len(row.parts) :]

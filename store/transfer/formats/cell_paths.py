@@ -80,7 +80,9 @@ class CellPaths:
         before, after = cell[max(0, found.start() - 1) : found.start()], cell[found.end() : found.end() + 1]
         if before == "\\" and self._escaped:
             return False
-        has, needs = (before.isspace(), after.isspace()), self._needs[sign]
+        blanks = before.isspace(), after.isspace()
+        has = blanks[0] or (not before and blanks[1]), blanks[1] or (not after and blanks[0])  # cells are trimmed
+        needs = self._needs[sign]
         if all(one or not needed for one, needed in zip(has, needs, strict=True)):
             return True
         if all(needs) and (any(has) or not _IN_WORDS.issuperset(sign)):

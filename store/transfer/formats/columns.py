@@ -150,6 +150,12 @@ class TreeBy:
     name: str | None = None
 
     @property
+    def columns(self) -> list[str]:
+        """The columns of a table that say the tree, the keys and the levels."""
+        parts = (self.id, self.parent, self.prefix, self.indent, self.depth, self.key, self.level)
+        return [column for column in parts if column]
+
+    @property
     def shape(self) -> str:
         """The part that says the shape: parent, prefix, indent, depth or children."""
         shapes = ("parent", "prefix", "indent", "depth", "children")
@@ -301,7 +307,7 @@ class RowReader:
             return Rejection(number, "The row has no key in any column of a level.")
         if absent and (reason := self._homeless(cells, keys)):
             return Rejection(number, reason)
-        return Row(number, path, parts, keys, others=others)
+        return Row(number, path, parts, keys, None, False, False, others)
 
     def _paths(
         self, cells: Sequence[object], column: str, paths: CellPaths, below: Sequence[LevelColumns]

@@ -29,6 +29,8 @@ ENOUGH_LINES = 3  # of a table below a title
 MAX_CELL_CHARACTERS = 1 << 20  # more than any item holds; csv's own limit is less than some
 _SURROGATE = re.compile("[\ud800-\udfff]")  # of a byte that is not of the encoding
 _SEPARATOR_LINE = re.compile("\ufeff?sep=(.)\r?\n")  # which Excel writes and reads
+_RULE = re.compile(r"(?=.*[|+])[\s|+:=-]*---[\s|+:=-]*")  # below a header in Markdown, or of a terminal's table
+_AS_TEXT = re.compile('="([^"]*)"')  # as some programs write a text of digits for Excel
 _END = "\r\n"  # the characters at the end of a line
 
 Quoting = Literal[0, 3]  # of csv: QUOTE_MINIMAL or QUOTE_NONE
@@ -60,8 +62,8 @@ class Dialect:
                 ) from None
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
             raise BadInput(f"A delimiter is one character, such as ; or tab, not {shorten(repr(self.delimiter))}.")
-        if self.quote not in (None, '"', "none"):
-            raise BadInput(f"--quote is '\"' or none, not {shorten(self.quote)}.")
+        if self.quote not in (None, '"', "'", "none"):
+            raise BadInput(f"--quote is '\"', \"'\" or none, not {shorten(self.quote)}.")
 
     @property
     def text_encoding(self) -> str:
@@ -90,7 +92,7 @@ class Dialect:
             return self
         encoding, doubt = guess_encoding(file)
         if doubt and Guess.ENCODING not in taken:
-            raise Doubt(Guess.ENCODING, doubt)
+            raise Doubt(Guess.ENCODING, doubt, ("--encoding", encoding))
         return replace(self, encoding=encoding, doubt=doubt)
 
     def resolved(self, file: Path, taken: Collection[Guess] = ()) -> "Dialect":
@@ -113,15 +115,6 @@ class Dialect:
         options = "--encoding and --delimiter set them" if self.delimiter else "--encoding sets it"
         said = [f"{' and '.join(parts)}, guessed; {options}."] if parts else []
         return [*said, self.doubt] if self.doubt else said
-
-    def words(self, given: "Dialect") -> list[str]:
-        """The options of a command that reads the file so: those that are `given`, and a doubtful encoding."""
-        options = {
-            "--encoding": self.encoding if self.doubt else given.encoding,
-            "--delimiter": given.delimiter and DELIMITER_NAMES.get(given.delimiter, given.delimiter),
-            "--quote": given.quote,
-        }
-        return [word for option, value in options.items() if value for word in (option, value)]
 
 
 def csv_table(file: Path, dialect: Dialect | None = None) -> Table:
@@ -148,6 +141,8 @@ def csv_table(file: Path, dialect: Dialect | None = None) -> Table:
                 if not text.isascii() and _SURROGATE.search(text):
                     encoding = "UTF-8" if given.text_encoding == "utf-8" else given.encoding
                     reason = f"The row is not valid {encoding}."
+                if '="' in text:
+                    cells = [found[1] if (found := _AS_TEXT.fullmatch(cell)) else cell for cell in cells]
                 yield number, cells, reason, text
 
     return Table(
@@ -223,6 +218,9 @@ def _parts(file: Path, dialect: Dialect) -> tuple[str, list[str], Iterator[Recor
         if isinstance(cells, Rejection) and not given:
             raise BadInput(f"{file.name}, line {number}, is no header: {cells.reason}")
         names = [] if isinstance(cells, Rejection) else [cell.strip() for cell in cells]
+        if dialect.quote is None and names and all(len(one) > 1 and one[0] == one[-1] == "'" for one in names):
+            seen = f"The names of the columns of {file.name} are in ' signs"
+            raise Doubt(Guess.QUOTES, f'{seen}; --quote "\'" takes these off all cells.', ("--quote", "'"))
         if any(names) and names[: len(given)] == given:
             return above + text, checked_header(file, names), records
         if given and cells:
@@ -258,8 +256,9 @@ def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
                 number += len(lines)
                 lines.clear()
                 reader = reader or csv.reader(
-                    _lines(content, lines), delimiter=delimiter, strict=True, quoting=dialect.quoting
-                )
+                    _lines(content, lines), delimiter=delimiter, strict=True, quoting=dialect.quoting,
+                    quotechar="'" if dialect.quote == "'" else '"',
+                )  # fmt: skip
                 try:
                     row = next(reader)
                 except StopIteration:
@@ -275,9 +274,10 @@ def _records(file: Path, dialect: Dialect) -> Iterator[Record]:
                             Guess.QUOTES,
                             f"{file.name}, line {number}: a value in quotes looks like several cells or rows; "
                             "--quote none takes quotes as text, --quote '\"' the value as it is.",
+                            ("--quote", "none"),
                         )
                 text = "".join(lines)
-                if number > 1 or not _SEPARATOR_LINE.fullmatch(text):
+                if not (_RULE.fullmatch(text) or (number == 1 and _SEPARATOR_LINE.fullmatch(text))):
                     yield number, text, cells
     except UnicodeError as error:
         reason = getattr(error, "reason", error)  # a missing byte order mark has none
@@ -346,7 +346,7 @@ def _guess_delimiter(file: Path, dialect: Dialect) -> str:
         text = source.read(SAMPLE_BYTES).decode(dialect.encoding or "utf-8", "replace")
     if declared := _SEPARATOR_LINE.match(text):
         return declared[1]
-    lines = text.splitlines(keepends=True)
+    lines = [line for line in text.splitlines(keepends=True) if not _RULE.fullmatch(line)]
     whole = (lines[:-1] or lines)[(dialect.header_row or 1) - 1 :]  # the last line may be cut
     first = "\t" if content_name(file).lower().endswith(".tsv") else ","
     scores = {one: _score(whole, one, dialect.quoting) for one in dict.fromkeys((first, *DELIMITERS))}

@@ -1,5 +1,7 @@
 """JSON documents: trees of nodes with their children, lists of objects as tables, and GeoJSON."""
 
+import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -8,9 +10,9 @@ import orjson
 
 from store.errors import BadInput, shorten, shown
 from store.model.hierarchy import Hierarchy
-from store.transfer.formats.columns import json_text
+from store.transfer.formats.columns import fold, json_text
 from store.transfer.formats.lines import json_lines
-from store.transfer.formats.source import Doubt, Guess, opened
+from store.transfer.formats.source import Doubt, Guess, csv_line, opened
 from store.transfer.formats.tables import MAX_DEPTH, Table, TableRow, checked_header, flat
 from store.transfer.rows import Rejection
 
@@ -21,7 +23,9 @@ OTHER_LIST = (
     '{file} is a tree: "{name}" has objects that would be lost. The nodes of a tree are in lists "children", each with '
     'a "key" or "name", and need no --level; a table has --level with a column of each list.'
 )
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"(\s*+:)?', re.DOTALL)  # with a colon the name of a value
 _NAMED = frozenset(("key", "name"))
+_TITLES = frozenset(("name", "title", "label", "text", "caption", "displayname"))  # folded
 _OWN = _NAMED | {"path", "level"}
 
 
@@ -73,7 +77,39 @@ def check_nodes(
                 and any(isinstance(one, dict) and not _NAMED.isdisjoint(one) for one in value)
                 and not any(level.attribute(name) for level in hierarchy.levels.values())
             ):
+                if children == (CHILDREN,) and (parts := json_tree(objects)):
+                    raise Doubt(*other_list(file.name, parts))
                 raise Doubt(Guess.SHAPE, OTHER_LIST.format(file=file.name, name=shorten(name)))
+
+
+def json_tree(objects: Sequence[Any]) -> list[str]:
+    """How a tree in lists of other names is written, such as `children=groups|items` and `name=title`; empty without.
+
+    Its nodes have names; where some lists are in others of their names, only these are of children.
+    """
+    above: dict[str, set[str]] = {}  # of each list of nodes the lists that it is in
+    titles: dict[str, None] = {}
+    waiting: list[tuple[str, frozenset[str], Any]] = [("", frozenset(), one) for one in objects]
+    while waiting:
+        own, lists, node = waiting.pop()
+        fields = node if isinstance(node, dict) else {}
+        if found := [name for name in fields if fold(name) in _TITLES]:
+            titles |= dict.fromkeys(found)
+            above.setdefault(own, set()).update(lists)
+        for name, value in fields.items():
+            if isinstance(value, list):
+                waiting += [(name, lists | {own}, one) for one in value]
+    nested = [name for name in above if name in above[name]] or [name for name in above if name and above[name]]
+    if not nested:
+        return []
+    return [f"children={'|'.join(nested)}", *([] if "name" in titles else [f"name={next(iter(titles))}"])]
+
+
+def other_list(file: str, parts: Sequence[str]) -> tuple[Guess, str, Sequence[str]]:
+    """The doubt of a file whose tree is in lists of other names."""
+    options = ["--tree-by", csv_line(parts)]
+    seen = f"{file} is a tree whose nodes are in other lists than children"
+    return Guess.SHAPE, f"{seen}; {shlex.join(options)} imports this tree.", options
 
 
 def json_table(file: Path, objects: list[Any]) -> tuple[Table, dict[str, bool]]:
@@ -141,9 +177,28 @@ def read_document(file: Path) -> Any:
             f"{file.name} is a JSON document of more than {MAX_JSON_BYTES:,} bytes; write it as JSON lines (.jsonl)."
         )
     try:
-        return orjson.loads(content.removeprefix(b"\xef\xbb\xbf"))
+        document = orjson.loads(content.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError as error:
         raise BadInput(f"{file.name} is not valid JSON: {error}.") from error
+    # The parser takes the last value of a name that an object has twice.
+    if sum(1 for text in _TEXT.finditer(content) if text[1]) != _names_in(document):
+        raise BadInput(
+            f"{file.name} has objects with the same name twice, of which one value would be lost; write each name once."
+        )
+    return document
+
+
+def _names_in(document: Any) -> int:
+    """The number of all names in objects."""
+    found, waiting = 0, [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            found += len(value)
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return found
 
 
 def _table(file: Path, rows: Callable[[], Iterator[_TableObject]], content: str) -> Table:

@@ -59,7 +59,9 @@ class NodeReader:
             if lists := [document[name] for name in self.children if name in document]:
                 return [one for nodes in lists for one in self._by_key(nodes)]
             nodes = by_key(document, self._key or "key")
-            is_wrapper = len(nodes) == 1 and len({*nodes[0]} - {*self.children}) == 1  # around lists of nodes alone
+            # Around lists of nodes alone; of nodes by key the key is that of a node.
+            is_wrapper = len(nodes) == 1 and len({*nodes[0]} - {*self.children}) == 1
+            is_wrapper = is_wrapper and not any(isinstance(nodes[0].get(name), dict) for name in self.children)
             if (
                 nodes
                 and not is_wrapper
@@ -77,6 +79,7 @@ class NodeReader:
     def read(self, roots: Sequence[Any]) -> TextRows:
         """The nodes, parents first, each with its line of JSON. What lies below a rejected one is rejected as well."""
         waiting = [(_Parent([], None, 0), "", one) for one in reversed(roots)]
+        ids: dict[tuple[str, ...], tuple[object, int]] = {}  # of nodes by their paths, with their rows
         number = 0
         while waiting:
             parent, place, node = waiting.pop()
@@ -84,6 +87,14 @@ class NodeReader:
             fields = dict(node) if isinstance(node, dict) else {self._key or self._name: node}
             children = [*self._children(fields)]
             row = (self._own_row if self._is_own else self._row)(number, parent, place, fields)
+            if isinstance(row, Row) and (node_id := row.parts[0].id) is not None:
+                first_id, first = ids.setdefault(tuple(map(str, row.path)), (node_id, number))
+                if first_id != node_id:  # what is below them cannot be told apart
+                    fields["path"] = [*row.path]
+                    said = f"has the id {first_id} in row {first} already, not {node_id}"
+                    row = Rejection(
+                        number, f"{shorten('/'.join(map(str, row.path)))} {said}; give each a key of its own."
+                    )
             yield line_of(row) if isinstance(row, Row) and not self._is_own else json_text(fields), row
             if isinstance(row, Row):
                 path, label, rejected = row.path, row.parts[0].level, 0

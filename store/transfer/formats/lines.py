@@ -104,17 +104,19 @@ def taxonomy_ids(file: Path, encoding: str, taken: Collection[Guess]) -> bool | 
 
 
 def _refuse_outline(file: Path) -> None:
-    """Raise Doubt for a file in which a line is indented below one that is not."""
-    below = False
+    """Raise Doubt for a file in which a line is indented below one that is not, or has more # before it."""
+    top = b""
     with opened(file) as source:
         for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES), b""), start=1):
-            if below and line.startswith((b" ", b"\t")) and line.strip():
+            is_deeper = line.startswith((b" ", b"\t")) or (top.startswith(b"# ") and line.startswith(b"## "))
+            if top and is_deeper and line.strip():
                 raise Doubt(
                     Guess.SHAPE,
-                    f"{file.name} is an outline: row {number} is indented, and each line is imported as a root; write "
-                    "its whole path in each line, such as Tools > Saws.",
+                    f"{file.name} is an outline: row {number} is indented, or has a mark of its depth, and each line "
+                    "would be a root, or a comment; --tree-by indent imports this tree.",
+                    ("--tree-by", "indent"),
                 )
-            below = below or bool(line.strip() and not line.startswith((b" ", b"\t", b"#")))
+            top = top or (line if line.strip() and not is_deeper and not line.startswith(b"##") else b"")
 
 
 def taxonomy_level(hierarchy: Hierarchy) -> str:

@@ -1,23 +1,24 @@
 """Outlines: nodes in their order, whose depths are shown by blanks or marks before them, or are numbers in a column."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from store.errors import BadInput, shorten
-from store.model.hierarchy import Hierarchy
-from store.transfer.formats.columns import json_text, text_of
-from store.transfer.formats.lines import line_of, row_of, text_lines
+from store.transfer.formats.columns import text_of
+from store.transfer.formats.lines import line_of, text_lines
+from store.transfer.formats.tables import Table, TableRow, read_table
 from store.transfer.formats.trees import TreeReader
 from store.transfer.parent_ids import level_below
-from store.transfer.rows import Link, Rejection, Row, TextRows
+from store.transfer.rows import Rejection, Row, TextRows
 
 _HEADING = re.compile(r"(#+)\s+(.*)", re.DOTALL)
 _BRANCH = re.compile(r"([\s│┃|]*(?:[├└┣┗╰`+|\\](?:[─━]+|--+)\s*|[│┃|]\s+))(.*)", re.DOTALL)  # of the program tree
 _TRUNK = re.compile(r"[\s│┃|]+")
 _MARK = re.compile(r"(\s*)(-+|\*+|\++|•+|·+|–+|—+|>+|\.+)\s+(.*)", re.DOTALL)
 _UNCLEAR = re.compile(r"\s*([-*+•·–—>][^\W\d]|--|\*\*|\.\.|#+[^\W\d]|[-*+•·–—>#]+$)")
+_SUMMARY = re.compile(r"[\d,]+ director(?:y|ies)(?:, [\d,]+ files?)?")  # below what the program tree has drawn
 MAX_DIGITS = 4  # of a depth
 _TEXT = re.compile(r"(\s*)(.*)", re.DOTALL)
 
@@ -75,101 +76,71 @@ class Indents:
         return width, said
 
 
-@dataclass
-class _Places:
-    """The paths of the nodes of an outline, in their order, and their levels where the rows do not say them."""
-
-    hierarchy: Hierarchy
-    depth: int = -1
-    deepest: int = 0
-    rows: int = 0
-    _path: list[str] = field(default_factory=list)
-    _levels: list[str] = field(default_factory=list)
-
-    def add(self, depth: int, key: str, level: str | None) -> tuple[list[str], str]:
-        """The path and the level of the next node. Raises BadInput where they are not clear."""
-        if depth > self.depth + 1:
-            raise BadInput("it is deeper by more than one than the row before it")
-        if level is None:
-            level, reason = level_below(self.hierarchy, self._levels[depth - 1] if depth else None)
-            if reason:
-                raise BadInput(reason.rstrip("."))
-        self.depth, self.deepest, self.rows = depth, max(self.deepest, depth), self.rows + 1
-        self._path[depth:], self._levels[depth:] = [key], [level]
-        return [*self._path], level
-
-    def stop(self, number: int, reason: object) -> BadInput:
-        """The error of a row, which stops an import, since what is below it has no place either."""
-        return BadInput(f"Row {number} has no place in the outline: {reason}.")
-
-    def finish(self) -> None:
-        if self.rows > 1 and not self.deepest:
-            raise BadInput("No row is below another one: nothing shows their depths.")
-
-
-def read_outline(hierarchy: Hierarchy, file: Path, encoding: str) -> TextRows:
-    """The lines of a text as nodes, each with its line of JSON. Raises BadInput for a line without a clear place."""
-    indents, places = Indents(), _Places(hierarchy)
-    for number, line, problem in text_lines(file, encoding, indented=True):
-        try:
-            if problem:
-                raise BadInput(problem.reason.rstrip("."))
-            if _TRUNK.fullmatch(line):
-                continue
-            path, level = places.add(*indents.read(line, places.depth), None)
-        except BadInput as error:
-            raise places.stop(number, error) from None
-        fields = {"path": path, "level": level}
-        yield json_text(fields), row_of(number, fields)
-    places.finish()
-
-
 class OutlineReader(TreeReader):
-    """Turns cells into rows with links, whose parents are depths: by numbers, or by what is before the texts."""
+    """Turns cells into rows with paths, by depths: by numbers, or by what is before the texts."""
 
     def start(self) -> None:
         """Begin with the first row."""
-        self._indents, self._base, self._depth = Indents(), -1, -1
+        self._indents, self._base, self._deepest, self._rows = Indents(), -1, 0, 0
+        self._path, self._levels_above = list[str](), list[str]()
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:
-        """The row of cells, without a link where all are empty; raises BadInput where its depth is not clear."""
+        """The row of cells, without a path where all are empty; raises BadInput where its place is not clear."""
         if not any(text_of(cell).strip() for cell in cells):
             return Row(number, (), ())
         tree, level = self._tree, self.level_of(cells)
         if tree.indent is not None:
-            self._depth, text = self._indents.read(text_of(cells[self._index[tree.indent]]), self._depth)
-            names = [text]
+            depth, name = self._indents.read(text_of(cells[self._index[tree.indent]]), len(self._path) - 1)
         else:
             text = self._text(cells, tree.depth or "")
             if not text.isdecimal() or len(text) > MAX_DIGITS:
                 raise BadInput(f'column "{tree.depth}" has {shorten(text) or "nothing"} and no whole number')
             self._base = int(text) if self._base < 0 else self._base
-            self._depth = int(text) - self._base
-            names = [self._text(cells, name) for name in self.names_of(level)]
-        name = next(filter(None, names), "")
+            depth = int(text) - self._base
+            name = next(filter(None, (self._text(cells, name) for name in self.names_of(level))), "")
         key = self._text(cells, tree.key) if tree.key else name
-        if not key or self._depth < 0:
+        if not key or depth < 0:
             raise BadInput("it has no key" if not key else f"its depth is less than {self._base}, that of the first")
-        kept = [cell if index in self._used else None for index, cell in enumerate(cells)]
-        return Row(number, (), (), link=Link(name, str(self._depth), key, bool(tree.key), level, None, kept))
+        if depth > len(self._path):
+            raise BadInput("it is deeper by more than one than the row before it")
+        if level is None:
+            level, reason = level_below(self._hierarchy, self._levels_above[depth - 1] if depth else None)
+            if reason:
+                raise BadInput(reason)
+        self._path[depth:], self._levels_above[depth:] = [key], [level]
+        self._deepest, self._rows = max(self._deepest, depth), self._rows + 1
+        part = self.part(cells, level, None)
+        if tree.key and part.name is None and name:
+            part = part._replace(name=name)
+        return Row(number, [*self._path], [part])
+
+    def finish(self) -> None:
+        """Raise BadInput where all of several rows were roots."""
+        if self._rows > 1 and not self._deepest:
+            raise BadInput("No row is below another one: nothing shows their depths.")
 
 
-def read_outline_table(hierarchy: Hierarchy, reader: OutlineReader, read: Callable[[], TextRows]) -> TextRows:
-    """The rows of a table as nodes, each with its line of JSON. Raises BadInput for a row without a clear place."""
-    places = _Places(hierarchy)
+def outline_table(file: Path, encoding: str) -> Table:
+    """The lines of a text as a table of one column without a name."""
+
+    def rows() -> Iterator[TableRow]:
+        is_drawn = False
+        for number, line, problem in text_lines(file, encoding, indented=True):
+            is_drawn = is_drawn or bool(_BRANCH.match(line))
+            if not (_TRUNK.fullmatch(line) or (is_drawn and _SUMMARY.fullmatch(line))):
+                yield number, [line], problem.reason if problem else None, line
+
+    return Table([""], rows)
+
+
+def read_outline(table: Table, reader: OutlineReader) -> TextRows:
+    """The rows of a table as nodes, each with its line of JSON. Raises BadInput for a row without a clear place, since
+    what is below it has none either.
+    """
     reader.start()
-    for _, row in read():
-        try:
-            if isinstance(row, Rejection):
-                raise BadInput(row.reason.rstrip("."))
-            if row.link is None:
-                continue
-            path, level = places.add(int(row.link.parent), row.link.key, row.link.level)
-        except BadInput as error:
-            raise places.stop(row.number, error) from None
-        part = reader.part(row.link.cells, level, None)
-        if row.link.is_fixed and part.name is None and row.link.own:
-            part = part._replace(name=row.link.own)
-        placed = Row(row.number, path, [part])
-        yield line_of(placed), placed
-    places.finish()
+    for _, row in read_table(table, reader):
+        if isinstance(row, Rejection):
+            raise BadInput(f"Row {row.number} has no place in the outline: {row.reason.rstrip('.')}.")
+        if row.path:
+            yield line_of(row), row
+    reader.finish()

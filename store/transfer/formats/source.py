@@ -48,14 +48,16 @@ class Guess(StrEnum):
 
 
 class Doubt(BadInput):
-    """A guess that nobody has confirmed: the message says what was seen, and which option decides.
+    """A guess that nobody has confirmed: the message says what was seen, and the words of `options` decide.
 
-    An import asks on a terminal whether it takes the guess, and stops elsewhere. Nothing is written yet.
+    An import asks on a terminal whether it takes the guess, and stops elsewhere. Nothing is written yet. A description
+    takes the options and goes on.
     """
 
-    def __init__(self, guess: Guess, message: str) -> None:
+    def __init__(self, guess: Guess, message: str, options: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.guess = guess
+        self.options = options
 
 
 @contextmanager

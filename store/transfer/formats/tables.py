@@ -130,8 +130,8 @@ def read_table(table: Table, reader: RowReader | PathRowReader) -> TextRows:
     """
     width = len(table.header)
     for number, cells, reason, text in table.rows():
-        if text is None and reason is None and not any(cell not in (None, "") for cell in cells):
-            continue
+        if reason is None and not any(cells) and all(cell in (None, "") for cell in cells):
+            continue  # an empty row, as spreadsheets write them
         try:
             if reason is not None:
                 raise BadInput(reason)

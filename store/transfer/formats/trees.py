@@ -24,17 +24,7 @@ def tree_columns(
     """The columns of all levels: those that are given, and those that are named like names, attributes and, of codes,
     ids.
     """
-    used = {
-        tree.id,
-        tree.parent,
-        tree.prefix,
-        tree.indent,
-        tree.depth,
-        tree.name,
-        tree.key,
-        tree.level,
-        *(column for own in given for column in own.values),
-    }
+    used = {*tree.columns, tree.name, *(column for own in given for column in own.values)}
     free = [(fold(column), column) for column in header if column and column not in used]
 
     def named(*names: str) -> str | None:
@@ -68,11 +58,9 @@ class TreeReader(RowReader):
         cell_format: CellFormat,
     ) -> None:  # fmt: skip
         super().__init__(levels, header, cell_format)
-        places = (tree.id, tree.parent, tree.prefix, tree.indent, tree.depth, tree.key, tree.level)
-        naming = [column for column in places if column]
-        check_columns(header, [LevelColumns("", column) for column in naming])
-        self._naming |= {*naming}
-        self._tree, self.levels = tree, levels
+        check_columns(header, [LevelColumns("", column) for column in tree.columns])
+        self._naming |= {*tree.columns}
+        self._hierarchy, self._tree, self.levels = hierarchy, tree, levels
         self._in_parents = [column for column in header if column.startswith(f"{tree.parent}.")]  # of an object
         self._by_name = {own.level: own for own in levels}
         self._names = {
@@ -81,7 +69,7 @@ class TreeReader(RowReader):
         self._name_columns = [*dict.fromkeys(own.name for own in levels if own.name)]
         self._values = {column: name for own in levels for name, column in own.columns.items()}
         self._values |= {column: column for own in levels for column in own.names.values()}
-        self.used = {*naming, *self._values}
+        self.used = {*tree.columns, *self._values}
         self._used = frozenset(self._index[column] for column in self._values)
 
     def row(self, number: int, cells: Sequence[object]) -> Row | Rejection:

@@ -73,11 +73,8 @@ class LeftOut:
     def ask(self) -> None:
         """Raise Doubt if nobody knows the time of expiry, and items are past one in an attribute with a usual name."""
         for name, count in self._expired.items() if self.expiry is None else ():
-            raise Doubt(
-                Guess.EXPIRY,
-                f'{quantity(count, "item")} may have expired by "{name}", and the time to live of the table is '
-                f"unknown; --ttl {name} leaves them out, --keep-deleted imports them.",
-            )
+            seen = f'{quantity(count, "item")} may have expired by "{name}"; the time to live of the table is unknown'
+            raise Doubt(Guess.EXPIRY, f"{seen}. --ttl {name} leaves them out, --keep-deleted imports them.")
 
     def check(self) -> None:
         """Raise BadInput for a required attribute that no item had."""

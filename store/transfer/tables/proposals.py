@@ -108,13 +108,11 @@ def propose_templates(hierarchy: Hierarchy, items: Sequence[JsonItem], names: Se
     both = zip(zip(*parts, strict=True), zip(*keys, strict=True), strict=True)
     # Two keys that are equal are one node, for which there is no template.
     texts = {DIVIDER.join(texts) for texts, values in both if all(texts) and len({*values}) == len(values)}
-    found: list[tuple[str, str]] = []  # of each template its longest text, and how it is written, but for ] at its end
+    found: dict[str, str] = {}  # how the longest text of each template is written, but for ] at its end
     for text in sorted((text for text in texts if "{" in text), key=lambda text: (len(text), text)):
-        shorter = next((one for one in found if text.startswith(one[0])), None)
-        if shorter:
-            found.remove(shorter)
-        found.append((text, f"{shorter[1]}[{text.removeprefix(shorter[0])}" if shorter else text))
-    templates = [written + "]" * (written.count("[") - written.count("]")) for _, written in found]
+        shorter = next((one for one in found if text.startswith(one)), "")
+        found[text] = f"{found.pop(shorter)}[{text.removeprefix(shorter)}" if shorter else text
+    templates = [written + "]" * (written.count("[") - written.count("]")) for written in found.values()]
     return [template for template in templates if len(template) <= MAX_TEMPLATE_CHARACTERS]
 
 
@@ -135,10 +133,10 @@ def _by_words(hierarchy: Hierarchy, value: str) -> str:
         return f"v{{{VERSION}}}_{{{level.name.lower()}}}"
     for delimiter in DELIMITERS:
         tokens = value.split(delimiter)
-        levels = [_level(hierarchy, word) for word in tokens[::2]]
-        if all(levels) and all(tokens) and len(tokens) % 2 == 0:
+        levels = [level for word in tokens[::2] if (level := _level(hierarchy, word))]
+        if all(tokens) and 2 * len(levels) == len(tokens):
             pairs = zip(tokens[::2], levels, strict=True)
-            return delimiter.join(f"{word}{delimiter}{{{level.name.lower()}}}" for word, level in pairs if level)
+            return delimiter.join(f"{word}{delimiter}{{{level.name.lower()}}}" for word, level in pairs)
     return ""
 
 
@@ -165,7 +163,7 @@ def _path(hierarchy: Hierarchy, values: Sequence[str], above: str | None) -> str
         leaf = next((one for one in levels if one is not level and level.name in one.under), None)
         return f"{prefix}{{{level.name.lower()}*}}{delimiter}{f'[{{{leaf.name.lower()}}}]' if leaf else ''}"
     found = joined_path({value.replace(delimiter, "/") for value in values})
-    return f"{{{level.name.lower()}*{delimiter}}}" if found and "/" in found else ""
+    return f"{{{level.name.lower()}*{delimiter}}}" if found and "/" in found[1] else ""
 
 
 def _level(hierarchy: Hierarchy, word: str) -> Level | None:
@@ -177,9 +175,9 @@ def _level(hierarchy: Hierarchy, word: str) -> Level | None:
 def _names(reader: ItemReader, items: Iterable[JsonItem]) -> ColumnOptions:
     """Attributes such as productName or title as names of the levels whose items have them."""
     found: dict[str, str] = {}
-    for match, item in ((reader.match(item), item) for item in items):
-        by_name, level = {fold(name): name for name in item}, match.levels[-1].lower() if match else ""
-        names = [by_name[name] for name in (f"{fold(level)}name", *_NAMES) if name in by_name]
-        if level and names:
+    for item in items:
+        by_name, match = {fold(name): name for name in item}, reader.match(item)
+        level = match.levels[-1].lower() if match else ""
+        if level and (names := [by_name[name] for name in (f"{fold(level)}name", *_NAMES) if name in by_name]):
             found.setdefault(level, f"{level}={names[0]}")
     return ColumnOptions(names=[*found.values()])

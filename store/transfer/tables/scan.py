@@ -15,10 +15,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
+from store.concurrency import task_group
 from store.dynamodb.client import DynamoDBClient, Refused
-from store.dynamodb.codec import WireValue
 from store.errors import BadInput, NoTable, quantity, shorten
 from store.transfer.formats.lines import text_lines
 from store.transfer.formats.source import JSON_REASON
@@ -87,29 +88,21 @@ class TableScan:
         if self.units_per_second:  # a page takes about the units of one second
             bytes_an_item = self.table_bytes / max(1, self.table_items) or UNIT_BYTES
             limit["Limit"] = max(1, min(MAX_LIMIT, int(self.units_per_second * UNIT_BYTES / bytes_an_item)))
-        try:
-            async with asyncio.TaskGroup() as group:
-                for number, file in enumerate(files):
-                    segment = {"Segment": number, "TotalSegments": len(files)}
-                    group.create_task(self._read(file, {**limit, **segment}, one_page=one_page))
-        except BaseExceptionGroup as failed:
-            raise failed.exceptions[0] from None
+        async with task_group() as group:
+            for number, file in enumerate(files):
+                segment = {"Segment": number, "TotalSegments": len(files)}
+                group.create_task(self._read(file, {**limit, **segment}, one_page=one_page))
 
     async def _read(self, file: Path, parameters: dict[str, Any], *, one_page: bool) -> None:
         with file.open("xb") as segment:
             while page := await self._page(parameters):
-                segment.write(self._lines(page))
+                self.units += _units(page)
+                self.items += len(page["Items"])
+                self.on_items(len(page["Items"]))
+                segment.write(b"".join([msgspec.json.encode({"Item": item}) + b"\n" for item in page["Items"]]))
                 if one_page or not page.get("LastEvaluatedKey"):
                     return
                 parameters["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-
-    def _lines(self, page: Any) -> bytes:
-        """The items of a page as lines; they and their units are counted."""
-        self.units += _units(page)
-        self.items += len(page["Items"])
-        self.on_items(len(page["Items"]))
-        items = ({name: _encode(value) for name, value in item.items()} for item in page["Items"])
-        return b"".join([orjson.dumps({"Item": item}) + b"\n" for item in items])
 
     async def _page(self, parameters: dict[str, Any]) -> Any:
         """A page; with a limit pages follow one another, since the units of a page are known after it."""
@@ -219,16 +212,6 @@ def first_items(export: Export, lines: int, left_out: LeftOut) -> Iterator[JsonI
 
 def _units(page: Any) -> float:
     return float((page.get("ConsumedCapacity") or {}).get("CapacityUnits", 0.0))
-
-
-def _encode(value: WireValue) -> dict[str, Any]:
-    """A value of a response as DynamoDB JSON."""
-    for kind in ("S", "N", "BOOL", "B", "SS", "NS", "BS"):
-        if (content := getattr(value, kind)) is not None:
-            return {kind: content}
-    if value.M is not None:
-        return {"M": {name: _encode(one) for name, one in value.M.items()}}
-    return {"NULL": True} if value.L is None else {"L": [_encode(one) for one in value.L]}
 
 
 def _row(number: int, text: str, reader: ItemReader) -> Row | Rejection | None:

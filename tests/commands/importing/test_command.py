@@ -162,7 +162,7 @@ def test_nodes_at_another_path_are_moved_only_with_the_option(clade: Clade, tmp_
         (["--sheet", "x"], "--sheet needs an Excel file; add --format excel if it is one."),
         ([*LEVELS, "--delimiter", "ab"], "A delimiter is one character, such as ; or tab, not 'ab'."),
         ([*LEVELS, "--encoding", "utf-9"], '"utf-9" is not an encoding; use utf-8, utf-8-sig, utf-16, cp1252'),
-        ([*LEVELS, "--quote", "'"], "--quote is '\"' or none, not '."),
+        ([*LEVELS, "--quote", "`"], "--quote is '\"', \"'\" or none, not `."),
         ([*LEVELS, "--header-row", "2", "--columns", "Country"], "--header-row is for a file with a header, --columns"),
         (["--columns", "Country,,City"], "--columns has an empty name; name all columns"),
         (["--format", "jsonl", "--header-row", "2"], "--header-row and --columns need a CSV or an Excel file; add"),
@@ -297,7 +297,7 @@ def test_json_has_all_figures_of_the_text_and_all_rejected_rows(clade: Clade, sh
         assert report == {
             "source": "shops.csv", "rows": 11, "nodes": 11, "dryRun": is_dry, "moved": {}, "updated": {}, "deleted": {},
             "created": {"COUNTRY": 3, "STATE": 1, "CITY": 3, "STORE": 4}, "unchanged": 0, "notMoved": 0,
-            "notDeleted": 0, "repeated": 0, "invisibleKeys": 0, "undefined": [], "notes": [],
+            "notDeleted": 0, "parentsWithoutRow": {}, "repeated": 0, "invisibleKeys": 0, "undefined": [], "notes": [],
             "rejectedFile": None if is_dry else str(tmp_path / "shops.rejected.csv"),
             "rejected": [{"row": number} for number in range(6, 13)],
         }  # fmt: skip

@@ -71,9 +71,6 @@ def test_a_tree_is_imported_as_it_is_in_the_file(clade: Clade, tmp_path: Path, w
 
 REFUSED: dict[str, tuple[Any, str, str]] = {
     "a level without those below": (tree_of(SAWS), "category --level category=key", f'"children" {LOST}'),
-    "a list of another name": (
-        [{"name": "A", "sub": [{"name": "B", "sub": [{"name": "C"}]}]}], "category", f'"sub.sub" {LOST}',
-    ),
     "a list of another name, with too few levels": (
         [{"name": "A", "sub": [{"name": "B", "sub": [{"name": "C"}]}]}],
         "category --level category=name --level product=sub.name", f'"sub.sub" {LOST}',
@@ -86,7 +83,6 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "nodes in a list of another name": (
         [{"key": "A", "level": "CATEGORY", "nodes": [SAWS]}], "category --ignore-unknown", f'"nodes" {LOST}',
     ),
-    "children without names": ([{"title": "A", "children": [{"title": "B"}]}], "category", f'"children" {LOST}'),
 }  # fmt: skip
 
 
@@ -230,6 +226,9 @@ GIVEN: dict[str, tuple[Any, str, list[str]]] = {
         {"A": {"label": "x", "subs": {"B": {"label": "y"}, "C": {"label": "z", "subs": {}}}}, "D": {"label": "w"}},
         "--tree-by children=subs,name=label", ["A", "A/B", "A/C", "D"],
     ),
+    "one node by key": (
+        {"A": {"subs": {"B": {"subs": {"C": {}}}}}}, "--tree-by children=subs", ["A", "A/B", "A/B/C"],
+    ),
     "levels in a field": (
         [{"code": 1, "level": "category", "in": [{"code": "p", "level": "PRODUCT", "in": [{"code": "v"}]}]}],
         "--tree-by children=in,key=code", ["1", "1/p", "1/p/v"],
@@ -344,3 +343,20 @@ def test_any_tree_with_other_names_is_imported_as_it_is(clade: Clade, tmp_path: 
             assert done.exit_code == 0, (seed, done.output, done.exception)
             assert {tuple(one["path"]): one["name"] for one in stored(clade, "category").values()} == state, seed
             assert "Nothing changed." in clade("import", "category", "a.json", tree_by, "--prune").stdout
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_what_is_below_the_second_of_two_nodes_with_one_key_is_not_put_below_the_first(
+    clade: Clade, tmp_path: Path, own: bool
+) -> None:
+    kids = "children" if own else "kids"
+    level = {"level": "CATEGORY"}
+    nodes = [
+        {"id": "2", "name": "X"} | level,
+        {"id": "3", "name": "X", kids: [{"id": "4", "name": "Y"} | level]} | level,
+    ]
+    (tmp_path / "a.json").write_text(json.dumps([{"id": "1", "name": "A", kids: nodes} | level]))
+    options = [] if own else ["--tree-by", "children=kids"]
+    done = clade("import", "category", "a.json", *options)
+    assert (done.exit_code, [*stored(clade, "category")]) == (1, ["A", "A/X"]), done.output
+    assert "row 3: A/X has the id 2 in row 2 already, not 3" in done.output

@@ -28,7 +28,8 @@ LINES = {
     "headings of several depths and lists": "# Tools\n## Saws\n* Hand Saws\n## Axes\n# Garden\n* Hoses\n",
 }
 BRANCHES = {
-    "tree": "Tools\n├── Saws\n│\u00a0\u00a0 ├── Hand Saws\n│\u00a0\u00a0 └── Jig\n└── Axes\n    └── Big\n",
+    "tree": "Tools\n├── Saws\n│\u00a0\u00a0 ├── Hand Saws\n│\u00a0\u00a0 └── Jig\n└── Axes\n    └── Big\n"
+    "\n6 directories, 0 files\n",
     "tree --charset=ascii": "Tools\n|-- Saws\n|   |-- Hand Saws\n|   `-- Jig\n`-- Axes\n    `-- Big\n",
     "tree of Windows": "Tools\n├───Saws\n│   │   Hand Saws\n│   │   Jig\n│\n└───Axes\n    └───Big\n",
     "tree /A of Windows": "Tools\n+---Saws\n|   +---Hand Saws\n|   \\---Jig\n|\n\\---Axes\n    \\---Big\n",
@@ -56,7 +57,7 @@ REFUSED = {
     "a second line of a mark": ("- A\n  more\n- B\n", "Row 2 has no place in the outline: it has no mark"),
     "a mark without a blank": ("A\n-B\n--C\n", "Row 2 has no place in the outline: it begins with a mark and no blank"),
     "a mark alone": ("- A\n  -\n", "Row 2 has no place in the outline: it begins with a mark"),
-    "a sum below branches": (BRANCHES["tree"] + "\n3 directories\n", "Row 8 has no place in the outline: it has no"),
+    "a note below branches": (BRANCHES["tree"] + "\nEnd of list\n", "Row 10 has no place in the outline: it has no"),
     "nothing that is indented": ("A\nB\nC\n", "No row is below another one: nothing shows their depths."),
 }  # fmt: skip
 

@@ -52,7 +52,7 @@ CELLS: dict[str, tuple[str, str | None, list[str]]] = {
     'TV > 55" > "Best" of': (" > ", None, ['TV,55","Best" of']), "A|B|A|": (" > ", "|", ["A", "B"]),
     'A > "x|y" | A > z\\|': (" > ", "|", ["A,x|y", "A,z|"]), "A, A > B,": (">", ",", ["A", "A,B"]),
     "A > A > A": (" > ", None, ["A,A,A"]), "A>B>>C": (">", ">>", ["A,B", "C"]),
-    "日本 » 東京": (" » ", None, ["日本,東京"]),
+    "日本 » 東京": (" » ", None, ["日本,東京"]), "> A > B >": (" > ", None, ["A,B"]),
     "A" + " " * 100_000 + ">B" + '""' * 100_000: (">", None, ["A,B" + '""' * 100_000]),
 }  # fmt: skip
 
@@ -65,7 +65,7 @@ def test_a_cell_is_the_keys_of_its_paths(cell: str) -> None:
 
 WRONG = {
     "A >  > C": "A path has an empty segment", "A >C": "has > without blanks around it", "A>C": "has > without blanks",
-    "> A": "has > without blanks", '"A > B': "A quote in \"A > B is not closed",
+    '"A > B': "A quote in \"A > B is not closed",
     '"" > "" > B': "A path has an empty segment",
     '"A" > " > "B': "is not closed", "\x07 > A": "U+0007",
 }  # fmt: skip

@@ -552,8 +552,8 @@ def test_a_time_to_live_that_nobody_knows_expires_nothing_without_an_answer(clad
     for more in ([], ["--dry-run"], ["--describe"], ["--attr", "product.brand=expires"]):
         result = clade("import", "category", top, *KEY, *more)
         assert isinstance(result.exception, BadInput)
-        assert '1 item may have expired by "expires", and the time to live of the table is' in str(result.exception)
-        assert "--ttl expires leaves them out, --keep-deleted imports them. If that" in str(result.exception)
+        assert '1 item may have expired by "expires"; the time to live of the table is' in str(result.exception)
+        assert "--ttl expires leaves them out, --keep-deleted imports them. --yes" in str(result.exception)
     assert exported(clade, "category") == []
     described = imported(clade("import", "category", top, *KEY, "--ttl", "expires", "--describe"))
     assert '1 item is past the time of expiry in "expires"' in described

@@ -108,7 +108,8 @@ def test_a_column_that_is_missing_in_a_guessed_encoding_is_told_with_it(
     clade: Clade, tmp_path: Path, more: list[str]
 ) -> None:  # fmt: skip
     (tmp_path / "a.csv").write_bytes("Страна;Город\nСербия;Ниш\n".encode("cp1251"))
-    message = str(clade("import", "location", "a.csv", *more).exception)
+    result = clade("import", "location", "a.csv", *more)
+    message = result.stdout + str(result.exception)
     assert '"Страна", "Город"' in message
     assert "a guess is --encoding cp1251" in message
 

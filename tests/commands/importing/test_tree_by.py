@@ -149,11 +149,18 @@ def test_a_text_that_means_no_parent_may_be_an_id(clade: Clade, tmp_path: Path) 
         ),
         (
             [("1", "", "A"), ("2", "1", "B"), ("3", "2", "C"), ("3", "1", "C")],
-            ['row 5: "3" has the parent "2" in row 4 already, not the parent "1".'],
+            [
+                'row 4: "3" has the parent "1" in row 5, and the parent "2" here.',
+                'row 5: "3" has the parent "2" in row 4 already, not the parent "1".',
+            ],
         ),
         (
-            [("1", "", "A"), ("2", "1", "B"), ("1", "2", "A")],
-            ['row 4: "1" has no parent in row 2 already, not the parent "2".'],
+            [("1", "", "A"), ("2", "", "B"), ("3", "2", "C"), ("2", "1", "B")],
+            [
+                'row 3: "2" has the parent "1" in row 5, and no parent here.',
+                "row 4: Its parent, row 3, was rejected.",
+                'row 5: "2" has no parent in row 3 already, not the parent "1".',
+            ],
         ),
         ([("1", "", "A"), ("2", "1", "B"), ("2", "1", "C")], ['row 4: "2" has other values in row 3 already.']),
         ([("1", "", "A"), ("", "1", "B")], ['row 3: Column "id" is empty']),
@@ -330,9 +337,19 @@ def test_items_of_a_table_are_a_tree_by_parent_ids(clade: Clade, tmp_path: Path)
         ("31-33 311 3111 44–45 45", ["31-33", "31-33/311", "31-33/311/3111", "44–45", "44–45/45"]),
         ("A00-B99 A00-A09 A00 A00.1 B00 C00", [
             "A00-B99", "A00-B99/A00-A09", "A00-B99/A00-A09/A00", "A00-B99/A00-A09/A00/A00.1", "A00-B99/B00", "C00"]),
+        ("1 1.1 2 3 4 5 6 8 9 10 10.1 11", ["1", "1/1.1", "10", "10/10.1", "11", *"2345689"]),
+        ("10000000 10100000 10101500 10110000 10111300 20100000", [
+            "10000000", "10000000/10100000", "10000000/10100000/10101500", "10000000/10110000",
+            "10000000/10110000/10111300", "20100000"]),
+        ("43000000 43210000 43211500 44120000 44121700", [
+            "43000000", "43000000/43210000", "43000000/43210000/43211500", "44120000", "44120000/44121700"]),
+        ("AZ AZ-BA AZ-BAB AZ-SA AZ-SAD", ["AZ", "AZ/AZ-BA", "AZ/AZ-BAB", "AZ/AZ-SA", "AZ/AZ-SAD"]),
         (" ".join(f"{n} 2.{n}" for n in range(1, 12)), [f"{above}{n}" for above in ("", "2/2.") for n in range(1, 12)]),
     ],
-    ids=["digits", "letters", "dots", "both", "zeros", "pairs", "ranges", "ranges in ranges", "an outline"],
+    ids=[
+        "digits", "letters", "dots", "both", "zeros", "pairs", "ranges", "ranges in ranges", "an outline with a gap",
+        "pairs without a root", "pairs without roots", "words", "an outline",
+    ],
 )  # fmt: skip
 def test_codes_are_below_those_that_they_begin_with(clade: Clade, tmp_path: Path, codes: str, paths: list[str]) -> None:
     rows = [(code, f"Name of {code}") for code in codes.split()]

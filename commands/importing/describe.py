@@ -1,0 +1,176 @@
+"""Description of a file or a table: its columns, what was seen, and a command that has passed the checks of an import
+and a trial of the first rows.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, pairwise
+
+import typer
+from typer.core import TyperOption
+
+from commands import interrupt
+from commands.importing.checks import check_file, check_unmatched
+from commands.importing.files import FileOptions, NoLevels, Source, format_of
+from store.errors import BadInput, quantity, shorten
+from store.transfer.formats.columns import ColumnOptions
+from store.transfer.formats.shapes import Sample
+from store.transfer.formats.source import EXAMPLES, Doubt, Format, Guess, NumberFormat
+from store.transfer.formats.tables import Table
+from store.transfer.rows import ImportPlan
+from store.transfer.tables.proposals import are_ids
+
+DESCRIBED_ROWS = 1_000
+SHOWN_VALUES = 3
+SHOWN_COLUMNS = 60
+MAX_OPTIONS = 20  # that are added one after another
+NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
+_OTHERS = frozenset(("describe", "store", "dry_run", "prune", "moves", "allow_rejects"))
+"""Parameters that no proposed command has."""
+_COLUMNS = ("names", "names_in", "ids", "attributes", "case_insensitive")
+
+
+class Given:
+    """The parameters of a command by name; a description adds options to them until it understands the file.
+
+    `seen` says why they were added, `said` are the other lines of the description.
+    """
+
+    def __init__(self, context: typer.Context) -> None:
+        self.params = {**context.params}
+        self.seen: list[str] = []
+        self.said: list[str] = []
+        self._options = [one for one in context.command.params if isinstance(one, TyperOption)]
+
+    def add(self, doubt: Doubt) -> bool:
+        """Add the options of a doubt, and forget what was said; False where it has none, or had them before."""
+        before, words = {**self.params}, iter(doubt.options)
+        for word, value in zip(words, words, strict=True):
+            (option,) = [one for one in self._options if word in one.opts]
+            name = str(option.name)
+            if word == "--name" and before[name]:
+                continue  # it is given
+            earlier = [one for one in self.params[name] or [] if not value.startswith(one)] if option.multiple else []
+            self.params[name] = [*earlier, value] if option.multiple else value
+            if word in ("--tree-by", "--columns"):  # there are no columns of levels, or none of these names
+                self.params |= {"levels": None, **dict.fromkeys(_COLUMNS if word == "--columns" else ())}
+        if before == self.params or len(self.seen) > MAX_OPTIONS:
+            return False
+        self.seen.append(str(doubt))
+        self.said.clear()
+        return True
+
+    def words(self) -> list[str]:
+        """The words of a command with these parameters."""
+        found = ["clade", "import", self.params["hierarchy"], self.params["file"]]
+        for option in self._options:
+            value = self.params[str(option.name)]
+            if option.name not in _OTHERS and value not in (None, False, [], option.default):
+                values = value if option.multiple else [value]
+                found += [word for one in values for word in (option.opts[0], *([] if one is True else [str(one)]))]
+        return found
+
+    def propose(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Say the proposed command: this one, with those options of `pairs` that it lacks."""
+        words = self.words()
+        given = {*pairwise(words)}
+        words += [word for pair in pairs if pair not in given for word in pair]
+        self.said.append(f"Proposed command:\n  {shlex.join(words)}")
+
+    def print(self) -> None:
+        """Print the description so far."""
+        for line in [*self.seen, *self.said]:
+            typer.echo(line)
+
+
+def describe_file(given: Given, plan: ImportPlan, source: Source, options: FileOptions) -> None:
+    """Say the columns of a file, what was guessed, and a command that has passed the checks and a trial with a plan.
+
+    Raises BadInput for a file that no command would import, and Doubt where options make it another one.
+    """
+    hierarchy, say = plan.hierarchy, given.said.append
+    try:
+        found = format_of(hierarchy, source.file, given.params["format_name"], options)
+    except NoLevels as error:
+        describe_columns(given.said, error.table, {})
+        check_unmatched(hierarchy, source, error.table, options.taken)
+        raise
+    given.said += [f"{source.name}: {guess}" for guess in found.guesses]
+    if (table := found.table) is not None:
+        places = found.places(hierarchy)
+        places |= {str(column): what for what, column in vars(options.tree).items() if column} if options.tree else {}
+        describe_columns(given.said, table, places)
+        sample = Sample(table.header, islice(table.texts(), DESCRIBED_ROWS))
+        if not options.columns.levels:
+            _refuse_ids(source.name, found.keys, sample)
+        if found.keys and options.cells.nulls_of == {} and options.cells.numbers is None:
+            _check_cells(source.name, found.options, sample)
+    check_file(hierarchy, source, found, options, ignore_unknown=plan.ignore_unknown)
+    if tree := found.format.tree:
+        tree.spool()
+        interrupt.run(tree.place(None))
+    if sentence := check_sample(plan, source.name, found.format):
+        say(sentence)
+    given.propose(found.options.pairs())
+
+
+def describe_columns(said: list[str], table: Table, places: Mapping[str, str]) -> None:
+    """Say the columns of a table with values of the first rows, and what becomes of them."""
+    sample = Sample(table.header, islice(table.texts(), DESCRIBED_ROWS))
+    if len(table.header) > SHOWN_COLUMNS:
+        said.append(f"  {len(table.header):,} columns, the first {SHOWN_COLUMNS}:")
+    for column, values in zip(table.header[:SHOWN_COLUMNS], sample.columns, strict=False):
+        shown = ", ".join(shorten(value, 30) for value in [*dict.fromkeys(filter(None, values))][:SHOWN_VALUES])
+        said.append(f"  {column}: {shown or 'no values'} ({places.get(column, 'not imported')})")
+
+
+def check_sample(plan: ImportPlan, source: str, form: Format, enough: int = 1) -> str | None:
+    """How many of the first rows would be rejected, and the first reason; None if none. The rows are added to the plan.
+
+    Raises Doubt where these are more than half of at least `enough` rows: the columns are not what they are taken for.
+    """
+    for row in islice(form.rows(), DESCRIBED_ROWS):
+        plan.take(row)
+    plan.check_ids()
+    rejections = [one for part in (plan, *plan.versions.values()) for one in part.rejections]
+    if not rejections:
+        return None
+    first = rejections[0]
+    rows = f"{len(rejections):,} of the first {quantity(plan.rows, 'row')}"
+    sentence = f"{rows} of {source} would be rejected; row {first.number}: {first.reason}"
+    if plan.rows >= enough and len(rejections) * 2 > plan.rows:
+        raise Doubt(Guess.SHAPE, sentence)
+    return sentence
+
+
+def _refuse_ids(source: str, keys: Sequence[str], sample: Sample) -> None:
+    """Raise BadInput where a column that is named like a level has ids, which no proposed command takes for keys."""
+    for column in keys:
+        values = [*filter(None, sample.column(column))]
+        if len(values) > 1 and are_ids(values):
+            raise BadInput(
+                f'Column "{shorten(column)}" of {source} has ids, such as {shorten(values[0])}, and no keys; name the '
+                "columns of keys with --level."
+            )
+
+
+def _check_cells(source: str, options: ColumnOptions, sample: Sample) -> None:
+    """Raise Doubt where columns of attributes have texts for no value, or another format of numbers."""
+    columns = [column for value in options.attributes if (column := value.partition("=")[2]) in sample.header]
+    cells = [(column, cell) for column in columns for cell in sample.column(column)]
+    words = [word for column, cell in dict.fromkeys(cells) if cell in NULLS for word in ("--null", f"{column}={cell}")]
+    numbers = [cell for _, cell in cells if re.fullmatch(r"[+-]?\d[\d.,' \u00a0\u202f]*", cell)]
+    if any(not re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in numbers):
+        fitting = [example for example in EXAMPLES if all(_fits(example, cell) for cell in numbers)]
+        words += ["--numbers", fitting[0]] if fitting else []
+    if words:
+        raise Doubt(Guess.SHAPE, f"Cells of {source} have no value, or other numbers; {shlex.join(words)}.", words)
+
+
+def _fits(example: str, cell: str) -> bool:
+    try:
+        NumberFormat(example).plain(cell)
+    except BadInput:
+        return False
+    return True

@@ -1,0 +1,48 @@
+"""Files of the page about imports: each is imported by its command, and makes the tree that is shown."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from commands.main import app_of
+from tests.readme import DOCS, section
+
+PAGE = DOCS / "importing.md"
+FILES = re.findall(
+    r"^### (.+?)\n\n```\w+\n(.*?)^```\n\n```sh\n(.*?)^```\n\n```text\n(.*?)^```",
+    section("Your file has", PAGE), re.MULTILINE | re.DOTALL,
+)  # fmt: skip
+STORED = {"deutsch.txt": "12 - Tools\n34 - Tools > Saws\n"}  # what is imported before
+
+
+@pytest.mark.parametrize(("title", "content", "commands", "shown"), FILES, ids=[title for title, *_ in FILES])
+def test_a_file_makes_the_tree_that_is_shown(
+    title: str, content: str, commands: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    environment = {"CLADE_STORE": f"sqlite:///{tmp_path}/clade.db", "COLUMNS": "200"}
+
+    def run(*words: str) -> str:
+        result = CliRunner().invoke(app_of(words[:1]), words, env=environment)
+        assert result.exit_code == 0, result.output + repr(result.exception)
+        return result.stdout
+
+    command, *others = commands.replace("\\\n", "").splitlines()
+    _, *words = shlex.split(command)
+    if before := STORED.get(words[2]):
+        (tmp_path / "stored.txt").write_text(before, encoding="utf-8")
+        run("import", words[1], "stored.txt")
+    (tmp_path / words[2]).write_text(content, encoding="utf-8")
+    run(*words)
+    if not others:
+        assert run("tree", words[1], "--depth", "9") == shown
+        return
+    _, pattern = others[0].split("grep -o ")
+    assert [*re.findall(shlex.split(pattern)[0], run("export", words[1]))] == shown.splitlines()
+
+
+def test_all_files_of_the_page_are_here() -> None:
+    assert len(FILES) == section("Your file has", PAGE).count("```sh") == 12
