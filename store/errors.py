@@ -37,6 +37,7 @@ from difflib import get_close_matches
 from typing import ClassVar, Self
 
 UNCERTAIN = "It is unknown whether the change was made."
+MAX_FAULTS = 100  # of one input that are told: a list may have as many wrong elements as its input has room for
 CHECK_HINT = "Run clade check, then clade repair."
 MAX_SUGGESTED_CHARACTERS = 64  # of a name for which a similar one is looked for
 

@@ -8,10 +8,10 @@ from graph.types.fields import Fields, argument, attribute_of, field, object_typ
 from graph.types.lookups import load
 from graph.types.mutation_inputs import MutationInputs, asked_json
 from graph.types.nodes import HierarchyTypes
-from graph.types.user_errors import MAX_USER_ERRORS, USER_ERROR, UserError, user_errors
+from graph.types.user_errors import USER_ERROR, UserError, user_errors
 from resolvers.access.grants import may_read
 from resolvers.mutations import edit, enabled_writer
-from store.errors import CladeError
+from store.errors import MAX_FAULTS, CladeError
 from store.model import keys
 from store.model.records import Record
 from store.writing.edit_request import EditOptions, EditResult
@@ -105,7 +105,7 @@ class Mutations:
             large = "The large move, if one transaction is too small for it; else null."
             fields["previous_parent"] = field(_previous_parent, node | None, parent)
             fields["move"] = field(_large_move, self._move | None, large)
-        faults = f"Faults of the input: all of them, up to {MAX_USER_ERRORS}."
+        faults = f"Faults of the input: all of them, up to {MAX_FAULTS}."
         fields["plan"] = field(_plan, _WRITE_PLAN | None, "What a dry run would change; else null.")
         fields["user_errors"] = field(attribute_of("user_errors"), list[USER_ERROR], faults)
         return object_type(name, "The result of a mutation.", fields)

@@ -7,9 +7,7 @@ from typing import Any
 from graph.errors import USER_ERROR_CODES
 from graph.hierarchies.registry import camel
 from graph.types.fields import attribute_of, enum_class, field, object_type
-from store.errors import BadInput, BudgetExceeded, CladeError, Conflict, FaultList
-
-MAX_USER_ERRORS = 100  # of one payload: each child of a deleted node may have one
+from store.errors import MAX_FAULTS, BadInput, BudgetExceeded, CladeError, Conflict, FaultList
 
 _CODES = {one.name: (one.name, one.meaning) for one in USER_ERROR_CODES}
 UserErrorCode: Any = enum_class("UserErrorCode", _CODES, "The kinds of faults of an input.")
@@ -62,7 +60,7 @@ def user_errors(error: CladeError, member: str | None) -> list[UserError]:
             UserErrorCode(one.code), str(one), [camel(name) for name in _field(one, member)] or None,
             None if one.rule is None else camel(one.rule),
         )
-        for one in faults.errors[:MAX_USER_ERRORS]
+        for one in faults.errors[:MAX_FAULTS]
     ]  # fmt: skip
 
 

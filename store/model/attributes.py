@@ -10,7 +10,7 @@ from typing import cast
 
 import orjson
 
-from store.errors import BadInput, FaultList, shorten, shown
+from store.errors import MAX_FAULTS, BadInput, FaultList, shorten, shown
 from store.model.names import checked_names
 from store.model.values import COMPOUND as COMPOUND
 from store.model.values import IS_CANONICAL, NO_RULES, PARSE, VALID, Rules, is_money, parse_money
@@ -109,8 +109,9 @@ class Attribute:
         except BadInput:
             faults = FaultList()
             for element in value:
-                with faults.collecting():
-                    self._parse_one(element)
+                if len(faults.errors) < MAX_FAULTS:
+                    with faults.collecting():
+                        self._parse_one(element)
             raise faults.error() from None
 
     def is_valid(self, value: Value) -> bool:
