@@ -98,7 +98,8 @@ class Model:
     nodes: dict[Path, Node] = field(default_factory=dict)
     past: dict[str, list[Node]] = field(default_factory=dict)  # all states but the present one, by id
     aliases: dict[Path, str] = field(default_factory=dict)  # of paths that nodes have left: the last one's id
-    gone: dict[str, Path] = field(default_factory=dict)  # of deleted nodes
+    left: dict[Path, str] = field(default_factory=dict)  # of paths that nodes have left by a move or a deletion as well
+    trees_left: set[str] = field(default_factory=set)  # by a move within or from them
 
     def apply(self, edit: Edit) -> Callable[[Record], None]:
         """A function that applies the result of the edit to the model; raises Refused if it is rejected."""
@@ -116,9 +117,9 @@ class Model:
     def _existing(self, path: Path, expected: int | None = None) -> Node:
         if path not in self.nodes:
             raise Refused("NOT_FOUND")
-        node, first = self.nodes[path], f"category:{derived_id('category', path)}"
+        node, first = self.nodes[path], derived(path)
         # Where another node was, the revision may be that of the other one.
-        had_another = self.aliases.get(path, node.id) != node.id or (first != node.id and self.gone.get(first) == path)
+        had_another = self.left.get(path, node.id) != node.id or (first != node.id and first in self.past)
         if expected is not None and (expected != node.revision or had_another):
             raise Refused("CONFLICT")
         return node
@@ -139,7 +140,6 @@ class Model:
             before = self.past.setdefault(record.id, [])
             values = {name: value for name, value in edit.values.items() if value is not None}
             self.nodes[edit.path] = Node(record.id, edit.level, edit.name, values, len(before) + 1)
-            self.gone.pop(record.id, None)
 
         return made
 
@@ -177,7 +177,8 @@ class Model:
             moved |= {(*target, *one[len(path) :]): one for one in self.nodes if one[: len(path)] == path}
         found = {new: self.nodes[old] for new, old in moved.items()}
         for old in moved.values():
-            self.aliases[old] = self.nodes.pop(old).id
+            self.aliases[old] = self.left[old] = self.nodes.pop(old).id
+            self.trees_left.add(old[0])
         self.nodes |= found
 
     def _delete(self, edit: Delete) -> Callable[[Record], None]:
@@ -205,11 +206,19 @@ class Model:
                 node = self.nodes.pop(one)
                 self.aliases.pop(one, None)
                 self.past[node.id].append(node)
-                self.gone[node.id] = one
+                if node.id != derived(one):
+                    self.left[one] = node.id
+                elif one[0] in self.trees_left:
+                    self.left.pop(one, None)
             if edit.policy is Policy.REPARENT:
                 self._relocate(places)
 
         return made
+
+
+def derived(path: Path) -> str:
+    """The id of the first node that is created at a path without one of its own."""
+    return f"category:{derived_id('category', path)}"
 
 
 async def compare(store: Store, model: Model) -> None:
