@@ -135,12 +135,12 @@ def input_type(
 
 
 def input_field(
-    name: str, kind: Any, description: str, default: Any = strawberry.UNSET, python_name: str = "", deprecated: str = ""
+    name: str, kind: Any, description: str, default: Any = strawberry.UNSET, deprecated: str = ""
 ) -> StrawberryField:
     """A field of an input. Without a default it may be omitted if it may be null."""
     is_needed = default is strawberry.UNSET and type(None) not in get_args(kind)
     return StrawberryField(
-        python_name or (f"{name}_" if iskeyword(name) else name), name, StrawberryAnnotation(kind),
+        f"{name}_" if iskeyword(name) else name, name, StrawberryAnnotation(kind),
         description=description, default=MISSING if is_needed else default, deprecation_reason=deprecated or None,
     )  # fmt: skip
 
@@ -351,15 +351,15 @@ def name_fields() -> Fields:
     }  # fmt: skip
 
 
-def by_language(what: str, texts: Iterable[Any]) -> dict[str, Value]:
+def by_language(what: str, texts: Iterable[Mapping[str, Any]]) -> dict[str, Value]:
     """The texts of inputs by their canonical languages. Raises the faults, about `what`, of all languages and texts."""
     found, faults = dict[str, Value](), FaultList()
     for one in texts:
         with faults.collecting():
-            language = canonical_language(one.language)
+            language = canonical_language(one["language"])
             if language in found:
                 raise BadInput(f"{what} has the language {language} twice; omit one.")
             found[language] = None
-            found[language] = checked_name(one.text)
+            found[language] = checked_name(one.get("text"))
     faults.check()
     return found

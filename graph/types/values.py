@@ -25,7 +25,7 @@ from graph.types.fields import (
     localized_texts,
     object_type,
 )
-from store.model.attributes import Value
+from store.model.attributes import Attribute, Kind, Value
 
 
 @dataclass(frozen=True)
@@ -87,19 +87,22 @@ def enum_type(cls: type[Enum]) -> Any:
     return enum_class(cls.__name__, {name: (name, getattr(one.value, "description", None)) for name, one in members})
 
 
-def plain_input(value: Any) -> Any:
-    """A value of an input as JSON: enums by name, inputs as objects by the names of attributes, languages as keys.
+def plain_input(value: Any, attribute: Attribute) -> Any:
+    """A value of an attribute's input as JSON: enums by name, objects by the names of attributes, languages as keys.
 
-    Raises BadInput for two texts of one language.
+    Raises the faults of texts by language.
     """
+    if value is None:
+        return None
+    if attribute.kind is Kind.LOCALIZED:
+        return by_language("A text", value)
     if isinstance(value, list):
-        is_localized = bool(value) and isinstance(value[0], LocalizedTextInput)
-        return by_language("A text", value) if is_localized else [plain_input(one) for one in value]
+        return [plain_input(one, attribute) for one in value]
     if isinstance(value, Enum):
         return value.name
-    if is_dataclass(value):
-        parts = {name: getattr(value, name) for name in value.__dataclass_fields__}
-        return {name: plain_input(part) for name, part in parts.items() if part is not strawberry.UNSET}
+    if attribute.kind is Kind.NESTED:
+        given = {part: value[name] for part in attribute.parts if (name := camel(part.name)) in value}
+        return {part.name: plain_input(one, part) for part, one in given.items()}
     return value
 
 
@@ -141,5 +144,5 @@ def input_object(name: str, described: str, attributes: Declared) -> Any:
         default = "" if attribute.default is None else f" Default for a new node: {attribute.default}."
         kind = _graphql_type(hint, _nested_input, objects) | None
         text = f"{attribute.description}{attribute.rules.words()}{default}"
-        fields[camel(part)] = kind, text, strawberry.UNSET, part, attribute.deprecated
+        fields[camel(part)] = kind, text, strawberry.UNSET, attribute.deprecated
     return input_type(name, described, fields)
