@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def test_more_nodes_than_fit_into_a_transaction_are_gone_when_the_command_ends(
 
 @pytest.mark.parametrize(("answer", "left"), [(b"y\n", ["SG"]), (None, sorted(PATHS))])
 def test_on_a_terminal_it_asks(filled: Clade, store_url: str, answer: bytes | None, left: list[str]) -> None:
-    """Ctrl-C is an answer, too."""
+    """Ctrl-C is an answer, too; between the question and the wait for an answer it has no effect."""
     main, worker = pty.openpty()
     command = [CLADE, "delete", "location", "US", "--policy", "cascade", "--store", store_url]
     with (
@@ -115,11 +116,17 @@ def test_on_a_terminal_it_asks(filled: Clade, store_url: str, answer: bytes | No
         asked = b""
         while b"[y/N]" not in asked:
             asked += terminal.read(1 << 16)
-        if answer is None:
-            running.send_signal(signal.SIGINT)
-        else:
-            terminal.write(answer)
-        printed, _ = running.communicate(timeout=60)
+        try:
+            if answer is not None:
+                terminal.write(answer)
+            for _ in range(10 if answer is None else 0):
+                running.send_signal(signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):  # it came before the command was waiting for the answer
+                    running.wait(timeout=5)
+                    break
+            printed, _ = running.communicate(timeout=60)
+        finally:
+            running.kill()
     assert f"Delete US: {ALL}?".encode() in asked
     status = 0 if answer else EXIT_INTERRUPTED
     assert (running.returncode, printed) == (status, f"deleted: {ALL}\n".encode() if answer else b"")
