@@ -23,8 +23,10 @@ NODES, TREES, SECONDS, CONNECTIONS = 400_000, 10, 6.0, 8
 SMALL = [f'{{ city(path: "L0000/L0000-00/L0000-00-{n:02d}") {{ name ancestors {{ name }} }} }}' for n in range(100)]
 LARGE = [f'{{ country(path: "L000{n}") {{ descendants(first: 9000) {{ nodes {{ name path }} }} }} }}' for n in (1, 2)]
 WRITES = {
-    "a move": 'mutation { moveLocation(path: "L0001/L0001-00", to: "L0002") { move { id } } }',
-    "a deletion": 'mutation { deleteLocation(path: "L0002/L0002-00", policy: CASCADE) { move { id } } }',
+    "a move": 'mutation { moveLocation(input: {node: {path: "L0001/L0001-00"}, to: {parent: {path: '
+    '"L0002"}}}) { move { id } } }',
+    "a deletion": 'mutation { deleteLocation(input: {node: {path: "L0002/L0002-00"}, policy: '
+    "CASCADE}) { move { id } } }",
 }
 
 

@@ -25,12 +25,17 @@ POLL_SECONDS, MOVE_SECONDS = 0.05, 3600.0
 REQUEST_SECONDS = 5  # and some more is what large moves wait for running requests
 OTHER = Place(("OTHER",), "COUNTRY", "Other", "OTHER")
 CREATE = """mutation($key: String!) {
-  createLocation(parent: "OTHER", key: $key, name: "A city", attributes: {city: {}}) { node { path } } }"""
-UPDATE = "mutation($path: Path!, $key: String!) { updateLocation(path: $path, name: $key) { node { path } } }"
+  createLocation(input: {parent: {path: "OTHER"}, key: $key, name: "A city", attributes: {city: {}}}) { node {
+    path } } }"""
+UPDATE = (
+    "mutation($path: Path!, $key: String!) { updateLocation(input: {node: {path: $path}, name: "
+    "$key}) { node { path } } }"
+)
 LARGE = {
-    "renamed": 'mutation { renameLocation(path: "L0000/L0000-00", key: "renamed") { move { id } } }',
-    "moved to another tree": 'mutation { moveLocation(path: "L0000/renamed", to: "OTHER") { move { id } } }',
-    "deleted": 'mutation { deleteLocation(path: "OTHER/renamed", policy: CASCADE) { move { id } } }',
+    "renamed": 'mutation { moveLocation(input: {node: {path: "L0000/L0000-00"}, key: "renamed"}) { move { id } } }',
+    "moved to another tree": 'mutation { moveLocation(input: {node: {path: "L0000/renamed"}, to: '
+    '{parent: {path: "OTHER"}}}) { move { id } } }',
+    "deleted": 'mutation { deleteLocation(input: {node: {path: "OTHER/renamed"}, policy: CASCADE}) { move { id } } }',
 }
 MOVES = "{ moves(hierarchy: LOCATION, first: 1) { state nodes } }"
 HEAD = ("store", "server", "nodes", "seconds", "nodes a second", "CPU ms a node")

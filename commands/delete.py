@@ -69,7 +69,7 @@ def delete(
     name, nodes = shorten(format_path(record.path), MAX_SHOWN_CHARACTERS), _in_words(deleted)
     if not dry_run:
         _confirm(name, nodes, is_confirmed=yes)
-        edit = Delete(definition, record.path, children, record.revision)
+        edit = _edit_of(definition, record, children)
         rest = "a large deletion that has begun is completed by a server that writes, or by clade repair."
         with interruptible(lambda: f"Stopped: the same command deletes {name}, or says that it is gone; {rest}"):
             with_store(opened(url), lambda store: _delete(store, edit))
@@ -100,12 +100,13 @@ async def _tried(store: Store, hierarchy: Hierarchy, path: Path, policy: Policy)
             f"{name} has {quantity(descendants, 'descendant')}; "
             "--policy cascade deletes them, too, --policy reparent moves its children to its parent."
         )
-    edit = Delete(hierarchy, record.path, policy, record.revision)
-    trial = await Writer(store).write(edit, ReadUsage(), EditOptions(dry_run=True))
-    if trial.dry_run is not None and (taken := trial.dry_run.collisions):
-        there = shorten(format_path(taken[0]), MAX_SHOWN_CHARACTERS)
-        raise BadInput(f"A child cannot be moved to {there}, where there is another node; move one of them first.")
+    await Writer(store).write(_edit_of(hierarchy, record, policy), ReadUsage(), EditOptions(dry_run=True))
     return record
+
+
+def _edit_of(hierarchy: Hierarchy, record: Record, policy: Policy) -> Delete:
+    """The deletion of this node, and of no other one that comes to its path."""
+    return Delete(hierarchy, record.path, policy, record.revision, ids={record.path: record.id})
 
 
 async def _delete(store: Store, edit: Delete) -> None:

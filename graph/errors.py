@@ -228,6 +228,8 @@ class ErrorCode(NamedTuple):
 REQUEST_ERROR = "400, or 200 as `application/json`"  # GraphQL over HTTP: such a response has no `data`
 UNKNOWN_DOCUMENT = "200, or 400 if `application/json` is not accepted"
 FIELD_ERROR = "200"
+USER_ERROR = "200, in `userErrors`"  # of the payload of a mutation
+BOTH = "200, of a mutation in `userErrors`"
 
 ERROR_CODES = (
     ErrorCode("GRAPHQL_PARSE_FAILED", REQUEST_ERROR, "The document is not valid GraphQL syntax."),
@@ -245,18 +247,18 @@ ERROR_CODES = (
     ErrorCode("UNAUTHENTICATED", "401", "The credential is missing, invalid or not sent as `Bearer`."),
     ErrorCode("FORBIDDEN", "200, 400, or 403 for a `Host` header",
               "The server's settings or the caller's grants do not allow it."),
-    ErrorCode("BAD_USER_INPUT", FIELD_ERROR, "An argument or a variable is invalid; a variable is a request error."),
-    ErrorCode("BAD_PATH", FIELD_ERROR, "The path cannot exist: empty segment, forbidden character or too long."),
+    ErrorCode("BAD_USER_INPUT", BOTH, "An argument or a variable is invalid; a variable is a request error."),
+    ErrorCode("BAD_PATH", BOTH, "The path cannot exist: empty segment, forbidden character or too long."),
     ErrorCode("BAD_CURSOR", FIELD_ERROR, "The cursor is invalid, or belongs to another list."),
     ErrorCode("CURSOR_EXPIRED", FIELD_ERROR, "The cursor of the change feed is older than the feed."),
-    ErrorCode("WRONG_LEVEL", FIELD_ERROR, "The node at the path has another level than the field."),
-    ErrorCode("NOT_FOUND", FIELD_ERROR, "The node to change does not exist."),
-    ErrorCode("ALREADY_EXISTS", FIELD_ERROR, "Another node has this path or id."),
-    ErrorCode("MISPLACED", FIELD_ERROR, "The level of the node is not allowed under the parent."),
-    ErrorCode("NOT_EMPTY", FIELD_ERROR, "The node to delete has children."),
-    ErrorCode("TOO_LARGE", FIELD_ERROR,
+    ErrorCode("WRONG_LEVEL", BOTH, "The node at the path has another level than the field."),
+    ErrorCode("NOT_FOUND", USER_ERROR, "The node to change does not exist."),
+    ErrorCode("ALREADY_EXISTS", USER_ERROR, "Another node has this path or id."),
+    ErrorCode("MISPLACED", USER_ERROR, "The level of the node is not allowed under the parent."),
+    ErrorCode("NOT_EMPTY", USER_ERROR, "The node to delete has children."),
+    ErrorCode("TOO_LARGE", USER_ERROR,
               "The change exceeds the limits of one transaction and is not a move or cascade."),
-    ErrorCode("CONFLICT", FIELD_ERROR,
+    ErrorCode("CONFLICT", USER_ERROR,
               "The node was changed or is being moved by someone else; read again and repeat."),
     ErrorCode("BAD_DATA", "200, or 500 for a damaged API key",
               "Stored data does not match its hierarchy; the rest of the response is valid. "
@@ -273,3 +275,6 @@ ERROR_CODES = (
     ErrorCode("INTERNAL_SERVER_ERROR", "200, or 500 without `data`",
               "An internal error; the server's log has the details.", Outcome.UNKNOWN),
 )  # fmt: skip
+
+USER_ERROR_CODES = tuple(one for one in ERROR_CODES if one.status in (USER_ERROR, BOTH))
+"""The codes of faults of an input."""

@@ -36,7 +36,7 @@ from strawberry.types.field import StrawberryField
 from graph.hierarchies.attribute import value_attributes
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import camel, list_values, near_field_of, paths_field_of, search_field_of, types_of
-from graph.types.fields import field, object_type, required
+from graph.types.fields import argument, field, object_type
 from graph.types.lookups import Find, LookupField, Target
 from graph.types.nodes import HierarchyTypes
 from store.errors import BadInput, shorten
@@ -57,7 +57,7 @@ _OF_QUERY = {
 }  # fmt: skip
 _OF_NODES = {"history": "history", "atRevision": "history"}
 # Types of values that several subgraphs have.
-_SHARED = ("PageInfo", "LocalizedName", "Money", "Localized", "LocalizedText")
+_SHARED = ("PageInfo", "Money", "Localized", "LocalizedText")
 # It is left out: Cosmo's composer takes no interface whose fields are of interfaces that implement it.
 _TREE_NODE = "TreeNode"
 
@@ -104,7 +104,7 @@ class Entities(LookupField):
     many = True
 
     def targets(self, given: Mapping[str, Any]) -> list[Target]:
-        return [self._target(representation) for representation in given["representations_"]]
+        return [self._target(representation) for representation in given["representations"]]
 
     async def __call__(self, root: Any, info: Any, **given: Any) -> list[Any]:
         selection = info.context.look_ahead(info).selection_of(info)
@@ -114,7 +114,7 @@ class Entities(LookupField):
             field, lookup = self._target(representation)
             return None if lookup is None else field.checked(await load((lookup, selection.expecting(field.level))))
 
-        return await asyncio.gather(*map(entity, given["representations_"]), return_exceptions=True)
+        return await asyncio.gather(*map(entity, given["representations"]), return_exceptions=True)
 
     def _target(self, representation: Any) -> Target:
         """The field that checks an entity, and its lookup. Raises BadInput."""
@@ -141,7 +141,7 @@ def entities_field(published: Sequence[HierarchyTypes]) -> StrawberryField:
         Entities(named),
         list[entity | None],
         "The nodes of these representations, in this order; null for each without a node. For gateways.",
-        required("representations", list[Representation], _EXAMPLE),
+        argument("representations", list[Representation], _EXAMPLE),
         name="_entities",
     )
 
@@ -151,14 +151,14 @@ def _key(name: str, representation: Mapping[str, Any]) -> dict[str, str]:
     node_id, path = representation.get("id"), representation.get("path")
     if node_id is not None:
         try:
-            return {"id_": GraphQLID.parse_value(node_id)}
+            return {"id": GraphQLID.parse_value(node_id)}
         except GraphQLError:
             raise BadInput(f"The id in a representation of a {name} is neither a string nor an integer.") from None
     if path is None:
         raise BadInput(f"A representation of a {name} needs an id or a path.")
     if not isinstance(path, str):
         raise BadInput(f"The path in a representation of a {name} is not a string such as US/NE/Omaha.")
-    return {"path_": path}
+    return {"path": path}
 
 
 def service_field(sdl: Callable[[], str]) -> StrawberryField:

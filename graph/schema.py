@@ -3,7 +3,7 @@ differs between an older schema and the present one, by what it does to clients.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import strawberry
 from graphql import GraphQLError, GraphQLInputObjectType, GraphQLSchema
@@ -15,7 +15,7 @@ from graph.federation import REPRESENTATION, Representation, entities_field, ser
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import field_of, list_field_of, paths_field_of
 from graph.operation.selection import Types, core_schema
-from graph.types.fields import SCALARS, Fields, Path, argument, field, object_type, register_resolvers, required
+from graph.types.fields import SCALARS, Fields, Path, argument, field, object_type, register_resolvers, resolver_of
 from graph.types.hierarchies import HierarchyEnums, hierarchies_field
 from graph.types.history import move_fields, move_type, past_fields
 from graph.types.lookups import ById, ByPaths, Find, RootsField
@@ -56,6 +56,8 @@ def build_schema(
     )
     core = core_schema(schema)
     register_resolvers(schema, core)
+    for definition in cast(Any, core.mutation_type).fields.values():
+        definition.resolve = resolver_of(definition)  # without the inputs that Strawberry would make
     for types in published:
         types.inputs.register(core)
     _resolve_types(core, published)
@@ -74,8 +76,8 @@ def _resolve_types(schema: GraphQLSchema, published: Sequence[HierarchyTypes]) -
 def _node_fields(hierarchies: Sequence[str]) -> Fields:
     """Relay's `node` and `nodes`, over all hierarchies."""
     one, many = NodeInterface | None, list[NodeInterface | None] | None
-    node_id = required("id", strawberry.ID, 'ID of the node, such as "location:US-NE".')
-    node_ids = required("ids", list[strawberry.ID], 'IDs of the nodes, such as ["location:US-NE"].')
+    node_id = argument("id", strawberry.ID, 'ID of the node, such as "location:US-NE".')
+    node_ids = argument("ids", list[strawberry.ID], 'IDs of the nodes, such as ["location:US-NE"].')
     found = "The node of any hierarchy with this ID; null where there is none."
     found_many = "The nodes with these IDs, in this order; null for each without a node."
     return {
@@ -88,12 +90,12 @@ def _root_fields(types: HierarchyTypes) -> Fields:
     """The root fields of one hierarchy: a node by path or ID, the roots, and a node of each level by path or ID."""
     cls = types.cls
     target = [
-        argument("path", Path | None, 'Path of the node, such as "US/NE/Omaha"; give either this or `id`.'),
-        argument("id", strawberry.ID | None, 'ID of the node, such as "location:US-NE"; give either this or `path`.'),
+        argument("path", Path | None, "Path of the node; give this or `id`."),
+        argument("id", strawberry.ID | None, "ID of the node; give this or `path`."),
     ]
     anything = "The node with this path or ID, of any level; null where there is none."
     listing = types.nodes.connection | None
-    paths = required("paths", list[Path], 'Paths of the nodes, such as ["US/NE/Omaha"].')
+    paths = argument("paths", list[Path], 'Paths of the nodes, such as ["US/NE/Omaha"].')
     interface: Any = types.interface
     nodes = list[interface | None] | None
     several = "The nodes with these paths, in this order; null for each without a node."

@@ -12,11 +12,13 @@ CladeError
 │   ├── AlreadyExists   ALREADY_EXISTS      a path or an id that another node has
 │   ├── Misplaced       MISPLACED           a node whose level is not allowed at its place
 │   ├── NotEmpty        NOT_EMPTY           a node to delete that has children
-│   └── TooLarge        TOO_LARGE           a change of more items than one transaction holds
+│   ├── TooLarge        TOO_LARGE           a change of more items than one transaction holds
+│   └── Faults                              several faults of one input, with the code of the first
 ├── BadData             BAD_DATA            stored data that does not fit its hierarchy
 │   └── DamagedItem     BAD_DATA            an item whose content cannot be read
 ├── Forbidden           FORBIDDEN           an operation that this server does not allow
 ├── Conflict            CONFLICT            a concurrent write came first, or a move is running there
+│   └── NodeMoved       CONFLICT            another node is where that of an id was
 └── Unavailable         UNAVAILABLE         the store cannot be used now
     ├── Uncertain       UNAVAILABLE         the outcome of a change is unknown
     ├── NoTable         UNAVAILABLE         the table does not exist
@@ -29,20 +31,32 @@ of a damaged item, which is not shown to callers who may read only a part.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import ClassVar, Self
 
 UNCERTAIN = "It is unknown whether the change was made."
+MAX_FAULTS = 100  # of one input that are told: a list may have as many wrong elements as its input has room for
 CHECK_HINT = "Run clade check, then clade repair."
 MAX_SUGGESTED_CHARACTERS = 64  # of a name for which a similar one is looked for
 
 
 class CladeError(Exception):
-    """The base of all errors that Clade raises itself; its message may be shown to anyone."""
+    """The base of all errors that Clade raises itself; its message may be shown to anyone.
+
+    Of an edit, `field` is the part of its input that is at fault, by names as in Python (`("attributes", "url")`), and
+    `rule` the rule of an attribute that is broken.
+    """
 
     code: ClassVar[str] = "INTERNAL_SERVER_ERROR"
+    field: tuple[str, ...] = ()
+    rule: str | None = None
+
+    def at(self, *field: str) -> Self:
+        """This error, of this part of an input."""
+        self.field = field
+        return self
 
     def bare(self) -> Self:
         """This error without its traceback and causes, to be cached: these hold everything that was read for it."""
@@ -94,6 +108,14 @@ class TooLarge(BadInput):
     code = "TOO_LARGE"
 
 
+class Faults(BadInput):
+    """Several faults of one input; message and code are those of the first."""
+
+    def __init__(self, errors: Sequence[CladeError]) -> None:
+        super().__init__(str(errors[0]))
+        self.errors, self.code = errors, errors[0].code  # type: ignore[misc]
+
+
 class BadData(CladeError):
     code = "BAD_DATA"
 
@@ -129,6 +151,10 @@ class Conflict(CladeError):
         return cls("Another write came first, so nothing was changed; read again and retry.", failed)
 
 
+class NodeMoved(Conflict):
+    """Another node, or none, is at the path that an id had led to; the id is to be looked up again."""
+
+
 class Unavailable(CladeError):
     code = "UNAVAILABLE"
 
@@ -159,6 +185,49 @@ class WrongLayout(WrongTable):
 
 class Damaged(Unavailable):
     """The content of the table is corrupt: bytes were lost or changed on their way to the disk or on it."""
+
+
+class FaultList:
+    """The faults of one input that were found so far, so that a client learns of all of them at once."""
+
+    def __init__(self, errors: Iterable[CladeError] = ()) -> None:
+        self.errors = [*errors]
+
+    def add(self, error: CladeError) -> None:
+        self.errors += error.errors if isinstance(error, Faults) else [error]
+
+    def collecting(self, *field: str) -> "_Collecting":
+        """Collect a fault of the block, and end the block; faults without a field get this one.
+
+        Errors that are no faults of an input, such as a spent budget, pass.
+        """
+        return _Collecting(self, field)
+
+    def error(self) -> CladeError:
+        """The only fault itself, or all of them."""
+        return self.errors[0] if len(self.errors) == 1 else Faults(self.errors)
+
+    def check(self) -> None:
+        """Raise the faults, if there are any."""
+        if self.errors:
+            raise self.error()
+
+
+class _Collecting:
+    """The block of `FaultList.collecting`: a class, since each edit has several, and a generator is slower."""
+
+    def __init__(self, faults: FaultList, field: tuple[str, ...]) -> None:
+        self._faults, self._field = faults, field
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if isinstance(error, BudgetExceeded | NodeMoved) or not isinstance(error, BadInput | Conflict):
+            return False
+        for one in error.errors if isinstance(error, Faults) else [error]:
+            self._faults.errors.append(one if one.field else one.at(*self._field))
+        return True
 
 
 def quantity(number: int, thing: str, things: str = "") -> str:

@@ -68,7 +68,7 @@ class _Table:
         self.moved = [item for item in search if item["sk"] != "-" and not item["sk"].startswith("~")]
         self.stamps = {item["pk"]: item for item in items if item["sk"] == "!"}
         self.logs = [item for item in items if item["sk"].startswith("!") and item["sk"] != "!"]
-        self.aliases = {(item["pk"], item["sk"]): item["id"] for item in items if item["pk"].startswith("alias#")}
+        self.aliases = {(item["pk"], item["sk"]): item for item in items if item["pk"].startswith("alias#")}
         self.layout = [item for item in items if item["pk"] == "!"]
         self.moves = {item["sk"]: item for item in items if item["pk"] == "moves"}
         self.once = [item for item in items if item["pk"].startswith("once#")]
@@ -134,12 +134,13 @@ class _Table:
         logs: dict[str, list[int]] = {}
         for log in self.logs:
             logs.setdefault(log["pk"], []).append(int(log["sk"][1:]))
+        led = {owner for (owner, _), item in self.aliases.items() if "deleted" not in item}
         for pk, stamp in self.stamps.items():
             assert stamp["shape"] == dict(shapes[pk]), f"shape of {pk}"
-            assert stamp["aliases"] or not any(owner == f"alias#{pk}" for owner, _ in self.aliases), f"aliases of {pk}"
+            assert stamp["aliases"] or f"alias#{pk}" not in led, f"aliases of {pk}"
             assert sorted(logs[pk]) == list(range(1, stamp["n"] + 1)), f"log of {pk}"
         assert {owner.removeprefix("alias#") for owner, _ in self.aliases} <= self.stamps.keys()
-        assert {f"id#{node_id}" for node_id in self.aliases.values()} <= self.ids.keys()
+        assert {f"id#{item['id']}" for item in self.aliases.values()} <= self.ids.keys()
         assert logs.keys() == self.stamps.keys()
 
     def check_search(self, hierarchies: Mapping[str, Hierarchy] | None) -> None:

@@ -9,10 +9,10 @@ from store.engine import ReadUsage, Store
 from store.metadata.history import revisions
 from store.model.hierarchy import may_stand
 from store.model.keys import Path, path_of
-from store.model.records import Record
+from store.model.records import Record, derived_id
 from store.writing.create_update import Create, Edit, Update
 from store.writing.move_delete import Delete, Move, Policy
-from store.writing.reorder import Reorder, Side
+from store.writing.positions import Position, Side
 from tests import invariants
 from tests.hierarchies import CATEGORY
 
@@ -49,13 +49,17 @@ class RandomEdits:
         target = self.random.choice(
             [(*path[:-1], self.key()), (*self.path(), path[-1]), (*self.path(), self.key()), (self.key(),)]
         )
-        return Move(CATEGORY, path, target, self.expected())
+        return Move(CATEGORY, path, target, self.expected(), self.random.choice([None, None, self.position(target)]))
 
-    def order(self) -> Edit:
-        path, side = self.path(), self.random.choice(list(Side))
+    def order(self) -> Move:
+        path = self.path()
+        return Move(CATEGORY, path, path, position=self.position(path))
+
+    def position(self, path: Path) -> Position:
+        side = self.random.choice(list(Side))
         family = [one for one in self.model.nodes if one[:-1] == path[:-1]] or [path]
         beside = self.random.choice([*family, *family, self.path()]) if side in _BESIDE else None
-        return Reorder(CATEGORY, path, side, beside)
+        return Position(side, beside)
 
     def delete(self) -> Edit:
         return Delete(CATEGORY, self.path(), self.random.choice(list(Policy)), self.expected())
@@ -94,6 +98,8 @@ class Model:
     nodes: dict[Path, Node] = field(default_factory=dict)
     past: dict[str, list[Node]] = field(default_factory=dict)  # all states but the present one, by id
     aliases: dict[Path, str] = field(default_factory=dict)  # of paths that nodes have left: the last one's id
+    left: dict[Path, str] = field(default_factory=dict)  # of paths that nodes have left by a move or a deletion as well
+    trees_left: set[str] = field(default_factory=set)  # by a move within or from them
 
     def apply(self, edit: Edit) -> Callable[[Record], None]:
         """A function that applies the result of the edit to the model; raises Refused if it is rejected."""
@@ -102,13 +108,8 @@ class Model:
                 return self._create(edit)
             case Update():
                 return self._update(edit)
-            case Move(path=path, target=target, expected=expected):
-                return self._move(path, target, expected)
-            case Reorder(path=path, beside=beside):
-                one, other = self._existing(path), self._existing(beside or path)
-                if beside and (beside == path or beside[:-1] != path[:-1] or one.level != other.level):
-                    raise Refused("BAD_USER_INPUT")
-                return lambda record: None
+            case Move():
+                return self._move(edit)
             case Delete():
                 return self._delete(edit)
         raise AssertionError(edit)
@@ -116,9 +117,12 @@ class Model:
     def _existing(self, path: Path, expected: int | None = None) -> Node:
         if path not in self.nodes:
             raise Refused("NOT_FOUND")
-        if expected not in (None, self.nodes[path].revision):
+        node, first = self.nodes[path], derived(path)
+        # Where another node was, the revision may be that of the other one.
+        had_another = self.left.get(path, node.id) != node.id or (first != node.id and first in self.past)
+        if expected is not None and (expected != node.revision or had_another):
             raise Refused("CONFLICT")
-        return self.nodes[path]
+        return node
 
     def _check_place(self, path: Path, level: str, gone: Path = ()) -> None:
         under = self._existing(path[:-1]).level if len(path) > 1 else None
@@ -151,12 +155,17 @@ class Model:
 
         return made
 
-    def _move(self, path: Path, target: Path, expected: int | None) -> Callable[[Record], None]:
-        node = self._existing(path, expected)
+    def _move(self, edit: Move) -> Callable[[Record], None]:
+        path, target = edit.path, edit.target
+        node = self._existing(path, edit.expected)
         if target != path:
             if target[: len(path)] == path:
                 raise Refused("MISPLACED")
             self._check_place(target, node.level)
+        if edit.position is not None and (beside := edit.position.beside) is not None:
+            other = self._existing(beside)
+            if beside == path or beside[:-1] != target[:-1] or node.level != other.level:
+                raise Refused("BAD_USER_INPUT")
         return lambda record: self._relocate({path: target})
 
     def _relocate(self, places: dict[Path, Path]) -> None:
@@ -168,7 +177,8 @@ class Model:
             moved |= {(*target, *one[len(path) :]): one for one in self.nodes if one[: len(path)] == path}
         found = {new: self.nodes[old] for new, old in moved.items()}
         for old in moved.values():
-            self.aliases[old] = self.nodes.pop(old).id
+            self.aliases[old] = self.left[old] = self.nodes.pop(old).id
+            self.trees_left.add(old[0])
         self.nodes |= found
 
     def _delete(self, edit: Delete) -> Callable[[Record], None]:
@@ -196,10 +206,19 @@ class Model:
                 node = self.nodes.pop(one)
                 self.aliases.pop(one, None)
                 self.past[node.id].append(node)
+                if node.id != derived(one):
+                    self.left[one] = node.id
+                elif one[0] in self.trees_left:
+                    self.left.pop(one, None)
             if edit.policy is Policy.REPARENT:
                 self._relocate(places)
 
         return made
+
+
+def derived(path: Path) -> str:
+    """The id of the first node that is created at a path without one of its own."""
+    return f"category:{derived_id('category', path)}"
 
 
 async def compare(store: Store, model: Model) -> None:
@@ -212,7 +231,7 @@ async def compare(store: Store, model: Model) -> None:
             record = Record.of(item)
             found = Node(record.id, record.level, record.name, record.attributes, record.revision)
             nodes[record.path] = found
-        elif item["pk"].startswith("alias#"):
+        elif item["pk"].startswith("alias#") and "deleted" not in item:
             aliases[path_of(item["pk"].removeprefix("alias#"), item["sk"])] = item["id"]
     assert nodes == model.nodes
     assert aliases == model.aliases

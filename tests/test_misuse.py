@@ -185,11 +185,11 @@ WRONG = [
      f'many="the zoos" of {CLASS} makes the field of Query "the zoos", which is not a valid GraphQL name; {MANY}'),
     (zoo(title="WritePlan"), LEVEL_LINE,
      f"the level WritePlan of the hierarchy zoo makes the type WritePlan, which Clade itself makes already; {PREFIX}"),
-    (zoo(title="UserError"), LEVEL_LINE,
-     "the level UserError of the hierarchy zoo makes the type UserError, which Clade itself keeps for later; "
+    (zoo(title="ListFacet"), LEVEL_LINE,
+     "the level ListFacet of the hierarchy zoo makes the type ListFacet, which Clade itself keeps for later; "
      f"{PREFIX}"),
-    (zoo(title="MoveZooInput"), LEVEL_LINE,
-     f"the level MoveZooInput of the hierarchy zoo makes the type MoveZooInput, which {CLASS} keeps for later; "
+    (zoo(title="CopyZooInput"), LEVEL_LINE,
+     f"the level CopyZooInput of the hierarchy zoo makes the type CopyZooInput, which {CLASS} keeps for later; "
      f"{PREFIX}"),
     (zoo(body='age_inherited_from: int | None = attribute("Its cage.")'), LEVEL_LINE,
      f"the attribute age_inherited_from of {ANIMAL} makes the field ageInheritedFrom; names with this ending are kept "

@@ -33,8 +33,8 @@ ANSWERED = [
     '{ searchLocations(text: "oma") { nodes { path } } }',
     "{ locationsNear(latitude: 41, longitude: -96, kilometers: 100) { nodes { path } } }",
     "{ locations { nodes { path history { nodes { revision } } } } hierarchies { name } }",
-    'mutation { createLocation(key: "A", name: "A", attributes: {country: {}}) { node { path } } }',
-    'mutation { renameLocation(path: "US", key: "USA") { node { path } } }',
+    'mutation { createLocation(input: {key: "A", name: "A", attributes: {country: {}}}) { node { path } } }',
+    'mutation { moveLocation(input: {node: {path: "US"}, key: "USA"}) { node { path } } }',
     '{ changes(hierarchy: LOCATION, tree: "USA") { changes { event path } } }',
     "{ __schema { queryType { name } } }",
 ]

@@ -33,7 +33,7 @@ LISTS = [
     'land(path: "DE") { descendants(orderBy: {field: NAME, direction: DESC}, %s)',
     'land(path: "DE/Bonn") { history(%s)',
 ]  # fmt: skip
-UPDATE = 'mutation { updateLand(path: "DE/Bonn", attributes: {%s}) { node { id } } }'
+UPDATE = 'mutation { updateLand(input: {node: {path: "DE/Bonn"}, attributes: {%s}}) { node { id } } }'
 CHANGES = '{ changes(hierarchy: LAND, tree: "DE"%s) { cursor changes { event path level } } }'
 
 

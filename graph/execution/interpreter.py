@@ -22,14 +22,14 @@ from graphql import (
     is_object_type,
 )
 from graphql.execution.collect_fields import FieldDetails
-from graphql.execution.values import VariableValues
+from graphql.execution.values import VariableValues, get_argument_values
 from graphql.pyutils import Path
 from graphql.pyutils.gather_with_cancel import gather_with_cancel
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from graph.errors import MAX_ERRORS_PER_CODE, code_of, without_frames
 from graph.execution.json_writers import LeafField
-from graph.operation.selection import Grouped, SelectedFields, resolver_arguments
+from graph.operation.selection import Grouped, SelectedFields
 from graph.types.fields import Resolver, resolver_of
 from graph.types.search import SearchField
 from resolvers.lists.arguments import RelationKind
@@ -193,7 +193,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
 
     def _arguments(self, definition: Any, details: FieldDetails) -> Mapping[str, Any] | GraphQLError:
         try:
-            return resolver_arguments(definition, details.node, self.variable_values)
+            return get_argument_values(definition, details.node, self.variable_values)
         except GraphQLError as error:
             return error.with_traceback(None)
 

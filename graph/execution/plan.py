@@ -17,7 +17,7 @@ from typing import Any
 
 from graphql import GraphQLObjectType, get_named_type
 from graphql.execution.collect_fields import FieldDetails
-from graphql.execution.values import VariableValues
+from graphql.execution.values import VariableValues, get_argument_values
 from orjson import dumps
 
 from graph.errors import UnsupportedByPlan
@@ -34,7 +34,6 @@ from graph.operation.selection import (
     name_of,
     named,
     node_ids,
-    resolver_arguments,
 )
 from graph.types.fields import resolver_of
 from graph.types.lookups import LookupField, RootsField
@@ -256,7 +255,7 @@ def _leaf_field(
     if name_of(details) == "__typename":
         return Constant(key, dumps(kind.name))
     node, definition = details[0].node, kind.fields[name_of(details)]
-    resolve, bind = _compiled_resolver(definition), partial(resolver_arguments, definition, node)
+    resolve, bind = _compiled_resolver(definition), partial(get_argument_values, definition, node)
     inner = get_named_type(definition.type)
     if isinstance(inner, GraphQLObjectType):
         below = plan.fields.below(inner, details).items()

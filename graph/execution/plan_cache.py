@@ -15,12 +15,12 @@ from graphql import (
     OperationDefinitionNode,
     VariableNode,
 )
-from graphql.execution.values import VariableValues, get_variable_values
+from graphql.execution.values import VariableValues, get_argument_values, get_variable_values
 
 from graph.errors import without_frames
 from graph.execution.plan import ListRoot, LookupRoot, OperationPlan, RootField, SearchRoot
 from graph.operation.document import GraphQLRequest, ParsedDocument
-from graph.operation.selection import LookAhead, SelectedFields, Types, has_variables, resolver_arguments
+from graph.operation.selection import LookAhead, SelectedFields, Types, has_variables
 from graph.types.fields import resolver_of
 from graph.types.lookups import Target
 from resolvers.lists.arguments import Relation, Selection
@@ -70,9 +70,9 @@ class BoundPlan:
             if isinstance(root, ListRoot):
                 self.listed.append((root, self.look_ahead.relation(root.listing.relation)))
             elif isinstance(root, SearchRoot):
-                self.searched.append((root, resolver_arguments(root.definition, root.node, self.variables)))
+                self.searched.append((root, get_argument_values(root.definition, root.node, self.variables)))
             elif isinstance(root, LookupRoot):
-                targets = root.resolve.targets(resolver_arguments(root.definition, root.node, self.variables))
+                targets = root.resolve.targets(get_argument_values(root.definition, root.node, self.variables))
                 self.looked_up.append((root, targets))
                 selection = self.look_ahead.selection(root.position.selected)
                 self.lookups += [

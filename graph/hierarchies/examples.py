@@ -132,20 +132,8 @@ def _example(comment: str, name: str, given: str, fields: str, variables: Mappin
 
 _CREATE = """# Makes a node. A dry run writes nothing and answers
 # what it would; set dryRun to false to write.
-mutation CreateTITLE(
-  $parent: Path
-  $key: String!
-  $name: String!
-  $attributes: TITLEAttributes!
-  $dryRun: Boolean!
-) {
-  createTITLE(
-    parent: $parent
-    key: $key
-    name: $name
-    attributes: $attributes
-    dryRun: $dryRun
-  ) {
+mutation CreateTITLE($input: CreateTITLEInput!, $dryRun: Boolean!) {
+  createTITLE(input: $input, dryRun: $dryRun) {
     node {
       id
       path
@@ -153,6 +141,10 @@ mutation CreateTITLE(
     plan {
       nodes
       writeUnits
+    }
+    userErrors {
+      message
+      field
     }
   }
 }
@@ -163,15 +155,12 @@ def _create(cls: type[Node], sample: Sample, *, is_there: bool) -> Example:
     """A mutation that makes a sibling of the sample, or a first root."""
     level, title = cls.levels[sample.level], cls.prefix + cls.title
     own = [attribute for _, attribute in level.attributes.values()]
-    variables: dict[str, Any] = {
-        "parent": sample.root if is_there and sample.root != sample.path else None,
-        "key": NEW_KEY,
-        "name": "An example",
-        # A level without attributes is said by `true`.
-        "attributes": {camel(input_field_of(level.title)): _required(own) if own else True},
-        "dryRun": True,
-    }
-    return Example(f"Create{title}", _CREATE.replace("TITLE", title), variables)
+    has_parent = is_there and sample.root != sample.path
+    given: dict[str, Any] = {"parent": {"path": sample.root}} if has_parent else {}
+    given |= {
+        "key": NEW_KEY, "name": "An example", "attributes": {camel(input_field_of(level.title)): _required(own)},
+    }  # fmt: skip
+    return Example(f"Create{title}", _CREATE.replace("TITLE", title), {"input": given, "dryRun": True})
 
 
 def _required(attributes: Iterable[Attribute]) -> dict[str, Any]:

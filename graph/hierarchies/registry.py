@@ -37,14 +37,14 @@ OWN_TYPES = frozenset(
     "DateTimeCondition StringListCondition IntListCondition LongListCondition FloatListCondition "
     "DecimalListCondition BooleanListCondition DateListCondition DateTimeListCondition OrderDirection "
     "KeyCondition PathCondition NameCondition "
-    "LocalizedName LocalizedNameInput Localized LocalizedText LocalizedTextInput Money MoneyInput Url "
+    "Localized LocalizedText LocalizedTextInput Money MoneyInput Url "
     "HierarchyInfo HierarchyName HierarchyLevel HierarchyAttribute NodeLevel TreeNode TreeChangeEvent "
-    "TreeChange TreeChangeFeed SubtreeMove SubtreeMoveState WritePlan DeletePolicy "
+    "TreeChange TreeChangeFeed SubtreeMove SubtreeMoveState WritePlan DeletePolicy UserError UserErrorCode "
     "Path Long Decimal Date DateTime ID Int Float String Boolean _Any _Entity _Service".split()
 )
 """The types that a schema has, or may have, whatever hierarchies are served."""
 
-LATER_TYPES = frozenset("UserError UserErrorCode ListFacet ListFacetValue TreeRelease TreeDifference".split())
+LATER_TYPES = frozenset("ListFacet ListFacetValue TreeRelease TreeDifference".split())
 """The types that schemas will have: a class that has such a name today would have to be renamed then."""
 
 OWN_FIELDS = frozenset("node nodes move moves deletedNode changes hierarchies _entities _service".split())
@@ -55,10 +55,11 @@ LATER = "keeps for later"
 
 _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
 _OF_LISTS = "Level Connection Edge OrderBy OrderField Condition".split()
-_OF_TITLE = ("", *_OF_LISTS, *"Payload Attributes Revision RevisionConnection RevisionEdge".split())
+_OF_EDITS = "Attributes By Destination Position".split()
+_OF_TITLE = ("", *_OF_LISTS, *_OF_EDITS, *"Revision RevisionConnection RevisionEdge".split())
 _OF_LEVEL = ("", "Attributes", "Revision")
-_LATER_OF_TITLE = "By Edit Position Destination Facets FacetField".split()
-_LATER_VERBS = "Create Update Move Delete Edit Copy Merge Release".split()
+_LATER_OF_TITLE = "Edit Facets FacetField".split()
+_VERBS, _LATER_VERBS = "Create Update Move Delete".split(), "Edit Copy Merge Release".split()
 
 
 def served(names: str | None = None) -> list[type[Node]]:
@@ -242,6 +243,8 @@ def names_of(cls: type[Node]) -> Iterator[Use]:
     later += [f"{verb}{title}{ending}" for verb in _LATER_VERBS for ending in ("Input", "Payload")]
     for name in later:
         yield Use(TYPE, name, cls, _described(cls, cls), rename, LATER)
+    for name in [f"{verb}{title}{ending}" for verb in _VERBS for ending in ("Input", "Payload")]:
+        yield Use(TYPE, name, cls, _described(cls, cls), rename)
     for one in classes:
         for ending in _OF_TITLE if one is cls else _OF_LEVEL:
             yield Use(TYPE, f"{cls.prefix}{one.title}{ending}", one, _described(cls, one), rename)

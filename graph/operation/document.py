@@ -56,7 +56,7 @@ ELSEWHERE = {
     "limit": "first", "take": "first", "size": "first", "pageSize": "first", "count": "first",
     "cursor": "after", "offset": "after", "skip": "after",
     "depth": "maxDepth", "max_depth": "maxDepth", "query": "text", "term": "text", "search": "text", "q": "text",
-    "parent": "to", "target": "to", "slug": "path", "key": "path", "uri": "path", "url": "path",
+    "data": "input", "slug": "path", "key": "path", "uri": "path", "url": "path",
     "language": "languages", "locale": "languages", "lang": "languages", "revision": "n", "version": "n",
     "radius": "kilometers", "distance": "kilometers", "lat": "latitude", "lng": "longitude", "lon": "longitude",
 }  # fmt: skip

@@ -337,11 +337,6 @@ def has_variables(node: FieldNode) -> bool:
     return False
 
 
-def resolver_arguments(definition: Any, node: FieldNode, variables: VariableValues) -> dict[str, Any]:
-    """A field's arguments by the names of its resolver's parameters. Raises GraphQLError for unfit variables."""
-    return {f"{name}_": value for name, value in get_argument_values(definition, node, variables).items()}
-
-
 def plain(member: Any) -> str:
     """A member of an enum as it is stored: Strawberry passes the member, a plan its value."""
     return str(member.value) if isinstance(member, Enum) else str(member)

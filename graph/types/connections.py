@@ -12,7 +12,17 @@ import strawberry
 from graphql import GraphQLResolveInfo
 
 from graph.hierarchies.node import Node
-from graph.types.fields import AttributeField, ComputedField, Fields, Resolver, class_of, field, level_of, object_type
+from graph.types.fields import (
+    AttributeField,
+    ComputedField,
+    Fields,
+    Resolver,
+    class_of,
+    field,
+    level_of,
+    object_type,
+    set_fields,
+)
 from graph.types.values import output_type
 from resolvers.lists.arguments import Page
 from store.model.attributes import Attribute
@@ -66,12 +76,6 @@ class ConnectionTypes:
         set_fields(self.connection, fields)
         strawberry.type(edge, description=f"A {item} with its cursor.")
         strawberry.type(self.connection, description=description)
-
-
-def set_fields(cls: type, fields: Fields) -> None:
-    """Give fields to a class that was made without."""
-    for name, made in fields.items():
-        setattr(cls, name, made)
 
 
 def _edges(page: Page, info: GraphQLResolveInfo[Any]) -> list[tuple[Page, Record]]:

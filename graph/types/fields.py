@@ -9,24 +9,28 @@ Names are in the languages of an argument instead of a header, since responses a
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from enum import Enum
-from inspect import Parameter, Signature
+from keyword import iskeyword
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple, NewType
+from typing import Any, NamedTuple, NewType, get_args
 
 import strawberry
 from graphql import GraphQLField, GraphQLSchema
+from strawberry.annotation import StrawberryAnnotation
+from strawberry.schema_directives import OneOf
+from strawberry.tools import create_type
+from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 from strawberry.types.scalar import ScalarDefinition
 
 from graph.hierarchies.attribute import Date, DateTime, Decimal, Long, Url
 from graph.hierarchies.node import Computed, Node
 from graph.operation.selection import core_info, plain
-from store.errors import BadData, BadInput
+from store.errors import BadData, BadInput, FaultList
 from store.model.attributes import Attribute, Kind, Value
 from store.model.keys import decode_segment, last_segment
-from store.model.names import NAMES, canonical_language, checked_names, lookup
+from store.model.names import canonical_language, checked_name, lookup
 from store.model.paths import format_path
 from store.model.records import Record
 
@@ -37,42 +41,34 @@ Resolver = Callable[..., Any]
 Fields = dict[str, StrawberryField]
 
 
-def argument(name: str, kind: Any, description: str, *, default: Any = strawberry.UNSET) -> Parameter:
-    """An optional argument of a field, by its name in the schema."""
-    annotation = Annotated[kind, strawberry.argument(name=name, description=description)]
-    return Parameter(f"{name}_", Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def required(name: str, kind: Any, description: str) -> Parameter:
-    """A required argument of a field."""
-    return argument(name, kind, description, default=Parameter.empty)
+def argument(name: str, kind: Any, description: str, *, default: Any = strawberry.UNSET) -> StrawberryArgument:
+    """An argument of a field, by its name in the schema. Without a default it may be omitted if it may be null."""
+    return StrawberryArgument(name, name, StrawberryAnnotation(kind), description=description, default=default)
 
 
 def field(
     resolve: Resolver,
     returns: Any,
     description: str,
-    *arguments: Parameter,
+    *arguments: StrawberryArgument,
     name: str | None = None,
     compiled: bool = True,
     deprecated: str = "",
 ) -> StrawberryField:
-    """A field with the resolver `resolve(root, info, **arguments)`, whose argument names end in `_`.
+    """A field with the resolver `resolve(root, info, **arguments)`, by the names of the schema.
 
     Plans compile leaf fields and the relations between nodes; any other field that leads to nodes is not `compiled`.
     `deprecated` says what to use instead.
     """
 
-    def answer(root: Any, info: Any, **given: Any) -> Any:
+    def answer(root: Any, info: strawberry.Info, **given: Any) -> Any:
         return resolve(root, core_info(info), **given)
 
-    kind = Parameter.POSITIONAL_OR_KEYWORD
-    taken = [Parameter("root", kind), Parameter("info", kind, annotation=strawberry.Info)]
-    answer.__signature__ = Signature([*taken, *arguments], return_annotation=returns)  # type: ignore[attr-defined]
-    metadata = {RESOLVER: resolve} if compiled else {}
     made: StrawberryField = strawberry.field(
-        resolver=answer, description=description, name=name, metadata=metadata, deprecation_reason=deprecated or None
-    )
+        resolver=answer, graphql_type=returns, description=description, name=name,
+        metadata={RESOLVER: resolve} if compiled else {}, deprecation_reason=deprecated or None,
+    )  # fmt: skip
+    made.arguments = list(arguments)
     return made
 
 
@@ -102,8 +98,16 @@ def class_of(name: str, fields: Fields, *bases: type) -> type:
 
 
 def object_type(name: str, description: str, fields: Fields) -> Any:
-    """An object type with these fields."""
-    return strawberry.type(class_of(name, fields), name=name, description=description)
+    """An object type with these fields by their names in Python."""
+    for part, made in fields.items():
+        made.python_name = part
+    return _named(create_type(name, list(fields.values()), description=description), name)
+
+
+def _named(made: Any, name: str) -> Any:
+    """A type with exactly this name: Strawberry would write it in camel case."""
+    made.__strawberry_definition__.name = name
+    return made
 
 
 def enum_class(name: str, members: Mapping[str, tuple[str, str | None]], description: str | None = None) -> Any:
@@ -113,26 +117,46 @@ def enum_class(name: str, members: Mapping[str, tuple[str, str | None]], descrip
     return strawberry.enum(make(name, values), description=description)
 
 
-def input_class(
-    name: str, description: str, fields: Mapping[str, tuple[Any, Any]], cls: type | None = None, *, one_of: bool = False
+def input_type(
+    name: str, description: str, fields: Mapping[str, Sequence[Any]], cls: type | None = None, *, one_of: bool = False
 ) -> Any:
-    """An input with these fields by their names in Python, each a type and Strawberry's field.
+    """An input with these fields by their names in the schema, as `input_field` takes them.
 
     `cls` is its class, where types refer to it already. With `one_of` it takes exactly one of its fields.
     """
-    made = cls or class_of(name, {})
-    made.__annotations__ = {part: kind for part, (kind, _) in fields.items()}
-    for part, (_, declared) in fields.items():
-        setattr(made, part, declared)
-    return strawberry.input(made, name=name, description=description, one_of=one_of)
+    made = [input_field(part, *described) for part, described in fields.items()]
+    if cls is None:
+        directives = [OneOf()] if one_of else ()
+        kind = create_type(name, made, is_input=True, description=description, directives=directives)
+        return _named(kind, name)
+    set_fields(cls, {one.python_name: one for one in made})
+    cls.__annotations__ = {one.python_name: one.type for one in made}
+    return strawberry.input(cls, name=name, description=description)
 
 
-FIRST = argument("first", int | None, "At most so many, from the start; by default all.")
+def input_field(
+    name: str, kind: Any, description: str, default: Any = strawberry.UNSET, deprecated: str = ""
+) -> StrawberryField:
+    """A field of an input. Without a default it may be omitted if it may be null."""
+    is_needed = default is strawberry.UNSET and type(None) not in get_args(kind)
+    return StrawberryField(
+        f"{name}_" if iskeyword(name) else name, name, StrawberryAnnotation(kind),
+        description=description, default=MISSING if is_needed else default, deprecation_reason=deprecated or None,
+    )  # fmt: skip
+
+
+def set_fields(cls: type, fields: Fields) -> None:
+    """Give fields to a class that was made without, since types refer to it."""
+    for name, made in fields.items():
+        setattr(cls, name, made)
+
+
+FIRST = argument("first", int | None, "At most so many, from the start.")
 PAGING = [
     FIRST,
-    argument("after", str | None, "After this cursor, such as an `endCursor`."),
+    argument("after", str | None, "After this cursor."),
     argument("last", int | None, "At most so many, from the end."),
-    argument("before", str | None, "Before this cursor, such as a `startCursor`."),
+    argument("before", str | None, "Before this cursor."),
 ]
 
 # -- scalars -----------------------------------------------------------------------------------------------------------
@@ -151,9 +175,21 @@ def _path(value: Any) -> str:
 
 
 def _scalar(kind: Kind, description: str, specification: str) -> ScalarDefinition:
+    """A scalar of attributes. A text or number that is no value of its kind is taken as it is, and refused by the
+    attribute or the condition that it is for: so a mutation names all faults of its input.
+    """
     parse = Attribute("A value", kind, "").parse
+
+    def parsed(value: Any) -> Any:
+        try:
+            return parse(value)
+        except BadInput:
+            if isinstance(value, str | int | float):
+                return value
+            raise
+
     return strawberry.scalar(
-        name=kind.value, description=description, specified_by_url=specification, parse_value=parse
+        name=kind.value, description=description, specified_by_url=specification, parse_value=parsed
     )
 
 
@@ -223,9 +259,9 @@ class Count:
 
     counts: str
 
-    def __call__(self, record: Record, info: Any, level_: Enum | str | None = None) -> int:
+    def __call__(self, record: Record, info: Any, level: Enum | str | None = None) -> int:
         counts: dict[str, int] = getattr(record, self.counts)
-        return sum(counts.values()) if level_ is None else counts.get(plain(level_), 0)
+        return sum(counts.values()) if level is None else counts.get(plain(level), 0)
 
 
 def path(record: Record, info: Any) -> str:
@@ -249,20 +285,20 @@ def label(record: Record) -> str:
     return f"The {record.hierarchy} {format_path(record.path)}"
 
 
-_LANGUAGES = 'Language tags of BCP 47, the best first, such as ["de-AT", "en"].'
-_NAME = "Name in the first of `languages` that the node has, else the default name."
-_NAME_LANGUAGE = "Language of `name` with the same `languages`; null for the default name."
+LANGUAGES = argument("languages", list[str] | None, "Tags of BCP 47, the best first.")
+_NAME = "Name in the first of `languages`, else the default name."
+_NAME_LANGUAGE = "Language of `name` with these `languages`, else null."
 
 
 @dataclass(frozen=True)
 class DisplayName:
     """The name in the best of some languages, else the default name. Plans write the latter into their code."""
 
-    def __call__(self, record: Record, info: Any, languages_: Sequence[str] | None = None) -> str:
-        if languages_ is None:
+    def __call__(self, record: Record, info: Any, languages: Sequence[str] | None = None) -> str:
+        if languages is None:
             return record.name
         names = record.names
-        language = lookup(names, languages_)
+        language = lookup(names, languages)
         return record.name if language is None else names[language]
 
 
@@ -273,55 +309,57 @@ class LocalizedText(NamedTuple):
     text: str
 
 
-_LOCALIZED_NAME: Any = object_type(
-    "LocalizedName",
-    "A name of a node in another language than that of its default name.",
+_LANGUAGE, _TEXT = "Language tag of BCP 47, such as de or zh-Hant.", "Text in this language."
+LOCALIZED_TEXT: Any = object_type(
+    "LocalizedText",
+    "A text in a language.",
     {
-        "language": field(attribute_of("language"), str, "Language tag of BCP 47, such as de or zh-Hant."),
-        "text": field(attribute_of("text"), str, "Display name in this language."),
+        "language": field(attribute_of("language"), str, _LANGUAGE),
+        "text": field(attribute_of("text"), str, _TEXT),
     },
 )
 
 
-@strawberry.input(description="A name of a node in a language.")
-class LocalizedNameInput:
-    language: str = strawberry.field(description="Language tag of BCP 47, such as de or zh-Hant.")
-    text: str | None = strawberry.field(
-        default=None, description="Display name in this language; null or omitted clears it."
-    )
+@strawberry.input(description="A text in a language.")
+class LocalizedTextInput:
+    language: str = strawberry.field(description=_LANGUAGE)
+    text: str | None = strawberry.field(default=None, description=f"{_TEXT[:-1]}; null or omitted clears it.")
+
+
+def localized_texts(texts: Mapping[str, str]) -> list[LocalizedText]:
+    """Texts by language, ordered by language tag."""
+    return [LocalizedText(*one) for one in sorted(texts.items())]
+
+
+def best_language(texts: Mapping[str, str], languages: Sequence[str] | None = None) -> str | None:
+    """The first of some languages that there is; None without one. Raises BadInput for an invalid tag."""
+    return None if languages is None else lookup(texts, languages)
 
 
 def name_fields() -> Fields:
     """`name`, `nameLanguage` and `names`, in this order."""
-    languages = argument("languages", list[str] | None, f"{_LANGUAGES} By default the default name.")
     return {
-        "name": field(DisplayName(), str, _NAME, languages),
+        "name": field(DisplayName(), str, _NAME, LANGUAGES),
         "name_language": field(
-            lambda record, info, languages_: lookup(record.names, languages_), str | None, _NAME_LANGUAGE,
-            required("languages", list[str], _LANGUAGES),
+            lambda record, info, languages=None: best_language(record.names, languages), str | None, _NAME_LANGUAGE,
+            LANGUAGES,
         ),
         "names": field(
-            lambda record, info: [LocalizedText(*one) for one in sorted(record.names.items())], list[_LOCALIZED_NAME],
-            "Names in other languages, ordered by language tag.",
+            lambda record, info: localized_texts(record.names), list[LOCALIZED_TEXT],
+            "Names in other languages, by language tag.",
         ),
     }  # fmt: skip
 
 
-def given_names(given: Mapping[str, Any]) -> dict[str, Value]:
-    """The change of `names` that the arguments of a mutation ask for. Raises BadInput."""
-    names: Sequence[LocalizedNameInput] | None = given.get("names_", ())
-    if names is None:
-        return {NAMES: None}
-    found = by_language("names", names)
-    return {NAMES: checked_names(found)} if found else {}
-
-
-def by_language(what: str, texts: Iterable[Any]) -> dict[str, str | None]:
-    """The texts of inputs by their canonical languages. Raises BadInput, about `what`, for two of one language."""
-    found: dict[str, str | None] = {}
+def by_language(what: str, texts: Iterable[Mapping[str, Any]]) -> dict[str, Value]:
+    """The texts of inputs by their canonical languages. Raises the faults, about `what`, of all languages and texts."""
+    found, faults = dict[str, Value](), FaultList()
     for one in texts:
-        language = canonical_language(one.language)
-        if language in found:
-            raise BadInput(f"{what} has the language {language} twice; omit one.")
-        found[language] = one.text
+        with faults.collecting():
+            language = canonical_language(one["language"])
+            if language in found:
+                raise BadInput(f"{what} has the language {language} twice; omit one.")
+            found[language] = None
+            found[language] = checked_name(one.get("text"))
+    faults.check()
     return found

@@ -112,8 +112,7 @@ def _level_type(enums: HierarchyEnums) -> Any:
         "may_be_root": field(lambda pair, info: None in pair[1].under, bool, "Whether its nodes may be roots."),
         "input_field": field(
             lambda pair, info: camel(input_field_of(pair[1].__name__)), str,
-            "Field of the input `attributes` of mutations that has the attributes of this level; it is true for a "
-            "level without any.",
+            "Field of the input `attributes` of mutations that has the attributes of this level.",
         ),
         "attributes": field(
             _attributes, list[_ATTRIBUTE], "Its attributes and computed fields, with those of the hierarchy."

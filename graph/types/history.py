@@ -7,10 +7,10 @@ ID.
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from enum import Enum
-from inspect import Parameter
 from typing import Any
 
 import strawberry
+from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.attribute import DateTime
@@ -28,7 +28,6 @@ from graph.types.fields import (
     field,
     name_fields,
     object_type,
-    required,
 )
 from graph.types.hierarchies import HierarchyEnums
 from graph.types.lookups import by_id
@@ -47,9 +46,9 @@ class NodeRevision:
         strawberry.ID,
         "ID of the revision; not a node's ID.",
     )
-    revision = field(RecordField("revision"), int, "Number of the revision; 1 is the node's first.")
+    revision = field(RecordField("revision"), int, "Number of the revision, from 1.")
     changed_at = field(RecordField("updated_at"), DateTime, "Time at which it was written, in UTC.")
-    changed_by = field(RecordField("changed_by"), str | None, "Caller that wrote it; null if unknown.")
+    changed_by = field(RecordField("changed_by"), str | None, "Caller that wrote it, if known.")
     name, name_language, names = name_fields().values()
 
 
@@ -76,8 +75,8 @@ def history_fields(revision: Any, connection: Any) -> Fields:
         "at_revision": field(
             _at_revision,
             revision | None,
-            "The revision with this number; null if there is none.",
-            required("n", int, "Number of the revision; 1 is the first."),
+            "The revision with this number, or null.",
+            argument("n", int, "Number of the revision, from 1."),
             compiled=False,
         ),
     }
@@ -88,8 +87,8 @@ def _history(subject: Any, info: Any, **_: Any) -> Any:
     return history.read_history(info.context.request, _record(subject), relation.arguments, nodes=relation.nodes)
 
 
-def _at_revision(subject: Any, info: Any, n_: int) -> Any:
-    return history.read_revision(info.context.request, _record(subject), n_)
+def _at_revision(subject: Any, info: Any, n: int) -> Any:
+    return history.read_revision(info.context.request, _record(subject), n)
 
 
 def _record(subject: Record | history.DeletedNode) -> Record:
@@ -116,14 +115,14 @@ def past_fields(hierarchies: Collection[str], enums: HierarchyEnums) -> tuple[Fi
 def _changes_field(enums: HierarchyEnums, feed: Any, text: str, after: str, *, follow: bool) -> StrawberryField:
     """`changes` of queries, or with `follow` of subscriptions, for whose next page the context's listener waits."""
 
-    async def read(root: Any, info: Any, hierarchy_: Enum, **given: Any) -> changes.ChangePage:
-        hierarchy, context = str(hierarchy_.value), info.context
-        tree, under = [None if one is None else parse_path(one) for one in (given.get("tree_"), given.get("under_"))]
-        place = () if tree is None else tree[:1], given.get("after_"), under
+    async def read(root: Any, info: Any, hierarchy: Enum, **given: Any) -> changes.ChangePage:
+        name, context = str(hierarchy.value), info.context
+        tree, under = [None if one is None else parse_path(one) for one in (given.get("tree"), given.get("under"))]
+        place = () if tree is None else tree[:1], given.get("after"), under
         read_page = context.listener.read if follow else changes.read_changes
-        page: changes.ChangePage = await read_page(context.request, hierarchy, *place)
+        page: changes.ChangePage = await read_page(context.request, name, *place)
         # The levels as the schema names them:
-        return replace(page, changes=[replace(one, level=enums.label(hierarchy, one.level)) for one in page.changes])
+        return replace(page, changes=[replace(one, level=enums.label(name, one.level)) for one in page.changes])
 
     subtree = 'Only changes of this subtree, such as "US/NE", and moves and deletions of an ancestor with its subtree.'
     arguments = [
@@ -135,8 +134,8 @@ def _changes_field(enums: HierarchyEnums, feed: Any, text: str, after: str, *, f
     return field(read, feed | None, text, *arguments)
 
 
-def _hierarchy_argument(enums: HierarchyEnums) -> Parameter:
-    return required("hierarchy", enums.hierarchy, "Name of the hierarchy.")
+def _hierarchy_argument(enums: HierarchyEnums) -> StrawberryArgument:
+    return argument("hierarchy", enums.hierarchy, "Name of the hierarchy.")
 
 
 def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> StrawberryField:
@@ -154,11 +153,11 @@ def _deleted_field(hierarchies: Collection[str], enums: HierarchyEnums) -> Straw
     revisions = history_fields(NodeRevision, _PAGES.connection)
     deleted = object_type("DeletedNode", "A deleted node, whose revisions are kept.", fields | revisions)
 
-    async def find(root: Any, info: Any, id_: str) -> history.DeletedNode | None:
-        lookup = by_id(hierarchies, id_)
+    async def find(root: Any, info: Any, **given: Any) -> history.DeletedNode | None:
+        lookup = by_id(hierarchies, given["id"])
         return None if lookup is None else await history.find_deleted(info.context.request, str(lookup[1]))
 
-    id_of_node = required("id", strawberry.ID, "ID of the deleted node.")
+    id_of_node = argument("id", strawberry.ID, "ID of the deleted node.")
     return field(find, deleted | None, "The deleted node with this ID; null for any other.", id_of_node)
 
 
@@ -241,17 +240,17 @@ def move_fields(enums: HierarchyEnums, move: Any) -> Fields:
     """`move` and `moves` over all hierarchies; `move` is the type SubtreeMove."""
     served = {member.value for member in enums.hierarchy}
 
-    async def find(root: Any, info: Any, id_: str) -> Move | None:
-        found = await history.find_move(info.context.request, id_)
+    async def find(root: Any, info: Any, **given: Any) -> Move | None:
+        found = await history.find_move(info.context.request, given["id"])
         return found if found is not None and found.hierarchy in served else None
 
-    async def latest(root: Any, info: Any, hierarchy_: Enum, first_: Any = None) -> list[Move]:
-        arguments = ConnectionArguments(first=first_)
-        return await history.list_moves(info.context.request, str(hierarchy_.value), arguments)
+    async def latest(root: Any, info: Any, hierarchy: Enum, first: Any = None) -> list[Move]:
+        arguments = ConnectionArguments(first=first)
+        return await history.list_moves(info.context.request, str(hierarchy.value), arguments)
 
     one = "The move with this ID; null if there is none, or it ended more than a day ago."
     many = "Moves of a hierarchy that are running, or, if all of it may be read, ended within a day; newest first."
     return {
-        "move": field(find, move | None, one, required("id", strawberry.ID, "ID of the move.")),
+        "move": field(find, move | None, one, argument("id", strawberry.ID, "ID of the move.")),
         "moves": field(latest, list[move] | None, many, _hierarchy_argument(enums), FIRST),
     }

@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from inspect import Parameter
 from typing import Any, cast
 
 import strawberry
 from graphql import GraphQLSchema
+from strawberry.types.arguments import StrawberryArgument
 
 from graph.hierarchies.attribute import Date, DateTime, Decimal, Long
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import camel, enum_of, list_values
 from graph.operation.selection import CONDITION_VALUES, ORDER_VALUES
-from graph.types.fields import Path, argument, enum_class, input_class
+from graph.types.fields import Path, argument, class_of, enum_class, input_type
 from graph.types.values import enum_type
 from resolvers.sorting.ordering import PlaceOrder
 from resolvers.sorting.values import NodeValue
@@ -59,8 +59,6 @@ _ABOUT = {
     "updated_at": "Time of the last change of the content.",
 }
 _LANGUAGES = "Language tags of BCP 47 in order of preference; omitted for the default names."
-_OPTIONAL: Mapping[str, Any] = {"default": strawberry.UNSET}
-
 _conditions: dict[tuple[Any, bool], Any] = {}
 """The inputs with the operators of each type that all hierarchies share, and of lists of it."""
 
@@ -85,9 +83,9 @@ class ListInputs:
         self._compared = {name: value for name, value in self._values.items() if name != "level"}
         order: Any = self._order()
         condition: Any = self._condition()
-        self.arguments: list[Parameter] = [
-            argument("orderBy", list[order] | None, "By the first field, then by the next."),
-            argument("where", condition | None, "Only nodes that meet this condition."),
+        self.arguments: list[StrawberryArgument] = [
+            argument("orderBy", list[order] | None, "By these fields, in turn."),
+            argument("where", condition | None, "Only nodes that meet this."),
         ]
 
     def register(self, schema: GraphQLSchema) -> None:
@@ -104,26 +102,25 @@ class ListInputs:
         text = f"Values that lists of the hierarchy {self._cls.name} sort by."
         fields = enum_class(f"{self._title}OrderField", members, text)
         parts = {
-            "field": (fields, "Value to sort by; texts are sorted ignoring case and accents.", {}),
-            "direction": (OrderDirection, "Direction.", {"default": OrderDirection.ASC}),
-            "languages": (list[str] | None, f"Of NAME: {_LANGUAGES}", _OPTIONAL),
+            "field": (fields, "Value to sort by; texts are sorted ignoring case and accents."),
+            "direction": (OrderDirection, "Direction.", OrderDirection.ASC),
+            "languages": (list[str] | None, f"Of NAME: {_LANGUAGES}"),
         }
-        return _input(f"{self._title}OrderBy", "A value to sort a list by.", parts)
+        return input_type(f"{self._title}OrderBy", "A value to sort a list by.", parts)
 
     def _condition(self) -> Any:
         name = f"{self._title}Condition"
-        made = type(name, (), {})
-        parts: dict[str, tuple[Any, str, Mapping[str, Any]]] = {
-            "and": (list[made] | None, "All of these; met if there is none.", _OPTIONAL),  # type: ignore[valid-type]
-            "or": (list[made] | None, "One of these; not met if there is none.", _OPTIONAL),  # type: ignore[valid-type]
-            "not": (made | None, "Not this.", _OPTIONAL),
-            "key": (KeyCondition | None, "Condition on `key`; of children, only these are read.", _OPTIONAL),
-            "path": (PathCondition | None, "Condition on `path`; only these are read.", _OPTIONAL),
+        made: Any = class_of(name, {})
+        parts: dict[str, tuple[Any, str]] = {
+            "and": (list[made] | None, "All of these; met if there is none."),
+            "or": (list[made] | None, "One of these; not met if there is none."),
+            "not": (made | None, "Not this."),
+            "key": (KeyCondition | None, "Condition on `key`; of children, only these are read."),
+            "path": (PathCondition | None, "Condition on `path`; only these are read."),
         }
         for value in self._compared.values():
-            text = f"Condition on `{camel(value.name)}`."
-            parts[camel(value.name)] = (self._comparison(value) | None, text, _OPTIONAL)
-        return _input(name, "A condition on a node; all of its fields have to be met.", parts, made)
+            parts[camel(value.name)] = (self._comparison(value) | None, f"Condition on `{camel(value.name)}`.")
+        return input_type(name, "A condition on a node; all of its fields have to be met.", parts, made)
 
     def _comparison(self, value: NodeValue) -> Any:
         """The input with the operators of a value's type."""
@@ -153,19 +150,8 @@ def _typed(operators: Mapping[str, str], kind: Any) -> dict[str, tuple[Any, str]
 
 
 def _operators(title: str, parts: Mapping[str, tuple[Any, str]], description: str) -> Any:
-    fields = {name: (each | None, about, _OPTIONAL) for name, (each, about) in parts.items()}
-    return _input(f"{title}Condition", description, fields)
-
-
-def _input(
-    name: str, description: str, parts: Mapping[str, tuple[Any, str, Mapping[str, Any]]], cls: type | None = None
-) -> Any:
-    """An input with these fields: type, description and default of each by its name in the schema."""
-    fields = {  # numbered, since names such as `in` and `not` are keywords of Python
-        f"part{number}": (kind, strawberry.field(name=part, description=text, **default))
-        for number, (part, (kind, text, default)) in enumerate(parts.items())
-    }
-    return input_class(name, description, fields, cls)
+    fields = {name: (each | None, about) for name, (each, about) in parts.items()}
+    return input_type(f"{title}Condition", description, fields)
 
 
 def _of_key(title: str, kind: Any, starts_with: str) -> Any:

@@ -46,7 +46,7 @@ class Find(LookupField):
     level: str | None = None
 
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
-        path, node_id = given.get("path_"), given.get("id_")
+        path, node_id = given.get("path"), given.get("id")
         if path is None and node_id is None:
             raise BadInput("path and id are missing; give one of them.")
         if path is not None and node_id is not None:
@@ -68,7 +68,7 @@ class ById(LookupField):
     many: bool = False
 
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
-        ids = given["ids_"] if self.many else [given["id_"]]
+        ids = given["ids"] if self.many else [given["id"]]
         return [(self, by_id(self.hierarchies, node_id)) for node_id in ids]
 
 
@@ -80,7 +80,7 @@ class ByPaths(LookupField):
     many: bool = True
 
     def targets(self, given: Mapping[str, Any]) -> "list[Target]":
-        return [(self, (self.hierarchy, parse_path(path))) for path in given["paths_"]]
+        return [(self, (self.hierarchy, parse_path(path))) for path in given["paths"]]
 
 
 @dataclass(frozen=True)

@@ -1,76 +1,31 @@
-"""Mutations of every hierarchy, named after its interface: arguments are parsed here, and edits made by resolvers."""
+"""Mutations of every hierarchy, named after its interface: create, update, move and delete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
-from inspect import Parameter
 from typing import Any
 
-import strawberry
-
-from graph.hierarchies.registry import input_field_of
-from graph.types.fields import (
-    Fields,
-    LocalizedNameInput,
-    Path,
-    argument,
-    attribute_of,
-    field,
-    given_names,
-    input_class,
-    object_type,
-    required,
-)
+from graph.types.fields import Fields, argument, attribute_of, field, object_type
 from graph.types.lookups import load
+from graph.types.mutation_inputs import MutationInputs, asked_json
 from graph.types.nodes import HierarchyTypes
-from graph.types.values import input_object, plain_input
-from resolvers import mutations
+from graph.types.user_errors import USER_ERROR, UserError, user_errors
 from resolvers.access.grants import may_read
-from store.errors import BadInput
+from resolvers.mutations import edit, enabled_writer
+from store.errors import MAX_FAULTS, CladeError
 from store.model import keys
-from store.model.attributes import Value
-from store.model.paths import format_path, parse_path
 from store.model.records import Record
 from store.writing.edit_request import EditOptions, EditResult
 
-Given = Mapping[str, Any]
-Values = dict[str, Value]
-
-
-@strawberry.enum(description="Effect of a deletion on the children of the node.")
-class DeletePolicy(Enum):
-    REFUSE = strawberry.enum_value("refuse", description="A node with children is not deleted; the mutation fails.")
-    CASCADE = strawberry.enum_value("cascade", description="All descendants are deleted as well.")
-    REPARENT = strawberry.enum_value("reparent", description="The children move to the parent of the node.")
-
-
-_PATH = required("path", Path, 'Current path of the node, such as "US/NE/Omaha"; former paths are not redirected.')
-_REVISION = argument("expectedRevision", int | None, "Fail with CONFLICT unless this is the node's current revision.")
 _OPTIONS = (
-    argument("dryRun", bool, "Whether to change nothing, and return the necessary changes as `plan`.", default=False),
-    argument(
-        "idempotencyKey",
-        str | None,
-        "Unique key, such as a UUID; a repetition within 24 hours returns the first result.",
-    ),
+    argument("dryRun", bool, "Change nothing, and return the `plan`.", default=False),
+    argument("idempotencyKey", str | None, "A repetition within 24 hours returns the first result."),
 )
-_CHANGING = (_REVISION, *_OPTIONS)
-_TARGET = argument("to", Path | None, 'Path of the new parent, such as "US/NE"; null makes the node a root.')
-_BESIDE = (
-    argument("first", bool | None, "Whether to make it the first."),
-    argument("last", bool | None, "Whether to make it the last."),
-    argument("before", Path | None, "Path of the sibling to place it right before."),
-    argument("after", Path | None, "Path of the sibling to place it right after."),
-)
-_POLICY = argument("policy", DeletePolicy, "Effect on the children.", default=DeletePolicy.REFUSE)
-_NAMES = argument(
-    "names",
-    list[LocalizedNameInput] | None,
-    "Names in other languages; omitted languages are unchanged, and null clears all.",
-)
-_SIDES = ("first", "last", "before", "after")
-
-
+_VERBS = {
+    "create": "Create a node.",
+    "update": "Update a node's names and attributes.",
+    "move": "Move a node with its subtree: to another parent, key or position. Former paths are redirected.",
+    "delete": "Delete a node; its revisions are kept.",
+}
 _WRITE_PLAN: Any = object_type(
     "WritePlan",
     "The changes that a mutation would make.",
@@ -78,17 +33,12 @@ _WRITE_PLAN: Any = object_type(
         "nodes": field(attribute_of("nodes"), int, "Number of nodes to write."),
         "transactions": field(attribute_of("transactions"), int, "Number of transactions."),
         "write_units": field(attribute_of("write_units"), int, "Estimated write units of DynamoDB."),
-        "collisions": field(
-            lambda plan, info: list(map(format_path, plan.collisions)),
-            list[Path],
-            "Paths at which other nodes exist; if there are any, the mutation would be rejected.",
-        ),
     },
 )
 
 
 def mutation_type(published: Sequence[HierarchyTypes], move: Any) -> type:
-    """The type Mutation with the mutations of all hierarchies; `move` is the type Move."""
+    """The type Mutation with the mutations of all hierarchies; `move` is the type SubtreeMove."""
     fields: Fields = {}
     for types in published:
         fields |= Mutations(types, move).fields()
@@ -98,160 +48,84 @@ def mutation_type(published: Sequence[HierarchyTypes], move: Any) -> type:
 
 @dataclass(frozen=True)
 class Payload:
-    """The result of a mutation, and the path of its node before; None for a new node."""
+    """The result of a mutation of a hierarchy, None where its input has faults."""
 
-    result: EditResult
     hierarchy: str
-    before: keys.Path | None
+    result: EditResult | None
+    user_errors: Sequence[UserError] = ()
+
+    @property
+    def written(self) -> EditResult | None:
+        """The result of what was written; None for a dry run and for faults."""
+        return None if self.result is None or self.result.dry_run else self.result
 
 
 class Mutations:
     """The mutations of one hierarchy."""
 
     def __init__(self, types: HierarchyTypes, move: Any) -> None:
-        self._types = types
-        self._payload = _payload_type(types, move)
+        self._types, self._move = types, move
         self._hierarchy = types.cls.definition()
-        self._levels = {input_field_of(level.__name__): level for level in types.cls.levels.values()}
+        self._inputs = MutationInputs(types.cls)
 
     def fields(self) -> Fields:
-        title, returns = self._types.title, self._payload | None
-        attributes = self._attributes_input()
-        created = (
-            argument("parent", Path | None, 'Path of the parent, such as "US/NE"; omitted or null for a root.'),
-            required("key", str, 'Last segment of the path, unique among siblings, such as "Omaha".'),
-            required("name", str, "Display name."),
-            _NAMES,
-            argument("id", strawberry.ID | None, 'ID, such as "location:US-NE" or "US-NE"; generated by default.'),
-            required("attributes", attributes, "Attributes, which also set the level."),
-        )
-        updated = (
-            argument("name", str | None, "New display name."),
-            _NAMES,
-            argument("attributes", attributes | None, "Attributes to change, of the node's level."),
-        )
-        kinds: list[tuple[str, Any, str, Sequence[Parameter]]] = [
-            ("create", self.create, "Create a node.", (*created, *_OPTIONS)),
-            ("update", self.update, "Update a node's names and attributes; omitted ones are unchanged.",
-             (_PATH, *updated, *_CHANGING)),
-            ("rename", self.rename, "Change a node's key; former paths of its subtree are redirected.",
-             (_PATH, required("key", str, 'New key, such as "Omaha".'), *_CHANGING)),
-            ("move", self.move, "Move a node with its subtree; former paths are redirected.",
-             (_PATH, _TARGET, *_CHANGING)),
-            ("reorder", self.reorder, "Change a node's position among its siblings of the same level.",
-             (_PATH, *_BESIDE, *_CHANGING)),
-            ("delete", self.delete, "Delete a node; its revisions are kept.", (_PATH, _POLICY, *_CHANGING)),
-        ]  # fmt: skip
-        return {
-            f"{verb}{title}": field(call, returns, description, *arguments, name=f"{verb}{title}")
-            for verb, call, description, arguments in kinds
-        }
+        title, found = self._types.title, Fields()
+        for verb, text in _VERBS.items():
+            given = argument("input", self._inputs.types[verb], "What to change, and how.")
+            returns = self._payload(verb, f"{verb.capitalize()}{title}Payload")
+            found[f"{verb}{title}"] = field(
+                self._resolver(verb), returns, text, given, *_OPTIONS, name=f"{verb}{title}"
+            )
+        return found
 
-    def _attributes_input(self) -> Any:
-        """The input that holds the attributes of exactly one level; `true` for a level without any."""
-        prefix, parts = self._types.cls.prefix, {}
-        for member, level in self._levels.items():
-            text = f"Attributes of {level.label}; null clears an attribute, an omitted one is unchanged."
-            title = f"{prefix}{level.__name__}Attributes"
-            kind = input_object(title, text, level.attributes) if level.attributes else bool
-            text = f"Attributes of {level.label}."
-            parts[member] = kind | None, strawberry.field(default=strawberry.UNSET, description=text)
-        text = "Attributes of exactly one level, which is also the level of a new node."
-        return input_class(f"{prefix}{self._types.cls.__name__}Attributes", text, parts, one_of=True)
+    def _resolver(self, verb: str) -> Any:
+        parse, name = getattr(self._inputs, verb), self._hierarchy.name
 
-    def _given_attributes(self, given: Any) -> tuple[str | None, Values]:
-        """The level of an input, and its values as they are stored, None where one is to be cleared.
+        async def resolve(root: Any, info: Any, **given: Any) -> Payload:
+            """Make the edit, and drop what was loaded before it; faults of the input are in the payload."""
+            request, asked, key = info.context.request, given["input"], given.get("idempotencyKey")
+            enabled_writer(request)  # first, since no input helps where nobody may write
+            try:
+                options = EditOptions(given["dryRun"], key, key and [verb, asked_json(asked)])
+                result = await edit(request, self._hierarchy, parse(asked), options)
+            except CladeError as error:
+                return Payload(name, None, user_errors(error, self._inputs.member_of(asked)))
+            finally:
+                info.context.renew()
+            return Payload(name, result)
 
-        Raises BadInput for an input without a level.
-        """
-        if given is None:
-            return None, {}
-        for member, level in self._levels.items():
-            inner = getattr(given, member, strawberry.UNSET)
-            if inner is not strawberry.UNSET and inner is not None:
-                values = {name: getattr(inner, name, strawberry.UNSET) for name in level.attributes}
-                return level.level, {
-                    name: level.attributes[name][1].change(plain_input(value))
-                    for name, value in values.items()
-                    if value is not strawberry.UNSET
-                }
-        raise BadInput("attributes has null for its level; give the attributes of one level.")
+        return resolve
 
-    # -- resolvers -----------------------------------------------------------------------------------------------------
+    def _payload(self, verb: str, name: str) -> Any:
+        node: Any = self._types.interface
+        written = "The node as it was before its deletion" if verb == "delete" else "The node as written"
+        fields = {"node": field(_node, node | None, f"{written}; null for a dry run or faults.")}
+        if verb in ("move", "delete"):
+            parent = "Former parent as it is now; null for a root, a dry run or faults."
+            large = "The large move, if one transaction is too small for it; else null."
+            fields["previous_parent"] = field(_previous_parent, node | None, parent)
+            fields["move"] = field(_large_move, self._move | None, large)
+        faults = f"Faults of the input: all of them, up to {MAX_FAULTS}."
+        fields["plan"] = field(_plan, _WRITE_PLAN | None, "What a dry run would change; else null.")
+        fields["user_errors"] = field(attribute_of("user_errors"), list[USER_ERROR], faults)
+        return object_type(name, "The result of a mutation.", fields)
 
-    async def create(self, root: Any, info: Any, **given: Any) -> Payload:
-        parent = given.get("parent_")
-        path = (*(parse_path(parent) if parent is not None else ()), given["key_"])
-        level, values = self._given_attributes(given["attributes_"])
-        values |= given_names(given)
-        new = path, level, given["name_"], values, given.get("id_")
-        return Payload(await self._edit(info, given, mutations.create, *new), self._hierarchy.name, None)
 
-    async def update(self, root: Any, info: Any, **given: Any) -> Payload:
-        level, values = self._given_attributes(given.get("attributes_"))
-        values |= given_names(given)
-        name = given.get("name_", strawberry.UNSET)
-        if name is None:
-            raise BadInput("name is null; omit it to keep the current name.")
-        new_name = None if name is strawberry.UNSET else name
-        return await self._change(info, given, mutations.update, new_name, level, values)
+def _node(payload: Payload, info: Any) -> Record | None:
+    return None if payload.written is None else payload.written.record
 
-    async def rename(self, root: Any, info: Any, **given: Any) -> Payload:
-        parent = parse_path(given["path_"])[:-1]
-        return await self._change(info, given, mutations.move, (*parent, given["key_"]))
 
-    async def move(self, root: Any, info: Any, **given: Any) -> Payload:
-        path, to = parse_path(given["path_"]), given.get("to_", strawberry.UNSET)
-        if to is strawberry.UNSET:
-            raise BadInput("to is missing; give the path of the new parent, or null to make the node a root.")
-        parent = parse_path(to) if to is not None else ()
-        return await self._change(info, given, mutations.move, (*parent, path[-1]))
+def _large_move(payload: Payload, info: Any) -> Any:
+    return payload.written and payload.written.move
 
-    async def reorder(self, root: Any, info: Any, **given: Any) -> Payload:
-        sides = [side for side in _SIDES if given.get(f"{side}_") not in (None, False)]
-        if len(sides) != 1:
-            raise BadInput("Give one of first: true, last: true, before: a sibling's path, after: a sibling's path.")
-        (side,), place = sides, given[f"{sides[0]}_"]
-        beside = None if place is True else parse_path(place)
-        return await self._change(info, given, mutations.reorder, side, beside)
 
-    async def delete(self, root: Any, info: Any, **given: Any) -> Payload:
-        return await self._change(info, given, mutations.delete, given["policy_"].value)
-
-    async def _change(self, info: Any, given: Given, call: Any, *arguments: Any) -> Payload:
-        """Edit the node at the given path."""
-        path = parse_path(given["path_"])
-        result = await self._edit(info, given, call, path, *arguments, given.get("expectedRevision_"))
-        return Payload(result, self._hierarchy.name, path)
-
-    async def _edit(self, info: Any, given: Given, call: Any, *arguments: Any) -> EditResult:
-        """Make the edit, and drop what was loaded before it."""
-        mutations.enabled_writer(info.context.request)  # first, since no grant helps where nobody may write
-        options = EditOptions(dry_run=given["dryRun_"], key=given.get("idempotencyKey_"))
-        result: EditResult = await call(info.context.request, self._hierarchy, *arguments, options)
-        info.context.renew()
-        return result
+def _plan(payload: Payload, info: Any) -> Any:
+    return payload.result and payload.result.dry_run
 
 
 async def _previous_parent(payload: Payload, info: Any) -> Record | None:
-    if payload.before is None or len(payload.before) == 1 or payload.result.dry_run:
-        return None
-    if not may_read(info.context.request.grants, keys.node_key(payload.hierarchy, payload.before[:-1])):
+    parent = () if payload.written is None else payload.written.before[:-1]
+    if not parent or not may_read(info.context.request.grants, keys.node_key(payload.hierarchy, parent)):
         return None  # nor is there, for this caller, a node that has left this path
-    (found,) = await load(info, [(payload.hierarchy, payload.before[:-1])])
+    (found,) = await load(info, [(payload.hierarchy, parent)])
     return found
-
-
-def _payload_type(types: HierarchyTypes, move: Any) -> Any:
-    """The payload of all mutations of one hierarchy."""
-    node, plan = types.interface | None, attribute_of("result.dry_run")
-    written = "The node as written, or as it was before its deletion; null for a dry run."
-    parent = "Current content of the node's former parent; null for a root, a new node and a dry run."
-    moved = "The large move, if the mutation takes more than one transaction; else null."
-    fields = {
-        "node": field(lambda made, info: None if made.result.dry_run else made.result.record, node, written),
-        "previous_parent": field(_previous_parent, node, parent),
-        "move": field(attribute_of("result.move"), move | None, moved),
-        "plan": field(plan, _WRITE_PLAN | None, "The changes that the mutation would make, for a dry run; else null."),
-    }
-    return object_type(f"{types.title}Payload", f"The result of a mutation of the hierarchy {types.name}.", fields)

@@ -4,16 +4,16 @@ and the types of their revisions.
 
 from asyncio import Future
 from collections.abc import Awaitable
-from inspect import Parameter
 from typing import Any, cast
 
 import strawberry
 from graphql import GraphQLResolveInfo
+from strawberry.types.arguments import StrawberryArgument
 from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.attribute import DateTime
 from graph.hierarchies.node import Node, description
-from graph.types.connections import LevelTypes, set_fields
+from graph.types.connections import LevelTypes
 from graph.types.fields import (
     PAGING,
     Count,
@@ -30,6 +30,7 @@ from graph.types.fields import (
     level_of,
     name_fields,
     path,
+    set_fields,
 )
 from graph.types.history import history_fields, revision_types
 from graph.types.list_inputs import ListInputs
@@ -40,13 +41,13 @@ from store.model.records import Record
 
 Info = GraphQLResolveInfo[Any]
 
-_CHANGED_BY = "Caller that wrote this revision; null if unknown."
-_MAX_DEPTH = argument("maxDepth", int | None, "Maximum depth below the node; 1 is only its children.")
+_CHANGED_BY = "Caller that wrote it, if known."
+_MAX_DEPTH = argument("maxDepth", int | None, "Maximum depth; 1 is only its children.")
 
 
 @strawberry.interface(name="Node", description="An object with a globally unique ID, after Relay's specification.")
 class NodeInterface:
-    id = field(RecordField("id"), strawberry.ID, "Globally unique ID; unchanged when the node is renamed or moved.")
+    id = field(RecordField("id"), strawberry.ID, "Globally unique ID, which a node keeps for ever.")
 
 
 TreeNode: Any = class_of("TreeNode", {}, NodeInterface)
@@ -55,14 +56,14 @@ TreeNode: Any = class_of("TreeNode", {}, NodeInterface)
 def _tree_node_fields(node: Any, level_name: Resolver, child_count: StrawberryField) -> Fields:
     """The fields of nodes of any hierarchy, which lead to nodes of this type."""
     return {
-        "path": field(path, Path, "Current path: the keys from the root down to the node."),
+        "path": field(path, Path, "Current path, from the root down."),
         "key": field(key, str, "Last segment of the path; unique among siblings."),
         "name": name_fields()["name"],
-        "level_name": field(level_name, str, "Name of the node's level, as in the enum of its hierarchy's levels."),
+        "level_name": field(level_name, str, "Name of the level, as in `level`."),
         "depth": field(RecordField("depth"), int, "Number of ancestors; 0 for a root."),
         "child_count": child_count,
-        "parent": field(_first_above, node | None, "Parent; null for a root, and for the top of the caller's grant."),
-        "ancestors": field(_above, list[node] | None, "Ancestors, from the root down to the parent."),
+        "parent": field(_first_above, node | None, "Parent; null for a root or the top of a grant."),
+        "ancestors": field(_above, list[node] | None, "Ancestors, from the root down."),
     }
 
 
@@ -82,10 +83,10 @@ class HierarchyTypes:
         self.title, self.interface, self.concrete = self.nodes.title, self.nodes.interface, self.nodes.concrete
         self.type_names = {(self.name, level): cls.prefix + one.title for level, one in cls.levels.items()}
 
-    def list_arguments(self, *more: Parameter) -> list[Parameter]:
+    def list_arguments(self, *more: StrawberryArgument) -> list[StrawberryArgument]:
         """The arguments of every list, and further ones."""
         enum: Any = self.level
-        level = argument("level", list[enum] | None, "Only nodes of these levels; by default all.")
+        level = argument("level", list[enum] | None, "Only nodes of these levels.")
         return [*PAGING, level, *more, *self.inputs.arguments]
 
     def _node_fields(self) -> Fields:
@@ -94,14 +95,14 @@ class HierarchyTypes:
         """
         node: Any = self.nodes.interface
         listing = self.nodes.connection | None
-        of_level = argument("level", self.level | None, "Only those of this level.")
+        of_level = argument("level", self.level | None, "Only of this level.")
         child_count = field(Count("kids"), int, "Number of children.", of_level)
         of_trees = _tree_node_fields(node, self._level_name, child_count)
         own = {
             "level": field(RecordField("level"), self.level, "Level of the node in its hierarchy."),
             "descendant_count": field(Count("descendant_counts"), int, "Number of descendants.", of_level),
             "revision": field(RecordField("revision"), int, "Number of the revision; each write adds 1."),
-            "updated_at": field(RecordField("updated_at"), DateTime, "Time of the last change of the content, in UTC."),
+            "updated_at": field(RecordField("updated_at"), DateTime, "Time of the last change of the content."),
             "changed_by": field(RecordField("changed_by"), str | None, _CHANGED_BY),
             "children": field(_list, listing, "Children, ordered by level, then by position.", *self.list_arguments()),
             "descendants": field(_list, listing, "Descendants, ordered by path.", *self.list_arguments(_MAX_DEPTH)),

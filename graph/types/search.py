@@ -6,12 +6,13 @@ Plans call them as Strawberry does.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import Parameter
 from typing import Any
+
+from strawberry.types.arguments import StrawberryArgument
 
 from graph.hierarchies.registry import near_field_of, search_field_of
 from graph.operation.selection import plain
-from graph.types.fields import Fields, Path, argument, field, object_type, required
+from graph.types.fields import Fields, Path, argument, field, object_type
 from graph.types.nodes import HierarchyTypes
 from resolvers.search.finder import MAX_HITS, FoundPage, Selected
 from resolvers.search.near import MAX_KILOMETERS, NearArguments, near, point_at
@@ -50,23 +51,23 @@ class WordSearch(SearchField):
     hierarchy: str
 
     async def find(self, request: Request, given: Mapping[str, Any], selected: Selected) -> FoundPage:
-        languages = given.get("languages_")
+        languages = given.get("languages")
         languages = None if languages is None else tuple(languages)
-        asked = SearchArguments(SearchText.of(given["text_"]), languages, **_shared_arguments(given))
+        asked = SearchArguments(SearchText.of(given["text"]), languages, **_shared_arguments(given))
         return await search(request, request.hierarchies[self.hierarchy], asked, selected)
 
 
 def _shared_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that all searches have. Raises BadInput."""
-    under, levels = given.get("under_"), given.get("level_")
+    under, levels = given.get("under"), given.get("level")
     return {
         "under": None if under is None else parse_path(under),
         "levels": None if levels is None else frozenset(map(plain, levels)),
-        "first": given["first_"],
+        "first": given["first"],
     }
 
 
-def _level_argument(types: HierarchyTypes) -> Parameter:
+def _level_argument(types: HierarchyTypes) -> StrawberryArgument:
     """The argument `level` of a field that finds nodes of a hierarchy."""
     return argument("level", list[types.level] | None, "Only nodes of these levels.")  # type: ignore[name-defined]
 
@@ -86,7 +87,7 @@ def search_fields(types: HierarchyTypes) -> Fields:
         },
     )
     level = _level_argument(types)
-    text = required("text", str, "Beginnings of words of a node's names, key or searched attributes, in any order.")
+    text = argument("text", str, "Beginnings of words of a node's names, key or searched attributes, in any order.")
     description = (
         f"Nodes of the hierarchy {cls.name} that match a text: each of its words begins a word of the node. Nodes "
         "whose name is the text come first, then those whose name begins with it; within these by weight, depth and "
@@ -98,8 +99,8 @@ def search_fields(types: HierarchyTypes) -> Fields:
 
 # -- near a point ------------------------------------------------------------------------------------------------------
 
-_LATITUDE = required("latitude", float, "Latitude of the point in degrees, from -90 to 90.")
-_LONGITUDE = required("longitude", float, "Longitude of the point in degrees, from -360 to 360.")
+_LATITUDE = argument("latitude", float, "Latitude of the point in degrees, from -90 to 90.")
+_LONGITUDE = argument("longitude", float, "Longitude of the point in degrees, from -360 to 360.")
 _KILOMETERS = argument("kilometers", float, f"Radius in kilometers, up to {MAX_KILOMETERS:,}.", default=50.0)
 _DISTANCE = "Distance from the point in kilometers, on a sphere with the Earth's mean radius."
 
@@ -111,8 +112,8 @@ class NearSearch(SearchField):
     hierarchy: str
 
     async def find(self, request: Request, given: Mapping[str, Any], selected: Selected) -> FoundPage:
-        point = point_at(given["latitude_"], given["longitude_"])
-        asked = NearArguments(point, given["kilometers_"], **_shared_arguments(given))
+        point = point_at(given["latitude"], given["longitude"])
+        asked = NearArguments(point, given["kilometers"], **_shared_arguments(given))
         return await near(request, request.hierarchies[self.hierarchy], asked, selected)
 
 

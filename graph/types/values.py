@@ -12,22 +12,20 @@ import strawberry
 
 from graph.hierarchies.attribute import Decimal, Declared, Localized, Money, value_attributes
 from graph.hierarchies.node import description
+from graph.hierarchies.registry import camel
 from graph.types.fields import (
-    LocalizedText,
-    attribute_of,
+    LANGUAGES,
+    LOCALIZED_TEXT,
+    LocalizedTextInput,
+    best_language,
     by_language,
     enum_class,
     field,
-    input_class,
+    input_type,
+    localized_texts,
     object_type,
-    required,
 )
-from store.model.attributes import Value
-from store.model.names import lookup
-
-_LANGUAGES = required(
-    "languages", list[str], 'Language tags of BCP 47 in order of preference, such as ["de-AT", "en"].'
-)
+from store.model.attributes import Attribute, Kind, Value
 
 
 @dataclass(frozen=True)
@@ -40,8 +38,8 @@ class Part:
         return value.get(self.name)
 
 
-def _text(texts: Mapping[str, str], info: Any, languages_: Sequence[str]) -> str | None:
-    language = lookup(texts, languages_)
+def _text(texts: Mapping[str, str], info: Any, languages: Sequence[str] | None = None) -> str | None:
+    language = best_language(texts, languages)
     return None if language is None else texts[language]
 
 
@@ -53,46 +51,26 @@ _MONEY: Any = object_type(
         "currency": field(Part("currency"), str, "Currency code of ISO 4217, such as EUR."),
     },
 )
-_LOCALIZED_TEXT: Any = object_type(
-    "LocalizedText",
-    "A text in a language.",
-    {
-        "language": field(attribute_of("language"), str, "Language tag of BCP 47, such as de or zh-Hant."),
-        "text": field(attribute_of("text"), str, "Text in this language."),
-    },
-)
 _LOCALIZED: Any = object_type(
     "Localized",
     "A text in several languages.",
     {
-        "text": field(
-            _text, str | None, "Text in the first of these languages that there is; null if there is none.", _LANGUAGES
-        ),
+        "text": field(_text, str | None, "Text in the first of `languages` that there is, else null.", LANGUAGES),
         "language": field(
-            lambda texts, info, languages_: lookup(texts, languages_),
-            str | None,
-            "Language of `text` for the same languages.",
-            _LANGUAGES,
+            lambda texts, info, languages=None: best_language(texts, languages), str | None,
+            "Language of `text` with the same `languages`.", LANGUAGES,
         ),
         "texts": field(
-            lambda texts, info: [LocalizedText(*one) for one in sorted(texts.items())],
-            list[_LOCALIZED_TEXT],
-            "All texts, ordered by language tag.",
+            lambda texts, info: localized_texts(texts), list[LOCALIZED_TEXT], "All texts, ordered by language tag.",
         ),
     },
-)
+)  # fmt: skip
 
 
 @strawberry.input(name="MoneyInput", description="An amount of money.")
 class MoneyInput:
     amount: Decimal = strawberry.field(description="Amount, in units of the currency.")
     currency: str = strawberry.field(description="Currency code of ISO 4217, such as EUR.")
-
-
-@strawberry.input(name="LocalizedTextInput", description="A text in a language.")
-class LocalizedTextInput:
-    language: str = strawberry.field(description="Language tag of BCP 47, such as de or zh-Hant.")
-    text: str | None = strawberry.field(default=None, description="Text in this language; null or omitted clears it.")
 
 
 def output_type(hint: Any) -> Any:
@@ -109,19 +87,22 @@ def enum_type(cls: type[Enum]) -> Any:
     return enum_class(cls.__name__, {name: (name, getattr(one.value, "description", None)) for name, one in members})
 
 
-def plain_input(value: Any) -> Any:
-    """A value of an input as JSON: enums by name, inputs as objects by the names of attributes, languages as keys.
+def plain_input(value: Any, attribute: Attribute) -> Any:
+    """A value of an attribute's input as JSON: enums by name, objects by the names of attributes, languages as keys.
 
-    Raises BadInput for two texts of one language.
+    Raises the faults of texts by language.
     """
+    if value is None:
+        return None
+    if attribute.kind is Kind.LOCALIZED:
+        return by_language("A text", value)
     if isinstance(value, list):
-        is_localized = bool(value) and isinstance(value[0], LocalizedTextInput)
-        return by_language("A text", value) if is_localized else [plain_input(one) for one in value]
+        return [plain_input(one, attribute) for one in value]
     if isinstance(value, Enum):
         return value.name
-    if is_dataclass(value):
-        parts = {name: getattr(value, name) for name in value.__dataclass_fields__}
-        return {name: plain_input(part) for name, part in parts.items() if part is not strawberry.UNSET}
+    if attribute.kind is Kind.NESTED:
+        given = {part: value[name] for part in attribute.parts if (name := camel(part.name)) in value}
+        return {part.name: plain_input(one, part) for part, one in given.items()}
     return value
 
 
@@ -155,14 +136,13 @@ def _nested_input(cls: type) -> Any:
     return input_object(f"{cls.__name__}Input", description(cls), value_attributes(cls))
 
 
-def input_object(name: str, text: str, attributes: Declared) -> Any:
+def input_object(name: str, described: str, attributes: Declared) -> Any:
     """An input with a field of each attribute, which may be left out; described with its rules and its default."""
     objects = {Money: MoneyInput, Localized: list[LocalizedTextInput]}
     fields = {}
     for part, (hint, attribute) in attributes.items():
         default = "" if attribute.default is None else f" Default for a new node: {attribute.default}."
-        fields[part] = _graphql_type(hint, _nested_input, objects) | None, strawberry.field(
-            default=strawberry.UNSET, description=f"{attribute.description}{attribute.rules.words()}{default}",
-            deprecation_reason=attribute.deprecated or None,
-        )  # fmt: skip
-    return input_class(name, text, fields)
+        kind = _graphql_type(hint, _nested_input, objects) | None
+        text = f"{attribute.description}{attribute.rules.words()}{default}"
+        fields[camel(part)] = kind, text, strawberry.UNSET, attribute.deprecated
+    return input_type(name, described, fields)

@@ -116,16 +116,6 @@ def check_reorder(caller: Caller, hierarchy: str, path: Path) -> None:
         )
 
 
-def check_create(caller: Caller, hierarchy: str, path: Path) -> None:
-    """Raise NotFound or Forbidden unless the caller may put a node at a path, by creation or by a move.
-
-    A parent that she may not see is as one that does not exist, even if she may write what she would put there.
-    """
-    if len(path) > 1:
-        check_visible(caller, hierarchy, path[:-1])
-    check_put(caller, hierarchy, path)
-
-
 def check_put(caller: Caller, hierarchy: str, path: Path) -> None:
     """Raise Forbidden unless the caller may write what is put at a path."""
     check_writable(caller, hierarchy, path, f"put a node at {shorten(format_path(path))}")

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from resolvers.sorting.values import NodeValue
 from store.errors import BadInput, BadPath
-from store.model.attributes import Kind
+from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Level
 from store.model.keys import MAX_SORT_KEY_BYTES, encode_segment, just_after, last_segment, prefix_end
 from store.model.paths import checked_segment, parse_path
@@ -86,6 +86,7 @@ def _lo(span: Span) -> str:
 
 
 MAX_CONDITIONS = 50  # of one list: each comparison is tested for every node, and so is each empty object or list
+PARSED = frozenset((Kind.LONG, Kind.DECIMAL, Kind.DATE, Kind.DATETIME))  # which scalars take as they are given
 MAX_DEPTH = 5  # of and, or and not in each other
 MAX_CHARACTERS = 4_000  # of all texts to compare with: they are cached with the list
 
@@ -332,6 +333,8 @@ class ConditionParser:
         self._characters_left -= sum([len(one) for one in operands if isinstance(one, str)])
         if self._characters_left < 0:
             raise BadInput(f"where has texts of more than {MAX_CHARACTERS:,} characters; use shorter ones.")
+        if value is not None and operator != "isNull" and value.kind in PARSED:
+            operands = tuple([Attribute(name, value.kind, "").parse(one) for one in operands])
         whole: Hashable = operands if isinstance(operand, list) else operands[0]
         if value is None:
             return self._counted(KeyComparison.of(name, operator, whole))

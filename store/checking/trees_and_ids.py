@@ -168,7 +168,7 @@ class TreeReader:
         """Each redirect points to an id that has a record, of its node or of the deletion."""
         redirects = subtree(redirect_key(Key(report.pk, "#")).pk, "#")
         async for items in Pages(self._store, redirects, self._reads):
-            report.has_redirects |= bool(items)
+            report.has_redirects |= any(item.get("deleted") is not True for item in items)
             ids = [cast(str, item["id"]) if is_id(self._hierarchy, item.get("id")) else "" for item in items]
             records = await self._get_by_key([id_key(node_id) for node_id in ids if node_id])
             for item, node_id in zip(items, ids, strict=True):

@@ -7,6 +7,9 @@ written or the node is deleted; a deletion replaces the id record by a tombstone
 Each node that leaves a path by a move, its own or that of a node above it, writes the redirect of exactly that path
 over the one that is there. The deletion of the node at a path deletes the redirect of that path. So a redirect names
 the node that was there last, wherever that is now. A node at a path comes before the redirect, which may stay.
+
+A deleted node whose id does not follow from its path leaves a redirect that is marked as deleted: reads do not follow
+it, and it tells an edit that another node was at the path.
 """
 
 from contextlib import suppress
@@ -19,7 +22,7 @@ from store.errors import DamagedItem
 from store.model.attributes import Value
 from store.model.decoding import Number, Partition, SortKey, Time, decoded
 from store.model.keys import Index, Key, KeyRange, id_key, revision_key
-from store.model.records import Change, Delete, Item, Record
+from store.model.records import Change, Delete, Item, Put, Record, derived_id
 
 REDIRECTS = "alias"  # begins their partitions
 _OWN_NAMES = frozenset("pk sk tree key level name revision updated_at changed_by".split())
@@ -56,9 +59,10 @@ class Revision(_Place, kw_only=True):
 
 
 class Redirect(Struct):
-    """The redirect from a path that a node has left, to its id."""
+    """The redirect from a path that a node has left, to its id; `deleted` where it left by its deletion."""
 
     id: str
+    deleted: bool = False
 
 
 def id_item(record: Record) -> Item:
@@ -146,8 +150,23 @@ def redirect_item(record: Record) -> Item:
 
 
 def redirected_id(item: Item | None) -> str | None:
-    """The id in a redirect, None without one; raises DamagedItem."""
+    """The id to which a redirect leads, None without one and for that of a deleted node; raises DamagedItem."""
+    found = None if item is None else decoded(item, Redirect)
+    return None if found is None or found.deleted else found.id
+
+
+def former_id(item: Item | None) -> str | None:
+    """The id of the node that has left the path of a redirect, None without one; raises DamagedItem."""
     return None if item is None else decoded(item, Redirect).id
+
+
+def redirect_of_deleted(record: Record, *, has_redirects: bool) -> list[Change]:
+    """The change of the redirect at the path of a node that is deleted: if the node's id follows from its path, it
+    goes, and the id record tells that the node was there; else it is that of this node.
+    """
+    if record.id == f"{record.hierarchy}:{derived_id(record.hierarchy, record.path)}":
+        return without_redirect(record, has_redirects=has_redirects)
+    return [Put(redirect_item(record) | {"deleted": True})]
 
 
 def without_redirect(record: Record, *, has_redirects: bool) -> list[Change]:

@@ -10,7 +10,7 @@ from typing import cast
 
 import orjson
 
-from store.errors import BadInput, shorten, shown
+from store.errors import MAX_FAULTS, BadInput, FaultList, shorten, shown
 from store.model.names import checked_names
 from store.model.values import COMPOUND as COMPOUND
 from store.model.values import IS_CANONICAL, NO_RULES, PARSE, VALID, Rules, is_money, parse_money
@@ -20,6 +20,7 @@ from store.model.values import Kind as Kind
 from store.model.values import Value as Value
 
 MAX_JSON_CHARACTERS = 400_000  # of an object or a list of objects in a cell; no item holds more
+MAX_LENGTH = "max_length"  # the rule
 _EXPECTED = {
     Kind.INT: "Int (a 32-bit integer)",
     Kind.LONG: "Long (a 64-bit integer)",
@@ -83,7 +84,7 @@ class Attribute:
         if value is not None:
             return self.parse(value)
         if self.rules.required:
-            raise BadInput(f"{self.name} is required and cannot be removed; give it a value.")
+            raise broken_rule("required", f"{self.name} is required and cannot be removed; give it a value.")
         return None
 
     @cached_property
@@ -103,7 +104,15 @@ class Attribute:
             value = self._json(value) if is_json else [part.strip() for part in value.split(";") if part.strip()]
         if not isinstance(value, list):
             raise BadInput(f"{self.name}: {shown(value)} is not a list.")
-        return [self._parse_one(element) for element in value]
+        try:
+            return [self._parse_one(element) for element in value]
+        except BadInput:
+            faults = FaultList()
+            for element in value:
+                if len(faults.errors) < MAX_FAULTS:
+                    with faults.collecting():
+                        self._parse_one(element)
+            raise faults.error() from None
 
     def is_valid(self, value: Value) -> bool:
         """Whether a stored value has this attribute's type, so that it can be returned."""
@@ -117,20 +126,21 @@ class Attribute:
             if isinstance(one, str) and len(one) > self.max_length:
                 return f"has more than {self.max_length:,} characters"
             if broken := self.rules.broken(self.kind, one):
-                return broken
+                return broken.words
             for part in self.parts:
                 inner = cast(dict[str, Value], one).get(part.name)
                 if inner is None and part.rules.required:
                     return f"has no {part.name}, which is required"
-                if inner is not None and (broken := part.broken_rule(inner)):
-                    return f"has {part.name} that {broken}"
+                if inner is not None and (words := part.broken_rule(inner)):
+                    return f"has {part.name} that {words}"
         return None
 
     def _parse_one(self, value: object) -> Value:
         if isinstance(value, str) and self.kind not in COMPOUND and len(value) > self.max_length:
-            raise BadInput(
+            raise broken_rule(
+                MAX_LENGTH,
                 f"{self.name} has {len(value):,} characters; at most {self.max_length:,} are allowed, unless its class "
-                "says attribute(…, max_length=…)."
+                "says attribute(…, max_length=…).",
             )
         try:
             parsed = self._parsed(value)
@@ -139,7 +149,7 @@ class Attribute:
         if parsed is None or not self._is_valid_one(parsed):
             raise BadInput(f"{self.name}: {shown(value)} is not a valid {self._type_text()}.")
         if broken := self.rules.broken(self.kind, parsed):
-            raise BadInput(f"{self.name}: {shown(value)} {broken}.")
+            raise broken_rule(broken.rule, f"{self.name}: {shown(value)} {broken.words}.")
         return parsed
 
     def _parsed(self, value: object) -> Value:
@@ -163,7 +173,8 @@ class Attribute:
         for language, text in (found or {}).items():
             if isinstance(text, str) and len(text) > self.max_length:
                 size = f"{len(text):,} characters"
-                raise BadInput(f"{self.name} in {language} has {size}; at most {self.max_length:,} are allowed.")
+                text = f"{self.name} in {language} has {size}; at most {self.max_length:,} are allowed."
+                raise broken_rule(MAX_LENGTH, text)
         return found
 
     def _nested(self, fields: object) -> Value:
@@ -173,13 +184,16 @@ class Attribute:
         parts = {part.name: part for part in self.parts}
         if unknown := fields.keys() - parts.keys():
             raise BadInput(f'{self.name} has no "{shorten(str(min(unknown)))}"; it has {", ".join(parts)}.')
-        found: dict[str, Value] = {}
+        found, faults = dict[str, Value](), FaultList()
         for part in self.parts:
             value = fields.get(part.name)
             if value is None and part.default is None and part.rules.required:
-                raise BadInput(f"{self.name} lacks {part.name}, which is required; give it a value.")
+                text = f"{self.name} lacks {part.name}, which is required; give it a value."
+                faults.add(broken_rule("required", text))
             if value is not None or part.default is not None:
-                found[part.name] = part.default if value is None else part.parse(value)
+                with faults.collecting():
+                    found[part.name] = part.default if value is None else part.parse(value)
+        faults.check()
         return found
 
     def _is_valid_one(self, value: Value) -> bool:
@@ -206,3 +220,10 @@ class Attribute:
                 return f"{self.enum} (an object with {', '.join(part.name for part in self.parts)})"
             case kind:
                 return _EXPECTED.get(kind, kind.value)
+
+
+def broken_rule(rule: str, message: str) -> BadInput:
+    """The error of a value that breaks a rule of its attribute."""
+    error = BadInput(message)
+    error.rule = rule
+    return error

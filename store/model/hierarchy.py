@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from store.errors import BadInput, quantity, shorten, shown, suggestion
-from store.model.attributes import NUMBERS, Attribute, Kind, Value
+from store.errors import BadInput, FaultList, quantity, shorten, shown, suggestion
+from store.model.attributes import NUMBERS, Attribute, Kind, Value, broken_rule
 from store.model.names import NAMES, with_changes
 
 MAX_NAME_CHARACTERS = 64  # of the names of a hierarchy and of a level, which are parts of keys
@@ -91,16 +91,19 @@ class Level:
     def new_values(self, values: dict[str, Value]) -> dict[str, Value]:
         """The attributes of a new node, with those that have a default; the same object where they are as given.
 
-        Raises BadInput for a required one without.
+        Raises BadInput, or Faults, for required ones without.
         """
         if not (self._obliged or self._localized or NAMES in values or None in values.values()):
             return values  # of most nodes
         found = with_changes({}, values, self._localized)
+        faults = FaultList()
         for one in self._obliged:
-            if found.get(one.name) is None:
-                if one.default is None:
-                    raise BadInput(f"{self.label} requires {one.name}; give it a value.")
+            if found.get(one.name) is None and one.default is None:
+                fault = broken_rule("required", f"{self.label} requires {one.name}; give it a value.")
+                faults.add(fault.at("attributes", one.name))
+            elif found.get(one.name) is None:
                 found[one.name] = one.default
+        faults.check()
         return found
 
 

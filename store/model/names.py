@@ -66,7 +66,8 @@ def with_changes(
         if changed is not None:
             texts = merged_names(attributes.get(name), changed)
             if len(texts) > MAX_LANGUAGES:
-                raise BadInput(f"A node has {name} in {len(texts)} languages; at most {MAX_LANGUAGES} are allowed.")
+                fault = BadInput(f"A node has {name} in {len(texts)} languages; at most {MAX_LANGUAGES} are allowed.")
+                raise fault.at(*(() if name == NAMES else ("attributes",)), name)
             del values[name]
             if texts:
                 values[name] = dict(sorted(texts.items()))

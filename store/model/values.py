@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from typing import cast
+from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 
 from store.errors import shorten
@@ -259,6 +259,13 @@ def is_money(value: Value) -> bool:
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 
+class BrokenRule(NamedTuple):
+    """A rule that a value breaks, by the name of its option, and the end of a sentence about the value."""
+
+    rule: str
+    words: str
+
+
 @dataclass(frozen=True)
 class Rules:
     """The rules of an attribute, for each value of a list that is written; stored ones may break them. None and "" are
@@ -274,14 +281,14 @@ class Rules:
     pattern: str = ""
     matches: Callable[[str], bool] | None = field(default=None, compare=False)
 
-    def broken(self, kind: Kind, value: Value) -> str | None:
-        """The rule that a valid value breaks, as the end of a sentence about the value; None where it breaks none."""
+    def broken(self, kind: Kind, value: Value) -> "BrokenRule | None":
+        """The rule that a valid value breaks; None where it breaks none."""
         if self.minimum is not None and ordered(kind, value) < ordered(kind, self.minimum):  # type: ignore[operator]
-            return f"is less than the minimum {self.minimum}"
+            return BrokenRule("minimum", f"is less than the minimum {self.minimum}")
         if self.maximum is not None and ordered(kind, value) > ordered(kind, self.maximum):  # type: ignore[operator]
-            return f"is more than the maximum {self.maximum}"
+            return BrokenRule("maximum", f"is more than the maximum {self.maximum}")
         if self.matches is not None and isinstance(value, str) and not self.matches(value):
-            return f"does not match the pattern {shorten(self.pattern, 200)}"
+            return BrokenRule("pattern", f"does not match the pattern {shorten(self.pattern, 200)}")
         return None
 
     def words(self) -> str:

@@ -187,7 +187,7 @@ class ImportMoves:
         if edit.node.name is not None or former == key:
             return None
         planned = await self._writer.write(edit, self._reads, EditOptions(dry_run=True))
-        if planned.record.name != former or planned.dry_run is None or planned.dry_run.collisions:
+        if planned.record.name != former:
             return None
         to_key, back = (Update(edit.hierarchy, edit.path, name, None, {}) for name in (key, former))
         await self._writer.write(to_key, self._reads)

@@ -1,21 +1,30 @@
 """Creating and updating one node; the interface of all edits, which are values that build their transactions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 from uuid import uuid4
 
 from msgspec.structs import replace
 
-from store.errors import AlreadyExists, Conflict, Misplaced, NotFound, WrongLevel, shorten
-from store.metadata.history import Tombstone, current_key
+from store.errors import (
+    AlreadyExists,
+    BadInput,
+    CladeError,
+    Conflict,
+    FaultList,
+    Misplaced,
+    NodeMoved,
+    NotFound,
+    WrongLevel,
+    shorten,
+)
+from store.metadata.history import Tombstone, current_key, former_id, redirect_key
 from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.hierarchy import Hierarchy, may_stand, misplaced
 from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_key
-from store.model.names import with_changes
 from store.model.paths import format_path
 from store.model.records import ABSENT, Condition, Item, Record, check_content, derived_id
 from store.search.items import is_indexed
@@ -25,10 +34,16 @@ from store.writing.transaction import TransactionBuilder
 
 @dataclass(frozen=True)
 class Edit(ABC):
-    """A change that a client requests of the node at a path."""
+    """A change that a client requests of the node at a path.
+
+    `ids` are those of nodes that were named by them, by the paths at which they were. `faults` are those that the input
+    has besides what the store knows; all are raised together.
+    """
 
     hierarchy: Hierarchy
     path: Path
+    ids: Mapping[Path, str] = field(default_factory=dict, kw_only=True)
+    faults: Sequence[CladeError] = field(default=(), kw_only=True)
 
     def partitions(self) -> set[str]:
         """The trees that it writes to, and the hierarchy where its roots change, as far as known before any read."""
@@ -40,12 +55,54 @@ class Edit(ABC):
         return [key, *ancestor_keys(key)]
 
     @abstractmethod
-    def arguments(self) -> dict[str, Any]:
-        """The arguments that distinguish it from other edits of its class, as JSON; None for an omitted one."""
-
-    @abstractmethod
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
         """Read what is needed and build the transaction; raises a CladeError where the edit is not possible."""
+
+    async def read(self, reader: Reader) -> ReadSet:
+        """The versions and items that it reads in any case.
+
+        Raises NodeMoved where a node is no longer at the path that its id had led to.
+        """
+        read_set = await reader.read(self.partitions(), self.keys_to_read())
+        for path, node_id in self.ids.items():
+            record = read_set.record(node_key(self.hierarchy.name, path))
+            if record is None or record.id != node_id:
+                raise NodeMoved(f"{shorten(node_id)} is being moved by someone else; retry.")
+        return read_set
+
+    def keys_of_others(self, expected: int | None) -> list[Key]:
+        """The keys that tell of another node which was at the path before: the redirect that it left there, and the
+        first id of a node that was created there without one.
+
+        None without an expected revision, and where the node was named by its id: then no path says whose it is.
+        """
+        if expected is None or self.path in self.ids:
+            return []
+        name = self.hierarchy.name
+        return [redirect_key(node_key(name, self.path)), id_key(f"{name}:{derived_id(name, self.path)}")]
+
+    def find(self, read_set: ReadSet, faults: FaultList, expected: int | None) -> Record | None:
+        """The node, None where there is none; that, and another revision than the expected one, is a fault."""
+        record = read_set.record(node_key(self.hierarchy.name, self.path))
+        path = shorten(format_path(self.path))
+        if record is None:
+            faults.add(not_found(self.hierarchy.name, self.path).at("node"))
+        elif expected is not None and record.revision != expected:
+            text = f"{path} is at revision {record.revision}, not {expected}; read it again and retry."
+            faults.add(Conflict(text).at("expected_revision"))
+        elif expected is not None and self._had_another(record, *[read_set[k] for k in self.keys_of_others(expected)]):
+            text = f"Another node was at {path} before, which may have had revision {expected}, too; name the node by"
+            faults.add(Conflict(f"{text} its id.").at("expected_revision"))
+        return record
+
+    def _had_another(self, record: Record, *items: Item | None) -> bool:
+        """Whether another node was at the path before, by the items at `keys_of_others`."""
+        if not items:
+            return False
+        redirect, first = items
+        if former_id(redirect) not in (None, record.id):
+            return True
+        return first is not None and record.id != f"{record.hierarchy}:{derived_id(record.hierarchy, self.path)}"
 
 
 @dataclass(frozen=True)
@@ -60,29 +117,43 @@ class Create(Edit):
     def keys_to_read(self) -> list[Key]:
         return [*super().keys_to_read(), id_key(f"{self.hierarchy.name}:{self._wanted_id}")]
 
-    def arguments(self) -> dict[str, Any]:
-        values = with_changes({}, self.values)  # as they were given, without what is a default by now
-        return {"path": self.path, "level": self.level, "name": self.name, "values": values, "id": self.node_id}
-
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
         keys, hierarchy = self.keys_to_read(), self.hierarchy.name
         key, record_key = keys[0], keys[-1]
-        read_set = await reader.read(self.partitions(), keys)
-        above = levels_above(read_set, self.hierarchy, self.path, self.level)
-        id_record = read_set[record_key]
-        await self._check_not_in_cascade(reader, read_set, id_record)
-        node_id, revision, when = self._identity(id_record, key)
-        values = self.hierarchy.any_level(self.level).new_values({**self.values})
-        check_content(shorten(format_path(self.path)), self.name, values)
+        read_set = await self.read(reader)
+        faults, id_record = FaultList(self.faults), read_set[record_key]
+        above, values, (node_id, revision, when) = [""], {**self.values}, ("", 1, ABSENT)
+        with faults.collecting("parent"):
+            above = levels_above(read_set, self.hierarchy, self.path, self.level)
+        with faults.collecting("id"):
+            await self._check_not_in_cascade(reader, read_set, id_record)
+            node_id, revision, when = self._identity(id_record, key)
+        with faults.collecting("attributes"):
+            values = self._new_values(values)
+            check_content(shorten(format_path(self.path)), self.name, values)
+        with faults.collecting():
+            read_set.check_not_moving(key)
+            if read_set[key] is not None:
+                raise taken(self.path).at("key")
+        faults.check()
         record = Record.new(hierarchy, self.path, self.level, self.name, node_id, context.at, values, above=above)
         record = replace(record, revision=revision, changed_by=context.by)
         transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
-        transaction.check_not_moving(key)
-        if read_set[key] is not None:
-            transaction.collisions.append(self.path)
-        else:
-            transaction.create(record, when)
+        transaction.create(record, when)
         return transaction
+
+    def _new_values(self, values: dict[str, Value]) -> dict[str, Value]:
+        """The values with defaults. Raises BadInput or Faults for required ones without, unless their value has a fault
+        already.
+        """
+        faults = FaultList()
+        try:
+            return self.hierarchy.any_level(self.level).new_values(values)
+        except BadInput as error:
+            faults.add(error)
+        known = {fault.field for fault in self.faults}
+        FaultList([fault for fault in faults.errors if not fault.field or fault.field not in known]).check()
+        return values
 
     @cached_property
     def _wanted_id(self) -> str:
@@ -127,31 +198,49 @@ class Update(Edit):
 
     def keys_to_read(self) -> list[Key]:
         keys = super().keys_to_read()
-        return keys if is_indexed(self.hierarchy) else keys[:1]
-
-    def arguments(self) -> dict[str, Any]:
-        return {
-            "path": self.path, "name": self.name, "level": self.level, "values": dict(self.values),
-            "expected": self.expected,
-        }  # fmt: skip
+        return [*(keys if is_indexed(self.hierarchy) else keys[:1]), *self.keys_of_others(self.expected)]
 
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
-        read_set = await reader.read(self.partitions(), self.keys_to_read())
-        old = existing(read_set, self.hierarchy, self.path, self.expected)
-        if self.level is not None and self.level != old.level:
-            raise WrongLevel(f"{shorten(format_path(self.path))} has the level {old.level}, not {self.level}.")
+        read_set = await self.read(reader)
+        faults = FaultList(self.faults)
+        old, name, values = self.find(read_set, faults, self.expected), "", dict[str, Value]()
+        if old is not None and self.level not in (None, old.level):
+            wrong = f"{shorten(format_path(self.path))} has the level {old.level}, not {self.level}."
+            faults.add(WrongLevel(wrong).at("attributes"))
+        elif old is not None:
+            name = old.name if self.name is None else self.name
+            with faults.collecting("attributes"):
+                values = self.hierarchy.any_level(old.level).changed(old.attributes, self.values)
+                check_content(shorten(format_path(self.path)), name, values)
+        if old is None or faults.errors:
+            raise faults.error()
         level = self.hierarchy.any_level(old.level)
-        values = level.changed(old.attributes, self.values)
-        name = old.name if self.name is None else self.name
         if (name, values) == (old.name, level.current(old.attributes)):
             return TransactionBuilder(self.hierarchy, read_set, context, old)
-        check_content(shorten(format_path(self.path)), name, values)
         new = replace(
             old, name=name, attributes=values, revision=old.revision + 1, updated_at=context.at, changed_by=context.by
         )
         transaction = TransactionBuilder(self.hierarchy, read_set, context, new)
         transaction.update(old, new)
         return transaction
+
+
+@dataclass(frozen=True)
+class Refused(Edit):
+    """An edit that is not possible as things are, though its request may have been made before, with the same
+    idempotency key: then its result is stored.
+    """
+
+    error: CladeError
+
+    def partitions(self) -> set[str]:
+        return set()
+
+    def keys_to_read(self) -> list[Key]:
+        return []
+
+    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
+        raise self.error
 
 
 # -- shared by all edits -----------------------------------------------------------------------------------------------
@@ -163,15 +252,16 @@ def touched(hierarchy: str, *paths: Path) -> set[str]:
     return {tree_key(hierarchy, path) for path in paths} | roots
 
 
-def existing(read_set: ReadSet, hierarchy: Hierarchy, path: Path, expected: int | None = None) -> Record:
-    """The node at a path; raises NotFound, or Conflict where it does not have the expected revision."""
+def taken(path: Path) -> AlreadyExists:
+    """The error for a path that another node has."""
+    return AlreadyExists(f"A node already exists at {shorten(format_path(path))}; choose another path.")
+
+
+def existing(read_set: ReadSet, hierarchy: Hierarchy, path: Path) -> Record:
+    """The node at a path; raises NotFound."""
     record = read_set.record(node_key(hierarchy.name, path))
     if record is None:
         raise not_found(hierarchy.name, path)
-    if expected is not None and record.revision != expected:
-        raise Conflict(
-            f"{shorten(format_path(path))} is at revision {record.revision}, not {expected}; read it again and retry."
-        )
     return record
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import TooLarge
-from store.metadata.history import id_item, redirect_item, revision_item, tombstone_item, without_redirect
+from store.metadata.history import id_item, redirect_item, redirect_of_deleted, revision_item, tombstone_item
 from store.metadata.moves import Move
 from store.metadata.tree_version import (
     ActiveMoveRef,
@@ -87,10 +87,10 @@ def node_moved(old: Record, new: Record, when: Condition) -> list[Change]:
 
 
 def node_removed(record: Record, at: str, by: str | None, *, has_redirects: bool) -> list[Change]:
-    """The changes for a node that is deleted; its redirect goes as well where the tree has any."""
+    """The changes for a node that is deleted; the redirect of its path goes as well where the tree has any."""
     return [
         Delete(record.key), Put(revision_item(record)), Put(tombstone_item(record, at, by)),
-        *without_redirect(record, has_redirects=has_redirects),
+        *redirect_of_deleted(record, has_redirects=has_redirects),
     ]  # fmt: skip
 
 
@@ -132,6 +132,7 @@ class TreeChanges:
         self._context = context
         self._counts: defaultdict[Key, _CountChange] = defaultdict(_CountChange)
         self._trees: dict[str, _TreeChange] = {}
+        self._ranks: dict[Key, str] = {}
 
     def create(self, record: Record) -> None:
         shape = shape_of([record])
@@ -142,13 +143,16 @@ class TreeChanges:
     def update(self, new: Record) -> None:
         self._log(Event.UPDATED, new)
 
-    def reorder(self, record: Record, ranked: Sequence[Record]) -> None:
-        """Note the new ranks of siblings, `record` among them, which alone is in the log's entries."""
+    def reorder(self, record: Record) -> None:
+        """Note that a node gets another rank."""
+        self._log(Event.MOVED, record, record.path, record.path)
+
+    def rank(self, ranked: Sequence[Record]) -> None:
+        """Note the new ranks of nodes, which are in no entries."""
         for one in ranked:
             self._tree(one.pk)
             log, name = (one.hierarchy, root_log_key(one.pk)) if one.is_root else (one.pk, one.sk)
-            self._tree(log).ranks[name] = one.rank
-        self._log(Event.MOVED, record, record.path, record.path)
+            self._tree(log).ranks[name] = self._ranks[one.key] = one.rank
 
     def remove(self, top: Record, shape: Counts, *, alone: bool = False) -> None:
         """Note the removal of a subtree; `alone` where all below its top goes elsewhere."""
@@ -187,11 +191,12 @@ class TreeChanges:
         """
         changes: dict[Key, Change] = {}
         for key, count in self._counts.items():
-            old = self._read_set.record(key)
-            if key in others or old is None:
+            old, rank = self._read_set.record(key), self._ranks.get(key)
+            if old is None or (key in others and rank is None):
                 continue  # a node that is itself removed
             new = replace(
                 old,
+                rank=old.rank if rank is None else rank,
                 kids=changed_counts(old.kids, count.children),
                 below=changed_counts(old.descendant_counts, count.descendants),
             )
@@ -394,7 +399,7 @@ class MoveItems:
     def swept(self, record: Record, root_id: str) -> list[Change]:
         """The changes for a node that is left at the source, below this root."""
         move = self._move
-        if move.target is None:  # its redirect went before the commit
+        if move.target is None:  # the redirects of the tree went before the commit
             changes = node_removed(record, move.started_at, move.changed_by, has_redirects=False)
         else:
             key = record.key.moved(move.source, move.target)

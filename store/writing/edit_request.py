@@ -6,6 +6,7 @@ and revision after the write, not its content, which its history has.
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -16,14 +17,13 @@ from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import AlreadyExists, BadInput, DamagedItem, TooLarge, shorten
+from store.errors import BadInput, DamagedItem, TooLarge, shorten
 from store.metadata.moves import Move, move_key
 from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.keys import Key, Path
-from store.model.paths import format_path
 from store.model.records import ABSENT, Change, Counts, Delete, Item, Put, Record, canonical_item, size_of
-from store.writing.create_update import Edit
+from store.writing.create_update import Create, Edit
 from store.writing.transaction import TransactionBuilder
 
 RESULTS = "once"  # begins the partitions of stored results
@@ -43,34 +43,35 @@ SEARCH_UNITS_A_NODE = 8  # to remove the search items of a node with two words
 
 @dataclass(frozen=True)
 class EditOptions:
-    """`dry_run`: commit nothing. `key`: the idempotency key of the `caller`. `by`: the author that the node gets."""
+    """`dry_run`: commit nothing. `key`: the idempotency key of the `caller`, which `asked` for this, as JSON: the same
+    for the same request. `by`: the author that the node gets.
+    """
 
     dry_run: bool = False
     key: str | None = None
+    asked: Any = None
     by: str | None = None
     caller: str = ""
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """The number of nodes written, of transactions, of DynamoDB write units (approximate), and the paths at which
-    other nodes are in the way.
-    """
+    """The number of nodes written, of transactions, and of DynamoDB write units (approximate)."""
 
     nodes: int
     transactions: int
     write_units: int
-    collisions: list[Path]
 
 
 @dataclass(frozen=True)
 class EditResult:
-    """The node as it was written, or with a `dry_run` as it would be.
+    """The node as it was written, or with a `dry_run` as it would be, and its path `before`, empty for a new one.
 
     With a `move` the edit takes more than one transaction: the node is as it will be when the move is committed.
     """
 
     record: Record
+    before: Path
     dry_run: DryRun | None = None
     move: Move | None = None
 
@@ -80,11 +81,14 @@ class _Below(Struct):
 
 
 class StoredResult(Struct):
-    """The fingerprint of an edit, its node without name and attributes, and the id of the move that it started."""
+    """The fingerprint of an edit, its node without name and attributes, the id of the move that it started, and the
+    path of the node before, None where that is the same.
+    """
 
     wanted: str
     node: dict[str, Any]
     move: str | None = None
+    before: list[str] | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -128,15 +132,13 @@ class EditRequest:
             self.result.set_exception(result)
 
     def changes(self, transaction: TransactionBuilder, max_changes: int | None) -> list[Change]:
-        """The changes to commit, with the stored result; raises AlreadyExists, or TooLarge for too many changes."""
-        if transaction.collisions:
-            path = shorten(format_path(transaction.collisions[0]))
-            raise AlreadyExists(f"A node already exists at {path}; choose another path.")
+        """The changes to commit, with the stored result; raises TooLarge for too many changes, also of a dry run."""
         changes, move, record = transaction.changes(), transaction.move, transaction.record
         if (key := self.result_key) is not None:
             node = replace(record, name="", attributes={}).item() | {"below": cast(Value, record.descendant_counts)}
             item: Item = {
                 "pk": key.pk, "sk": key.sk, "wanted": self._fingerprint, "node": cast(Value, node),
+                "before": None if self.before == record.path else list(self.before),
                 "move": None if move is None else move.id, "expires": int(transaction.context.now) + RESULT_SECONDS,
             }  # fmt: skip
             changes.append(Put(item, ABSENT))
@@ -147,8 +149,13 @@ class EditRequest:
             )
         return changes
 
-    def stored(self, item: Item) -> tuple[Record, Key | None]:
-        """The node of a stored result, without its name and attributes, and the key of the move that it started.
+    @property
+    def before(self) -> Path:
+        """The path of the node before the edit, empty for a new one."""
+        return () if isinstance(self.edit, Create) else self.edit.path
+
+    def stored(self, item: Item) -> tuple[EditResult, Key | None]:
+        """A stored result, without the name and attributes of its node, and the key of the move that it started.
 
         Raises BadInput where it is the result of another edit, DamagedItem for an item of another shape.
         """
@@ -157,35 +164,35 @@ class EditRequest:
             raise BadInput(
                 "This idempotencyKey was used for another change within the last 24 hours; choose a new one."
             )
-        return found.record, None if found.move is None else move_key(found.move)
+        record, before = found.record, found.before
+        result = EditResult(record, record.path if before is None else tuple(before))
+        return result, None if found.move is None else move_key(found.move)
 
     @cached_property
     def _fingerprint(self) -> str:
-        """The same text for the same edit; an argument that is None equals one left out."""
-        given = {name: value for name, value in self.edit.arguments().items() if value is not None}
-        return _digest(json.dumps([type(self.edit).__name__, given], sort_keys=True))
+        return _digest(json.dumps(self.options.asked, sort_keys=True))
 
 
 def _digest(text: str) -> str:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-async def dry_run(transaction: TransactionBuilder, store: Store) -> DryRun:
-    """The result of a dry run of a transaction."""
-    if transaction.collisions or transaction.is_empty:
-        return DryRun(0, 0, 0, transaction.collisions)
+async def dry_run(transaction: TransactionBuilder, changes: Sequence[Change], store: Store) -> DryRun:
+    """The result of a dry run of a transaction of these changes."""
+    if transaction.is_empty:
+        return DryRun(0, 0, 0)
     if (move := transaction.move) is not None:
         has_redirects = transaction.read_set.version(move.source.pk).has_redirects
-        changes = MOVED_CHANGES if move.target is not None else CASCADE_CHANGES + REDIRECT_CHANGES * has_redirects
+        numbers = MOVED_CHANGES if move.target is not None else CASCADE_CHANGES + REDIRECT_CHANGES * has_redirects
         units_a_node = UNITS_A_NODE + UNITS_A_REDIRECT * (move.target is not None or has_redirects)
         # Each transaction also writes the record of the move; there are three more for its begin, commit and end.
         max_changes = (store.max_commit_changes or store.max_changes) - 1
-        transactions = 3 + sum(-(-move.nodes // (max_changes // number)) for number in changes)
-        return DryRun(move.nodes, transactions, units_a_node * move.nodes + UNITS_A_TRANSACTION * transactions, [])
+        transactions = 3 + sum(-(-move.nodes // (max_changes // number)) for number in numbers)
+        return DryRun(move.nodes, transactions, units_a_node * move.nodes + UNITS_A_TRANSACTION * transactions)
     hierarchy, units = transaction.record.hierarchy, SEARCH_UNITS_A_NODE * transaction.nodes_left_out
-    async for some in in_chunks(transaction.changes()):
+    async for some in in_chunks(changes):
         units += sum([_write_units(change, hierarchy) for change in some])
-    return DryRun(transaction.nodes, 1, units, [])
+    return DryRun(transaction.nodes, 1, units)
 
 
 def _write_units(change: Change, hierarchy: str) -> int:

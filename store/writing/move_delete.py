@@ -1,24 +1,24 @@
-"""Moving a node with its subtree to another key (rename), to another parent, to another tree, or to be a root; deleting
-one alone, with its subtree, or with its children moved to its parent.
+"""Moving a node with its subtree to another key (rename), to another parent, to another tree, to be a root, or to
+another position among its siblings; deleting one alone, with its subtree, or with its children moved to its parent.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_rank
 from enum import Enum
 from functools import partial
-from typing import Any
 
 from msgspec.structs import replace
 
 from store.concurrency import in_chunks
-from store.errors import Misplaced, NotEmpty, TooLarge, quantity, shorten
+from store.errors import AlreadyExists, BadInput, FaultList, Misplaced, NotEmpty, TooLarge, quantity, shorten
 from store.metadata.moves import new_move
-from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import check_sizes, format_path
 from store.model.records import Record, SubtreeRewrite
-from store.writing.create_update import Edit, existing, levels_above, touched
+from store.writing.create_update import Edit, existing, levels_above, taken, touched
 from store.writing.derived import moved_keys, search_changes_of_move, search_changes_of_removal
+from store.writing.positions import Position, ranks_at
 from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
 
@@ -27,7 +27,8 @@ MAX_CHECKED_NODES = 100_000  # which take seconds; a request has ten, and a move
 
 @dataclass(frozen=True)
 class Move(Edit):
-    """Move of a node with its subtree to another path, whose last segment is its new key.
+    """Move of a node with its subtree to another path, whose last segment is its new key, to a position among its
+    siblings, or both.
 
     A subtree that does not fit into one transaction is only registered, as a large move. Whether all its keys fit at
     the new place is checked before; of a very large subtree while it is copied, which is then undone.
@@ -35,37 +36,109 @@ class Move(Edit):
 
     target: Path
     expected: int | None = None
+    position: Position | None = None
+    place: str = "to"
+    """The field of the input that gives the parent."""
 
     def partitions(self) -> set[str]:
-        return touched(self.hierarchy.name, self.path, self.target)
+        return touched(self.hierarchy.name, self.path, self.target, *self._beside())
 
-    def arguments(self) -> dict[str, Any]:
-        return {"path": self.path, "target": self.target, "expected": self.expected}
+    def keys_to_read(self) -> list[Key]:
+        keys = [*super().keys_to_read(), *self.keys_of_others(self.expected)]
+        if self.target != self.path:
+            target = node_key(self.hierarchy.name, self.target)
+            keys += [target, *ancestor_keys(target)]
+        return list(dict.fromkeys([*keys, *[node_key(self.hierarchy.name, path) for path in self._beside()]]))
+
+    @property
+    def _field(self) -> str:
+        """The field of the input that makes the new path."""
+        return self.place if self.target[:-1] != self.path[:-1] else "key"
+
+    def _beside(self) -> list[Path]:
+        return [] if self.position is None or self.position.beside is None else [self.position.beside]
 
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
-        read_set = await reader.read(self.partitions(), self.keys_to_read())
-        top = existing(read_set, self.hierarchy, self.path, self.expected)
-        if self.target == self.path:
-            return TransactionBuilder(self.hierarchy, read_set, context, top)
-        if self.target[: len(self.path)] == self.path:
-            raise Misplaced(f"{shorten(format_path(self.path))} cannot be moved below itself.")
+        read_set = await self.read(reader)
+        faults, name = FaultList(self.faults), self.hierarchy.name
+        source, target = node_key(name, self.path), node_key(name, self.target)
+        top = self.find(read_set, faults, self.expected)
+        moved, above, beside = top, [""], None
+        if source != target:
+            above = self._check_target(read_set, faults, top)
+            with faults.collecting(self._field):
+                moved = top and SubtreeRewrite.of(top, target, above).moved(top)
+        if self.place != "position" or self.target[: len(self.path)] != self.path or source == target:
+            with faults.collecting("position"):
+                beside = self._check_sibling(read_set, moved)
+        if top is None or moved is None or faults.errors:
+            raise faults.error()
         transaction = TransactionBuilder(self.hierarchy, read_set, context, top)
+        ranks = None
+        if self.position is not None:
+            with faults.collecting("position"):
+                ranks = await ranks_at(self.position, reader, read_set, context, moved, beside, source=source)
+            faults.check()
+        if source != target:
+            rewrite = SubtreeRewrite.of(top, target, above)
+            rewrite = rewrite if ranks is None else replace_rank(rewrite, rank=ranks.own)
+            await self._relocate(reader, transaction, top, rewrite)
+        elif ranks is not None:
+            transaction.reorder(ranks.own)
+        if ranks is not None:
+            transaction.rank_again(ranks.others)
+        return transaction
+
+    def _check_target(self, read_set: ReadSet, faults: FaultList, top: Record | None) -> list[str]:
+        """The levels above the new path; all its faults are collected."""
+        above = [""]
+        if self.target[: len(self.path)] == self.path:
+            faults.add(Misplaced(f"{shorten(format_path(self.path))} cannot be moved below itself.").at(self.place))
+            return above
+        with faults.collecting(self._field):
+            if top is not None:
+                above = levels_above(read_set, self.hierarchy, self.target, top.level)
+            elif len(self.target) > 1 and self.target[:-1] != self.path[:-1]:  # else it may be hidden
+                existing(read_set, self.hierarchy, self.target[:-1])
         key = node_key(self.hierarchy.name, self.target)
-        keys = _keys_of_move(self.hierarchy, read_set, top, key)
-        await reader.read_into(read_set, touched(self.hierarchy.name, self.target), keys)
-        search_changes = partial(search_changes_of_move, self.hierarchy, top.key, key)
-        records = await reader.subtree(read_set, top, [*ancestor_keys(top.key), *ancestor_keys(key)], search_changes)
-        rewrite = _rewrite(transaction, self.hierarchy, top, self.target)
-        if transaction.collisions:
-            return transaction
+        with faults.collecting():
+            read_set.check_not_moving(key)
+            if read_set[key] is not None:
+                raise taken(self.target).at("key" if self.target[-1] != self.path[-1] else self.place)
+        return above
+
+    def _check_sibling(self, read_set: ReadSet, record: Record | None) -> Record | None:
+        """The sibling of the position, if one is given, for the node at its new key. Raises NotFound and BadInput."""
+        if self.position is None or self.position.beside is None:
+            return None
+        beside = existing(read_set, self.hierarchy, self.position.beside)
+        one, other = shorten(format_path(self.target)), shorten(format_path(beside.path))
+        if beside.path == self.path:
+            raise BadInput(f"{other} cannot be next to itself; give one of its siblings.")
+        if record is not None and (record.siblings != beside.siblings or record.level != beside.level):
+            raise BadInput(f"{other} is not a sibling of {one} of the same level; only those have an order.")
+        return beside
+
+    async def _relocate(
+        self, reader: Reader, transaction: TransactionBuilder, top: Record, rewrite: SubtreeRewrite
+    ) -> None:
+        """Add the move to another key. Raises TooLarge where a large move would need a position."""
+        source, target, read_set, context = top.key, rewrite.target, transaction.read_set, transaction.context
+        await reader.read_into(read_set, [], moved_keys(self.hierarchy, read_set, top))
+        search_changes = partial(search_changes_of_move, self.hierarchy, source, target)
+        records = await reader.subtree(read_set, top, [*ancestor_keys(source), *ancestor_keys(target)], search_changes)
         transaction.record = rewrite.moved(top)
         if records is not None:
             await transaction.relocate(records, rewrite)
-        else:
-            transaction.begin(new_move(top, rewrite.target, context.now, context.at, context.by))
-            if rewrite.may_not_fit and transaction.nodes <= MAX_CHECKED_NODES:
-                await reader.check_fits(rewrite)
-        return transaction
+            return
+        if self.position is not None:
+            raise TooLarge(
+                f"{shorten(format_path(self.path))} and its descendants are {top.subtree_size:,} nodes, more or larger "
+                "ones than one transaction moves. Move it without a position, then give it its position."
+            ).at("position")
+        transaction.begin(new_move(top, target, context.now, context.at, context.by))
+        if rewrite.may_not_fit and transaction.nodes <= MAX_CHECKED_NODES:
+            await reader.check_fits(rewrite)
 
 
 class Policy(Enum):
@@ -86,17 +159,18 @@ class Delete(Edit):
     policy: Policy
     expected: int | None = None
 
-    def arguments(self) -> dict[str, Any]:
-        return {"path": self.path, "policy": self.policy.value, "expected": self.expected}
+    def keys_to_read(self) -> list[Key]:
+        return [*super().keys_to_read(), *self.keys_of_others(self.expected)]
 
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
-        read_set = await reader.read(self.partitions(), self.keys_to_read())
-        record = existing(read_set, self.hierarchy, self.path, self.expected)
-        if self.policy is Policy.REFUSE and (children := sum(record.kids.values())):
-            raise NotEmpty(
-                f"{shorten(format_path(self.path))} has {quantity(children, 'child', 'children')}; delete them too "
-                "(CASCADE) or move them to its parent (REPARENT)."
-            )
+        read_set = await self.read(reader)
+        faults = FaultList(self.faults)
+        record = self.find(read_set, faults, self.expected)
+        if record is not None and self.policy is Policy.REFUSE and (children := sum(record.kids.values())):
+            text = f"{shorten(format_path(self.path))} has {quantity(children, 'child', 'children')}; delete them too "
+            faults.add(NotEmpty(f"{text}(CASCADE) or move them to its parent (REPARENT).").at("policy"))
+        if record is None or faults.errors:
+            raise faults.error()
         transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
         # Children that are moved lose their search items and get new ones.
         search_changes = partial(search_changes_of_removal, self.hierarchy, 2 if self.policy is Policy.REPARENT else 1)
@@ -122,7 +196,7 @@ class Delete(Edit):
             raise TooLarge(
                 f"{shorten(format_path(self.path))} and its descendants are {record.subtree_size:,} nodes, "
                 "more or larger ones than fit into one transaction. Move its children one by one, then delete it."
-            )
+            ).at("policy")
         subtrees: dict[str, list[Record]] = {}
         for below in records[1:]:
             subtrees.setdefault(below.sk[: below.sk.index("#", len(record.sk)) + 1], []).append(below)
@@ -135,40 +209,31 @@ class Delete(Edit):
     async def _move_all(
         self, transaction: TransactionBuilder, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]
     ) -> None:
-        name = self.hierarchy.name
-        keys = [
-            key
-            for subtree, target in moves
-            for key in _keys_of_move(self.hierarchy, transaction.read_set, subtree[0], node_key(name, target))
-        ]
-        await reader.read_into(transaction.read_set, touched(name, *[target for _, target in moves]), keys)
+        name, read_set = self.hierarchy.name, transaction.read_set
+        keys = []
         for subtree, target in moves:
-            rewrite = _rewrite(transaction, self.hierarchy, subtree[0], target, leaving=self.path)
-            if not transaction.collisions:
-                await transaction.relocate(subtree, rewrite)
+            key = node_key(name, target)
+            keys += [key, *ancestor_keys(key), *moved_keys(self.hierarchy, read_set, subtree[0])]
+        await reader.read_into(read_set, touched(name, *[target for _, target in moves]), keys)
+        faults = FaultList()
+        for subtree, target in moves:
+            with faults.collecting("policy"):
+                rewrite = self._rewrite(read_set, subtree[0], target)
+                if not faults.errors:
+                    await transaction.relocate(subtree, rewrite)
+        faults.check()
 
-
-# -- shared by both ----------------------------------------------------------------------------------------------------
-
-
-def _keys_of_move(hierarchy: Hierarchy, read_set: ReadSet, top: Record, target: Key) -> list[Key]:
-    """The keys to read for the move of a node, whose ancestors were read, to another key: nodes, and what search has of
-    their moves.
-    """
-    return [target, *ancestor_keys(target), *moved_keys(hierarchy, read_set, top)]
-
-
-def _rewrite(
-    transaction: TransactionBuilder, hierarchy: Hierarchy, top: Record, target: Path, leaving: Path = ()
-) -> SubtreeRewrite:
-    """The rewrite of keys; adds a collision to the transaction where another node is at the target and not leaving.
-
-    Raises BadPath for a target whose keys do not fit: a child that takes the place of a root may be too long for one.
-    """
-    check_sizes(target)
-    key = node_key(hierarchy.name, target)
-    above = levels_above(transaction.read_set, hierarchy, target, top.level)
-    transaction.check_not_moving(key)
-    if transaction.read_set[key] is not None and target != leaving:
-        transaction.collisions.append(target)
-    return SubtreeRewrite.of(top, key, above)
+    def _rewrite(self, read_set: ReadSet, top: Record, target: Path) -> SubtreeRewrite:
+        """The rewrite of a child's keys. Raises BadPath where they do not fit, since a child that takes the place of a
+        root may be too long for one, and AlreadyExists where another node is that does not leave.
+        """
+        check_sizes(target)
+        key = node_key(self.hierarchy.name, target)
+        above = levels_above(read_set, self.hierarchy, target, top.level)
+        read_set.check_not_moving(key)
+        if read_set[key] is not None and target != self.path:
+            there = shorten(format_path(target))
+            raise AlreadyExists(
+                f"A child cannot be moved to {there}, where there is another node; move one of them first."
+            )
+        return SubtreeRewrite.of(top, key, above)

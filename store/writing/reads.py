@@ -73,6 +73,13 @@ class ReadSet(dict[Key, Item | None]):
     def version(self, partition: str) -> TreeVersion:
         return TreeVersion.of(partition, self[tree_version_key(partition)])
 
+    def check_not_moving(self, *keys: Key, with_subtrees: bool = False) -> None:
+        """Raise Conflict where a running move holds one of these keys, or `with_subtrees` one below them."""
+        for key in keys:
+            for running in self.version(key.pk).moves:
+                if running.meets(key) if with_subtrees else running.holds(key):
+                    raise Conflict(running.refusal(key))
+
 
 class Reader:
     """The reads of one edit, in all attempts at its transaction; what the overlay has is not read again."""

@@ -13,7 +13,7 @@ from store.concurrency import in_chunks
 from store.errors import Conflict
 from store.metadata.moves import Move
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Key, Path
+from store.model.keys import Key
 from store.model.records import (
     ABSENT,
     MAX_BATCH_BYTES,
@@ -44,9 +44,8 @@ MAX_MOVES = 20  # running in one tree: each reader of the tree reads their recor
 class TransactionBuilder:
     """The changes of one transaction so far, on nodes of a `hierarchy`, None where its class is not loaded.
 
-    `record` is the node that it is about, as it will be; `nodes` counts the nodes that it writes; `collisions` are
-    paths that other nodes have, so that it cannot be committed; `move` is the large move that it begins. All methods
-    raise Conflict for a change of a node that a running move holds.
+    `record` is the node that it is about, as it will be; `nodes` counts the nodes that it writes; `move` is the large
+    move that it begins. All methods raise Conflict for a change of a node that a running move holds.
     """
 
     def __init__(self, hierarchy: Hierarchy | None, read_set: ReadSet, context: WriteContext, record: Record) -> None:
@@ -54,20 +53,12 @@ class TransactionBuilder:
         self.context = context
         self.record = record
         self.nodes = 0
-        self.collisions: list[Path] = []
         self.move: Move | None = None
         self._changes: dict[Key, Change] = {}
         self._trees = TreeChanges(read_set, context)
         self._search = (
             None if hierarchy is None or not is_indexed(hierarchy) else SearchChanges(hierarchy, read_set, context)
         )
-
-    def check_not_moving(self, *keys: Key, with_subtrees: bool = False) -> None:
-        """Raise Conflict where a running move holds one of these keys, or `with_subtrees` one below them."""
-        for key in keys:
-            for running in self.read_set.version(key.pk).moves:
-                if running.meets(key) if with_subtrees else running.holds(key):
-                    raise Conflict(running.refusal(key))
 
     # -- edits ---------------------------------------------------------------------------------------------------------
 
@@ -85,18 +76,23 @@ class TransactionBuilder:
             self._search.update(old, new)
         self._trees.update(new)
 
-    def reorder(self, siblings: Sequence[Record], ranks: Sequence[str]) -> None:
-        """Give siblings new ranks, `record` among them."""
-        ranked = [replace(one, rank=rank) for one, rank in zip(siblings, ranks, strict=True)]
+    def reorder(self, rank: str) -> None:
+        """Give the node another rank."""
+        self._trees.reorder(self.record)
+        (self.record,) = self.rank_again([(self.record, rank)])
+
+    def rank_again(self, ranks: Iterable[tuple[Record, str]]) -> list[Record]:
+        """Give nodes other ranks, of which no entry of the log tells."""
+        ranked = [replace(one, rank=rank) for one, rank in ranks]
         for one in ranked:
             self._write(one, [Put(one.item())])
-        self._trees.reorder(self.record, ranked)
-        (self.record,) = [one for one in ranked if one.key == self.record.key]
+        self._trees.rank(ranked)
+        return ranked
 
     async def remove(self, records: Sequence[Record], *, alone: bool = False) -> None:
         """Remove a node and all below it, its own record first; `alone` where the subtree goes elsewhere."""
         top, context = records[0], self.context
-        self.check_not_moving(top.key, with_subtrees=True)
+        self.read_set.check_not_moving(top.key, with_subtrees=True)
         has_redirects = self.read_set.version(top.pk).has_redirects
         async for some in in_chunks(records):
             for record in some:
@@ -109,7 +105,7 @@ class TransactionBuilder:
     async def relocate(self, records: Sequence[Record], rewrite: SubtreeRewrite) -> None:
         """Move a node and all below it, its own record first. Raises BadPath where a key would be too long or deep."""
         top = rewrite.moved(records[0])
-        self.check_not_moving(rewrite.source, rewrite.target, with_subtrees=True)
+        self.read_set.check_not_moving(rewrite.source, rewrite.target, with_subtrees=True)
         async for some in in_chunks(records):
             for record in some:
                 moved = rewrite.moved(record)
@@ -129,7 +125,7 @@ class TransactionBuilder:
 
         Raises Conflict where it overlaps another one, or where as many are running as readers can bear.
         """
-        self.check_not_moving(*move.running.ends, with_subtrees=True)
+        self.read_set.check_not_moving(*move.running.ends, with_subtrees=True)
         if any(len(self.read_set.version(partition).moves) >= MAX_MOVES for partition in move.running.partitions):
             raise Conflict(f"{MAX_MOVES} large moves are running in this tree; try again when some have ended.")
         self.move, self.nodes = move, move.nodes
@@ -170,7 +166,7 @@ class TransactionBuilder:
 
     def _write(self, record: Record, changes: Iterable[Change]) -> None:
         """Add the changes of one node, which stays where it is or is new."""
-        self.check_not_moving(record.key)
+        self.read_set.check_not_moving(record.key)
         self.nodes += 1
         self._add(changes)
 

@@ -232,11 +232,13 @@ class GroupCommit:
                 return _Built(request, stored)
             now = self._store.now()
             transaction = await request.edit.build(reader, WriteContext(rfc3339(now), now, options.by, options.dry_run))
-            if options.dry_run:
-                return _Built(request, EditResult(transaction.record, await dry_run(transaction, self._store)))
             changes = request.changes(transaction, self._store.max_commit_changes)
+            if options.dry_run:
+                plan = await dry_run(transaction, changes, self._store)
+                return _Built(request, EditResult(transaction.record, request.before, plan))
             await self._overlay.add(changes)
-            return _Built(request, EditResult(transaction.record, move=transaction.move), bool(changes))
+            result = EditResult(transaction.record, request.before, move=transaction.move)
+            return _Built(request, result, bool(changes))
         except NotCombinable:
             raise
         except Exception as error:
@@ -248,9 +250,10 @@ class GroupCommit:
         item = None if key is None else (await reader.read([], [key]))[key]
         if item is None:
             return None
-        record, move_key = request.stored(item)
+        found, move_key = request.stored(item)
         move = None if move_key is None else (await reader.read([], [move_key]))[move_key]
-        return EditResult(await reader.content_of(record), move=None if move is None else Move.of(move))
+        record = await reader.content_of(found.record)
+        return replace(found, record=record, move=None if move is None else Move.of(move))
 
     async def _result_after(self, error: Exception, request: EditRequest) -> EditResult | Exception:
         """The result of a request that failed: the stored one where the same request was committed by another process,

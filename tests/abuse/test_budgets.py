@@ -165,7 +165,8 @@ WAYS = {
     "GroundConnection.nodes": '{ area(path: "r") { children { nodes { id } } id } }',
     "GroundEdge.node": '{ area(path: "r") { id children { edges { node { id } } } } }',
 }
-OTHERS = {"GroundPayload.node", "GroundPayload.previousParent"}  # a mutation answers two at most
+OTHERS = {f"{verb}GroundPayload.node" for verb in ("Create", "Update", "Move", "Delete")}
+OTHERS |= {f"{verb}GroundPayload.previousParent" for verb in ("Move", "Delete")}  # a mutation answers two at most
 
 
 def test_every_field_that_returns_nodes_is_tested():

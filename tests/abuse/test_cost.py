@@ -42,7 +42,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     asyncio.run(fill(store))
     with serving(create_app(Settings(store=store, writes="on", request_seconds=600))) as address:
         for number in range(8):
-            rename = f'renameLocation(path: "OLD/moved{number}", key: "moved{number + 1}") {{ node {{ id }} }}'
+            rename = (
+                f'moveLocation(input: {{node: {{path: "OLD/moved{number}"}}, key: '
+                f'"moved{number + 1}"}}) {{ node {{ id }} }}'
+            )
             answer = httpx.post(f"{address}/graphql", json={"query": f"mutation {{ {rename} }}"}).json()
             assert "errors" not in answer, answer
         yield f"{address}/graphql"
@@ -95,7 +98,7 @@ KINDS = "kind name fields(includeDeprecated: true) { name args { name type { nam
 ENTITIES = "_entities(representations: $v) { __typename ... on State { id ancestors { id } } }"
 COUNTED = 'a{0}: descendants(first: 0, where: {{path: {{gte: "WIDE/S{0:04}"}}}}) {{ totalCount }}'
 COUNTS = " ".join(map(COUNTED.format, range(30)))
-UPDATE = 'updateLocation(path: "SCRATCH/N0", name: $v) { node { name } }'
+UPDATE = 'updateLocation(input: {node: {path: "SCRATCH/N0"}, name: $v}) { node { name } }'
 BELOW = each("descendants(first: 5000)", "children(first: 1, where: $v) { totalCount }")
 ORDERED = each("children(first: 60)", "children(first: 1, orderBy: $v) { totalCount }")
 LISTED = "locations(where: $v) { totalCount }"
@@ -113,9 +116,11 @@ ACCEPTED: dict[str, tuple[str, str, Any]] = {
     "path of marks for the children of every node": (
         wide(each("descendants", "children(where: {path: {lte: $v}}) { totalCount }")), "Path!", MARKS),
     "changes of a path of marks": ("changes(hierarchy: LOCATION, tree: $v, under: $v) { cursor }", "Path!", MARKS),
-    "move of a path of marks": (f"moveLocation(path: $v, to: $v, {DRY}", "Path!", MARKS),
+    "move of a path of marks": (
+        f"moveLocation(input: {{node: {{path: $v}}, to: {{parent: {{path: $v}}}}}}, {DRY}", "Path!", MARKS),
     "key of combining marks": (
-        f'createLocation(parent: "SCRATCH", key: $v, name: $v, attributes: {{state: {{code: $v}}}}, {DRY}',
+        'createLocation(input: {parent: {path: "SCRATCH"}, key: $v, name: $v, attributes: {state: {code: $v}}}, '
+        + DRY,
         "String!", MARKS),
     "thousand entities": (ENTITIES, ANY, STATE_ENTITIES),
     "thousand entities of another level": (ENTITIES, ANY, [one | {"__typename": "City"} for one in STATE_ENTITIES]),
@@ -142,9 +147,12 @@ ACCEPTED: dict[str, tuple[str, str, Any]] = {
         each("locations", many('descendants(level: STATE, where: {path: {gte: "C000/A"}}) { totalCount }')), "", None),
     "changes many times": (many(FEED), "", None),
     "type many times": (many(f'__type(name: "Location") {{ {KINDS} possibleTypes {{ {KINDS} }} }}', 19), "", None),
-    "dry runs of a large deletion": (many(f'deleteLocation(path: "WIDE", policy: CASCADE, {DRY}'), "", None),
-    "dry runs of a large move": (many(f'moveLocation(path: "WIDE", to: "SCRATCH", {DRY}'), "", None),
-    "dry runs of an order among many": (many(f'reorderLocation(path: "WIDE/S0000", last: true, {DRY}'), "", None),
+    "dry runs of a large deletion": (
+        many(f'deleteLocation(input: {{node: {{path: "WIDE"}}, policy: CASCADE}}, {DRY}'), "", None),
+    "dry runs of a large move": (
+        many(f'moveLocation(input: {{node: {{path: "WIDE"}}, to: {{parent: {{path: "SCRATCH"}}}}}}, {DRY}'), "", None),
+    "dry runs of an order among many": (
+        many(f'moveLocation(input: {{node: {{path: "WIDE/S0000"}}, position: {{last: true}}}}, {DRY}'), "", None),
     "update by a long text": (UPDATE, "String!", "x" * 200_000),
     "error in every list": (wide(each("children", many("children(first: 1, last: 1) { nodes { id } }"))), "", None),
     "conditions of many lists": (wide(BELOW), WHERE, SOME),

@@ -126,7 +126,7 @@ def chain(length, step, last="name"):
         (nodes("parent { " + of("name", 51) + " } parent { " + of("name", 50) + " }"), REPEATS),
         ("{ ...Q } fragment Q on Query { " + of("__typename", 101) + " }", REPEATS),
         ("query A { __typename } query B { " + named("__typename", 31) + " }", "aliases"),
-        ("mutation { " + named('deleteLocation(path: "US") { node { id } }', 31) + " }", "aliases"),
+        ("mutation { " + named('deleteLocation(input: {node: {path: "US"}}) { node { id } }', 31) + " }", "aliases"),
         ("query(" + of("$v: Int @a", 1_000) + ") { __typename }", "tokens"),
         (nodes("name " + of("@skip(if: false)", 1_000)), "tokens"),
         ("{ __schema { types { " + named("name", 31) + " } } }", "aliases"),

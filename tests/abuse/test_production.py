@@ -54,7 +54,9 @@ def test_production_mode_disables_them_and_answers_queries(server):
         assert answer.json()["data"] == {"__typename": "Query", "city": {"__typename": "City"}}
 
 
-CREATE = 'mutation($a: LocationAttributes!) { createLocation(key: "", name: "", attributes: $a) { node { id } } }'
+CREATE = (
+    'mutation($a: LocationAttributes!) { createLocation(input: {key: "", name: "", attributes: $a}) { node { id } } }'
+)
 WRONG = [
     ("{ city { name } }", {}),
     ('{ city(path: "US") }', {}),

@@ -100,7 +100,8 @@ async def test_values_are_read_listed_and_searched_by_their_present_names(server
 async def test_new_nodes_are_of_the_renamed_level(server):
     made = await server.write(
         ALL,
-        'mutation { createLand(parent: "DE", key: "Aa", name: "A", attributes: {city: {population: 1}}) '
+        'mutation { createLand(input: {parent: {path: "DE"}, key: "Aa", name: "A", attributes: '
+        "{city: {population: 1}}}) "
         "{ node { level path ... on City { population } } } }",
     )
     assert made["data"]["createLand"]["node"] == {"level": "CITY", "path": "DE/Aa", "population": 1}
@@ -150,7 +151,8 @@ def test_a_level_is_found_by_both_names_and_messages_have_the_present_one():
 async def test_the_next_write_stores_the_values_of_a_node_under_their_present_names(server, store):
     changed = await server.write(
         ALL,
-        'mutation { updateLand(path: "DE/Bonn", attributes: {city: {major: "Bob"}}) { node { ... on City { population '
+        'mutation { updateLand(input: {node: {path: "DE/Bonn"}, attributes: {city: {major: "Bob"}}}) '
+        "{ node { ... on City { population "
         "major atRevision(n: 1) { ... on CityRevision { population major } } } } } }",
     )
     assert changed["data"]["updateLand"]["node"] == {

@@ -102,7 +102,9 @@ async def test_changes_and_deleted_nodes_have_the_present_level(store):
     assert (await server.data(caller("read:land"), query))["changes"]["changes"] == [
         {"event": "CREATED", "level": "COUNTRY", "path": "DE"}, {"event": "CREATED", "level": "CITY", "path": "DE/Ulm"},
     ]  # fmt: skip
-    gone = await server.write(caller("write:land"), 'mutation { deleteLand(path: "DE/Ulm") { node { id } } }')
+    gone = await server.write(
+        caller("write:land"), 'mutation { deleteLand(input: {node: {path: "DE/Ulm"}}) { node { id } } }'
+    )
     node_id = gone["data"]["deleteLand"]["node"]["id"]
     query = "query($id: ID!) { deletedNode(id: $id) { level path } }"
     found = await server.data(caller("read:land"), query, id=node_id)

@@ -9,7 +9,6 @@ from enum import Enum, auto
 import pytest
 
 from clade import Money, Node, attribute, computed
-from graph.operation.document import GraphQLRequest
 from graph.operation.selection import core_schema
 from store.checking.check import Check
 from store.engine import ReadUsage
@@ -56,9 +55,10 @@ FIELDS = """site shout owner address { street postcode hours { day opens __typen
 QUERY = f"""query($path: Path!, $some: [String!] = ["en-GB"]) {{
     place(path: $path) {{ ... on Shop {{ {FIELDS} }} }} }}"""
 CREATE = """mutation($key: String!, $shop: ShopAttributes!) {
-    createPlace(parent: "M", key: $key, name: $key, attributes: {shop: $shop}) { node { revision } } }"""
+    createPlace(input: {parent: {path: "M"}, key: $key, name: $key, attributes: {shop: $shop}}) { node {
+      revision } } }"""
 UPDATE = """mutation($shop: ShopAttributes!) {
-    updatePlace(path: "M/S", attributes: {shop: $shop}) { node { revision ... on Shop {
+    updatePlace(input: {node: {path: "M/S"}, attributes: {shop: $shop}}) { node { revision ... on Shop {
     owner greeting { texts { language text } } address { street postcode hours { opens } } rent { amount } } } } }"""
 
 
@@ -202,11 +202,10 @@ BROKEN = [
 
 
 async def refusal(server, mutation, **variables):
-    """The sentence of the only error of a mutation, which may be one of its variables."""
-    answer = await server.planned.answer(GraphQLRequest(mutation, variables), caller=ALL, allow_mutations=True)
-    (error,) = answer.body["errors"]
-    assert error["extensions"]["code"] == "BAD_USER_INPUT"
-    return error["message"]
+    """The sentence of the only fault of a mutation."""
+    code, message = await server.refusal(ALL, mutation, **variables)
+    assert code == "BAD_USER_INPUT"
+    return message
 
 
 async def test_a_broken_rule_is_refused_by_create_update_and_import_alike(server):
@@ -333,7 +332,7 @@ class Job(Task, under=None):
 
 JOB = "phase swapped alike odd phases members"
 NEW = f"""mutation($job: JobAttributes!) {{
-    createTask(key: "a", name: "a", attributes: {{job: $job}}) {{ node {{ ... on Job {{ {JOB} }} }} }} }}"""
+    createTask(input: {{key: "a", name: "a", attributes: {{job: $job}}}}) {{ node {{ ... on Job {{ {JOB} }} }} }} }}"""
 
 
 async def test_every_value_of_an_enum_is_written_read_and_found_by_its_name(store):
@@ -341,7 +340,10 @@ async def test_every_value_of_an_enum_is_written_read_and_found_by_its_name(stor
     made = await tasks.write(everything, NEW, job={})
     defaults = {"swapped": "LEFT", "phases": ["FIRST"], "members": ["FIRST"], "phase": None, "alike": None, "odd": None}
     assert made["data"]["createTask"]["node"] == defaults
-    change = 'mutation($job: JobAttributes!) { updateTask(path: "a", attributes: {job: $job}) { node { id } } }'
+    change = (
+        'mutation($job: JobAttributes!) { updateTask(input: {node: {path: "a"}, attributes: '
+        "{job: $job}}) { node { id } } }"
+    )
     for enum, name in ((Phase, "phase"), (Swapped, "swapped"), (Alike, "alike"), (Odd, "odd")):
         assert list(core_schema(tasks.schema).type_map[enum.__name__].values) == list(enum.__members__)
         for member in enum.__members__:

@@ -166,7 +166,9 @@ async def test_a_cancelled_mutation_has_an_unknown_outcome(tmp_path):
     async with open_store(f"sqlite:///{tmp_path / 'clade.db'}") as store:
         await store.create()
     settings = {"CLADE_DRAIN_SECONDS": "0", "CLADE_STOP_SECONDS": "1", "CLADE_WRITES": "on"}
-    query = 'mutation { createCategoryNode(key: "a", name: "a", attributes: {category: true}) { node { path } } }'
+    query = (
+        'mutation { createCategoryNode(input: {key: "a", name: "a", attributes: {category: {}}}) { node { path } } }'
+    )
     with served(tmp_path, f"sqlite:///{tmp_path / 'clade.db'}", **settings) as (url, process):
         other = sqlite3.connect(tmp_path / "clade.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

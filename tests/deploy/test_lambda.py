@@ -23,7 +23,10 @@ NODES = [
     {"path": "US", "level": "COUNTRY"}, {"path": "US/NE", "level": "STATE"}, {"path": "US/KS", "level": "STATE"},
     {"path": "US/NE/Omaha", "level": "CITY"}, *({"path": f"US/NE/Omaha/{n:03}", "level": "STORE"} for n in range(120)),
 ]  # fmt: skip
-MOVE = 'mutation { moveLocation(path: "US/NE/Omaha", to: "US/KS") { move { id state } } }'
+MOVE = (
+    'mutation { moveLocation(input: {node: {path: "US/NE/Omaha"}, to: {parent: {path: "US/KS"}}}) '
+    "{ move { id state } } }"
+)
 PLACE = '{ city(path: "US/KS/Omaha") { path descendantCount } old: city(path: "US/NE/Omaha") { path } }'
 CHECK = "/healthz"
 

@@ -98,11 +98,12 @@ def test_the_pictures_are_those_of_the_script_and_have_the_keys_that_the_page_de
 QUERIES = dict(re.findall(r"^query (\w+) (\{.*\})$", "".join(blocks("graphql", DYNAMODB)), re.MULTILINE))
 SHOP = "US/NE/Omaha/2000"
 MUTATIONS = {
-    "create a shop": 'createLocation(parent: "US/NE/Omaha", key: "2000", name: "Shop 2000", '
-    'attributes: { store: { street: "2000 Main Street", brand: "Halo" } }) { node { id } }',
-    "update it": f'updateLocation(path: "{SHOP}", name: "Shop MM") {{ node {{ id }} }}',
-    "rename it": f'renameLocation(path: "{SHOP}", key: "2001") {{ node {{ id }} }}',
-    "delete it": 'deleteLocation(path: "US/NE/Omaha/2001") { node { id } }',
+    "create a shop": 'createLocation(input: {parent: {path: "US/NE/Omaha"}, key: "2000", name: '
+    '"Shop 2000", attributes: { store: { street: "2000 Main Street", brand: "Halo" '
+    "} }}) { node { id } }",
+    "update it": f'updateLocation(input: {{node: {{path: "{SHOP}"}}, name: "Shop MM"}}) {{ node {{ id }} }}',
+    "rename it": f'moveLocation(input: {{node: {{path: "{SHOP}"}}, key: "2001"}}) {{ node {{ id }} }}',
+    "delete it": 'deleteLocation(input: {node: {path: "US/NE/Omaha/2001"}}) { node { id } }',
 }
 NODES = [
     {"path": "US", "level": "COUNTRY", "name": "United States"},

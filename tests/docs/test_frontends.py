@@ -105,7 +105,10 @@ async def lines_until_update(url: str, *command: str | Path) -> list[str]:
 async def keep_renaming(url: str) -> None:
     async with httpx.AsyncClient() as client:
         for number in range(1000):
-            edit = f'mutation {{ updateLocation(path: "US/NE", name: "Nebraska {number}") {{ node {{ id }} }} }}'
+            edit = (
+                f'mutation {{ updateLocation(input: {{node: {{path: "US/NE"}}, name: '
+                f'"Nebraska {number}"}}) {{ node {{ id }} }} }}'
+            )
             await client.post(f"{url}/graphql", json={"query": edit})
             await asyncio.sleep(0.2)
 

@@ -26,6 +26,7 @@ from tests.readme import DOCS, README, blocks, section
 from tests.serving import serving
 from tests.systems.asking import Client
 from tests.systems.writing import Clients
+from tests.user_errors import take_user_errors, with_user_errors
 
 CLASSES = served(Settings.model_fields["hierarchies"].default)
 SCHEMA = core_schema(build_schema(CLASSES)[0])
@@ -150,7 +151,11 @@ async def test_operations_that_write_run_in_the_order_of_their_page(data: str, d
         shutil.copy(demo_file, tmp_path / "clade.db")
     async with opened(f"sqlite:///{tmp_path}/clade.db", make=data == "empty") as store:
         clients = Clients(store)
-        answers = [await clients.ask(block) for block in blocks("graphql", PAGES["docs/writing.md"])]
+        answers = []
+        for block in blocks("graphql", PAGES["docs/writing.md"]):
+            answers.append(await (clients.faults if FAULTS in block else clients.ask)(block))
+            if FAULTS in block:
+                assert [one["field"] for one in answers[-1]] == [["name"], ["key"], ["parent"]]
         assert answers[0]["city"]["node"]["parent"] == {"childCount": 1}
         assert answers[3] == {"city": {"path": "Atlantis/Basileia"}}
         revisions = [(one["name"], one["population"]) for one in answers[4]["city"]["history"]["nodes"]]
@@ -165,6 +170,7 @@ async def test_operations_that_write_run_in_the_order_of_their_page(data: str, d
         assert answers[4]["searchLocations"]["nodes"] == [{"name": "Utopien"}]
 
 
+FAULTS = "userErrors { code message field rule }"  # of the example that has some
 READER = "read:category/Garden"
 BY_FORMER_PATHS = """{
   saws: category(path: "Garden/Saws") { id path revision history { totalCount } children { nodes { id path } } }
@@ -195,19 +201,23 @@ def test_a_trash_keeps_what_is_in_it_and_hides_it_until_it_is_restored_or_emptie
             return client.post("/graphql", json={"query": query}, headers=headers).json()
 
         def edit(query: str) -> Any:
-            reply = ask("write:category", query)
+            reply = ask("write:category", with_user_errors(query))
             assert "errors" not in reply, reply
+            assert take_user_errors(reply["data"]) == []
             return reply["data"]
 
         def code(grant: str, query: str) -> str:
-            return str(ask(grant, query)["errors"][0]["extensions"]["code"])
+            return str(take_user_errors(ask(grant, with_user_errors(query))["data"])[0]["code"])
 
         edit(set_up)
-        new = 'mutation {{ createCategoryNode(parent: "Garden", key: "{}", name: "x", attributes: {{ category: true }})'
+        new = (
+            'mutation {{ createCategoryNode(input: {{ parent: {{ path: "Garden" }}, key: "{}", name: "x", '
+            "attributes: {{ category: {{}} }} }})"
+        )
         edit(new.format("Zinc") + " { node { id } } }")
         edit("""mutation {
-          updateCategoryNode(path: "Garden/Saws/S-1", name: "Saw 2") { node { id } }
-          reorderCategoryNode(path: "Garden/Saws", last: true) { node { id } }
+          updateCategoryNode(input: {node: {path: "Garden/Saws/S-1"}, name: "Saw 2"}) { node { id } }
+          moveCategoryNode(input: {node: {path: "Garden/Saws"}, position: {last: true}}) { node { id } }
         }""")
         ids = [one["id"] for one in edit(BY_FORMER_PATHS % "[]").values() if isinstance(one, dict) and "id" in one]
         state = BY_FORMER_PATHS % json.dumps(ids)
@@ -227,13 +237,16 @@ def test_a_trash_keeps_what_is_in_it_and_hides_it_until_it_is_restored_or_emptie
             ("Trash/2026-11-27-1", "Garden", "Saws"), ("Trash/2026-11-27-2", "Garden", "Rakes"),
         ]  # fmt: skip
         assert [one["history"]["nodes"][0]["changedBy"] for one in bins] == ["write:category"] * 2
-        to_trash = 'mutation {{ moveCategoryNode(path: "Garden/{}", to: "Trash/2026-11-27-1") {{ node {{ id }} }} }}'
+        to_trash = (
+            'mutation {{ moveCategoryNode(input: {{ node: {{ path: "Garden/{}" }}, '
+            'to: {{ parent: {{ path: "Trash/2026-11-27-1" }} }} }}) {{ node {{ id }} userErrors {{ code }} }} }}'
+        )
         assert code("write:category/Garden", to_trash.format("Zinc")) == "NOT_FOUND"
 
         edit(new.format("Saws") + " { node { id } } }")
         assert code("write:category", to_trash.format("Saws")) == "ALREADY_EXISTS"
         assert code("write:category", restore) == "ALREADY_EXISTS"
-        edit('mutation { renameCategoryNode(path: "Garden/Saws", key: "Yew") { node { id } } }')
+        edit('mutation { moveCategoryNode(input: {node: {path: "Garden/Saws"}, key: "Yew"}) { node { id } } }')
         edit(restore)
         restored = ask(READER, state)["data"]
         assert {name: restored[name] for name in ("saws", "saw", "search")} == {

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 import httpx
 import pytest
@@ -17,6 +17,7 @@ from tests.clients.programs import needs_node, run
 from tests.ports import free_port
 from tests.readme import DOCS, section
 from tests.serving import serving
+from tests.user_errors import take_user_errors, with_user_errors
 
 FILES = dict(
     re.findall(
@@ -39,17 +40,20 @@ NOWHERE = (-48.8767, -123.3933)  # the point of the ocean that is the farthest f
 
 CREATE_PLACE = """
 mutation CreatePlace($key: String!, $name: String!, $latitude: Float!, $longitude: Float!) {
-  createLocation(
-    parent: "US/NE", key: $key, name: $name, attributes: { city: { latitude: $latitude, longitude: $longitude } }
-  ) { node { id } }
+  createLocation(input: {parent: {path: "US/NE"}, key: $key, name: $name, attributes: { city: { latitude:
+    $latitude, longitude: $longitude } }}) { node { id } }
 }
 """
 CREATE = """
-mutation Create($parent: Path, $key: String!, $name: String!) {
-  createCategoryNode(parent: $parent, key: $key, name: $name, attributes: { category: true }) { node { id } }
+mutation Create($parent: CategoryNodeBy, $key: String!, $name: String!) {
+  createCategoryNode(input: {parent: $parent, key: $key, name: $name, attributes: { category: {} }}) {
+    node { id } }
 }
 """
-RENAME = "mutation Rename($path: Path!, $key: String!) { renameCategoryNode(path: $path, key: $key) { node { path } } }"
+RENAME = (
+    "mutation Rename($path: Path!, $key: String!) { moveCategoryNode(input: {node: {path: "
+    "$path}, key: $key}) { node { path } } }"
+)
 
 
 class Page:
@@ -65,8 +69,9 @@ class Page:
 
 def ask(url: str, query: str, **variables: object) -> dict:
     """The data of an operation without errors."""
-    body = httpx.post(f"{url}/graphql", json={"query": query, "variables": variables}).json()
+    body = httpx.post(f"{url}/graphql", json={"query": with_user_errors(query), "variables": variables}).json()
     assert "errors" not in body
+    assert take_user_errors(body["data"]) == []
     return body["data"]
 
 
@@ -77,9 +82,9 @@ def clade(tmp_path_factory: pytest.TempPathFactory, demo_file: Path) -> Iterator
     with serving(create_app(Settings(store=store, writes="on"))) as url:
         ask(url, CREATE_PLACE, key=KEY, name=MARKUP, latitude=NOWHERE[0], longitude=NOWHERE[1])
         ask(url, CREATE, key=KEY, name=MARKUP)
-        ask(url, CREATE, parent=SEGMENT, key="below", name=RIGHT_TO_LEFT)
+        ask(url, CREATE, parent={"path": SEGMENT}, key="below", name=RIGHT_TO_LEFT)
         ask(url, CREATE, key="first", name="Renamed")
-        ask(url, CREATE, parent="first", key="leaf", name=RIGHT_TO_LEFT)
+        ask(url, CREATE, parent={"path": "first"}, key="leaf", name=RIGHT_TO_LEFT)
         ask(url, RENAME, path="first", key="second")
         ask(url, RENAME, path="second", key=f"third {KEY}")
         yield url
@@ -89,7 +94,15 @@ def clade(tmp_path_factory: pytest.TempPathFactory, demo_file: Path) -> Iterator
 def project(clade: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files of the page, for this server."""
     folder = tmp_path_factory.mktemp("project")
-    assert list(FILES) == ["clade.mjs", "breadcrumb.mjs", "breadcrumbs.mjs", "locator.mjs", "page.mjs", "menu.mjs"]
+    assert list(FILES) == [
+        "clade.mjs",
+        "breadcrumb.mjs",
+        "breadcrumbs.mjs",
+        "locator.mjs",
+        "page.mjs",
+        "menu.mjs",
+        "form.mjs",
+    ]
     assert FILES["clade.mjs"].count(ADDRESS) == FILES["page.mjs"].count(PORT) == 1
     for name, text in FILES.items():
         (folder / name).write_text(text.replace(ADDRESS, clade))
@@ -198,3 +211,20 @@ def test_the_menu_shows_three_levels_of_categories_as_nested_lists(project, clad
     assert set(shown.depths) == {1, 2, 3}
     assert {MARKUP, RIGHT_TO_LEFT, "Televisions"} <= set(shown.names)
     assert shown.tags == {"nav", "ul", "li", "a", "bdi"}
+
+
+def test_the_form_shows_every_fault_beside_its_field_and_makes_what_has_none(project, clade):
+    def form(**values: str) -> str:
+        return run("node", "form.mjs", urlencode({"parent": "Electronics/Televisions", **values}), cwd=project)
+
+    rows = form(key=" ", name="", price="12,50", brand=MARKUP).splitlines()
+    assert [("Number" in rows[0], rows[0].count('role="alert"'))] == [(True, 1)]
+    assert [row.count('role="alert"') for row in rows] == [1, 1, 0, 1]
+    assert "12,50" in rows[3]
+    assert "is not a valid Decimal" in rows[3]
+    assert MARKUP not in "".join(rows)
+    rows = form(parent="none", key="OLED", name="x").splitlines()
+    assert rows[0].startswith('<form><p role="alert">There is no category at none')
+    assert form(key="P-1", name=MARKUP, price="12.50") == "Made Electronics/Televisions/P-1.\n"
+    assert "A node already exists" in form(key="P-1", name=MARKUP).splitlines()[0]
+    assert ask(clade, '{ product(path: "Electronics/Televisions/P-1") { name price } }')["product"]["price"] == "12.50"

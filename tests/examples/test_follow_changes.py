@@ -121,12 +121,13 @@ class Places:
 
     def write(self, field: str, arguments: str) -> bool:
         """Make a mutation; whether it was made."""
-        return "errors" not in self.ask(f"mutation {{ {field}Location({arguments}) {{ node {{ id }} }} }}")
+        reply = self.ask(f"mutation {{ made: {field}Location(input: {{{arguments}}}) {{ userErrors {{ code }} }} }}")
+        return "errors" not in reply and reply["data"]["made"]["userErrors"] == []
 
     def create(self, path: str, level: str, more: str = "") -> bool:
         """Create a node; whether that was possible."""
         parent, _, key = path.rpartition("/")
-        given = f"parent: {json.dumps(parent)}, " if parent else ""
+        given = f"parent: {{path: {json.dumps(parent)}}}, " if parent else ""
         attributes = f"attributes: {{ {level.lower()}: {{ population: {len(path)} }} }}"
         return self.write("create", f"{given}key: {json.dumps(key)}, name: {json.dumps(key)}, {attributes}{more}")
 
@@ -178,20 +179,20 @@ def places(store: Store, store_url: str, tmp_path: Path) -> Iterator[Places]:
 
 
 EDITS = [
-    ("update", 'path: "US", name: "States", names: [{language: "de", text: "Staaten"}]'),
-    ("rename", 'path: "US/NE", key: "Nebraska"'),
-    ("move", 'path: "US/Nebraska/Omaha", to: "US/NY"'),
-    ("move", 'path: "US/NY", to: "FR"'),
-    ("delete", 'path: "FR/NY/Albany"'),
-    ("delete", 'path: "FR/NY/Omaha", policy: CASCADE'),
-    ("delete", 'path: "FR/IDF", policy: REPARENT'),
-    ("rename", 'path: "US", key: "USA"'),
-    ("create", 'parent: "USA", key: "KS", name: "Kansas", id: "kansas", attributes: {state: {}}'),
-    ("create", 'parent: "USA/KS", key: "Wichita", name: "Wichita", attributes: {city: {}}'),
-    ("move", 'path: "USA/KS", to: "FR"'),
-    ("delete", 'path: "FR", policy: CASCADE'),
+    ("update", 'node: {path: "US"}, name: "States", names: [{language: "de", text: "Staaten"}]'),
+    ("move", 'node: {path: "US/NE"}, key: "Nebraska"'),
+    ("move", 'node: {path: "US/Nebraska/Omaha"}, to: {parent: {path: "US/NY"}}'),
+    ("move", 'node: {path: "US/NY"}, to: {parent: {path: "FR"}}'),
+    ("delete", 'node: {path: "FR/NY/Albany"}'),
+    ("delete", 'node: {path: "FR/NY/Omaha"}, policy: CASCADE'),
+    ("delete", 'node: {path: "FR/IDF"}, policy: REPARENT'),
+    ("move", 'node: {path: "US"}, key: "USA"'),
+    ("create", 'parent: {path: "USA"}, key: "KS", name: "Kansas", id: "kansas", attributes: {state: {}}'),
+    ("create", 'parent: {path: "USA/KS"}, key: "Wichita", name: "Wichita", attributes: {city: {}}'),
+    ("move", 'node: {path: "USA/KS"}, to: {parent: {path: "FR"}}'),
+    ("delete", 'node: {path: "FR"}, policy: CASCADE'),
     # A deletion is undone, of this node alone.
-    ("create", 'parent: "USA", key: "KS", name: "Kansas", id: "kansas", attributes: {state: {}}'),
+    ("create", 'parent: {path: "USA"}, key: "KS", name: "Kansas", id: "kansas", attributes: {state: {}}'),
     ("create", 'key: "FR", name: "France again", attributes: {country: {}}'),
 ]
 
@@ -242,8 +243,8 @@ def test_changes_arrive_in_spite_of_faults_and_stops_while_others_are_made(place
 async def test_a_tree_whose_changes_or_cursors_are_lost_is_read_again(places: Places, lost: str) -> None:
     places.follow()
     saved = json.loads(places.file.read_text())["trees"]["US"]
-    assert places.write("delete", 'path: "US/NE/Omaha", policy: CASCADE')
-    assert places.write("move", 'path: "US/NY", to: "FR"')
+    assert places.write("delete", 'node: {path: "US/NE/Omaha"}, policy: CASCADE')
+    assert places.write("move", 'node: {path: "US/NY"}, to: {parent: {path: "FR"}}')
     if lost == "file":
         places.file.unlink()
     else:
@@ -274,7 +275,7 @@ def test_the_program_continues_where_it_stopped_or_says_what_is_wrong(places: Pl
         places.follow(pauses=())
     places.engine.fault = lambda: None
     assert places.indexed() != places.wanted()
-    assert places.write("move", 'path: "US/NE", to: "FR"')
+    assert places.write("move", 'node: {path: "US/NE"}, to: {parent: {path: "FR"}}')
     refused = places.run("another key")
     assert (refused.returncode, "HTTP status 401" in refused.stderr) == (1, True)
     assert "Traceback" not in refused.stderr

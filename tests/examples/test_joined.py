@@ -19,8 +19,9 @@ SHOWN = {"query": "{ drives { nodes { path } } }"}
 LONGEST = "9" * 128
 CREATE = """
 mutation($account: String!, $path: Path!) {
-  drive: createDriveNode(key: $account, name: "Drive", attributes: { drive: {} }) { node { id } }
-  folder: createDriveNode(parent: $path, key: "in/out", name: "‮in", attributes: { folder: {} }) { node { id path } }
+  drive: createDriveNode(input: {key: $account, name: "Drive", attributes: { drive: {} }}) { node { id } }
+  folder: createDriveNode(input: {parent: {path: $path}, key: "in/out", name: "‮in", attributes: { folder: {}
+    }}) { node { id path } }
 }
 """
 
@@ -56,10 +57,12 @@ def test_each_user_of_the_host_sees_and_writes_its_own_drive_alone(host):
     create(host, "b", "b/7", "b%2F7")
     for letter, paths in (("a", ["a91"]), ("b", ["b%2F7"]), ("e", [])):
         assert [node["path"] for node in ask(host, session(letter)).json()["data"]["drives"]["nodes"]] == paths
-    delete = {"query": "mutation($path: Path!) { deleteDriveNode(path: $path) { node { id } } }"}
+    delete = {
+        "query": "mutation($path: Path!) { deleteDriveNode(input: {node: {path: $path}}) { userErrors { code } } }"
+    }
     for letter in ("b", "e"):
-        (error,) = ask(host, session(letter), delete, path=folder["path"]).json()["errors"]
-        assert error["extensions"]["code"] == "NOT_FOUND"
+        deleted = ask(host, session(letter), delete, path=folder["path"]).json()["data"]["deleteDriveNode"]
+        assert deleted["userErrors"] == [{"code": "NOT_FOUND"}]
     history = "{ driveNode(path: %s) { history { nodes { changedBy } } } }" % '"b%2F7"'  # noqa: UP031
     (revision,) = ask(host, session("b"), {"query": history}).json()["data"]["driveNode"]["history"]["nodes"]
     assert revision == {"changedBy": "bén"}
@@ -89,7 +92,7 @@ def test_without_a_user_there_are_health_checks_and_a_401_for_everything_else(ho
 
 
 def test_pages_of_other_sites_cannot_write_by_the_cookie(host):
-    mutation = 'mutation { createDriveNode(key: "a91", name: "x", attributes: { drive: {} }) { node { id } } }'
+    mutation = 'mutation { createDriveNode(input: {key: "a91", name: "x", attributes: { drive: {} }}) { node { id } } }'
     body = json.dumps({"query": mutation})
     kinds = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "")
     for kind in kinds:
@@ -105,7 +108,9 @@ def test_the_rows_of_the_host_have_the_present_paths_of_their_files_in_their_ord
     _, folder = create(host, "a", "a91", "a91")
     other, _ = create(host, "b", "b/7", "b%2F7")
     joined.INVOICES["ana"] = [("2", folder["id"]), ("1", other), ("3", "drive:gone"), ("4", ""), ("5", folder["id"])]
-    rename = {"query": 'mutation($path: Path!) { renameDriveNode(path: $path, key: "now") { node { path } } }'}
+    rename = {
+        "query": 'mutation($path: Path!) { moveDriveNode(input: {node: {path: $path}, key: "now"}) { node { path } } }'
+    }
     assert "errors" not in ask(host, session("a"), rename, path=folder["path"]).json()
     found = {"id": folder["id"], "path": "a91/now", "name": "‮in"}
     rows = host.get("/invoices", headers=session("a")).json()

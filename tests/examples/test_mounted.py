@@ -26,7 +26,10 @@ class Shelf(Node, hierarchy="shelf", many="shelves"):
 class {level}(Shelf, under=None):
     """A shelf for something."""
 '''
-CREATE = 'mutation {{ createShelf(key: "{0}", name: "{0}", attributes: {{ {0}: true }}) {{ node {{ path }} }} }}'
+CREATE = (
+    'mutation {{ createShelf(input: {{ key: "{0}", name: "{0}", attributes: {{ {0}: {{}} }} }}) '
+    "{{ node {{ path }} }} }}"
+)
 SHOWN = "{ shelves { nodes { path level } } }"
 
 

@@ -120,7 +120,8 @@ def clade(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     else:
         engine: Engine = request.getfixturevalue("engine")
         url = engine.address(f"clade-{uuid.uuid4().hex}")
-    with clade_over(url, PLACES, CACHE_MB="0") as served:  # so that reads are counted as they come
+    # Without a cache reads are counted as they come.
+    with clade_over(url, PLACES, CACHE_MB="0", WRITES="on", FEDERATION_EXPOSE="mutations") as served:
         yield served
 
 

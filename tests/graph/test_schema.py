@@ -78,14 +78,12 @@ HINTS = {
         f"Cannot query field 'path' on type {CHILDREN}. Did you mean 'nodes {{ path }}'?",
     "{ locations { edges { name } } }":
         "Cannot query field 'name' on type 'LocationEdge'. Did you mean 'node { name }'?",
-    'mutation { deleteLocation(path: "US") { id } }':
-        "Cannot query field 'id' on type 'LocationPayload'. Did you mean 'node { id }'?",
+    'mutation { deleteLocation(input: {node: {path: "US"}}) { id } }':
+        "Cannot query field 'id' on type 'DeleteLocationPayload'. Did you mean 'node { id }'?",
     "{ locations(filter: {}) { totalCount } }":
         "Unknown argument 'filter' on field 'Query.locations'. Did you mean 'where'?",
     "{ l: locations(sort: {field: NAME}) { totalCount } }":
         "Unknown argument 'sort' on field 'Query.locations'. Did you mean 'orderBy'?",
-    'mutation { moveLocation(path: "US/NE", parent: "CA") { node { id } } }':
-        "Unknown argument 'parent' on field 'Mutation.moveLocation'. Did you mean 'to'?",
     # What looks alike, or nothing: as GraphQL's own rules say it.
     "{ locations(level: COUNTRY, orderby: {field: NAME}) { totalCount } }":
         "Unknown argument 'orderby' on field 'Query.locations'. Did you mean 'orderBy'?",

@@ -44,8 +44,10 @@ CONTENT = """ id path key name level depth names { language text } note
 PARCEL = "fragment P on Parcel { code size corner { x y } days price { amount currency } }"
 WRITTEN = " revision updatedAt changedBy history { totalCount } "
 CREATE = f"""
-mutation($parent: Path, $key: String!, $name: String!, $names: [LocalizedNameInput!], $attributes: ThingAttributes!) {{
-  createThing(parent: $parent, key: $key, name: $name, names: $names, attributes: $attributes) {{
+mutation(
+  $parent: ThingBy, $key: String!, $name: String!, $names: [LocalizedTextInput!], $attributes: ThingAttributes!
+) {{
+  createThing(input: {{parent: $parent, key: $key, name: $name, names: $names, attributes: $attributes}}) {{
     node {{ {CONTENT} }} }} }} {PARCEL}"""
 
 
@@ -106,7 +108,7 @@ class Source:
         attributes, names, name = values.attributes(), values.names(), values.text(500)
         key = str(number) if number < LEVELS and self.chance.random() < 0.5 else values.key(number)
         for _ in range(8):
-            node = {"parent": parent or None, "key": key, "name": name, "names": names}
+            node = {"parent": {"path": parent} if parent else None, "key": key, "name": name, "names": names}
             answer = self.server.ask(CREATE, node | {"attributes": {"box": attributes}})
             if not answer.errors:
                 self.counts["nodes with extreme values"] += 1

@@ -19,6 +19,7 @@ from typing import Any
 from tests import engines
 from tests.engines import KEY_PAIR
 from tests.ports import free_port
+from tests.user_errors import ALIAS, with_user_errors
 
 HERE = Path(__file__).parent
 EXTREMES = HERE / "classes" / "extremes.py"
@@ -85,14 +86,25 @@ class Process:
 
 
 class Answer:
-    """The response of one GraphQL request: HTTP status, headers, body."""
+    """The response of one GraphQL request: HTTP status, headers, body.
+
+    A payload with user errors is null in `json`, and they are among its errors.
+    """
 
     def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.status, self.headers, self.bytes = status, headers, body
 
     @property
     def json(self) -> Any:
-        return json.loads(self.bytes)
+        found = json.loads(self.bytes)
+        data = found.get("data") if isinstance(found, dict) else None
+        for name, payload in (data or {}).items():
+            faults = payload.pop(ALIAS, []) if isinstance(payload, dict) else []
+            if faults:
+                data[name] = None
+                errors = [{**one, "path": [name], "extensions": {"code": one["code"]}} for one in faults]
+                found["errors"] = [*found.get("errors", []), *errors]
+        return found
 
     @property
     def data(self) -> Any:
@@ -137,7 +149,9 @@ class Server(Process):
         self, query: str, variables: dict[str, Any] | None = None, *, key: str | None = None, **headers: str
     ) -> Answer:
         """Send one operation; raises OSError if there is no response."""
-        body = json.dumps({"query": query, **({"variables": variables} if variables else {})}).encode()
+        body = json.dumps(
+            {"query": with_user_errors(query), **({"variables": variables} if variables else {})}
+        ).encode()
         sent = {"content-type": "application/json", **{name.replace("_", "-"): text for name, text in headers.items()}}
         if key:
             sent["authorization"] = f"Bearer {key}"

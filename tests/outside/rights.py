@@ -115,9 +115,11 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
                 worlds.compare(caller, query, f"reads compared {turn} the writes")
             if turn == "before":
                 for field in _mutations(caller):
-                    mutation = f"mutation {{ {field} {{ node {{ id path revision parent {{ path }} }} {_PLAN} }} }}"
+                    former = "previousParent { path }" if field.startswith(("move", "delete")) else ""
+                    node = f"node {{ id path revision parent {{ path }} }} {former}"
+                    mutation = f"mutation {{ {field} {{ {node} {_PLAN} }} }}"
                     answer = worlds.compare(caller, mutation, "mutations compared")
-                    path = re.match(r'(?:update|delete|rename)Thing\(path: "([^"]+)"', field)
+                    path = re.match(r'(?:update|delete)Thing\(input: {node: {path: "([^"]+)"', field)
                     if path and not is_visible(caller, path[1]):
                         codes = [error["extensions"]["code"] for error in answer["errors"]]
                         worlds.expect(caller, mutation, NOT_FOUND, ["NOT_FOUND"], codes)
@@ -127,7 +129,7 @@ def differing(place: Place, chance: random.Random, kind: str, number: int, share
     return worlds.counts
 
 
-_PLAN = "plan { nodes transactions writeUnits collisions } previousParent { path }"
+_PLAN = "plan { nodes transactions writeUnits }"
 
 
 def tops_of(caller: str) -> list[str]:
@@ -234,14 +236,18 @@ def _line(path: list[str], number: int, name: str = "") -> dict[str, Any]:
 
 def _differ(worlds: Worlds, kind: str, place: Place) -> None:
     """Write what no caller may see into the second world alone."""
-    _admin(worlds, 'updateThing(path: "T", attributes: {box: {small: 77, note: "withheld", state: OPEN}})')
+    _admin(
+        worlds, 'updateThing(input: {node: {path: "T"}, attributes: {box: {small: 77, note: "withheld", state: OPEN}}})'
+    )
     # What comes from a hidden place or goes to one looks the same wherever that is.
     for home, servers in (("T/b", [worlds.bare]), ("H", [worlds.more])):
         for field in (
-            _creation([*home.split("/"), "in"], 3, id="in"), f'updateThing(path: "{home}/in", name: "Lamp in")',
-            f'moveThing(path: "{home}/in", to: "T/a")', _creation(["T", "a", "out"], 4, id="out"),
-            f'moveThing(path: "T/a/out", to: "{home}")',
-        ):  # fmt: skip
+            _creation([*home.split("/"), "in"], 3, id="in"),
+            f'updateThing(input: {{node: {{path: "{home}/in"}}, name: "Lamp in"}})',
+            f'moveThing(input: {{node: {{path: "{home}/in"}}, to: {{parent: {{path: "T/a"}}}}}})',
+            _creation(["T", "a", "out"], 4, id="out"),
+            f'moveThing(input: {{node: {{path: "T/a/out"}}, to: {{parent: {{path: "{home}"}}}}}})',
+        ):
             _admin(worlds, field, servers)
     spots = [["H", "extra"], ["T", "b", "extra"], ["T", "aa"], ["T", "Z"], ["A"], ["T", "b", "n00", "extra"]]
     if kind == "one node":
@@ -257,22 +263,27 @@ def _differ(worlds: Worlds, kind: str, place: Place) -> None:
         worlds.script.append("to the second: 1,001 nodes named Lamp in H and T/b")
     else:
         for field in (
-            'renameThing(path: "T/b/n01", key: "renamed")', 'moveThing(path: "T/b/n02", to: "H")',
-            'deleteThing(path: "T/b/n03")', 'updateThing(path: "T/b/n04", name: "Lamp Aaa")',
-            'moveThing(path: "H/h", to: "T/b")', 'reorderThing(path: "T/b/n05", first: true)',
-            _creation(["T", "ab"], 1), 'renameThing(path: "T/ab", key: "ac")', 'deleteThing(path: "T/ac")',
-            'reorderThing(path: "T/b", first: true)',
-        ):  # fmt: skip
+            'moveThing(input: {node: {path: "T/b/n01"}, key: "renamed"})',
+            'moveThing(input: {node: {path: "T/b/n02"}, to: {parent: {path: "H"}}})',
+            'deleteThing(input: {node: {path: "T/b/n03"}})',
+            'updateThing(input: {node: {path: "T/b/n04"}, name: "Lamp Aaa"})',
+            'moveThing(input: {node: {path: "H/h"}, to: {parent: {path: "T/b"}}})',
+            'moveThing(input: {node: {path: "T/b/n05"}, position: {first: true}})',
+            _creation(["T", "ab"], 1),
+            'moveThing(input: {node: {path: "T/ab"}, key: "ac"})',
+            'deleteThing(input: {node: {path: "T/ac"}})',
+            'moveThing(input: {node: {path: "T/b"}, position: {first: true}})',
+        ):
             _admin(worlds, field)
     if place.kind == "dynamodb":
         time.sleep(2.5)
 
 
 def _creation(path: list[str], number: int, id: str = "") -> str:
-    parent = f'parent: "{"/".join(path[:-1])}", ' if path[:-1] else ""
+    parent = f'parent: {{path: "{"/".join(path[:-1])}"}}, ' if path[:-1] else ""
     values = f"small: -1, latitude: 10.0{number}, longitude: 20.0"
     key = f'key: "{path[-1]}", id: "{id or "-".join(path)}"'
-    return f'createThing({parent}{key}, name: "Lamp Aaa word1", attributes: {{box: {{{values}}}}})'
+    return f'createThing(input: {{{parent}{key}, name: "Lamp Aaa word1", attributes: {{box: {{{values}}}}}}})'
 
 
 def _admin(worlds: Worlds, field: str, servers: Sequence[Server] = ()) -> None:
@@ -342,28 +353,32 @@ def _mutations(caller: str) -> Iterator[str]:
     homes = {"writes a part": "T/a", "writes below what is hidden": "T/b/mine", "writes a tree": "U"}
     home = homes.get(caller, "T/a")
     box = "attributes: {box: {small: 5}}"
-    yield f'createThing(parent: "{home}", key: "new", name: "Lamp new", {box})'
-    yield f'createThing(parent: "{home}", key: "own", id: "T-b-extra", name: "x", {box})'
-    yield f'createThing(key: "A", name: "x", {box})'
-    yield f'createThing(key: "N", name: "x", {box})'
+    yield f'createThing(input: {{parent: {{path: "{home}"}}, key: "new", name: "Lamp new", {box}}})'
+    yield f'createThing(input: {{parent: {{path: "{home}"}}, key: "own", id: "T-b-extra", name: "x", {box}}})'
+    yield f'createThing(input: {{key: "A", name: "x", {box}}})'
+    yield f'createThing(input: {{key: "N", name: "x", {box}}})'
     for hidden in ("T/b", "T/b/extra", "T/aa", "H", "H/extra", "T/nowhere"):
-        yield f'createThing(parent: "{hidden}", key: "new", name: "x", {box})'
-        yield f'updateThing(path: "{hidden}", name: "x", expectedRevision: 7)'
-        yield f'moveThing(path: "{home}/n00", to: "{hidden}")'
-        yield f'moveThing(path: "{hidden}", to: "{home}", dryRun: true)'
-        yield f'deleteThing(path: "{hidden}", policy: CASCADE, dryRun: true)'
-        yield f'reorderThing(path: "{home}/n01", before: "{hidden}")'
-        yield f'renameThing(path: "{hidden}", key: "other")'
+        yield f'createThing(input: {{parent: {{path: "{hidden}"}}, key: "new", name: "x", {box}}})'
+        by_id = f'id: "thing:{hidden.replace("/", "-")}"'
+        yield f'createThing(input: {{parent: {{{by_id}}}, key: "new", name: "x", {box}}})'
+        yield f'updateThing(input: {{node: {{{by_id}}}, name: "x"}})'
+        yield f'moveThing(input: {{node: {{path: "{home}/n00"}}, to: {{parent: {{{by_id}}}}}}})'
+        yield f'updateThing(input: {{node: {{path: "{hidden}"}}, name: "x", expectedRevision: 7}})'
+        yield f'moveThing(input: {{node: {{path: "{home}/n00"}}, to: {{parent: {{path: "{hidden}"}}}}}})'
+        yield f'moveThing(input: {{node: {{path: "{hidden}"}}, to: {{parent: {{path: "{home}"}}}}}}, dryRun: true)'
+        yield f'deleteThing(input: {{node: {{path: "{hidden}"}}, policy: CASCADE}}, dryRun: true)'
+        yield f'moveThing(input: {{node: {{path: "{home}/n01"}}, position: {{before: {{path: "{hidden}"}}}}}})'
+        yield f'moveThing(input: {{node: {{path: "{hidden}"}}, key: "other"}})'
     top = home.rsplit("/", 1)[0]
-    yield f'renameThing(path: "{home}", key: "extra", dryRun: true)'
-    yield f'reorderThing(path: "{home}", first: true)'
-    yield f'deleteThing(path: "{top}", policy: REPARENT)'
-    yield f'renameThing(path: "{home}/n02", key: "n99")'
-    yield f'moveThing(path: "{home}/n03", to: "{home}/n04")'
-    yield f'deleteThing(path: "{home}/n04", policy: REFUSE)'
-    yield f'deleteThing(path: "{home}/n04", policy: REPARENT)'
-    yield f'updateThing(path: "{home}/n05", name: "Lamp five", {box}, idempotencyKey: "five")'
-    yield f'reorderThing(path: "{home}/n06", after: "{home}/n07")'
+    yield f'moveThing(input: {{node: {{path: "{home}"}}, key: "extra"}}, dryRun: true)'
+    yield f'moveThing(input: {{node: {{path: "{home}"}}, position: {{first: true}}}})'
+    yield f'deleteThing(input: {{node: {{path: "{top}"}}, policy: REPARENT}})'
+    yield f'moveThing(input: {{node: {{path: "{home}/n02"}}, key: "n99"}})'
+    yield f'moveThing(input: {{node: {{path: "{home}/n03"}}, to: {{parent: {{path: "{home}/n04"}}}}}})'
+    yield f'deleteThing(input: {{node: {{path: "{home}/n04"}}, policy: REFUSE}})'
+    yield f'deleteThing(input: {{node: {{path: "{home}/n04"}}, policy: REPARENT}})'
+    yield f'updateThing(input: {{node: {{path: "{home}/n05"}}, name: "Lamp five", {box}}}, idempotencyKey: "five")'
+    yield f'moveThing(input: {{node: {{path: "{home}/n06"}}, position: {{after: {{path: "{home}/n07"}}}}}})'
 
 
 def full_search(place: Place, visible: int) -> Counter[str]:

@@ -20,6 +20,7 @@ from resolvers.session.request import Request
 from store.engine import Store
 from store.writing.writer import Writer
 from tests.schemas import schema_of
+from tests.user_errors import take_user_errors, with_user_errors
 
 
 def caller(*grants: str, name: str = "somebody", reads: bool = True) -> Caller:
@@ -65,7 +66,13 @@ class Server:
         return answer["data"]
 
     async def write(self, who: Caller, mutation: str, **variables: Any) -> dict[str, Any]:
-        return whole(await self.planned.answer(GraphQLRequest(mutation, variables), caller=who, allow_mutations=True))
+        """The whole answer of a mutation, whose user errors are among the errors."""
+        request = GraphQLRequest(with_user_errors(mutation), variables)
+        answer = whole(await self.planned.answer(request, caller=who, allow_mutations=True))
+        if faults := take_user_errors(answer["data"]):
+            errors = [{"message": one["message"], "extensions": {"code": one["code"]}} for one in faults]
+            answer["errors"] = [*answer.get("errors", []), *errors]
+        return answer
 
     async def refusal(self, who: Caller, mutation: str, **variables: Any) -> tuple[str, str]:
         """The code and the sentence of a mutation's only error."""

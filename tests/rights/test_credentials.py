@@ -29,7 +29,10 @@ from tests.rights.asking import caller_of
 from tests.systems.asking import plant
 
 TREES = [("US", "COUNTRY"), ("US/NE", "STATE"), ("US/NE/Omaha", "CITY"), ("US/NEVADA", "STATE"), ("FR", "COUNTRY")]
-RENAME = {"query": 'mutation { updateLocation(path: "US/NE", name: "Nebraska") { node { changedBy } } }'}
+RENAME = {
+    "query": 'mutation { updateLocation(input: {node: {path: "US/NE"}, name: "Nebraska"}) { node { '
+    "changedBy } userErrors { code } } }"
+}
 LOOK = {"query": '{ location(path: "US/NE") { path } }'}
 SECRET, OTHER = "a secret of thirty-two bytes or more", "another secret of thirty-two bytes!!"
 ISSUER, AUDIENCE = "https://issuer.example", "clade"
@@ -84,10 +87,12 @@ async def ask(client, body=LOOK, credential=None, **headers):
 
 
 def code_of(answer):
-    """The code of the only error of a response, None without one."""
-    errors = answer.json().get("errors", [])
-    assert len(errors) <= 1
-    return errors[0]["extensions"]["code"] if errors else None
+    """The code of the only error or user error of a response, None without one."""
+    codes = [error["extensions"]["code"] for error in answer.json().get("errors", [])]
+    payloads = [one for one in (answer.json().get("data") or {}).values() if isinstance(one, dict)]
+    codes += [fault["code"] for payload in payloads for fault in payload.get("userErrors", [])]
+    assert len(codes) <= 1
+    return codes[0] if codes else None
 
 
 # -- who may read and write --------------------------------------------------------------------------------------------

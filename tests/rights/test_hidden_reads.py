@@ -24,10 +24,10 @@ def location_id(path: str) -> str:
     return "location:" + path.replace("/", "-")
 
 
-RENAME = 'mutation { renameLocation(path: "US/MO/Old", key: "New") { node { id } } }'
-RENAME_OTHER = 'mutation { renameLocation(path: "US/MO/Other", key: "Another") { node { id } } }'
-MOVE = 'mutation { moveLocation(path: "US/MO/Away", to: "FR") { node { id } } }'
-DELETE = 'mutation { deleteLocation(path: "US/MO/Gone") { node { id } } }'
+RENAME = 'mutation { moveLocation(input: {node: {path: "US/MO/Old"}, key: "New"}) { node { id } } }'
+RENAME_OTHER = 'mutation { moveLocation(input: {node: {path: "US/MO/Other"}, key: "Another"}) { node { id } } }'
+MOVE = 'mutation { moveLocation(input: {node: {path: "US/MO/Away"}, to: {parent: {path: "FR"}}}) { node { id } } }'
+DELETE = 'mutation { deleteLocation(input: {node: {path: "US/MO/Gone"}}) { node { id } } }'
 
 PATHS = [
     ("US/MO/Joplin", "US/MO/Nowhere"), ("FR", "XX"), ("US/MO/Gone/below", "US/MO/Nowhere/below"),
@@ -46,17 +46,22 @@ BY_PATH = {
       locationsNear(latitude: 1, longitude: 1, under: $it) { complete nodes { id } } }""",
     "beside a seen one": 'query($it: Path!) { location(path: $it) { id } seen: location(path: "US/NE/Omaha") { id } }',
     "changes": 'query($it: Path!) { changes(hierarchy: LOCATION, tree: "US", under: $it) { changes { path } } }',
-    "update": 'mutation($it: Path!) { updateLocation(path: $it, name: "n") { node { id } } }',
-    "rename": 'mutation($it: Path!) { renameLocation(path: $it, key: "n") { node { id } } }',
-    "delete": "mutation($it: Path!) { deleteLocation(path: $it, policy: CASCADE) { node { id } } }",
-    "reorder": "mutation($it: Path!) { reorderLocation(path: $it, last: true) { node { id } } }",
-    "move": 'mutation($it: Path!) { moveLocation(path: $it, to: "US/NE/Omaha") { node { id } } }',
-    "move there": 'mutation($it: Path!) { moveLocation(path: "US/NE/Omaha", to: $it) { node { id } } }',
-    "place": 'mutation($it: Path!) { reorderLocation(path: "US/NE/Omaha", before: $it) { node { id } } }',
+    "update": 'mutation($it: Path!) { updateLocation(input: {node: {path: $it}, name: "n"}) { node { id } } }',
+    "rename": 'mutation($it: Path!) { moveLocation(input: {node: {path: $it}, key: "n"}) { node { id } } }',
+    "delete": "mutation($it: Path!) { deleteLocation(input: {node: {path: $it}, policy: CASCADE}) { node { id } } }",
+    "reorder": "mutation($it: Path!) { moveLocation(input: {node: {path: $it}, position: {last: "
+    "true}}) { node { id } } }",
+    "move": "mutation($it: Path!) { moveLocation(input: {node: {path: $it}, to: {parent: {path: "
+    '"US/NE/Omaha"}}}) { node { id } } }',
+    "move there": 'mutation($it: Path!) { moveLocation(input: {node: {path: "US/NE/Omaha"}, to: '
+    "{parent: {path: $it}}}) { node { id } } }",
+    "place": 'mutation($it: Path!) { moveLocation(input: {node: {path: "US/NE/Omaha"}, position: '
+    "{before: {path: $it}}}) { node { id } } }",
     "create": """mutation($it: Path!) {
-      createLocation(parent: $it, key: "n", name: "n", attributes: {postalCode: {}}) { node { id } } }""",
+      createLocation(input: {parent: {path: $it}, key: "n", name: "n", attributes: {postalCode: {}}}) { node {
+        id } } }""",
     "dry run": """mutation($it: Path!) {
-      deleteLocation(path: $it, policy: CASCADE, dryRun: true) { plan { nodes } } }""",
+      deleteLocation(input: {node: {path: $it}, policy: CASCADE}, dryRun: true) { plan { nodes } } }""",
 }
 BY_ID = {
     "location": "query($it: ID!) { location(id: $it) { name } }",
@@ -68,7 +73,8 @@ BY_ID = {
     "entity": 'query($it: ID!) { _entities(representations: [{__typename: "City", id: $it}]) { __typename } }',
     "deleted": "query($it: ID!) { deletedNode(id: $it) { deletedAt } }",
     "create": """mutation($it: ID!) {
-      createLocation(parent: "US/NE/Omaha", key: "n", name: "n", id: $it, attributes: {postalCode: {}}) {
+      createLocation(input: {parent: {path: "US/NE/Omaha"}, key: "n", name: "n", id: $it, attributes:
+        {postalCode: {}}}) {
         node { id } } }""",
 }
 

@@ -215,37 +215,50 @@ def writes(node: str = OK) -> list[str]:
     return [UNSEEN, node, OK, UNSEEN, UNSEEN, UNSEEN]
 
 
-DRY = "dryRun: true) { plan { nodes } }"
+POSTAL = "attributes: {postalCode: {}}"
+
+
+def at(path: str) -> str:
+    return f'node: {{path: "{path}"}}'
+
+
+# The input of each mutation, and what the cases get, in their order.
 OF_MUTATION: dict[str, list[tuple[str, list[str]]]] = {
     "createLocation": [
-        (f'(parent: "{OMAHA}", key: "x", name: "x", attributes: {{postalCode: {{}}}}, ', writes()),
-        (f'(parent: "{OMAHA}", key: "x", id: "x", name: "x", attributes: {{postalCode: {{}}}}, ',
+        (f'parent: {{path: "{OMAHA}"}}, key: "x", name: "x", {POSTAL}', writes()),
+        (f'parent: {{id: "$id"}}, key: "x", name: "x", {POSTAL}', writes()),
+        (f'parent: {{path: "{OMAHA}"}}, key: "x", id: "x", name: "x", {POSTAL}',
          [UNSEEN, FORBIDDEN, FORBIDDEN, UNSEEN, UNSEEN, UNSEEN]),
-        ('(key: "AT", name: "x", attributes: {country: {}}, ', [FORBIDDEN] * 6),
+        ('key: "AT", name: "x", attributes: {country: {}}', [FORBIDDEN] * 6),
     ],
-    "updateLocation": [(f'(path: "{OMAHA}", name: "x", ', writes())],
-    "renameLocation": [(f'(path: "{OMAHA}", key: "x", ', writes(FORBIDDEN))],
+    "updateLocation": [
+        (f'{at(OMAHA)}, name: "x"', writes()),
+        ('node: {id: "$id"}, name: "x"', writes()),
+    ],
     "moveLocation": [
-        (f'(path: "{OMAHA}", to: "US/IA", ', writes(UNSEEN)),
-        (f'(path: "{CHILD}", to: "US/NE/Lincoln", ', [UNSEEN, UNSEEN, OK, UNSEEN, UNSEEN, UNSEEN]),
-    ],
-    "reorderLocation": [
-        (f'(path: "{OMAHA}", last: true, ', writes(FORBIDDEN)),
-        (f'(path: "{OMAHA}", after: "US/NE/Omaha2", ', [UNSEEN, UNSEEN, OK, UNSEEN, UNSEEN, UNSEEN]),
+        (f'{at(OMAHA)}, key: "x"', writes(FORBIDDEN)),
+        ('node: {id: "$id"}, key: "x"', writes(FORBIDDEN)),
+        (f'{at(OMAHA)}, to: {{parent: {{path: "US/IA"}}}}', writes(UNSEEN)),
+        (f'{at(OMAHA)}, to: {{parent: {{path: "US/IA"}}}}, key: "x", position: {{first: true}}', writes(UNSEEN)),
+        (f'{at(CHILD)}, to: {{parent: {{path: "US/NE/Lincoln"}}}}', [UNSEEN, UNSEEN, OK, UNSEEN, UNSEEN, UNSEEN]),
+        (f'{at(CHILD)}, to: {{parent: {{id: "$lincoln"}}}}', [UNSEEN, UNSEEN, OK, UNSEEN, UNSEEN, UNSEEN]),
+        (f"{at(OMAHA)}, position: {{last: true}}", writes(FORBIDDEN)),
+        (f'{at(OMAHA)}, position: {{after: {{path: "US/NE/Omaha2"}}}}',
+         [UNSEEN, UNSEEN, OK, UNSEEN, UNSEEN, UNSEEN]),
+        (f'{at(OMAHA)}, position: {{after: {{id: "$lincoln"}}}}', [UNSEEN, UNSEEN, OK, UNSEEN, UNSEEN, UNSEEN]),
     ],
     "deleteLocation": [
-        (f'(path: "{OMAHA}", policy: CASCADE, ', writes()),
-        (f'(path: "{OMAHA}", policy: REPARENT, ', writes(FORBIDDEN)),
+        (f"{at(OMAHA)}, policy: CASCADE", writes()),
+        ('node: {id: "$id"}, policy: CASCADE', writes()),
+        (f"{at(OMAHA)}, policy: REPARENT", writes(FORBIDDEN)),
     ],
     **{
-        f"{verb}CategoryNode": [(f"({arguments}, ", [UNSEEN] * 5 + [OK])]
-        for verb, arguments in {
-            "create": 'parent: "Books", key: "x", name: "x", attributes: {category: true}',
-            "update": 'path: "Books", name: "x"',
-            "rename": 'path: "Books", key: "x"',
-            "move": 'path: "Books/Maps", to: null',
-            "reorder": 'path: "Books", first: true',
-            "delete": 'path: "Books", policy: CASCADE',
+        f"{verb}CategoryNode": [(given, [UNSEEN] * 5 + [OK])]
+        for verb, given in {
+            "create": 'parent: {path: "Books"}, key: "x", name: "x", attributes: {category: {}}',
+            "update": 'node: {path: "Books"}, name: "x"',
+            "move": 'node: {path: "Books/Maps"}, to: {root: true}',
+            "delete": 'node: {path: "Books"}, policy: CASCADE',
         }.items()
     },
 }  # fmt: skip
@@ -253,46 +266,58 @@ OF_MUTATION: dict[str, list[tuple[str, list[str]]]] = {
 # Mutations that depend on more than the node. OPEN: the caller may read everything, so that nothing is NOT_FOUND.
 OPEN, BOTH = "OPEN", "write:location/US/NE/Omaha write:location/US/NE/Lincoln"
 OF_GRANTS = [
-    ("write:location/US/NE", f'move(path: "{CHILD}", to: "US/NE/Lincoln"', OK),
-    ("write:location/US/NE", 'create(parent: "US", key: "NE2", name: "x", attributes: {state: {}}', UNSEEN),
-    ("write:location/US/NE2", 'create(parent: "US", key: "NE2", name: "x", attributes: {state: {}}', UNSEEN),
-    ("write:location/US/NE", 'rename(path: "US/NE", key: "NE2"', FORBIDDEN),
-    ("write:location/US/NE write:location/US/NE2", 'rename(path: "US/NE", key: "NE2"', OK),
-    ("write:location/US/NE", 'move(path: "US/NE/Omaha", to: "US"', UNSEEN),
-    ("write:location/US/NE", 'move(path: "US/NE/Omaha", to: null', FORBIDDEN),
-    ("write:location/US/NE read:location", 'move(path: "US/NE/Lincoln", to: "US/IA"', FORBIDDEN),
-    ("write:location/US/NE OPEN", 'update(path: "US/IA", name: "x"', FORBIDDEN),
-    ("write:location/US/NE OPEN", 'create(parent: "XX", key: "x", name: "x", attributes: {city: {}}', FORBIDDEN),
-    ("write:location/AT", 'create(key: "AT", name: "x", attributes: {country: {}}', OK),
-    ("write:location/AT", 'create(key: "BE", name: "x", attributes: {country: {}}', FORBIDDEN),
-    ("write:location/US/NE", 'move(path: "US/NE", to: null', FORBIDDEN),
-    ("write:location/US", 'move(path: "US", to: null', OK),  # to where it is
-    ("write:location/US", 'rename(path: "US", key: "USA"', FORBIDDEN),
-    ("write:location/US", 'delete(path: "US", policy: REPARENT', FORBIDDEN),
-    ("write:location/US/NE", f'delete(path: "{OMAHA}", policy: REPARENT', OK),
+    ("write:location/US/NE", f'move@node: {{path: "{CHILD}"}}, to: {{parent: {{path: "US/NE/Lincoln"}}}}', OK),
+    ("write:location/US/NE", 'create@parent: {path: "US"}, key: "NE2", name: "x", attributes: {state: {}}', UNSEEN),
+    ("write:location/US/NE2", 'create@parent: {path: "US"}, key: "NE2", name: "x", attributes: {state: {}}', UNSEEN),
+    ("write:location/US/NE", 'move@node: {path: "US/NE"}, key: "NE2"', FORBIDDEN),
+    ("write:location/US/NE write:location/US/NE2", 'move@node: {path: "US/NE"}, key: "NE2"', OK),
+    ("write:location/US/NE", 'move@node: {path: "US/NE/Omaha"}, to: {parent: {path: "US"}}', UNSEEN),
+    ("write:location/US/NE", 'move@node: {path: "US/NE/Omaha"}, to: {root: true}', FORBIDDEN),
+    (
+        "write:location/US/NE read:location",
+        'move@node: {path: "US/NE/Lincoln"}, to: {parent: {path: "US/IA"}}',
+        FORBIDDEN,
+    ),
+    ("write:location/US/NE OPEN", 'update@node: {path: "US/IA"}, name: "x"', FORBIDDEN),
+    (
+        "write:location/US/NE OPEN",
+        'create@parent: {path: "XX"}, key: "x", name: "x", attributes: {city: {}}',
+        FORBIDDEN,
+    ),
+    ("write:location/AT", 'create@key: "AT", name: "x", attributes: {country: {}}', OK),
+    ("write:location/AT", 'create@key: "BE", name: "x", attributes: {country: {}}', FORBIDDEN),
+    ("write:location/US/NE", 'move@node: {path: "US/NE"}, to: {root: true}', FORBIDDEN),
+    ("write:location/US", 'move@node: {path: "US"}, to: {root: true}', OK),  # to where it is
+    ("write:location/US", 'move@node: {path: "US"}, key: "USA"', FORBIDDEN),
+    ("write:location/US", 'delete@node: {path: "US"}, policy: REPARENT', FORBIDDEN),
+    ("write:location/US/NE", f'delete@node: {{path: "{OMAHA}"}}, policy: REPARENT', OK),
     *[
-        (f"{BOTH} {more}", f'reorder(path: "{OMAHA}", {place}', outcome)
-        for place in ("first: true", "last: true", 'after: "US/NE/Lincoln"', 'before: "US/NE/Lincoln"')
+        (f"{BOTH} {more}", f"move@{at(OMAHA)}, position: {{{place}}}", outcome)
+        for place in ("first: true", "last: true", 'after: {path: "US/NE/Lincoln"}', 'before: {path: "US/NE/Lincoln"}')
         for more, outcome in (("", FORBIDDEN), ("read:location/US/NE", OK), (OPEN, OK))
     ],
-    ("write:location/US", 'reorder(path: "US", first: true', FORBIDDEN),
-    ("write:location/US read:location", 'reorder(path: "US", first: true', OK),
-    ("write:location/US", 'create(parent: "US/NE", key: "x", id: "x", name: "x", attributes: {city: {}}', FORBIDDEN),
-    ("write:location", 'create(parent: "US/NE", key: "x", id: "x", name: "x", attributes: {city: {}}', OK),
+    ("write:location/US", 'move@node: {path: "US"}, position: {first: true}', FORBIDDEN),
+    ("write:location/US read:location", 'move@node: {path: "US"}, position: {first: true}', OK),
+    (
+        "write:location/US",
+        'create@parent: {path: "US/NE"}, key: "x", id: "x", name: "x", attributes: {city: {}}',
+        FORBIDDEN,
+    ),
+    ("write:location", 'create@parent: {path: "US/NE"}, key: "x", id: "x", name: "x", attributes: {city: {}}', OK),
 ]
 
 # What one grant allows, made one after the other.
 ALLOWED = [
-    'createLocation(parent: "US/NE", key: "Bellevue", name: "x", attributes: {city: {}})',
-    'updateLocation(path: "US/NE", name: "x")',
-    'moveLocation(path: "US/NE/Omaha/68118", to: "US/NE/Lincoln")',
-    'renameLocation(path: "US/NE/Omaha", key: "OMA")',
-    'reorderLocation(path: "US/NE/OMA", after: "US/NE/Lincoln")',
-    'deleteLocation(path: "US/NE/Lincoln", policy: REPARENT)',
-    'deleteLocation(path: "US/NE", policy: CASCADE)',
+    'createLocation(input: {parent: {path: "US/NE"}, key: "Bellevue", name: "x", attributes: {city: {}}})',
+    'updateLocation(input: {node: {path: "US/NE"}, name: "x"})',
+    'moveLocation(input: {node: {path: "US/NE/Omaha/68118"}, to: {parent: {path: "US/NE/Lincoln"}}})',
+    'moveLocation(input: {node: {path: "US/NE/Omaha"}, key: "OMA"})',
+    'moveLocation(input: {node: {path: "US/NE/OMA"}, position: {after: {path: "US/NE/Lincoln"}}})',
+    'deleteLocation(input: {node: {path: "US/NE/Lincoln"}, policy: REPARENT})',
+    'deleteLocation(input: {node: {path: "US/NE"}, policy: CASCADE})',
 ]
-ONCE = """mutation { createLocation(parent: "US/NE", key: "KEY", name: "x", idempotencyKey: "once",
-  attributes: {city: {}}) { node { path changedBy } } }"""
+ONCE = """mutation { createLocation(input: {parent: {path: "US/NE"}, key: "KEY", name: "x", attributes: {city:
+      {}}}, idempotencyKey: "once") { node { path changedBy } } }"""
 
 
 # -- the world ---------------------------------------------------------------------------------------------------------
@@ -336,11 +361,15 @@ async def world(store: Store) -> World:
         assert "errors" not in answer, answer
         return answer["data"]["it"]["node"]["id"]
 
-    omaha = await make(f'renameLocation(path: "{OMAHA}-old", key: "Omaha")')
-    await make(f'createLocation(parent: "{OMAHA}", key: "gone", name: "g", attributes: {{postalCode: {{}}}})')
-    gone = await make(f'deleteLocation(path: "{OMAHA}/gone")')
+    omaha = await make(f'moveLocation(input: {{node: {{path: "{OMAHA}-old"}}, key: "Omaha"}})')
+    await make(
+        f'createLocation(input: {{parent: {{path: "{OMAHA}"}}, key: "gone", name: "g", attributes: '
+        f"{{postalCode: {{}}}}}})"
+    )
+    gone = await make(f'deleteLocation(input: {{node: {{path: "{OMAHA}/gone"}}}})')
     await store.commit([Put(MOVED.item())])
-    return World(server, {"id": omaha, "gone": gone, "move": MOVED.id})
+    lincoln = (await server.data(ALL, '{ it: location(path: "US/NE/Lincoln") { id } }'))["it"]["id"]
+    return World(server, {"id": omaha, "lincoln": lincoln, "gone": gone, "move": MOVED.id})
 
 
 def fields_of(kind: str) -> set[str]:
@@ -389,24 +418,31 @@ async def test_every_field_that_leads_to_a_node_follows_the_grants_of_each_calle
 async def test_every_mutation_follows_the_grants_of_each_caller(world):
     wrong = []
     for name, variants in OF_MUTATION.items():
-        for arguments, outcomes in variants:
+        for given, outcomes in variants:
             for (case, grants), outcome in zip(CASES.items(), outcomes, strict=True):
-                mutation = f"mutation {{ {name}{arguments}{DRY} }}"
+                mutation = dry_run(world, name, given)
                 # Whoever may only read is refused before the other end is looked at.
-                is_own = case in ("node", "ancestor") or (case == "child" and f'path: "{CHILD}"' in arguments)
+                is_own = case in ("node", "ancestor") or (case == "child" and f'node: {{path: "{CHILD}"}}' in given)
                 sees = outcome != UNSEEN or (name.endswith("Location") and is_own)
                 for verb, expected in (("write", outcome), ("read", FORBIDDEN if sees else UNSEEN)):
                     answer = await world.server.write(caller(*(f"{verb}:{one}" for one in grants)), mutation)
                     found = (list(codes(answer)) or [OK])[0]
-                    wrong += [] if found == expected else [(name, verb, case, arguments, found, expected)]
+                    wrong += [] if found == expected else [(name, verb, case, given, found, expected)]
     assert wrong == []
+
+
+def dry_run(world: World, name: str, given: str) -> str:
+    """A mutation that changes nothing."""
+    for variable, text in world.ids.items():
+        given = given.replace(f'"${variable}"', f'"{text}"')
+    return f"mutation {{ {name}(input: {{{given}}}, dryRun: true) {{ plan {{ nodes }} }} }}"
 
 
 async def test_a_mutation_needs_grants_on_all_that_it_changes_or_discloses(world):
     for grants, asked, outcome in OF_GRANTS:
         who = caller(*[grant for grant in grants.split() if grant != OPEN], reads=OPEN not in grants)
-        mutation = asked.replace("(", "Location(", 1)
-        answer = await world.server.write(who, f"mutation {{ {mutation}, {DRY} }}")
+        verb, _, given = asked.partition("@")
+        answer = await world.server.write(who, dry_run(world, f"{verb}Location", given))
         assert (list(codes(answer)) or [OK]) == [outcome], (grants, asked)
 
 

@@ -13,10 +13,18 @@ TREES = [
 ]  # fmt: skip
 ALL = caller("write:location")
 NE = caller("read:location/US/NE")
-UPDATE = "mutation($path: Path!, $name: String!) { updateLocation(path: $path, name: $name) { node { id } } }"
-MOVE = "mutation($path: Path!, $to: Path) { moveLocation(path: $path, to: $to) { node { path } } }"
-RENAME = "mutation($path: Path!, $key: String!) { renameLocation(path: $path, key: $key) { node { path } } }"
-DELETE = "mutation($path: Path!) { deleteLocation(path: $path, policy: CASCADE) { node { id } } }"
+UPDATE = (
+    "mutation($path: Path!, $name: String!) { updateLocation(input: {node: {path: $path}, name: "
+    "$name}) { node { id } } }"
+)
+MOVE = (
+    "mutation($path: Path!, $to: Path!) { moveLocation(input: {node: {path: $path}, to: {parent: "
+    "{path: $to}}}) { node { path } } }"
+)
+RENAME = (
+    "mutation($path: Path!, $key: String!) { moveLocation(input: {node: {path: $path}, key: $key}) { node { path } } }"
+)
+DELETE = "mutation($path: Path!) { deleteLocation(input: {node: {path: $path}, policy: CASCADE}) { node { id } } }"
 HISTORY = """query($path: Path!) { location(path: $path) { revision first: atRevision(n: 1) { name }
   history { totalCount nodes { name } pageInfo { hasNextPage } } } }"""
 CHANGES = """query($since: String, $under: Path, $tree: Path = "US") {
@@ -173,8 +181,10 @@ async def test_a_hidden_tree_has_the_feed_of_a_missing_one(server):
 async def test_another_place_of_the_top_of_a_grant_is_not_told_since_siblings_are_hidden(server):
     since, seen = await now(server), '{ location(path: "US/NE") { revision updatedAt history { totalCount } } }'
     before = await server.data(NE, seen)
-    await make(server, 'mutation { reorderLocation(path: "US/NE", first: true) { node { id } } }')
-    await make(server, 'mutation { reorderLocation(path: "US", last: true) { node { id } } }')
+    await make(
+        server, 'mutation { moveLocation(input: {node: {path: "US/NE"}, position: {first: true}}) { node { id } } }'
+    )
+    await make(server, 'mutation { moveLocation(input: {node: {path: "US"}, position: {last: true}}) { node { id } } }')
     assert await changes(server, NE, since=since) == []
     assert await changes(server, caller("read:location/US/NE", "read:location/US/MO"), since=since) == []
     assert [one[:2] for one in await changes(server, caller("read:location/US"), since=since)] == [("MOVED", "US/NE")]

@@ -39,7 +39,10 @@ ATTRIBUTES = {"iso3", "latitude", "longitude", "timezone", "population"}
 FORMER = ("alias#location#US", "#NE#Omaha#68118#")
 AT = "2026-11-20T12:00:00.000Z"
 
-ONCE = 'createLocation(parent: "US/N", key: "once", name: "x", attributes: {city: {}}, idempotencyKey: "k")'
+ONCE = (
+    'createLocation(input: {parent: {path: "US/N"}, key: "once", name: "x", attributes: {city: '
+    '{}}}, idempotencyKey: "k")'
+)
 NODE = "path name levelName updatedAt changedBy revision childCount descendantCount"
 QUERY = f"""query($id: ID!, $move: ID!) {{
   a: location(path: "US/N/Omaha") {{ {NODE} parent {{ path }} ancestors {{ {NODE} }} atRevision(n: 1) {{
@@ -57,12 +60,13 @@ QUERY = f"""query($id: ID!, $move: ID!) {{
   k: locationsNear(latitude: 41.2, longitude: -95.9, kilometers: 50) {{ complete nodes {{ path }} }}
 }}"""
 MUTATIONS = [
-    'updateLocation(path: "US/N/Omaha", name: "x", dryRun: true)',
-    'renameLocation(path: "US/N", key: "NE", dryRun: true)',
-    'moveLocation(path: "US/N/Omaha", to: "US/MO", dryRun: true)',
-    'reorderLocation(path: "US/N/Omaha", first: true, dryRun: true)',
-    'createLocation(parent: "US/N", key: "gone", name: "x", id: "gone", attributes: {city: {}}, dryRun: true)',
-    'deleteLocation(path: "US/N/Omaha", policy: CASCADE, dryRun: true)',
+    'updateLocation(input: {node: {path: "US/N/Omaha"}, name: "x"}, dryRun: true)',
+    'moveLocation(input: {node: {path: "US/N"}, key: "NE"}, dryRun: true)',
+    'moveLocation(input: {node: {path: "US/N/Omaha"}, to: {parent: {path: "US/MO"}}}, dryRun: true)',
+    'moveLocation(input: {node: {path: "US/N/Omaha"}, position: {first: true}}, dryRun: true)',
+    'createLocation(input: {parent: {path: "US/N"}, key: "gone", name: "x", id: "gone", attributes: '
+    "{city: {}}}, dryRun: true)",
+    'deleteLocation(input: {node: {path: "US/N/Omaha"}, policy: CASCADE}, dryRun: true)',
     ONCE,
 ]
 MUTATION = (
@@ -88,14 +92,15 @@ async def clients(store: Store) -> Clients:
     made = Clients(store)
     await plant(made)
     for mutation in (
-        'renameLocation(path: "US/NE", key: "N")',
-        'updateLocation(path: "US/N/Omaha", name: "Omaha!", attributes: {city: {latitude: 41.2, longitude: -95.9}})',
-        'createLocation(parent: "US/N", key: "gone", name: "x", id: "gone", attributes: {city: {}})',
-        'deleteLocation(path: "US/N/gone")',
+        'moveLocation(input: {node: {path: "US/NE"}, key: "N"})',
+        'updateLocation(input: {node: {path: "US/N/Omaha"}, name: "Omaha!", attributes: {city: '
+        "{latitude: 41.2, longitude: -95.9}}})",
+        'createLocation(input: {parent: {path: "US/N"}, key: "gone", name: "x", id: "gone", attributes: {city: {}}})',
+        'deleteLocation(input: {node: {path: "US/N/gone"}})',
         ONCE,
-        'reorderLocation(path: "US/N/Lincoln", last: true)',
-        'moveLocation(path: "US/N/Omaha", to: "US/MO")',
-        'moveLocation(path: "US/MO/Omaha", to: "US/N")',
+        'moveLocation(input: {node: {path: "US/N/Lincoln"}, position: {last: true}})',
+        'moveLocation(input: {node: {path: "US/N/Omaha"}, to: {parent: {path: "US/MO"}}})',
+        'moveLocation(input: {node: {path: "US/MO/Omaha"}, to: {parent: {path: "US/N"}}})',
     ):
         await made.ask(f"mutation {{ {mutation} {{ node {{ path }} }} }}")
     await add_key(store, new_key("reader", ["read:location"], None)[0])

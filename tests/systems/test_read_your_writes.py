@@ -24,17 +24,23 @@ from tests.late_indexes import late_stores
 from tests.selection import thorough
 from tests.servers import Server as Process
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES
+from tests.user_errors import take_user_errors, with_user_errors
 
 LAG = 0.3
 SETTLE = 2 * LAG
 TIMES = 3 if thorough() else 2
 
-_ATTRIBUTES = "attributes: { category: true }"
-CREATE = f"""mutation($parent: Path, $key: String!) {{
-  createCategoryNode(parent: $parent, key: $key, name: "0", {_ATTRIBUTES}) {{ node {{ id path }} }} }}"""
-UPDATE = "mutation($path: Path!, $name: String!) { updateCategoryNode(path: $path, name: $name) { node { name } } }"
-MOVE = "mutation($path: Path!, $to: Path!) { moveCategoryNode(path: $path, to: $to) { node { path } } }"
-DELETE = "mutation($path: Path!) { deleteCategoryNode(path: $path) { node { path } } }"
+CREATE = """mutation($parent: CategoryNodeBy, $key: String!) { createCategoryNode(
+  input: { parent: $parent, key: $key, name: "0", attributes: { category: {} } }) { node { id path } } }"""
+UPDATE = (
+    "mutation($path: Path!, $name: String!) { updateCategoryNode(input: {node: {path: $path}, "
+    "name: $name}) { node { name } } }"
+)
+MOVE = (
+    "mutation($path: Path!, $to: Path!) { moveCategoryNode(input: {node: {path: $path}, to: "
+    "{parent: {path: $to}}}) { node { path } } }"
+)
+DELETE = "mutation($path: Path!) { deleteCategoryNode(input: {node: {path: $path}}) { node { path } } }"
 BY_PATH = "query($path: Path!) { categoryNode(path: $path) { id name path parent { name } } }"
 BY_ID = "query($id: ID!) { categoryNode(id: $id) { name path parent { name } } }"
 
@@ -58,9 +64,11 @@ class Server:
 
     async def told(self, query: str, **variables: Any) -> tuple[Any, dict[str, Any]]:
         """The data of an answer without errors, and what it has read."""
-        answer = await self._execution.answer(GraphQLRequest(query, variables), allow_mutations=True, report_reads=True)
+        request = GraphQLRequest(with_user_errors(query), variables)
+        answer = await self._execution.answer(request, allow_mutations=True, report_reads=True)
         assert "errors" not in answer.body, answer.body["errors"]
         body = orjson.loads(answer.content())
+        assert (faults := take_user_errors(body["data"])) == [], faults
         return body["data"], body["extensions"]["reads"]
 
 
@@ -70,7 +78,7 @@ async def servers() -> AsyncIterator[list[Server]]:
     async with late_stores(3, LAG, weak=100) as stores:
         made = [Server(store, planned=number < 2) for number, store in enumerate(stores)]
         await made[0].ask(CREATE, key="A")
-        await made[0].ask(CREATE, parent="A", key="B")
+        await made[0].ask(CREATE, parent={"path": "A"}, key="B")
         yield made
 
 
@@ -100,7 +108,7 @@ async def test_an_id_finds_its_node_from_its_creation_on():
         one = all_servers[0]
         await one.ask(CREATE, key="C")
         for number in range(TIMES):
-            node = (await one.ask(CREATE, parent="A", key=f"N{number}"))["createCategoryNode"]["node"]
+            node = (await one.ask(CREATE, parent={"path": "A"}, key=f"N{number}"))["createCategoryNode"]["node"]
             for server in all_servers:
                 assert (await server.ask(BY_ID, id=node["id"]))["categoryNode"]["path"] == node["path"]
             await one.ask(MOVE, path=node["path"], to="C")
@@ -146,8 +154,9 @@ async def listed(server: Process) -> tuple[list[str], bool]:
 
 
 async def create(server: Process, key: str, parent: str | None) -> None:
-    answer = await server.ask(CREATE, key=key, parent=parent)
+    answer = await server.ask(with_user_errors(CREATE), key=key, parent=parent and {"path": parent})
     assert "errors" not in answer, answer
+    assert take_user_errors(answer["data"]) == [], answer
 
 
 @pytest.mark.extenddb

@@ -13,9 +13,10 @@ from store.model.records import Change, Put
 from store.model.records import Delete as Deletion
 from store.writing.create_update import Create, Edit, Update
 from store.writing.move_delete import Delete, Move, Policy
-from store.writing.reorder import Reorder, Side
+from store.writing.positions import Side
 from store.writing.writer import Writer
 from tests import invariants
+from tests.reordering import reorder
 from tests.systems.asking import plant
 
 ROOTS = "category"  # the partition of all roots in `by_parent`
@@ -55,7 +56,7 @@ EDITS = {
     "content of a child": (lambda root: [Update(CATEGORY, (root, "a"), "Other", None, {})], 0),
     "a move below the children": (lambda root: [Move(CATEGORY, (root, "a", "b"), (root, "e", "b"))], 0),
     "a deletion below the children": (lambda root: [Delete(CATEGORY, (root, "a", "b"), Policy.CASCADE)], 0),
-    "the order of children": (lambda root: [Reorder(CATEGORY, (root, "e"), Side.FIRST)], 0),
+    "the order of children": (lambda root: [reorder(CATEGORY, (root, "e"), Side.FIRST)], 0),
     "a child": (lambda root: [create(f"{root}/new")], 1),
     "a child that is deleted": (lambda root: [Delete(CATEGORY, (root, "a"), Policy.CASCADE)], 1),
     "a child that moves down": (lambda root: [Move(CATEGORY, (root, "a"), (root, "e", "a"))], 1),

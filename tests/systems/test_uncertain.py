@@ -24,13 +24,16 @@ from tests.proxy import Call, Fault, Forward, Proxy, cancelled, dropped, refused
 from tests.serving import await_ready, serving
 from tests.systems.asking import plant
 from tests.time_limits import Held, TimeLimits
+from tests.user_errors import take_user_errors, with_user_errors
 
 WRITES, READS, ALL = "TransactWriteItems", "BatchGetItem", 1000
-CREATE = """mutation($key: String!, $once: String, $parent: Path) {
-  createGround(key: $key, name: "new", parent: $parent, attributes: {area: {}}, idempotencyKey: $once) {
+CREATE = """mutation($key: String!, $once: String, $parent: GroundBy) {
+  createGround(input: {key: $key, name: "new", parent: $parent, attributes: {area: {}}},
+    idempotencyKey: $once) {
     node { path revision parent { name } }
   }
 }"""
+ASKED = with_user_errors(CREATE)
 FAULTS: dict[str, Fault] = {
     "503": status(503),
     "502 of a balancer": status(502),
@@ -55,9 +58,12 @@ class Scene:
     past: Store
 
     async def create(self, key: str, once: str | None = None, parent: str | None = None) -> dict[str, Any]:
-        variables = {"key": key, "once": once, "parent": parent}
-        answer = await self.client.post("/graphql", json={"query": CREATE, "variables": variables})
-        body: dict[str, Any] = answer.json()
+        variables = {"key": key, "once": once, "parent": parent and {"path": parent}}
+        body: dict[str, Any] = (
+            await self.client.post("/graphql", json={"query": ASKED, "variables": variables})
+        ).json()
+        if faults := take_user_errors(body.get("data")):
+            body["errors"] = [{"extensions": {"code": one["code"]}, "message": one["message"]} for one in faults]
         return body
 
     async def is_made(self, key: str) -> bool:
@@ -158,7 +164,7 @@ def told_by(body: dict[str, Any]) -> str:
         assert body["data"]["createGround"]["node"]["revision"] == 1
         return "made"
     (error,) = body["errors"]
-    assert (body["data"] or {"createGround": None})["createGround"] is None
+    assert (body["data"] or {"createGround": {}})["createGround"].get("node") is None
     uncertain = error["extensions"].get("uncertain", False)
     assert not uncertain or "idempotencyKey" in error["message"]
     assert "uncertain-" not in error["message"]  # the name of the table

@@ -17,6 +17,7 @@ from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.engine import Store
 from store.writing.writer import Writer
+from tests.user_errors import take_user_errors, with_user_errors
 
 CLASSES = [Location, CategoryNode, AssetNode]
 SCHEMA, TYPES = build_schema(CLASSES)
@@ -41,22 +42,36 @@ class Clients:
         return Context(self.request, TYPES)
 
     async def ask(self, query: str, **variables: Any) -> dict[str, Any]:
-        """The data of an answer without errors."""
-        answer = await self._execution.answer(GraphQLRequest(query, variables), allow_mutations=True)
-        assert "errors" not in answer.body, answer.body["errors"]
-        data: dict[str, Any] = json.loads(answer.content())["data"]
+        """The data of an answer without errors and user errors."""
+        data, faults = await self._told(query, variables)
+        assert faults == [], faults
         return data
 
+    async def faults(self, query: str, **variables: Any) -> list[dict[str, Any]]:
+        """The user errors of a mutation, which has no other errors."""
+        return (await self._told(query, variables))[1]
+
+    async def _told(self, query: str, variables: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The data of an answer without errors, and its user errors."""
+        answer = await self._execution.answer(GraphQLRequest(with_user_errors(query), variables), allow_mutations=True)
+        assert "errors" not in answer.body, answer.body["errors"]
+        data: dict[str, Any] = json.loads(answer.content())["data"]
+        return data, take_user_errors(data)
+
     async def codes(self, query: str, **variables: Any) -> set[str]:
-        """The codes of the errors of an answer."""
-        answer = await self._execution.answer(GraphQLRequest(query, variables), allow_mutations=True)
-        return {error["extensions"]["code"] for error in answer.body.get("errors", [])}
+        """The codes of the errors and user errors of an answer."""
+        answer = await self._execution.answer(GraphQLRequest(with_user_errors(query), variables), allow_mutations=True)
+        faults = take_user_errors(json.loads(answer.content()).get("data"))
+        return {error["extensions"]["code"] for error in answer.body.get("errors", [])} | {
+            one["code"] for one in faults
+        }
 
     async def refusal(self, query: str, **variables: Any) -> tuple[str, str]:
-        """The code and the sentence of an answer's only error."""
-        answer = await self._execution.answer(GraphQLRequest(query, variables), allow_mutations=True)
-        (error,) = answer.body["errors"]
-        return error["extensions"]["code"], error["message"]
+        """The code and the sentence of an answer's only error or user error."""
+        answer = await self._execution.answer(GraphQLRequest(with_user_errors(query), variables), allow_mutations=True)
+        errors = [error["extensions"] | error for error in answer.body.get("errors", [])]
+        (error,) = errors or take_user_errors(json.loads(answer.content())["data"])
+        return error["code"], error["message"]
 
 
 async def plant(clients: Clients) -> None:
@@ -71,9 +86,10 @@ async def plant(clients: Clients) -> None:
         ("US/NE/Omaha", "68118", {"postalCode": {}}),
     ]:
         await clients.ask(
-            "mutation($parent: Path, $key: String!, $attributes: LocationAttributes!) {"
-            " createLocation(parent: $parent, key: $key, name: $key, attributes: $attributes) { node { id } } }",
-            parent=parent,
+            "mutation($parent: LocationBy, $key: String!, $attributes: LocationAttributes!) {"
+            " createLocation(input: {parent: $parent, key: $key, name: $key, attributes: $attributes})"
+            " { node { id } } }",
+            parent=parent and {"path": parent},
             key=key,
             attributes=attributes,
         )

@@ -19,7 +19,7 @@ from store.model.records import Record
 from store.writing.create_update import Create, Edit, Update
 from store.writing.edit_request import EditOptions
 from store.writing.move_delete import Delete, Move, Policy
-from store.writing.reorder import Reorder, Side
+from store.writing.positions import Side
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
@@ -39,6 +39,7 @@ from tests.proxy import (
     throttled,
     unprocessed,
 )
+from tests.reordering import reorder
 from tests.store.writing import journaled
 
 WRITES, ALL = "TransactWriteItems", 1000  # calls: more than anybody makes
@@ -50,7 +51,7 @@ READS = [unprocessed(0), unprocessed(1), throttled, status(500), dropped]
 EDITS: list[Edit] = [
     Create(CATEGORY, ("r", "new"), "CATEGORY", "New", {}),
     Update(CATEGORY, ("r", "a"), "Other", None, {}),
-    Reorder(CATEGORY, ("r", "b"), Side.FIRST),
+    reorder(CATEGORY, ("r", "b"), Side.FIRST),
     Move(CATEGORY, ("r", "a"), ("o", "a")),
     Delete(CATEGORY, ("r",), Policy.CASCADE),
 ]
@@ -91,7 +92,7 @@ def apart(faults: list[Fault]) -> list[Fault]:
 
 
 def keyed(edit: Edit) -> EditOptions:
-    return EditOptions(key=type(edit).__name__)
+    return EditOptions(key=f"{type(edit).__name__} {EDITS.index(edit)}")
 
 
 @pytest.mark.parametrize("fault", PASSING)

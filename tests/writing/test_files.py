@@ -33,7 +33,8 @@ from tests.servers import Server
 
 CREATE = """
 mutation ($key: String!) {
-  createCategoryNode(key: $key, name: $key, parent: "A", attributes: { category: true }) { node { path } }
+  createCategoryNode(input: {key: $key, name: $key, parent: {path: "A"}, attributes: { category: {} }}) { node
+    { path } }
 }
 """
 LIST = '{ category(path: "A") { children { nodes { name } } } }'

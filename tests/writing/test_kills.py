@@ -29,7 +29,8 @@ from tests.store.transfer.test_load import imported
 
 SUBTREE = ["x", "x/0", "x/1", *[f"x/{n}/{m}" for n in range(2) for m in range(6)]]  # fits into one transaction
 MOVE = """mutation {
-  moveCategoryNode(path: "r/here/x", to: "r/there", idempotencyKey: "once") { node { path } }
+  moveCategoryNode(input: {node: {path: "r/here/x"}, to: {parent: {path: "r/there"}}}, idempotencyKey: "once")
+    { node { path } }
 }"""
 MOVED = {"data": {"moveCategoryNode": {"node": {"path": "r/there/x"}}}}
 READ = '{ category(path: "r") { descendants(first: 900) { nodes { path } } } }'

@@ -12,19 +12,18 @@ import { fieldWords, formatted, levelWord, NONE } from "./words.js";
  *   changedBy: string | null, descendantCount: number, [attribute: string]: any}} Content */
 /** @typedef {{id: string, from: string, to: string | null, state: string, reason: string | null, nodes: number,
  *   written: number}} Move */
-/** @typedef {{nodes: number, transactions: number, writeUnits: number, collisions: string[]}} Plan */
+/** @typedef {{nodes: number, transactions: number, writeUnits: number}} Plan */
+/** @typedef {{code: string, message: string, field: string[] | null}} Fault */
 /** @typedef {{label: string, before: string, after: string}} Difference */
 /**
  * @typedef {Record<string, any>} Draft - what the fields hold; attributes are in `values`
  * @typedef {{hierarchy: Hierarchy, node: Content | null, draft: Draft}} State - `node` as it was read
  * @typedef {{title: (path: string) => string, action: string, start: (state: State) => Draft,
- *   Fields: (props: any) => any, takes: (title: string) => Record<string, string>,
- *   variables: (state: State) => Record<string, unknown>}} Form - `takes` are the types of the variables
+ *   Fields: (props: any) => any, kind?: string,
+ *   input: (state: State) => Record<string, unknown>}} Form - `kind` is the mutation where that is not named like the form
  */
 
 const MOVE = "id from to state reason nodes written";
-const OPTIONS = { dryRun: "Boolean!", idempotencyKey: "String" };
-const CHANGE = { path: "Path!", expectedRevision: "Int", ...OPTIONS };
 
 const POLICIES = /** @type {[string, string][]} */ ([
   ["REFUSE", "Only if it has no children"],
@@ -55,17 +54,12 @@ export const FORMS = {
           hint="Last segment of the path, unique among siblings." onChange=${(/** @type {string} */ key) => set({ key })} />
         <${ContentFields} ...${props} />`;
     },
-    takes: (title) => ({
-      parent: "Path", key: "String!", name: "String!", names: "[LocalizedNameInput!]", id: "ID",
-      attributes: `${title}Attributes!`, ...OPTIONS,
-    }),
-    variables: ({ hierarchy, node, draft }) => {
-      const level = levelOf(hierarchy, draft.level);
+    input: ({ hierarchy, node, draft }) => {
       const attributes = changedAttributes(hierarchy, draft, formValues(hierarchy, draft.level));
       return {
-        ...(node && { parent: node.path }), ...(draft.id && { id: draft.id }), key: draft.key, name: draft.name,
+        ...(node && { parent: { id: node.id } }), ...(draft.id && { id: draft.id }), key: draft.key, name: draft.name,
         names: changedTexts([], draft.names),
-        attributes: { [level.inputField]: storedAttributes(level).length ? attributes : true },
+        attributes: { [levelOf(hierarchy, draft.level).inputField]: attributes },
       };
     },
   },
@@ -74,8 +68,7 @@ export const FORMS = {
     action: "Write",
     start: ({ hierarchy, node }) => draftOf(hierarchy, /** @type {Content} */ (node)),
     Fields: ContentFields,
-    takes: (title) => ({ name: "String", names: "[LocalizedNameInput!]", attributes: `${title}Attributes`, ...CHANGE }),
-    variables: ({ hierarchy, node, draft }) => {
+    input: ({ hierarchy, node, draft }) => {
       const old = draftOf(hierarchy, /** @type {Content} */ (node));
       const attributes = changedAttributes(hierarchy, draft, old.values);
       const hasNames = !same(draft.names, old.names);
@@ -92,8 +85,8 @@ export const FORMS = {
     start: ({ node }) => ({ key: node?.key }),
     Fields: ({ draft, set, errors }) => html`<${Field} label="Key" name="key" value=${draft.key} required error=${errors.key}
       hint="Last segment of the path. Former paths lead to the node." onChange=${(/** @type {string} */ key) => set({ key })} />`,
-    takes: () => ({ key: "String!", ...CHANGE }),
-    variables: ({ draft }) => ({ key: draft.key }),
+    kind: "move",
+    input: ({ draft }) => ({ key: draft.key }),
   },
   move: {
     title: (path) => `Move ${path}`,
@@ -102,19 +95,18 @@ export const FORMS = {
     Fields: ({ api, hierarchy, node, draft, set, errors }) => html`<${PathField} api=${api} hierarchy=${hierarchy}
       label="New parent" value=${draft.to} error=${errors.to} onChange=${(/** @type {string} */ to) => set({ to })}
       hint=${`Path of the new parent.${levelOf(hierarchy, node.level).mayBeRoot ? " Empty for a root." : ""} Former paths lead to the node.`} />`,
-    takes: () => ({ to: "Path", ...CHANGE }),
-    variables: ({ draft }) => ({ to: draft.to || null }),
+    input: ({ draft: { to } }) => ({ to: to ? { parent: { path: to } } : { root: true } }),
   },
   reorder: {
     title: (path) => `Order of ${path}`,
     action: "Reorder",
     start: () => ({ side: "first", beside: "" }),
     Fields: ReorderFields,
-    takes: () => ({ first: "Boolean", last: "Boolean", before: "Path", after: "Path", ...CHANGE }),
-    variables: ({ draft: { side, beside } }) => {
+    kind: "move",
+    input: ({ draft: { side, beside } }) => {
       const isBeside = side === "before" || side === "after";
       if (isBeside && !beside) throw new FieldError("beside", "Choose a sibling.");
-      return { [side]: isBeside ? beside : true };
+      return { position: { [side]: isBeside ? { path: beside } : true } };
     },
   },
   delete: {
@@ -123,8 +115,7 @@ export const FORMS = {
     start: () => ({ policy: "REFUSE" }),
     Fields: ({ draft, set, errors }) => html`<${Choice} label="Delete" value=${draft.policy} options=${POLICIES}
       error=${errors.policy} onChange=${(/** @type {string} */ policy) => set({ policy })} hint="Revisions of deleted nodes are kept." />`,
-    takes: () => ({ policy: "DeletePolicy!", ...CHANGE }),
-    variables: ({ draft }) => ({ policy: draft.policy }),
+    input: ({ draft }) => ({ policy: draft.policy }),
   },
 };
 
@@ -291,12 +282,14 @@ function textOf(value, scalar, type = "") {
 
 // -- documents --------------------------------------------------------------------------------------------------------
 
-/** A mutation, with the variables that it takes. @param {Hierarchy} hierarchy @param {Verb} verb */
+/** The mutation of a form. @param {Hierarchy} hierarchy @param {Verb} verb */
 export function mutation(hierarchy, verb) {
-  const given = Object.entries(FORMS[verb].takes(hierarchy.title));
-  return `mutation ${verb}(${given.map(([name, type]) => `$${name}: ${type}`).join(", ")}) {
-  result: ${verb}${hierarchy.title}(${given.map(([name]) => `${name}: $${name}`).join(", ")}) {
-    node { path } move { ${MOVE} } plan { nodes transactions writeUnits collisions }
+  const kind = FORMS[verb].kind ?? verb;
+  const type = `${kind[0].toUpperCase()}${kind.slice(1)}${hierarchy.title}Input`;
+  return `mutation ${verb}($input: ${type}!, $dryRun: Boolean!, $idempotencyKey: String) {
+  result: ${kind}${hierarchy.title}(input: $input, dryRun: $dryRun, idempotencyKey: $idempotencyKey) {
+    node { path } ${["move", "delete"].includes(kind) ? `move { ${MOVE} }` : ""} plan { nodes transactions writeUnits }
+    userErrors { code message field }
   }
 }`;
 }

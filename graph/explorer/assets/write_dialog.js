@@ -6,7 +6,7 @@ import { content, differences, drafted, draftOf, FieldError, FORMS, mutation, PR
 import { levelOf, parentOf } from "./hierarchy.js";
 import { NONE, number, quantity } from "./words.js";
 /** @import { Api } from "./api" */
-/** @import { Content, Difference, Draft, Move, Plan, Verb } from "./forms" */
+/** @import { Content, Difference, Draft, Fault, Move, Plan, Verb } from "./forms" */
 /** @import { Hierarchy } from "./hierarchy" */
 /**
  * @typedef {{api: Api, hierarchy: Hierarchy, verb: Verb, path: string | null, draft?: Draft}} Options - `path` is that of
@@ -295,16 +295,14 @@ class WriteSession {
     const { api, hierarchy, verb } = this.options;
     this.#set({ errors: {}, step: "busy" });
     try {
-      const own = this.form.variables({ hierarchy, node: this.node, draft: /** @type {Draft} */ (this.draft) });
+      const own = this.form.input({ hierarchy, node: this.node, draft: /** @type {Draft} */ (this.draft) });
       if (!Object.keys(own).length) throw new FieldError("", "Nothing is changed yet.");
-      const place = verb === "create" ? {} : { path: this.node?.path, expectedRevision: this.node?.revision };
-      const variables = { ...own, ...place, dryRun, ...(!dryRun && { idempotencyKey: this.#key }) };
+      const node = verb === "create" ? {} : { node: { id: this.node?.id }, expectedRevision: this.node?.revision };
+      const variables = { input: { ...own, ...node }, dryRun, ...(!dryRun && { idempotencyKey: this.#key }) };
       // It is written also where its node could not be read afterwards.
       const { result } = (await api.ask(mutation(hierarchy, verb), variables, ({ path }) => path?.[0] === "result" && path.length > 1)).data;
-      if (result.plan?.collisions.length) {
-        throw Object.assign(new Error(`Other nodes have these paths: ${result.plan.collisions.join(", ")}`), { code: "ALREADY_EXISTS" });
-      }
-      if (dryRun) this.#set({ plan: result.plan, step: "form" });
+      if (result.userErrors.length) await this.#refused(result.userErrors);
+      else if (dryRun) this.#set({ plan: result.plan, step: "form" });
       else if (RUNNING.has(result.move?.state)) this.#set({ move: result.move, step: "moving" });
       else this.finish(result.move?.to ?? result.node?.path);
     } catch (error) {
@@ -312,14 +310,28 @@ class WriteSession {
     }
   }
 
-  /** @param {boolean} dryRun @param {any} error */
-  async #failed(dryRun, error) {
+  /** Show all faults of the input, each at its field. @param {Fault[]} faults */
+  async #refused(faults) {
     const { api, hierarchy, verb } = this.options;
     const { node, draft } = this;
-    if (verb !== "create" && node && ["CONFLICT", "NOT_FOUND"].includes(error.code)) {
+    if (verb !== "create" && node && faults.some(({ code }) => code === "CONFLICT")) {
       const now = await read(api, hierarchy, { id: node.id }, node.level).catch(() => null);
-      if (now && (now.revision !== node.revision || now.path !== node.path)) return this.#set({ theirs: now, step: "conflict" });
+      if (now && now.revision !== node.revision) return this.#set({ theirs: now, step: "conflict" });
     }
+    const known = { ...draft, ...draft?.values };
+    /** @type {Record<string, string>} */
+    const errors = {};
+    for (const { field, message } of faults) {
+      const last = field?.at(-1) ?? "";
+      const name = last === "position" ? (draft?.beside ? "beside" : "side") : last in known ? last : "";
+      errors[name] = [errors[name], plainly(message)].filter(Boolean).join(" ");
+    }
+    this.#set({ plan: null, errors, step: "form" });
+  }
+
+  /** @param {boolean} dryRun @param {any} error */
+  async #failed(dryRun, error) {
+    const { draft } = this;
     const isUnknown = !dryRun && (error.isUncertain || NO_ANSWER.has(error.code));
     const own = Object.keys(draft ?? {}).filter((name) => !WITHOUT_FIELD.has(name));
     const field = isUnknown ? "" : fieldOf(error, [...own, ...Object.keys(draft?.values ?? {})]);
@@ -379,8 +391,6 @@ const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((one) =
  */
 function fieldOf(error, fields) {
   if (error instanceof FieldError) return error.field;
-  const place = fields.find((one) => one === "key" || one === "to");
-  if (place && ["ALREADY_EXISTS", "BAD_PATH", "MISPLACED"].includes(error.code)) return place;
   const words = new Set(error.message.match(/\w+/g));
   const snake = (/** @type {string} */ name) => name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
   return fields.find((name) => words.has(name) || words.has(snake(name))) ?? "";

@@ -30,10 +30,10 @@ const LIST = gql`
 `;
 const NODE = gql`query Node($id: ID!) { node(id: $id) { ...Named } } ${NAMED}`;
 const RENAME = gql`
-  mutation Rename($path: Path!, $name: String!) { updateCategoryNode(path: $path, name: $name) { node { ...Named } } }
+  mutation Rename($path: Path!, $name: String!) { updateCategoryNode(input: {node: {path: $path}, name: $name}) { node { ...Named } } }
   ${NAMED}
 `;
-const DELETE = gql`mutation Delete($path: Path!) { deleteCategoryNode(path: $path) { node { id } } }`;
+const DELETE = gql`mutation Delete($path: Path!) { deleteCategoryNode(input: {node: {path: $path}}) { node { id } } }`;
 const byName = { path, orderBy: [{ field: "NAME", direction: "DESC" }] };
 
 const listed = (variables) => client.readQuery({ query: LIST, variables })?.categoryNode.children.edges ?? [];

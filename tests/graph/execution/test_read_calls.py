@@ -91,7 +91,9 @@ async def test_cache_hits_are_counted(server):
 
 
 async def test_a_mutation_lists_the_reads_of_its_edit(server):
-    reads = await reads_of(server, 'mutation { updateGround(path: "t00/a", name: "A") { node { name } } }')
+    reads = await reads_of(
+        server, 'mutation { updateGround(input: {node: {path: "t00/a"}, name: "A"}) { node { name } } }'
+    )
     assert len(reads["calls"]) == reads["requests"] > 1
     assert sum(call["units"] for call in reads["calls"]) == reads["units"]
 

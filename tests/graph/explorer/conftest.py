@@ -18,9 +18,11 @@ HIERARCHIES = (
     "graph.hierarchies.categories,graph.hierarchies.locations,tests.classes.shops,tests.graph.explorer.extremes"
 )
 COUNTRY = """mutation ($root: String!, $path: Path!, $state: Path!) {
-  a: createLocation(key: $root, name: "Country", attributes: { country: {} }) { node { id } }
-  b: createLocation(parent: $path, key: "S", name: "State", attributes: { state: { population: 5 } }) { node { id } }
-  c: createLocation(parent: $state, key: "City", name: "City", attributes: { city: {} }) { node { id } }
+  a: createLocation(input: {key: $root, name: "Country", attributes: { country: {} }}) { node { id } }
+  b: createLocation(input: {parent: {path: $path}, key: "S", name: "State", attributes: { state: { population:
+    5 } }}) { node { id } }
+  c: createLocation(input: {parent: {path: $state}, key: "City", name: "City", attributes: { city: {} }}) {
+    node { id } }
 }"""
 keys = (f"C{number}" for number in itertools.count())
 

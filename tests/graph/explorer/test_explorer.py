@@ -294,7 +294,7 @@ def test_names_are_text_wherever_they_stand_and_an_old_path_leads_on_and_says_so
     expect(children(page).get_by_role("link", name=EVIL)).to_be_visible()
     assert page.evaluate("window.evil") is None
     assert page.locator("img").count() == 0
-    ask(url, 'mutation { renameCategoryNode(path: "Zoo/Evil", key: "Animals / Zoo") { node { path } } }')
+    ask(url, 'mutation { moveCategoryNode(input: {node: {path: "Zoo/Evil"}, key: "Animals / Zoo"}) { node { path } } }')
     page.goto(f"{url}/#category/Zoo/Evil")
     expect(page.locator(".notice")).to_have_text(
         "Zoo/Evil is a former path of this node, which is now at Zoo/Animals %2F Zoo."

@@ -116,12 +116,12 @@ def test_a_link_to_the_deepest_level_takes_one_query_for_the_node_and_one_for_al
 def test_what_others_write_is_shown_as_it_is_written(url, visit, country):
     page = visit(url, f"#location/{country}", is_live=True)
     expect(heading(page)).to_have_text("Country")
-    create = """mutation ($path: Path!) { createLocation(parent: $path, key: "New", name: "Brand new",
-      attributes: { state: {} }) { node { id } } }"""
+    create = """mutation ($path: Path!) { createLocation(input: {parent: {path: $path}, key: "New", name:
+      "Brand new", attributes: { state: {} }}) { node { id } } }"""
     ask(url, create, path=country)
     expect(children(page).get_by_role("link", name="Brand new")).to_be_visible()
     go(page, "Brand new")
-    ask(url, f'mutation {{ deleteLocation(path: "{country}/New") {{ node {{ id }} }} }}')
+    ask(url, f'mutation {{ deleteLocation(input: {{node: {{path: "{country}/New"}}}}) {{ node {{ id }} }} }}')
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text(re.compile(rf"{country}/New was deleted.* on \d+ \w+ 20\d\d, \d\d:\d\d\."))
     expect(line(page, "Brand new")).to_have_count(0)
@@ -141,7 +141,10 @@ def test_a_change_that_is_read_while_another_node_is_opened_does_not_bring_the_f
         return route.continue_()
 
     page.route("**/graphql", answer)
-    ask(url, f'mutation {{ updateLocation(path: "{country}", name: "Changed") {{ node {{ id }} }} }}')
+    ask(
+        url,
+        f'mutation {{ updateLocation(input: {{node: {{path: "{country}"}}, name: "Changed"}}) {{ node {{ id }} }} }}',
+    )
     wait_until(page, lambda: held)
     line(page, "State").click()
     expect(heading(page)).to_have_text("State")
@@ -165,7 +168,10 @@ def test_seven_tabs_answer_and_follow_changes_when_they_are_shown_again(url, bro
         page.goto(f"{url}/#location/{country}")
         expect(heading(page)).to_have_text("Country")
         pages.append(page)
-    rename = "mutation ($path: Path!, $name: String!) { updateLocation(path: $path, name: $name) { node { id } } }"
+    rename = (
+        "mutation ($path: Path!, $name: String!) { updateLocation(input: {node: {path: $path}, "
+        "name: $name}) { node { id } } }"
+    )
     for number, page in enumerate(pages):
         pages[number - 1].evaluate("setVisibility('hidden')")
         ask(url, rename, path=country, name=f"Name {number}")
@@ -200,7 +206,7 @@ def without_population(route):
 
 def test_what_could_not_be_read_is_neither_edited_nor_restored(url, visit, country):
     change = "attributes: { state: { population: 6 } }"
-    ask(url, f'mutation {{ updateLocation(path: "{country}/S", {change}) {{ node {{ id }} }} }}')
+    ask(url, f'mutation {{ updateLocation(input: {{node: {{path: "{country}/S"}}, {change}}}) {{ node {{ id }} }} }}')
     page = visit(url, f"#location/{country}/S")
     expect(heading(page)).to_have_text("State")
     page.route("**/graphql", without_population)
@@ -220,7 +226,11 @@ def test_what_is_shown_stays_when_it_cannot_be_read_again(url, visit):
     page = visit(url, "#location/US/NE", is_live=True)
     expect(children(page).get_by_role("link", name="Omaha")).to_be_visible()
     page.route("**/graphql", without_population)
-    ask(url, 'mutation { updateLocation(path: "US/NE/T29", attributes: { city: { population: 9 } }) { node { id } } }')
+    ask(
+        url,
+        'mutation { updateLocation(input: {node: {path: "US/NE/T29"}, attributes: { city: { '
+        "population: 9 } }}) { node { id } } }",
+    )
     expect(page.get_by_role("main").get_by_role("alert").first).to_contain_text("A population cannot be represented.")
     expect(heading(page)).to_have_text("Nebraska")
     expect(children(page).get_by_role("link", name="Omaha")).to_be_visible()

@@ -69,11 +69,17 @@ def test_bars_have_numbers_and_are_logarithmic_over_orders(url, visit):
 
 @pytest.mark.thorough
 def test_a_history_shows_differences_and_moves_and_restores_values(url, visit, country):
-    change = "mutation ($path: Path!, $name: String!) { updateLocation(path: $path, name: $name) { node { id } } }"
+    change = (
+        "mutation ($path: Path!, $name: String!) { updateLocation(input: {node: {path: $path}, "
+        "name: $name}) { node { id } } }"
+    )
     for name in (EVIL, *(f"N{number}" for number in range(25))):
         ask(url, change, path=f"{country}/S", name=name)
-    ask(url, f'mutation {{ renameLocation(path: "{country}/S", key: "T") {{ node {{ id }} }} }}')
-    ask(url, f'mutation {{ renameLocation(path: "{country}", key: "X{country}") {{ node {{ id }} }} }}')
+    ask(url, f'mutation {{ moveLocation(input: {{node: {{path: "{country}/S"}}, key: "T"}}) {{ node {{ id }} }} }}')
+    ask(
+        url,
+        f'mutation {{ moveLocation(input: {{node: {{path: "{country}"}}, key: "X{country}"}}) {{ node {{ id }} }} }}',
+    )
     page = visit(url, f"#location/X{country}/T")
     page.get_by_role("button", name="Show what changed").click()
     entries = page.locator(".history li")

@@ -55,7 +55,10 @@ def shown(url: str) -> list[Example]:
 
 def ask(url: str, example: Example) -> dict:
     sent = {"query": example.query, "variables": example.variables}
-    return httpx.post(f"{url}/graphql", json=sent, timeout=30).json()
+    body = httpx.post(f"{url}/graphql", json=sent, timeout=30).json()
+    payloads = [one for one in (body.get("data") or {}).values() if isinstance(one, dict)]
+    assert [fault for payload in payloads for fault in payload.get("userErrors", [])] == []
+    return body
 
 
 def test_all_examples_find_something_in_the_demo_data(demo_server):
@@ -93,7 +96,8 @@ async def test_all_examples_fit_a_hierarchy_of_ones_own_empty_and_filled(tmp_pat
         assert next(iter(written["data"].values()))["node"]["path"] == "example"
         _, breadcrumb, *_, create = shown(url)
         assert next(iter(ask(url, breadcrumb)["data"].values()))["name"] == "An example"
-        again = Example(create.name, create.query, {**create.variables, "key": "another"})
+        given = create.variables | {"input": create.variables["input"] | {"key": "another"}}
+        again = Example(create.name, create.query, given)
         for example in (*shown(url)[:-1], again):
             assert "errors" not in ask(url, example), example
 

@@ -100,7 +100,10 @@ def test_the_tags_of_a_node_by_id_and_of_an_old_path_are_the_trees_that_lead_to_
         node_id = get(client, '{ state(path: "US/NE") { id } }').json()["data"]["state"]["id"]
         query = f'{{ location(id: "{node_id}") {{ path }} }}'
         assert [tags(get(client, query)) for _ in range(3)] == [["location/US"]] * 3
-        move = 'mutation { moveLocation(path: "US/NE/Omaha", to: "FR") { node { path } } }'
+        move = (
+            'mutation { moveLocation(input: {node: {path: "US/NE/Omaha"}, to: {parent: {path: '
+            '"FR"}}}) { node { path } } }'
+        )
         moved = post(client, move).json()
         assert "errors" not in moved
         assert moved["data"]["moveLocation"]["node"] == {"path": "FR/Omaha"}
@@ -116,7 +119,7 @@ def test_a_head_and_a_304_have_the_same_headers_and_a_write_changes_the_entity_t
         assert (head.status_code, again.status_code, again.content) == (200, 304, b"")
         for name in ("cache-control", "cache-tag", "surrogate-key", "etag", "vary"):
             assert first.headers[name] == head.headers[name] == again.headers[name]
-        post(client, 'mutation { updateLocation(path: "US/NE", name: "Nebraska") { node { name } } }')
+        post(client, 'mutation { updateLocation(input: {node: {path: "US/NE"}, name: "Nebraska"}) { node { name } } }')
         again = get(client, STATE, **{"if-none-match": first.headers["etag"]})
         assert again.json()["data"]["state"]["name"] == "Nebraska"
         assert tags(again) == ["location/US"]
@@ -160,8 +163,12 @@ def test_without_the_setting_no_response_is_in_a_shared_cache(start):
 def test_posts_and_mutations_and_reported_reads_are_in_no_shared_cache(start):
     with start(writes="on") as client:
         assert is_private(client.post("/graphql", json={"query": STATE}))
-        assert is_private(post(client, 'mutation { updateLocation(path: "US", name: "U") { node { name } } }'))
-        assert is_private(get(client, 'mutation { updateLocation(path: "US", name: "U") { node { name } } }'))
+        assert is_private(
+            post(client, 'mutation { updateLocation(input: {node: {path: "US"}, name: "U"}) { node { name } } }')
+        )
+        assert is_private(
+            get(client, 'mutation { updateLocation(input: {node: {path: "US"}, name: "U"}) { node { name } } }')
+        )
         assert is_private(get(client, STATE, **{"clade-reads": "1"}))
         assert is_private(get(client, STATE, **{"clade-reads": "2"}))
 

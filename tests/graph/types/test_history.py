@@ -14,8 +14,8 @@ from store.model.records import Delete, Put
 from tests import invariants
 from tests.systems.writing import DEFINITIONS, SCHEMA, TYPES, Clients, plant
 
-CREATE = """mutation($p: Path, $k: String!, $a: AssetNodeAttributes!, $id: ID) {
-  createAssetNode(parent: $p, key: $k, name: $k, id: $id, attributes: $a) { node { id } } }"""
+CREATE = """mutation($p: AssetNodeBy, $k: String!, $a: AssetNodeAttributes!, $id: ID) {
+  createAssetNode(input: {parent: $p, key: $k, name: $k, id: $id, attributes: $a}) { node { id } } }"""
 
 
 @pytest.fixture
@@ -34,9 +34,12 @@ async def audits(clients):
         ("Equipment_1", "Motor", {"part": {}}),
         ("Equipment_1/Motor", "2026-11", {"audit": {"auditor": "Cy", "result": "PASSED"}}),
     ]:
-        await clients.ask(CREATE, p=parent, k=key, a=attributes)
+        await clients.ask(CREATE, p=parent and {"path": parent}, k=key, a=attributes)
     for result in ("FAILED", "PASSED"):
-        update = f'updateAssetNode(path: "Equipment_1/2026-10", attributes: {{ audit: {{ result: {result} }} }})'
+        update = (
+            f'updateAssetNode(input: {{node: {{path: "Equipment_1/2026-10"}}, attributes: {{ '
+            f"audit: {{ result: {result} }} }}}})"
+        )
         await clients.ask(f"mutation {{ {update} {{ node {{ id }} }} }}")
     return clients
 
@@ -126,10 +129,15 @@ async def test_revisions_are_spent_from_the_budget_of_nodes(audits):
 
 
 async def test_history_stays_through_moves_and_deletion(audits):
-    await audits.ask('mutation { moveAssetNode(path: "Equipment_1/2026-10", to: "Equipment_1/Motor") { node { id } } }')
+    await audits.ask(
+        'mutation { moveAssetNode(input: {node: {path: "Equipment_1/2026-10"}, to: {parent: {path: '
+        '"Equipment_1/Motor"}}}) { node { id } } }'
+    )
     found = await audits.ask('{ audit(path: "Equipment_1/Motor/2026-10") { id revision history { totalCount } } }')
     assert found["audit"]["history"]["totalCount"] == 3
-    await audits.ask('mutation { deleteAssetNode(path: "Equipment_1", policy: CASCADE) { node { id } } }')
+    await audits.ask(
+        'mutation { deleteAssetNode(input: {node: {path: "Equipment_1"}, policy: CASCADE}) { node { id } } }'
+    )
     gone = await audits.ask(
         "query($id: ID!) { deletedNode(id: $id) { nodeId path level deletedBy deletedAt"
         " lastRevision { revision ... on AuditRevision { result } } history { totalCount nodes { revision } }"
@@ -145,9 +153,9 @@ async def test_history_stays_through_moves_and_deletion(audits):
 
 
 async def test_a_revision_is_of_the_level_that_the_node_had(audits):
-    again = {"p": "Equipment_1", "k": "again", "id": "one"}
+    again = {"p": {"path": "Equipment_1"}, "k": "again", "id": "one"}
     await audits.ask(CREATE, **again, a={"audit": {"auditor": "Ann"}})
-    await audits.ask('mutation { deleteAssetNode(path: "Equipment_1/again") { node { id } } }')
+    await audits.ask('mutation { deleteAssetNode(input: {node: {path: "Equipment_1/again"}}) { node { id } } }')
     await audits.ask(CREATE, **again, a={"part": {"serialNumber": "7"}})
     found = await audits.ask(
         '{ part(path: "Equipment_1/again") { history { nodes { __typename level'
@@ -169,9 +177,11 @@ async def test_the_feed_lists_all_changes_of_a_tree_in_order(clients):
     await plant(clients)
     start = (await clients.ask(FEED))["changes"]
     assert [one["event"] for one in start["changes"]] == ["CREATED"] * 7
-    await clients.ask('mutation { updateLocation(path: "US/MO", name: "Missouri") { node { id } } }')
-    await clients.ask('mutation { renameLocation(path: "US/NE", key: "X") { node { id } } }')
-    await clients.ask('mutation { deleteLocation(path: "US/X/Omaha", policy: CASCADE) { node { id } } }')
+    await clients.ask('mutation { updateLocation(input: {node: {path: "US/MO"}, name: "Missouri"}) { node { id } } }')
+    await clients.ask('mutation { moveLocation(input: {node: {path: "US/NE"}, key: "X"}) { node { id } } }')
+    await clients.ask(
+        'mutation { deleteLocation(input: {node: {path: "US/X/Omaha"}, policy: CASCADE}) { node { id } } }'
+    )
     later = (await clients.ask(FEED, since=start["cursor"]))["changes"]
     told = [(one["event"], one["path"], one["from"], one["to"], one["revision"]) for one in later["changes"]]
     assert told == [

@@ -6,6 +6,7 @@ import pytest
 from graph.app import create_app
 from graph.hierarchies.locations import Location
 from graph.settings import Settings
+from resolvers.access.grants import Grants
 from store.engine import ReadUsage
 from store.model.records import key_of
 from store.writing.create_update import Create
@@ -26,7 +27,9 @@ async def clients(store):
 async def rename(clients, *changes):
     """Rename nodes, given by their path and new key, one after the other."""
     for path, key in changes:
-        await clients.ask(f'mutation {{ renameLocation(path: "{path}", key: "{key}") {{ node {{ id }} }} }}')
+        await clients.ask(
+            f'mutation {{ moveLocation(input: {{node: {{path: "{path}"}}, key: "{key}"}}) {{ node {{ id }} }} }}'
+        )
 
 
 async def keys(clients, path):
@@ -38,9 +41,10 @@ async def keys(clients, path):
 
 
 async def test_a_node_is_read_as_it_was_created(clients):
-    made = await clients.ask("""mutation { createLocation(parent: "US/NE", key: "Bellevue", name: "Bellevue", id: "7",
-        attributes: {city: {population: 64, timezone: "America/Chicago"}}) {
-        plan { nodes } node { id path level revision changedBy parent { childCount } ... on City { timezone } } } }""")
+    made = await clients.ask("""mutation { createLocation(input: {parent: {path: "US/NE"}, key: "Bellevue",
+      name: "Bellevue", id: "7", attributes: {city: {population: 64, timezone: "America/Chicago"}}}) {
+        plan { nodes } node { id path level revision changedBy parent { childCount } ... on City { timezone } }
+          } }""")
     assert made["createLocation"] == {
         "plan": None,
         "node": {
@@ -54,10 +58,13 @@ async def test_a_node_is_read_as_it_was_created(clients):
 
 async def test_an_update_keeps_what_is_left_out_and_clears_what_is_null(clients):
     node = "{ node { name revision ... on State { population code } } }"
-    one = await clients.ask(f'mutation {{ updateLocation(path: "US/NE", name: "Nebraska") {node} }}')
+    one = await clients.ask(
+        f'mutation {{ updateLocation(input: {{node: {{path: "US/NE"}}, name: "Nebraska"}}) {node} }}'
+    )
     assert one["updateLocation"]["node"] == {"name": "Nebraska", "revision": 2, "population": 1_900_000, "code": None}
     two = await clients.ask(
-        f'mutation {{ updateLocation(path: "US/NE", attributes: {{state: {{population: null, code: "NE"}}}}) {node} }}'
+        f'mutation {{ updateLocation(input: {{node: {{path: "US/NE"}}, attributes: {{state: '
+        f'{{population: null, code: "NE"}}}}}}) {node} }}'
     )
     assert two["updateLocation"]["node"] == {"name": "Nebraska", "revision": 3, "population": None, "code": "NE"}
 
@@ -69,8 +76,8 @@ async def test_everything_that_takes_a_path_leads_from_a_former_one(clients):
     """After renames of the node and of what is above it, in an order that no path from root to node tells."""
     await rename(clients, ("US/NE", "N"), ("US/N/Omaha", "O"), ("US/N", "Nebraska"))
     await clients.ask(
-        'mutation { createLocation(parent: "US/Nebraska/O", key: "new", name: "Newest", '
-        "attributes: {postalCode: {latitude: 1, longitude: 1}}) { node { id } } }"
+        """mutation { createLocation(input: {parent: {path: "US/Nebraska/O"}, key: "new", name: "Newest",
+            attributes: {postalCode: {latitude: 1, longitude: 1}}}) { node { id } } }"""
     )
     now = {"path": "US/Nebraska/O"}
     found = await clients.ask("""query($former: Path = "US/NE/Omaha", $entity: String = "US/NE/Omaha") {
@@ -90,7 +97,9 @@ async def test_everything_that_takes_a_path_leads_from_a_former_one(clients):
 async def test_a_former_path_takes_three_requests_more_however_many_moves_there_were(clients):
     await rename(clients, ("US/NE", "N"), ("US/N/Omaha", "O"), ("US/N", "M"))
     await rename(clients, ("US/M/O", "P"), ("US/M", "NE"), ("US/NE/P", "Q"))
-    await clients.ask('mutation { moveLocation(path: "US/NE/Q", to: "US/MO") { node { id } } }')
+    await clients.ask(
+        'mutation { moveLocation(input: {node: {path: "US/NE/Q"}, to: {parent: {path: "US/MO"}}}) { node { id } } }'
+    )
     reads = {}
     for path in ("US/MO/Q", "US/NE/Omaha", "US/N/Omaha", "US/M/P", "US/NE/Q", "US/MO/never"):
         reader = Clients(clients.store)
@@ -102,7 +111,9 @@ async def test_a_former_path_takes_three_requests_more_however_many_moves_there_
 
 async def test_mutations_follow_no_redirects(clients):
     await rename(clients, ("US/NE", "Nebraska"))
-    code, _ = await clients.refusal('mutation { updateLocation(path: "US/NE", name: "x") { node { path } } }')
+    code, _ = await clients.refusal(
+        'mutation { updateLocation(input: {node: {path: "US/NE"}, name: "x"}) { node { path } } }'
+    )
     assert code == "NOT_FOUND"
 
 
@@ -110,23 +121,31 @@ async def test_mutations_follow_no_redirects(clients):
 
 
 async def test_a_node_with_children_is_deleted_with_them_or_without_or_not_at_all(clients):
-    code, message = await clients.refusal('mutation { deleteLocation(path: "US/NE") { node { path } } }')
+    code, message = await clients.refusal(
+        'mutation { deleteLocation(input: {node: {path: "US/NE"}}) { node { path } } }'
+    )
     assert (code, message.startswith("US/NE has 2 children")) == ("NOT_EMPTY", True)
-    await clients.ask('mutation { deleteLocation(path: "US/NE/Omaha", policy: CASCADE) { node { path } } }')
-    await clients.ask('mutation { deleteLocation(path: "US/NE", policy: REPARENT) { node { path } } }')
+    await clients.ask(
+        'mutation { deleteLocation(input: {node: {path: "US/NE/Omaha"}, policy: CASCADE}) { node { path } } }'
+    )
+    await clients.ask('mutation { deleteLocation(input: {node: {path: "US/NE"}, policy: REPARENT}) { node { path } } }')
     found = await clients.ask('{ location(path: "US") { descendants { nodes { path } } } }')
     paths = [node["path"] for node in found["location"]["descendants"]["nodes"]]
     assert paths == ["US/Lincoln", "US/MO", "US/MO/St. Louis"]
 
 
 async def test_a_deletion_is_undone_by_a_creation_that_names_the_old_id(clients):
-    gone = (await clients.ask('mutation { gone: deleteLocation(path: "US/NE/Lincoln") { node { id name } } }'))["gone"]
-    create = """mutation($id: ID) { made: createLocation(parent: "US/NE", key: "Lincoln", name: "Lincoln", id: $id,
-        attributes: { city: {} }) { node { id revision history { nodes { revision } } } } }"""
+    gone = (
+        await clients.ask(
+            'mutation { gone: deleteLocation(input: {node: {path: "US/NE/Lincoln"}}) { node { id name } } }'
+        )
+    )["gone"]
+    create = """mutation($id: ID) { made: createLocation(input: {parent: {path: "US/NE"}, key: "Lincoln", name:
+      "Lincoln", id: $id, attributes: { city: {} }}) { node { id revision history { nodes { revision } } } } }"""
     other = (await clients.ask(create))["made"]["node"]
     assert (other["id"] != gone["node"]["id"], other["revision"]) == (True, 1)
     assert other["history"] == {"nodes": [{"revision": 1}]}
-    await clients.ask('mutation { deleteLocation(path: "US/NE/Lincoln") { node { id } } }')
+    await clients.ask('mutation { deleteLocation(input: {node: {path: "US/NE/Lincoln"}}) { node { id } } }')
     undone = (await clients.ask(create, id=gone["node"]["id"]))["made"]["node"]
     assert (undone["id"], undone["revision"]) == (gone["node"]["id"], 2)
     assert undone["history"] == {"nodes": [{"revision": 2}, {"revision": 1}]}
@@ -136,40 +155,43 @@ async def test_a_deletion_is_undone_by_a_creation_that_names_the_old_id(clients)
 
 
 async def test_a_dry_run_returns_its_plan_and_changes_nothing(clients):
-    plan = "{ node { path } plan { nodes transactions collisions writeUnits } }"
+    plan = "{ node { path } plan { nodes transactions writeUnits } }"
     answer = await clients.ask(f"""mutation {{
-        move: renameLocation(path: "US/NE", key: "X", dryRun: true) {plan}
-        collision: renameLocation(path: "US/NE", key: "MO", dryRun: true) {plan}
-        nothing: renameLocation(path: "US/NE", key: "NE", dryRun: true) {plan} }}""")
+        move: moveLocation(input: {{node: {{path: "US/NE"}}, key: "X"}}, dryRun: true) {plan}
+        nothing: moveLocation(input: {{node: {{path: "US/NE"}}, key: "NE"}}, dryRun: true) {plan} }}""")
     units = answer["move"]["plan"].pop("writeUnits")
     assert 4 * 10 < units + 20 < 4 * 20 + 20
-    assert answer["move"] == {"node": None, "plan": {"nodes": 4, "transactions": 1, "collisions": []}}
-    nothing = {"nodes": 0, "transactions": 0, "collisions": [], "writeUnits": 0}
-    assert answer["nothing"]["plan"] == nothing
-    assert answer["collision"]["plan"] == nothing | {"collisions": ["US/MO"]}
+    assert answer["move"] == {"node": None, "plan": {"nodes": 4, "transactions": 1}}
+    assert answer["nothing"]["plan"] == {"nodes": 0, "transactions": 0, "writeUnits": 0}
     assert await keys(clients, "US") == ["MO", "NE"]
 
 
 async def test_the_same_idempotency_key_changes_nothing_twice_and_answers_the_same(clients):
-    rename = 'mutation { renameLocation(path: "US/NE", key: "X", idempotencyKey: "k1") { node { id path } } }'
+    rename = (
+        'mutation { moveLocation(input: {node: {path: "US/NE"}, key: "X"}, idempotencyKey: "k1") { node { id path } } }'
+    )
     first = await clients.ask(rename)
     assert await clients.ask(rename) == first
     code, message = await clients.refusal(rename.replace('"X"', '"Y"'))
     assert (code, "another change" in message) == ("BAD_USER_INPUT", True)
-    delete = 'mutation { deleteLocation(path: "US/MO", policy: CASCADE, idempotencyKey: "k2") { node { id path } } }'
+    delete = (
+        'mutation { deleteLocation(input: {node: {path: "US/MO"}, policy: CASCADE}, '
+        'idempotencyKey: "k2") { node { id path } } }'
+    )
     assert await clients.ask(delete) == await clients.ask(delete)
 
 
 async def test_a_repeated_mutation_returns_the_node_as_it_was_first_written(clients):
-    update = """mutation { updateLocation(path: "US/NE/Omaha", attributes: { city: { %s } }, idempotencyKey: "k") {
+    update = """mutation { updateLocation(input: {node: {path: "US/NE/Omaha"}, attributes: { city: { %s } }},
+      idempotencyKey: "k") {
         node { path revision ... on City { timezone population } } } }"""
     one, other = 'timezone: "UTC", population: 7', 'population: 7, timezone: "UTC"'
     first = await clients.ask(update % one)
     assert await clients.ask(update % other) == first
-    await clients.ask('mutation { updateLocation(path: "US/NE/Omaha", name: "O") { node { id } } }')
+    await clients.ask('mutation { updateLocation(input: {node: {path: "US/NE/Omaha"}, name: "O"}) { node { id } } }')
     await rename(clients, ("US/NE", "X"))
     assert await clients.ask(update % other) == first
-    await clients.ask('mutation { deleteLocation(path: "US/X", policy: CASCADE) { node { id } } }')
+    await clients.ask('mutation { deleteLocation(input: {node: {path: "US/X"}, policy: CASCADE}) { node { id } } }')
     assert await clients.ask(update % one) == first
     code, _ = await clients.refusal(update % 'population: 8, timezone: "UTC"')
     assert code == "BAD_USER_INPUT"
@@ -178,12 +200,12 @@ async def test_a_repeated_mutation_returns_the_node_as_it_was_first_written(clie
 def test_a_server_that_may_not_write_says_so_to_callers_without_a_grant():
     with serving(create_app(Settings(store="sqlite://:memory:"))) as url:
         for mutation in (
-            'createLocation(key: "X", name: "x", attributes: {country: {}})',
-            'updateLocation(path: "US/NE", name: "x")',
-            'renameLocation(path: "US/NE", key: "X")',
-            'moveLocation(path: "US/NE", to: null, dryRun: true)',
-            'reorderLocation(path: "US/none", first: true)',
-            'deleteLocation(path: "US", policy: CASCADE)',
+            'createLocation(input: {key: "X", name: "x", attributes: {country: {}}})',
+            'updateLocation(input: {node: {path: "US/NE"}, name: "x"})',
+            'moveLocation(input: {node: {path: "US/NE"}, key: "X"})',
+            'moveLocation(input: {node: {path: "US/NE"}, to: {root: true}}, dryRun: true)',
+            'moveLocation(input: {node: {path: "US/none"}, position: {first: true}})',
+            'deleteLocation(input: {node: {path: "US"}, policy: CASCADE})',
         ):
             body = {"query": f"mutation {{ {mutation} {{ node {{ path }} }} }}"}
             (error,) = httpx.post(f"{url}/graphql", json=body).json()["errors"]
@@ -194,32 +216,44 @@ def test_a_server_that_may_not_write_says_so_to_callers_without_a_grant():
 @pytest.mark.parametrize(
     ("mutation", "code"),
     [
-        ('createLocation(key: "X", name: "x", attributes: {city: {}})', "MISPLACED"),
-        ('createLocation(parent: "US/KS", key: "X", name: "x", attributes: {city: {}})', "NOT_FOUND"),
-        ('createLocation(parent: "US", key: "NE", name: "x", attributes: {state: {}})', "ALREADY_EXISTS"),
-        ('createLocation(parent: "US", key: "", name: "x", attributes: {state: {}})', "BAD_PATH"),
-        ('createLocation(parent: "US", key: "N\\u200bE", name: "x", attributes: {state: {}})', "BAD_PATH"),
-        ('createLocation(key: "\u2060", name: "x", attributes: {country: {}})', "BAD_PATH"),
-        ('createLocation(parent: "US", key: " NE", name: "x", attributes: {state: {}})', "BAD_PATH"),
-        ('renameLocation(path: "US/NE", key: "N\u00adE")', "BAD_PATH"),
-        ('renameLocation(path: "US/NE", key: "New\u00a0York")', "BAD_PATH"),
-        ('renameLocation(path: "US/NE", key: "New  York")', "BAD_PATH"),
-        ('createLocation(parent: "US", key: "X", name: "x", id: "a b", attributes: {state: {}})', "BAD_USER_INPUT"),
-        ('createLocation(parent: "US", key: "X", name: "x", id: "", attributes: {state: {}})', "BAD_USER_INPUT"),
-        ('updateLocation(path: "US/NE", attributes: {city: {}})', "WRONG_LEVEL"),
-        ('updateLocation(path: "US/NE", name: null)', "BAD_USER_INPUT"),
-        ('renameLocation(path: "US/NE", key: "MO")', "ALREADY_EXISTS"),
-        ('moveLocation(path: "US/NE", to: "US/NE/Omaha")', "MISPLACED"),
-        ('moveLocation(path: "US/NE", to: "US/MO")', "MISPLACED"),
-        ('moveLocation(path: "US/NE", to: null)', "MISPLACED"),
-        ('moveLocation(path: "US/NE")', "BAD_USER_INPUT"),
-        ('moveLocation(path: "US/NE", to: "FR")', "NOT_FOUND"),
-        ('reorderLocation(path: "US/NE")', "BAD_USER_INPUT"),
-        ('reorderLocation(path: "US/NE", after: "US/NE")', "BAD_USER_INPUT"),
-        ('reorderLocation(path: "US/NE", after: "US/NE/Omaha")', "BAD_USER_INPUT"),
-        ('deleteLocation(path: "US/KS")', "NOT_FOUND"),
-        ('updateLocation(path: "US/NE", name: "x", expectedRevision: 4)', "CONFLICT"),
-        ('deleteLocation(path: "US/MO/St. Louis", idempotencyKey: "")', "BAD_USER_INPUT"),
+        ('createLocation(input: {key: "X", name: "x", attributes: {city: {}}})', "MISPLACED"),
+        ('createLocation(input: {parent: {path: "US/KS"}, key: "X", name: "x", attributes: {city: {}}})', "NOT_FOUND"),
+        (
+            'createLocation(input: {parent: {path: "US"}, key: "NE", name: "x", attributes: {state: {}}})',
+            "ALREADY_EXISTS",
+        ),
+        ('createLocation(input: {parent: {path: "US"}, key: "", name: "x", attributes: {state: {}}})', "BAD_PATH"),
+        (
+            'createLocation(input: {parent: {path: "US"}, key: "N\\u200bE", name: "x", attributes: {state: {}}})',
+            "BAD_PATH",
+        ),
+        ('createLocation(input: {key: "\u2060", name: "x", attributes: {country: {}}})', "BAD_PATH"),
+        ('createLocation(input: {parent: {path: "US"}, key: " NE", name: "x", attributes: {state: {}}})', "BAD_PATH"),
+        ('moveLocation(input: {node: {path: "US/NE"}, key: "N\u00adE"})', "BAD_PATH"),
+        ('moveLocation(input: {node: {path: "US/NE"}, key: "New\u00a0York"})', "BAD_PATH"),
+        ('moveLocation(input: {node: {path: "US/NE"}, key: "New  York"})', "BAD_PATH"),
+        (
+            'createLocation(input: {parent: {path: "US"}, key: "X", name: "x", id: "a b", attributes: {state: {}}})',
+            "BAD_USER_INPUT",
+        ),
+        (
+            'createLocation(input: {parent: {path: "US"}, key: "X", name: "x", id: "", attributes: {state: {}}})',
+            "BAD_USER_INPUT",
+        ),
+        ('updateLocation(input: {node: {path: "US/NE"}, attributes: {city: {}}})', "WRONG_LEVEL"),
+        ('updateLocation(input: {node: {path: "US/NE"}, name: null})', "BAD_USER_INPUT"),
+        ('moveLocation(input: {node: {path: "US/NE"}, key: "MO"})', "ALREADY_EXISTS"),
+        ('moveLocation(input: {node: {path: "US/NE"}, to: {parent: {path: "US/NE/Omaha"}}})', "MISPLACED"),
+        ('moveLocation(input: {node: {path: "US/NE"}, to: {parent: {path: "US/MO"}}})', "MISPLACED"),
+        ('moveLocation(input: {node: {path: "US/NE"}, to: {root: true}})', "MISPLACED"),
+        ('moveLocation(input: {node: {path: "US/NE"}})', "BAD_USER_INPUT"),
+        ('moveLocation(input: {node: {path: "US/NE"}, to: {parent: {path: "FR"}}})', "NOT_FOUND"),
+        ('moveLocation(input: {node: {path: "US/NE"}, position: {last: false}})', "BAD_USER_INPUT"),
+        ('moveLocation(input: {node: {path: "US/NE"}, position: {after: {path: "US/NE"}}})', "BAD_USER_INPUT"),
+        ('moveLocation(input: {node: {path: "US/NE"}, position: {after: {path: "US/NE/Omaha"}}})', "MISPLACED"),
+        ('deleteLocation(input: {node: {path: "US/KS"}})', "NOT_FOUND"),
+        ('updateLocation(input: {node: {path: "US/NE"}, name: "x", expectedRevision: 4})', "CONFLICT"),
+        ('deleteLocation(input: {node: {path: "US/MO/St. Louis"}}, idempotencyKey: "")', "BAD_USER_INPUT"),
     ],
 )
 async def test_an_invalid_mutation_is_rejected_with_a_code_and_changes_nothing(clients, mutation, code):
@@ -235,11 +269,12 @@ async def test_a_stored_key_that_looks_like_another_is_changed_moved_and_renamed
     odd = "Om\u200baha "
     await Writer(clients.store).write(Create(Location.definition(), ("US", "NE", odd), "CITY", "x", {}), ReadUsage())
     for change in (
-        f'updateLocation(path: "US/NE/{odd}", name: "New")',
-        f'moveLocation(path: "US/NE/{odd}", to: "US/MO")',
-        f'renameLocation(path: "US/MO/{odd}", key: "{odd}")',
-        f'createLocation(parent: "US/MO/{odd}", key: "1", name: "One", attributes: {{store: {{}}}})',
-        f'renameLocation(path: "US/MO/{odd}", key: "O")',
+        f'updateLocation(input: {{node: {{path: "US/NE/{odd}"}}, name: "New"}})',
+        f'moveLocation(input: {{node: {{path: "US/NE/{odd}"}}, to: {{parent: {{path: "US/MO"}}}}}})',
+        f'moveLocation(input: {{node: {{path: "US/MO/{odd}"}}, key: "{odd}"}})',
+        f'createLocation(input: {{parent: {{path: "US/MO/{odd}"}}, key: "1", name: "One", attributes: '
+        f"{{store: {{}}}}}})",
+        f'moveLocation(input: {{node: {{path: "US/MO/{odd}"}}, key: "O"}})',
     ):
         await clients.ask(f"mutation {{ {change} {{ node {{ id }} }} }}")
     found = await clients.ask('{ location(path: "US/MO/O") { name children { nodes { key } } } }')
@@ -249,7 +284,264 @@ async def test_a_stored_key_that_looks_like_another_is_changed_moved_and_renamed
 async def test_each_field_of_one_operation_sees_what_those_before_it_wrote(clients):
     counted = "{ node { parent { childCount children { nodes { key } } } } }"
     answer = await clients.ask(f"""mutation {{
-        a: createLocation(parent: "US", key: "A", name: "A", attributes: {{state: {{}}}}) {counted}
-        b: createLocation(parent: "US", key: "B", name: "B", attributes: {{state: {{}}}}) {counted} }}""")
+        a: createLocation(input: {{parent: {{path: "US"}}, key: "A", name: "A", attributes: {{state: {{}}}}}})
+          {counted}
+        b: createLocation(input: {{parent: {{path: "US"}}, key: "B", name: "B", attributes: {{state: {{}}}}}})
+          {counted} }}""")
     assert [answer[one]["node"]["parent"]["childCount"] for one in "ab"] == [3, 4]
     assert [node["key"] for node in answer["b"]["node"]["parent"]["children"]["nodes"]] == ["A", "B", "MO", "NE"]
+
+
+# -- user errors, ids and moves ----------------------------------------------------------------------------------------
+
+
+async def told(clients, mutation):
+    """Code, field and rule of each user error of a mutation."""
+    faults = await clients.faults(f"mutation {{ {mutation} {{ __typename }} }}")
+    assert all(fault["edit"] is None and fault["message"].endswith(".") for fault in faults)
+    return [(fault["code"], fault["field"], fault["rule"]) for fault in faults]
+
+
+async def ids(clients, *paths):
+    nodes = [f'n{n}: location(path: "{path}") {{ id }}' for n, path in enumerate(paths)]
+    found = await clients.ask(f"{{ {' '.join(nodes)} }}")
+    return [found[f"n{n}"]["id"] for n in range(len(paths))]
+
+
+INPUT = "BAD_USER_INPUT"
+SEVERAL = {
+    """createLocation(input: {parent: {path: "US/KS"}, key: "a", name: "", id: "a b", names: [{language: "d",
+      text: "x"}],
+        attributes: {city: {population: 1, timezone: "%s"}}})"""
+    % ("x" * 17_000): [
+        (INPUT, ["name"], None), (INPUT, ["names"], None), (INPUT, ["attributes", "city", "timezone"], "maxLength"),
+        (INPUT, ["id"], None), ("NOT_FOUND", ["parent"], None),
+    ],
+    'createLocation(input: {parent: {path: "US/KS"}, key: "", name: "", attributes: {city: {}}})': [
+        (INPUT, ["name"], None), ("BAD_PATH", ["key"], None), ("NOT_FOUND", ["parent"], None),
+    ],
+    'createLocation(input: {parent: {path: "US"}, key: "NE", name: "", id: "#", attributes: {postalCode: {}}})': [
+        (INPUT, ["name"], None), (INPUT, ["id"], None), ("MISPLACED", ["parent"], None),
+        ("ALREADY_EXISTS", ["key"], None),
+    ],
+    'createLocation(input: {parent: {path: "US//"}, key: " ", name: "", attributes: {region: {}}})': [
+        (INPUT, ["name"], None), ("BAD_PATH", ["key"], None), ("BAD_PATH", ["parent"], None),
+    ],
+    'updateLocation(input: {node: {path: "US/KS"}, name: null, expectedRevision: 3})': [
+        (INPUT, ["name"], None), ("NOT_FOUND", ["node"], None),
+    ],
+    'updateLocation(input: {node: {path: "US"}, name: "", expectedRevision: 3, attributes: {city: {code: "1"}}})': [
+        (INPUT, ["name"], None), ("CONFLICT", ["expectedRevision"], None), ("WRONG_LEVEL", ["attributes"], None),
+    ],
+    'updateLocation(input: {node: {id: "location:none"}, names: [{language: "de"}, {language: "DE"}]})': [
+        ("NOT_FOUND", ["node"], None), (INPUT, ["names"], None),
+    ],
+    'moveLocation(input: {node: {path: "US//NE"}, to: {root: false}, key: "", position: {first: false}})': [
+        ("BAD_PATH", ["node"], None), (INPUT, ["to"], None), (INPUT, ["position"], None), ("BAD_PATH", ["key"], None),
+    ],
+    'moveLocation(input: {node: {path: "US/KS"}, to: {parent: {path: "FR"}}, position: {after: {path: "FR/A"}}})': [
+        ("NOT_FOUND", ["node"], None), ("NOT_FOUND", ["to"], None), ("NOT_FOUND", ["position"], None),
+    ],
+    """moveLocation(input: {node: {path: "US/NE"}, key: "MO", expectedRevision: 7,
+        position: {after: {path: "US/KS"}}})""": [
+        ("CONFLICT", ["expectedRevision"], None), ("ALREADY_EXISTS", ["key"], None), ("NOT_FOUND", ["position"], None),
+    ],
+    """moveLocation(input: {node: {path: "US/NE/Omaha"}, key: "", to: {parent: {path: "US/NE"}},
+        position: {before: {path: "US/MO/St. Louis"}}})""": [
+        ("BAD_PATH", ["key"], None), (INPUT, ["position"], None),
+    ],
+    'moveLocation(input: {node: {path: "US/NE"}, to: {parent: {path: "US/NE/Omaha"}}, key: "\\u0007"})': [
+        ("BAD_PATH", ["key"], None), ("MISPLACED", ["to"], None),
+    ],
+    'moveLocation(input: {node: {path: "US/KS"}, to: {root: false}, key: "MO", position: {last: false}})': [
+        (INPUT, ["to"], None), (INPUT, ["position"], None), ("NOT_FOUND", ["node"], None),
+    ],
+    'moveLocation(input: {node: {path: "US/NE"}, to: {parent: {path: ""}}, key: "MO", expectedRevision: 9})': [
+        ("BAD_PATH", ["to"], None), ("CONFLICT", ["expectedRevision"], None),
+    ],
+    """updateLocation(input: {node: {path: "US"}, names: [{language: "d"}, {language: "de", text: ""},
+        {language: "DE"}]})""": [
+        (INPUT, ["names"], None), (INPUT, ["names"], None), (INPUT, ["names"], None),
+    ],
+    """createAssetNode(input: {key: "E", name: "E", names: [$], attributes: {equipment: {}}})""".replace(
+        "$", " ".join(f'{{language: "de-{number:04}", text: "x"}}' for number in range(51))
+    ): [(INPUT, ["names"], None)],
+    """createAssetNode(input: {parent: {path: "E"}, key: "E", name: "E",
+        attributes: {audit: {findings: ["a", "%s", "", "%s"]}}})""".replace("%s", "x" * 17_000): [
+        (INPUT, ["attributes", "audit", "findings"], "maxLength"),
+        (INPUT, ["attributes", "audit", "findings"], "maxLength"), ("NOT_FOUND", ["parent"], None),
+    ],
+    'deleteLocation(input: {node: {path: "US/NE"}, expectedRevision: 2})': [
+        ("CONFLICT", ["expectedRevision"], None), ("NOT_EMPTY", ["policy"], None),
+    ],
+    'createAssetNode(input: {key: "E", name: "E", attributes: {equipment: {installed: "2026-02-30"}}})': [
+        (INPUT, ["attributes", "equipment", "installed"], None),
+    ],
+    'createCategoryNode(input: {key: "TV", name: "x", attributes: {product: {price: "12,50"}}})': [
+        (INPUT, ["attributes", "product", "price"], None), ("MISPLACED", ["parent"], None),
+    ],
+    'createCategoryNode(input: {key: "TV", name: "", attributes: {category: {none: false}}})': [
+        (INPUT, ["name"], None), (INPUT, ["attributes", "category", "none"], None),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.both_stores
+async def test_all_faults_of_an_input_come_at_once_with_their_fields_and_nothing_is_written(clients):
+    before = sorted(await invariants.all_items(clients.store), key=key_of)
+    for mutation, expected in SEVERAL.items():
+        assert await told(clients, mutation) == expected, mutation
+        for option in ("dryRun: true", 'idempotencyKey: "once"'):
+            faults = await told(clients, f"{mutation[:-1]}, {option})")
+            assert faults == expected, (option, mutation)
+    assert sorted(await invariants.all_items(clients.store), key=key_of) == before
+
+
+@pytest.mark.both_stores
+async def test_nodes_are_named_by_their_ids(clients):
+    ne, mo, omaha, us = await ids(clients, "US/NE", "US/MO", "US/NE/Omaha", "US")
+    await clients.ask(
+        f'mutation {{ updateLocation(input: {{node: {{id: "{omaha}"}}, name: "O"}}) {{ plan {{ nodes }} }} }}'
+    )
+    move = f"""mutation {{ moveLocation(input: {{node: {{id: "{omaha}"}}, to: {{parent: {{id: "{mo}"}}}}, key: "New"}},
+        idempotencyKey: "once") {{ node {{ id path name }} previousParent {{ id }} }} }}"""
+    for _ in range(2):  # its node is at another path the second time
+        assert (await clients.ask(move))["moveLocation"] == {
+            "node": {"id": omaha, "path": "US/MO/New", "name": "O"}, "previousParent": {"id": ne},
+        }  # fmt: skip
+    made = await clients.ask(f"""mutation {{ createLocation(input: {{parent: {{id: "{us}"}}, key: "KS", name: "K",
+        attributes: {{state: {{}}}}}}) {{ node {{ id path }} }} }}""")
+    kansas = made["createLocation"]["node"]["id"]
+    after = f'node: {{id: "{kansas}"}}, position: {{after: {{id: "{ne}"}}}}'
+    await clients.ask(f"mutation {{ moveLocation(input: {{{after}}}) {{ node {{ id }} }} }}")
+    assert await keys(clients, "US") == ["MO", "NE", "KS"]
+    delete = (
+        f'mutation {{ deleteLocation(input: {{node: {{id: "{kansas}"}}}}, idempotencyKey: "d") {{ node {{ id }} }} }}'
+    )
+    for _ in range(2):  # the second time there is no node with this id
+        assert (await clients.ask(delete))["deleteLocation"]["node"] == {"id": kansas}
+    await clients.ask(
+        f'mutation {{ deleteLocation(input: {{node: {{id: "{omaha}"}}, policy: CASCADE}}) {{ node {{ id }} }} }}'
+    )
+    again = await clients.ask(move)  # the node is gone, and its new parent is not
+    assert again["moveLocation"]["node"] == {"id": omaha, "path": "US/MO/New", "name": "O"}
+    for wrong in (kansas, "location:nobody", "asset:1", "", "location:", "x" * 5_000):
+        given = f'updateLocation(input: {{node: {{id: "{wrong}"}}, name: "x"}})'
+        assert await told(clients, given) == [("NOT_FOUND", ["node"], None)]
+    given = 'createLocation(input: {parent: {id: "location:x"}, key: "a", name: "a", attributes: {city: {}}})'
+    assert await told(clients, given) == [("NOT_FOUND", ["parent"], None)]
+
+
+@pytest.mark.both_stores
+async def test_an_expected_revision_is_never_that_of_another_node_which_came_to_the_path(clients):
+    (omaha,) = await ids(clients, "US/NE/Omaha")
+    create = """mutation { createLocation(input: {parent: {path: "US/NE"}, key: "Omaha", name: "Another",
+        attributes: {city: {}}}) { node { revision } } }"""
+    conflict = [("CONFLICT", ["expectedRevision"], None)]
+
+    async def outcomes(path):
+        """What comes of each change of the node at the path, of which the editor knows revision 1."""
+        node = f'node: {{path: "{path}"}}, expectedRevision: 1'
+        given = [f'update@{node}, name: "Mine"', f'move@{node}, key: "Mine"', f"delete@{node}, policy: CASCADE"]
+        return [await told(clients, f"{one.replace('@', 'Location(input: {')}}})") for one in given]
+
+    await rename(clients, ("US/NE/Omaha", "Moved"))
+    await clients.ask(create)
+    assert await outcomes("US/NE/Omaha") == [conflict] * 3
+    mine = f'mutation {{ updateLocation(input: {{node: {{id: "{omaha}"}}, name: "Mine", expectedRevision: 1}})'
+    written = await clients.ask(f"{mine} {{ node {{ path revision }} }} }}")
+    assert written["updateLocation"]["node"] == {"path": "US/NE/Moved", "revision": 2}
+    for path in ("US/NE/Omaha", "US/MO/St. Louis"):  # a deletion leaves no redirect
+        await clients.ask(f'mutation {{ deleteLocation(input: {{node: {{path: "{path}"}}}}) {{ node {{ id }} }} }}')
+    await clients.ask(create.replace("US/NE", "US/MO").replace("Omaha", "St. Louis"))
+    assert await outcomes("US/MO/St. Louis") == [conflict] * 3
+    assert (
+        await told(clients, 'updateLocation(input: {node: {path: "US/NE/Lincoln"}, name: "L", expectedRevision: 1})')
+        == []
+    )
+    # Moved away, while the node that had come to the path is gone as well, and with it every redirect from there.
+    for _ in range(2):
+        await rename(clients, ("US/NE/Lincoln", "Away"))
+        await clients.ask(create.replace("Omaha", "Lincoln"))
+        await clients.ask('mutation { deleteLocation(input: {node: {path: "US/NE/Lincoln"}}) { node { id } } }')
+        await clients.ask(create.replace("Omaha", "Lincoln"))
+        assert await outcomes("US/NE/Lincoln") == [conflict] * 3
+        await clients.ask('mutation { deleteLocation(input: {node: {path: "US/NE/Away"}}) { node { id } } }')
+
+
+@pytest.mark.both_stores
+async def test_a_deleted_node_with_an_id_of_its_own_is_told_from_the_next_one_at_its_path(clients):
+    """A given id, and that of a node which came from elsewhere; alone, and below a node that goes."""
+    create = """mutation($path: Path!, $key: String!, $id: ID, $attributes: LocationAttributes!) {
+        createLocation(input: {parent: {path: $path}, key: $key, name: $key, id: $id, attributes: $attributes}) {
+        node { id } } }"""
+
+    async def plant(path, key, node_id=None, level="city"):
+        made = await clients.ask(create, path=path, key=key, id=node_id, attributes={level: {}})
+        return made["createLocation"]["node"]["id"]
+
+    mine = {"US/MO/given": await plant("US/MO", "given", "own")}
+    await clients.ask(
+        'mutation { moveLocation(input: {node: {path: "US/NE/Omaha/68118"}, to: {parent: {path: "US/MO/given"}}})'
+        "{ node { id } } }"
+    )
+    await plant("US/MO", "large", "top")
+    for number in range(9):
+        mine[f"US/MO/large/{number}"] = await plant("US/MO/large", str(number), f"low{number}", "postalCode")
+    for path in ("US/MO/given", "US/MO/large"):
+        await clients.ask(
+            f'mutation {{ deleteLocation(input: {{node: {{path: "{path}"}}, policy: CASCADE}}) {{ move {{ id }} }} }}'
+        )
+    for path in ("US/MO/given", "US/MO/large", "US/MO/given/68118", "US/MO/large/0", "US/MO/large/8"):
+        parent, _, key = path.rpartition("/")
+        await plant(parent, key, level="postalCode" if parent.count("/") == 2 else "city")
+        node = f'node: {{path: "{path}"}}, expectedRevision: 1'
+        assert await told(clients, f'updateLocation(input: {{{node}, name: "Mine"}})') == [
+            ("CONFLICT", ["expectedRevision"], None)
+        ]
+    await plant("US/NE", "back", "low7")
+    assert await clients.ask('{ location(path: "US/MO/large/7") { id } }') == {"location": None}
+
+
+@pytest.mark.both_stores
+async def test_a_move_gives_parent_key_and_position_at_once(clients):
+    for key in ("A", "B"):
+        await clients.ask(f"""mutation {{ createLocation(input: {{parent: {{path: "US/MO"}}, key: "{key}",
+      name: "{key}",
+            attributes: {{city: {{}}}}}}) {{ node {{ id }} }} }}""")
+    move = """mutation { moveLocation(input: {node: {path: "US/NE/Omaha"}, to: {parent: {path: "US/MO"}}, key: "Z",
+        position: {after: {path: "US/MO/A"}}}) { node { path children { nodes { path } } } } }"""
+    assert (await clients.ask(move))["moveLocation"]["node"] == {
+        "path": "US/MO/Z", "children": {"nodes": [{"path": "US/MO/Z/68118"}]},
+    }  # fmt: skip
+    assert await keys(clients, "US/MO") == ["A", "Z", "B", "St. Louis"]
+    implied = 'node: {path: "US/NE/Lincoln"}, position: {before: {path: "US/MO/A"}}'
+    for _ in range(2):  # the second time there is nothing to do
+        moved = await clients.ask(f"mutation {{ moveLocation(input: {{{implied}}}) {{ node {{ path }} }} }}")
+        assert moved["moveLocation"]["node"] == {"path": "US/MO/Lincoln"}
+        implied = implied.replace("US/NE", "US/MO")
+    assert await keys(clients, "US/MO") == ["Lincoln", "A", "Z", "B", "St. Louis"]
+    for side, place in (("first", 0), ("last", -1)):
+        path = f'node: {{path: "US/MO/{"Z" if side == "first" else "Y"}"}}, key: "Y", position: {{{side}: true}}'
+        await clients.ask(f"mutation {{ moveLocation(input: {{{path}}}) {{ node {{ path }} }} }}")
+        assert (await keys(clients, "US/MO"))[place] == "Y"
+
+
+async def test_a_dry_run_has_the_faults_of_a_change_that_is_larger_than_a_transaction(clients):
+    await clients.ask(
+        'mutation { createCategoryNode(input: {key: "A", name: "a", attributes: {category: {}}}) { node { id } } }'
+    )
+    clients.store.max_commit_changes = 10
+    update = 'updateCategoryNode(input: {node: {path: "A"}, name: "%s"}%s)'
+    for option in (", dryRun: true", ""):
+        given = update % (" ".join("abcdefghijklm"), option)
+        assert await told(clients, given) == [("TOO_LARGE", None, None)]
+
+
+async def test_a_hidden_parent_is_not_disclosed_by_the_rename_of_a_grant_root_that_is_not_there(clients):
+    answers = []
+    for tree in ("US", "XX"):
+        grants = Grants.parse([f"write:location/{tree}/A", f"write:location/{tree}/B"])
+        caller = Clients(clients.store, grants=grants)
+        answers.append(await told(caller, f'moveLocation(input: {{node: {{path: "{tree}/A"}}, key: "B"}})'))
+    assert answers == [[("NOT_FOUND", ["node"], None)]] * 2

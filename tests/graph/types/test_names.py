@@ -12,8 +12,8 @@ from tests.systems.asking import Client, plant
 ALL = caller("write:location")
 CITY = caller("read:location/DE/BY/Muenchen")
 NAMES = {"de": "München", "en": "Munich", "zh-Hant": "慕尼黑"}
-UPDATE = """mutation($path: Path!, $names: [LocalizedNameInput!], $dry: Boolean! = false, $key: String) {
-  updateLocation(path: $path, names: $names, dryRun: $dry, idempotencyKey: $key) {
+UPDATE = """mutation($path: Path!, $names: [LocalizedTextInput!], $dry: Boolean! = false, $key: String) {
+  updateLocation(input: {node: {path: $path}, names: $names}, dryRun: $dry, idempotencyKey: $key) {
     plan { nodes } node { revision names { language text } } } }"""
 LOOKUP = """query($path: Path!, $languages: [String!], $some: [String!]! = []) { location(path: $path) {
   name default: name(languages: null) none: name(languages: []) found: name(languages: $languages)
@@ -75,7 +75,7 @@ async def test_names_cost_no_read_and_count_alike_compiled_and_interpreted(serve
     assert (asked.requests, asked.units) == (plain.requests, plain.units)
     first, second = asked.data["location"]["children"]["nodes"]
     assert (first["name"], second["name"], second["names"]) == ("München", "Ulm", [])
-    assert first["names"][0] == {"t": "München", "language": "de", "__typename": "LocalizedName", "text": "München"}
+    assert first["names"][0] == {"t": "München", "language": "de", "__typename": "LocalizedText", "text": "München"}
     await server.data(ALL, query, some=["de"])
     await server.data(ALL, query, some=["en"])
     assert (server.planned.compiled, server.planned.interpreted, server.planned.fallbacks) == (2, 0, 0)

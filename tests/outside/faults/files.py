@@ -61,7 +61,7 @@ class Store:
         self.script.append(f"{number} roots created")
 
     def create(self, name: str) -> Answer:
-        field = f'createThing(key: "{name}", name: "x", attributes: {{box: {{}}}})'
+        field = f'createThing(input: {{key: "{name}", name: "x", attributes: {{box: {{}}}}}})'
         return self.server.ask(f"mutation {{ {field} {{ node {{ id }} }} }}")
 
     def expect(self, promise: str, names: list[str], server: Server | None = None) -> None:

@@ -217,13 +217,13 @@ def imported(place: Place, store: str, tree: Tree) -> Tree:
 
 
 def _change(before: Tree, old: Path, new: Path | None) -> Change:
-    path = f'idempotencyKey: "{text(old)} {text(new)}", path: "{text(old)}"'
+    once, node = f'idempotencyKey: "{text(old)} {text(new)}"', f'node: {{path: "{text(old)}"}}'
     if new is None:
-        return Change(_mutation(f"deleteThing({path}, policy: CASCADE)"), before, before.deleted(old), old, new)
+        delete = f"deleteThing({once}, input: {{{node}, policy: CASCADE}})"
+        return Change(_mutation(delete), before, before.deleted(old), old, new)
     after = before.moved(old, new)
-    if old[:-1] == new[:-1]:
-        return Change(_mutation(f'renameThing({path}, key: "{new[-1]}")'), before, after, old, new)
-    return Change(_mutation(f'moveThing({path}, to: "{text(new[:-1])}")'), before, after, old, new)
+    place = f'key: "{new[-1]}"' if old[:-1] == new[:-1] else f'to: {{parent: {{path: "{text(new[:-1])}"}}}}'
+    return Change(_mutation(f"moveThing({once}, input: {{{node}, {place}}})"), before, after, old, new)
 
 
 def _mutation(field: str) -> str:
@@ -275,12 +275,15 @@ def _begun(server: Server, change: Change) -> dict[str, Any]:
 def _written_meanwhile(server: Server, change: Change, move: str) -> Counter[str]:
     """Writes while the subtree is copied: to the subtree and its new place a CONFLICT, elsewhere as usual."""
     leaf = change.before.below(change.old)[-1]
-    update = f'updateThing(path: "{text(leaf)}", name: "other") {{ node {{ id }} }}'
+    update = f'updateThing(input: {{node: {{path: "{text(leaf)}"}}, name: "other"}}) {{ node {{ id }} }}'
     top, away = change.old[0], "V" if change.old[0] != "V" else "T"
-    refused = [update, f'moveThing(path: "{top}", to: "{away}") {{ node {{ id }} }}']
+    refused = [
+        update,
+        f'moveThing(input: {{node: {{path: "{top}"}}, to: {{parent: {{path: "{away}"}}}}}}) {{ node {{ id }} }}',
+    ]
     if change.new:
-        where = f'parent: "{text(change.new[:-1])}", key: "{change.new[-1]}", name: "x"'
-        refused.append(f"createThing({where}, attributes: {{box: {{}}}}) {{ node {{ id }} }}")
+        where = f'parent: {{path: "{text(change.new[:-1])}"}}, key: "{change.new[-1]}", name: "x"'
+        refused.append(f"createThing(input: {{{where}, attributes: {{box: {{}}}}}}) {{ node {{ id }} }}")
     counts: Counter[str] = Counter()
     for field in refused:
         answer = server.ask(f"mutation {{ {field} }}")
@@ -289,7 +292,9 @@ def _written_meanwhile(server: Server, change: Change, move: str) -> Counter[str
             sentence = "While the move is in progress nobody else can write to the nodes of the subtree"
             raise Wrong(sentence, [change.mutation, f"mutation {{ {field} }}"], "CONFLICT", answer.json)
         counts["writes to what is moved"] += 1
-    other = server.ask('mutation { updateThing(path: "T/rest", attributes: {box: {small: 1}}) { node { id } } }')
+    other = server.ask(
+        'mutation { updateThing(input: {node: {path: "T/rest"}, attributes: {box: {small: 1}}}) { node { id } } }'
+    )
     if other.errors and not set(other.codes) & PATIENT:
         raise Wrong("All other nodes are written as usual", [change.mutation, "update T/rest"], "made", other.json)
     return counts

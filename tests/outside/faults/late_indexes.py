@@ -80,7 +80,7 @@ class World:
         elif kind == "update":
             self._update(path)
         elif kind == "delete":
-            self._ask(f'deleteThing(path: "{text(path)}", policy: CASCADE)')
+            self._ask(f'deleteThing(input: {{node: {{path: "{text(path)}"}}, policy: CASCADE}})')
             self.log.append(f"DELETED {self.tree.nodes[path].id}")
             self._last = self.tree.nodes[path].id
             self.tree = self.tree.deleted(path)
@@ -91,8 +91,9 @@ class World:
         number = next(self._numbers)
         key = f"k{number}" if parent else "L"
         item = Item(f"i{number}", "BOX", f"Name {number}")
-        above = f'parent: "{text(parent)}", ' if parent else ""
-        self._ask(f'createThing({above}key: "{key}", name: "{item.name}", id: "{item.id}", attributes: {{box: {{}}}})')
+        above = f'parent: {{path: "{text(parent)}"}}, ' if parent else ""
+        given = f'{above}key: "{key}", name: "{item.name}", id: "{item.id}", attributes: {{box: {{}}}}'
+        self._ask(f"createThing(input: {{{given}}})")
         self.tree = Tree({**self.tree.nodes, (*parent, key): item}, self.tree.former)
         self.revisions[item.id] = 1
         self._logged("CREATED", item.id)
@@ -100,7 +101,7 @@ class World:
     def _update(self, path: Path) -> None:
         item = self.tree.nodes[path]
         new = Item(item.id, item.level, f"Name {next(self._numbers)}")
-        self._ask(f'updateThing(path: "{text(path)}", name: "{new.name}")')
+        self._ask(f'updateThing(input: {{node: {{path: "{text(path)}"}}, name: "{new.name}"}})')
         self.tree = Tree({**self.tree.nodes, path: new}, self.tree.former)
         self.revisions[item.id] += 1
         self._logged("UPDATED", item.id)
@@ -109,10 +110,12 @@ class World:
         parents = [p for p in self.tree.nodes if p[: len(path)] != path and len(p) < 4 and p != path[:-1]]
         if kind == "rename" or not parents:
             new = (*path[:-1], f"r{next(self._numbers)}")
-            self._ask(f'renameThing(path: "{text(path)}", key: "{new[-1]}")')
+            self._ask(f'moveThing(input: {{node: {{path: "{text(path)}"}}, key: "{new[-1]}"}})')
         else:
             new = (*self._chance.choice(parents), path[-1])
-            self._ask(f'moveThing(path: "{text(path)}", to: "{text(new[:-1])}")')
+            self._ask(
+                f'moveThing(input: {{node: {{path: "{text(path)}"}}, to: {{parent: {{path: "{text(new[:-1])}"}}}}}})'
+            )
         item = self.tree.nodes[path]
         self.tree = self.tree.moved(path, new)
         self._logged("MOVED", item.id)

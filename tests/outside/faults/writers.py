@@ -189,18 +189,20 @@ class Writer:
         kind = self._chance.choice(("create", "create", "update", "update", "rename", "delete"))
         if kind == "create" or len(self.known) < 3:
             node, path = f"{self.account.name}-{number}", f"{self.box}/k{number}"
-            where = f'parent: "{self.box}", key: "k{number}", id: "{node}", name: "n{number}"'
-            field = f"createThing({where}, attributes: {{box: {{small: {number}}}}}"
+            where = f'parent: {{path: "{self.box}"}}, key: "k{number}", id: "{node}", name: "n{number}"'
+            field = f"createThing(input: {{{where}, attributes: {{box: {{small: {number}}}}}}}"
             return _sent(field, "CREATED", f"thing:{node}", (path, 1, number))
         node = self._chance.choice(sorted(self.known))
         path, revision, small = self.known[node]
         if kind == "update":
-            field = f'updateThing(path: "{path}", attributes: {{box: {{small: {number}}}}}'
+            field = f'updateThing(input: {{node: {{path: "{path}"}}, attributes: {{box: {{small: {number}}}}}}}'
             return _sent(field, "UPDATED", node, (path, revision + 1, number))
         if kind == "delete":
-            return _sent(f'deleteThing(path: "{path}"', "DELETED", node, (path, revision, small))
+            return _sent(f'deleteThing(input: {{node: {{path: "{path}"}}}}', "DELETED", node, (path, revision, small))
         to = f"{self.box}/k{number}"
-        return _sent(f'renameThing(path: "{path}", key: "k{number}"', "MOVED", node, (to, revision, small), to)
+        return _sent(
+            f'moveThing(input: {{node: {{path: "{path}"}}, key: "k{number}"}}', "MOVED", node, (to, revision, small), to
+        )
 
     def _learn(self, sent: Sent) -> None:
         """Go on from what was made; a node whose state is unknown is left alone."""
@@ -244,11 +246,13 @@ def nodes_of(server: Server, box: str) -> dict[str, State]:
 def prepare(server: Server, names: list[str], tree: str = "W") -> None:
     """The box of each writer, in one tree."""
     server.ask(
-        f'mutation {{ createThing(key: "{tree}", name: "{tree}", attributes: {{box: {{}}}}) {{ node {{ id }} }} }}'
+        f'mutation {{ createThing(input: {{key: "{tree}", name: "{tree}", attributes: {{box: '
+        f"{{}}}}}}) {{ node {{ id }} }} }}"
     )
     for name in names:
-        where = f'parent: "{tree}", key: "{name}", name: "{name}"'
-        assert server.ask(f"mutation {{ createThing({where}, attributes: {{box: {{}}}}) {{ node {{ id }} }} }}").data
+        where = f'parent: {{path: "{tree}"}}, key: "{name}", name: "{name}"'
+        create = f"createThing(input: {{{where}, attributes: {{box: {{}}}}}}) {{ node {{ id }} }}"
+        assert server.ask(f"mutation {{ {create} }}").data
 
 
 def settle(writers: list[Writer], server: Server, script: list[str], seconds: float = 0) -> Counter[str]:

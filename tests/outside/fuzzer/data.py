@@ -153,14 +153,15 @@ class DataSet:
 def extremes() -> DataSet:
     past = """
     mutation {
-      a: updateThing(
-        path: "B", name: "Box of everything, again", attributes: {box: {state: CLOSED, size: SMALL}}
-      ) { __typename }
-      b: updateThing(path: "B", attributes: {box: {state: null_, texts: null, note: "second note"}}) { __typename }
-      c: updateThing(path: "B/c/1", name: "uno", names: [{language: "fr", text: "un"}]) { __typename }
-      reorderThing(path: "B/c/2", first: true) { __typename }
-      gone: createThing(key: "gone", name: "gone", attributes: {box: {state: OPEN}}) { node { id } }
-      deleteThing(path: "gone") { __typename }
+      a: updateThing(input: {node: {path: "B"}, name: "Box of everything, again", attributes: {box: {state:
+        CLOSED, size: SMALL}}}) { __typename }
+      b: updateThing(input: {node: {path: "B"}, attributes: {box: {state: null_, texts: null, note:
+        "second note"}}}) { __typename }
+      c: updateThing(input: {node: {path: "B/c/1"}, name: "uno", names: [{language: "fr", text: "un"}]}) {
+        __typename }
+      moveThing(input: {node: {path: "B/c/2"}, position: {first: true}}) { __typename }
+      gone: createThing(input: {key: "gone", name: "gone", attributes: {box: {state: OPEN}}}) { node { id } }
+      deleteThing(input: {node: {path: "gone"}}) { __typename }
     }
     """
     box = {"name": "Box of everything, again", "state": "null_", "size": "SMALL", "texts": None, "note": "second note"}
@@ -171,14 +172,19 @@ def extremes() -> DataSet:
 def builtin() -> DataSet:
     past = """
     mutation {
-      updateLocation(path: "US/NE/Omaha", attributes: {city: {population: 486052}}) { __typename }
-      a: updateLocation(path: "US/NE/Omaha", attributes: {city: {timezone: null}}) { __typename }
-      renameLocation(path: "US/NE/Fremont", key: "Fremont City") { __typename }
-      moveCategoryNode(path: "Electronics/LAPTOP", to: "Electronics/Audio") { __typename }
-      reorderLocation(path: "US/NE/Omaha", first: true) { __typename }
-      updateCategoryNode(path: "Books", names: [{language: "de", text: "Bücher"}]) { __typename }
-      gone: createLocation(key: "gone", name: "gone", attributes: {country: {iso3: "GON"}}) { node { id } }
-      deleteLocation(path: "gone") { __typename }
+      updateLocation(input: {node: {path: "US/NE/Omaha"}, attributes: {city: {population: 486052}}}) {
+        __typename }
+      a: updateLocation(input: {node: {path: "US/NE/Omaha"}, attributes: {city: {timezone: null}}}) {
+        __typename }
+      moveLocation(input: {node: {path: "US/NE/Fremont"}, key: "Fremont City"}) { __typename }
+      moveCategoryNode(input: {node: {path: "Electronics/LAPTOP"}, to: {parent: {path: "Electronics/Audio"}}})
+        { __typename }
+      c: moveLocation(input: {node: {path: "US/NE/Omaha"}, position: {first: true}}) { __typename }
+      updateCategoryNode(input: {node: {path: "Books"}, names: [{language: "de", text: "Bücher"}]}) {
+        __typename }
+      gone: createLocation(input: {key: "gone", name: "gone", attributes: {country: {iso3: "GON"}}}) { node {
+        id } }
+      deleteLocation(input: {node: {path: "gone"}}) { __typename }
     }
     """
     redirects = {

@@ -221,7 +221,7 @@ async function nodeField(node, name, args, info) {
       return args.level == null ? list.length : list.filter(({ level }) => level === args.level).length;
     }
     case "name": case "nameLanguage": {
-      if (args.languages == null) return node.name;
+      if (args.languages == null) return name === "name" ? node.name : null;
       const found = chosen(node.names, args.languages);
       if (found === undefined) return replay();
       return name === "name" ? found?.text ?? node.name : found?.language ?? null;
@@ -279,7 +279,7 @@ function localized(value) {
 }
 
 function texts(source, name, args, plain) {
-  const found = chosen(source, args.languages);
+  const found = args.languages == null ? null : chosen(source, args.languages);
   if (found === undefined) throw new Skip("languages");
   return name === "language" || name === "nameLanguage" ? found?.language ?? null : found?.text ?? plain;
 }
@@ -328,7 +328,7 @@ async function resolve(source, args, context, info) {
   if (source.$hierarchy) return nodeField(source, name, args, info);
   if (source.$localized && name !== "texts") return texts(source.texts, name, args, null);
   if (source.$revision && (name === "name" || name === "nameLanguage")) {
-    return args.languages == null ? source.name : texts(source.names, name, args, source.name);
+    return args.languages == null && name === "name" ? source.name : texts(source.names, name, args, source.name);
   }
   if (source.$deleted && (name === "history" || name === "atRevision")) throw new Skip(name);
   const value = source[name];

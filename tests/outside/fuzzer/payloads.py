@@ -12,7 +12,7 @@ from tests.outside.fuzzer.session import Session
 NEW = {
     "thing": '{box: {state: CLOSED, size: LARGE, states: [null_, OPEN], parcel: {code: "p", size: SMALL}}}',
     "location": '{country: {iso3: "XYZ"}}',
-    "category": "{category: true}",
+    "category": "{category: {}}",
 }
 PROMISE = "docs/consistency.md: the node in a mutation's payload is as the mutation left it"
 SETTLE_SECONDS = 2.5
@@ -25,13 +25,13 @@ def check(session: Session, random_: random.Random, maker: Maker, number: int) -
     selection, fragments, _ = maker.payload(interface)
     if number % 3 == 0:
         path = f"new {number}"
-        arguments = f'key: "{path}", name: "new", attributes: {NEW[hierarchy["name"]]}'
+        given = f'key: "{path}", name: "new", attributes: {NEW[hierarchy["name"]]}'
         name = f"create{interface}"
     else:
         path = random_.choice(hierarchy["nodes"])["path"]
-        arguments = f'path: {_text(path)}, name: "name {number}"'
+        given = f'node: {{path: {_text(path)}}}, name: "name {number}"'
         name = f"update{interface}"
-    write = Document(f"mutation {{ {name}({arguments}) {{ node {{ {selection} }} }} }} {fragments}")
+    write = Document(f"mutation {{ {name}(input: {{{given}}}) {{ node {{ {selection} }} }} }} {fragments}")
     read = Document(f"{{ {field}(path: {_text(path)}) {{ {selection} }} }} {fragments}")
     said = session.client.ask(write)
     found = compare.internal(said)

@@ -52,7 +52,7 @@ def large_move(place: Place) -> Counter[str]:
 
 
 def _move(server: Server) -> None:
-    server.ask('mutation { moveThing(path: "from/big", to: "to") { move { id } } }')
+    server.ask('mutation { moveThing(input: {node: {path: "from/big"}, to: {parent: {path: "to"}}}) { move { id } } }')
 
 
 def _look(server: Server, id: str, size: int, counts: Counter[str]) -> None:

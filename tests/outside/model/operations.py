@@ -22,13 +22,7 @@ ARGUMENTS = {
     "reorder": ("path", "first", "last", "before", "after"),
     "delete": ("path", "policy"),
 }
-TYPES = {
-    "parent": "Path", "key": "String!", "name": "String", "names": "[LocalizedNameInput!]", "id": "ID",
-    "attributes": "ThingAttributes", "path": "Path!", "to": "Path", "first": "Boolean", "last": "Boolean",
-    "before": "Path", "after": "Path", "policy": "DeletePolicy!", "expectedRevision": "Int", "dryRun": "Boolean!",
-    "idempotencyKey": "String",
-}  # fmt: skip
-REQUIRED = {"create": {"name": "String!", "attributes": "ThingAttributes!"}}
+MUTATIONS = {"rename": "move", "reorder": "move"}
 
 
 def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[Step]) -> Step:
@@ -162,7 +156,7 @@ def _some_reorder(chance: random.Random, trees: Trees, paths: list[str]) -> Step
     if beside:
         where += [{"before": chance.choice(beside)}, {"after": chance.choice(beside)}] * 2
     if chance.random() < 0.06:
-        where = [{}, {"first": True, "last": True}, {"before": path}, {"after": chance.choice(paths)}]
+        where = [{}, {"first": True, "last": True}, {"before": path}, {"after": chance.choice(beside or [path])}]
     return {"path": path, **chance.choice(where)}
 
 
@@ -199,8 +193,11 @@ def rules(trees: Trees, step: Step, ids: dict[int, str]) -> tuple[set[str], set[
         must.add("NOT_FOUND")
         if not {*step["path"].split("/")}.isdisjoint(values.ODD_KEYS):
             may.add("BAD_PATH")
-    if node and "expected" in step and step["expected"] != node["revision"]:
-        must.add("CONFLICT")
+    if node and "expected" in step:
+        if step["expected"] != node["revision"] or trees.former.get(step["path"], node["id"]) != node["id"]:
+            must.add("CONFLICT")
+        else:  # also if a node without an id of its own was created there and deleted
+            may.add("CONFLICT")
     RULES[step["do"]](trees, step, node, must, may)
     if node and step.get("policy") == "REPARENT" and trees.children(node["id"]):
         # "A deletion with `REPARENT` that is larger than a transaction is rejected with `TOO_LARGE`", and with
@@ -358,9 +355,25 @@ def request(step: Step, selection: str, ids: dict[int, str]) -> tuple[str, dict[
         sent["attributes"] = {step["level"].lower(): step["values"]}
     if sent.get("id"):
         sent["id"] = sent_id(step, ids)
-    more = {"expected": "expectedRevision", "dry": "dryRun", "once": "idempotencyKey"}
-    sent |= {argument: step[name] for name, argument in more.items() if name in step}
-    types = {**TYPES, **REQUIRED.get(step["do"], {})}
-    declared = ", ".join(f"${name}: {types[name]}" for name in sent)
-    given = ", ".join(f"{name}: ${name}" for name in sent)
-    return f"mutation({declared}) {{ {step['do']}Thing({given}) {{ {selection} }} }}", sent
+    given: dict[str, Any] = {}
+    for name, value in sent.items():
+        match name:
+            case "path":
+                given["node"] = {"path": value}
+            case "parent" if value is not None:
+                given["parent"] = {"path": value}
+            case "to":
+                given["to"] = {"root": True} if value is None else {"parent": {"path": value}}
+            case "first" | "last":
+                given["position"] = given.get("position", {}) | {name: value}
+            case "before" | "after":
+                given["position"] = {name: {"path": value}}
+            case _ if name != "parent":
+                given[name] = value
+    if "expected" in step:
+        given["expectedRevision"] = step["expected"]
+    verb = MUTATIONS.get(step["do"], step["do"])
+    variables = {"input": given, "dry": step.get("dry", False), "once": step.get("once")}
+    head = f"$input: {verb.capitalize()}ThingInput!, $dry: Boolean!, $once: String"
+    field = f"made: {verb}Thing(input: $input, dryRun: $dry, idempotencyKey: $once)"
+    return f"mutation({head}) {{ {field} {{ {selection} }} }}", variables

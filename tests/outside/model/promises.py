@@ -81,12 +81,11 @@ ATOMIC: Promise = ("writing.md", "A mutation is atomic: all of it is made, or no
 PAYLOAD: Promise = ("consistency.md", "the node in a mutation's payload | it is as the mutation left it")
 FORMER_PARENT: Promise = (
     "reference/schema.md",
-    "Current content of the node's former parent; null for a root, a new node and a dry run.",
+    "Former parent as it is now; null for a root, a dry run or faults.",
 )
 FORECAST: Promise = (
     "writing.md",
-    "`dryRun` returns the number of nodes and write units in advance, and the target paths that already exist "
-    "(`collisions`).",
+    "`dryRun` returns the number of nodes and write units in advance, or what would be wrong.",
 )
 REPEATED: Promise = (
     "writing.md",
@@ -95,7 +94,7 @@ REPEATED: Promise = (
 )
 ONE_KEY: Promise = (
     "writing.md",
-    "A mutation is the same if it has the same arguments, in any order; a key that was used for another mutation is "
+    "A mutation is the same if it has the same input, in any order; a key that was used for another mutation is "
     "rejected.",
 )
 NEW_ID: Promise = (
@@ -105,13 +104,13 @@ NEW_ID: Promise = (
 )
 POSITION: Promise = (
     "writing.md",
-    "`reorderLocation` changes the position of a node among its siblings of the same level",
+    "its `position` among its siblings of the same level",
 )
 LARGE_MOVE: Promise = (
     "writing.md",
     "A larger move, rename or `CASCADE` is registered by one transaction and continues in the background",
 )
-WRITTEN_AT: Promise = ("reference/schema.md", "Time of the last change of the content, in UTC.")
+WRITTEN_AT: Promise = ("reference/schema.md", "Time of the last change of the content.")
 MOMENT: Promise = (
     "consistency.md",
     "One response shows one moment (a snapshot): no part of it is older or newer than the rest.",

@@ -82,15 +82,21 @@ class Client(threading.Thread):
         key = f"c{self.number}-{self.chance.randrange(10**9)}"
         if path is None or dice < 0.4:
             parent = self.chance.choice((*SHARED, path or "left"))
-            text = f'createThing(parent: {literal(parent)}, key: "{key}", name: "{key}", attributes: {{box: {{}}}})'
+            text = (
+                f'createThing(input: {{parent: {{path: {literal(parent)}}}, key: "{key}", name: '
+                f'"{key}", attributes: {{box: {{}}}}}})'
+            )
         elif dice < 0.65:
-            text = f'updateThing(path: {literal(path)}, name: "{key}")'
+            text = f'updateThing(input: {{node: {{path: {literal(path)}}}, name: "{key}"}})'
         elif dice < 0.8:
-            text = f"moveThing(path: {literal(path)}, to: {literal(self.chance.choice(SHARED))})"
+            text = (
+                f"moveThing(input: {{node: {{path: {literal(path)}}}, to: {{parent: {{path: "
+                f"{literal(self.chance.choice(SHARED))}}}}}}})"
+            )
         elif dice < 0.9:
-            text = f'renameThing(path: {literal(path)}, key: "{key}")'
+            text = f'moveThing(input: {{node: {{path: {literal(path)}}}, key: "{key}"}})'
         else:
-            text = f"deleteThing(path: {literal(path)}, policy: REPARENT)"
+            text = f"deleteThing(input: {{node: {{path: {literal(path)}}}, policy: REPARENT}})"
         data = self._ask(f"mutation {{ made: {text} {picked} }}")["made"]
         self.counts["races: writes" if data else "races: writes that lost"] += 1
         if data and text.startswith("delete"):
@@ -126,7 +132,8 @@ def race(place: Place, seed: int, until: float) -> Counter[str]:
     servers = [place.server(store, **settle) for _ in range(2)]
     for key in SHARED:
         servers[0].ask(
-            f'mutation {{ createThing(key: "{key}", name: "{key}", attributes: {{box: {{}}}}) {{ node {{ id }} }} }}'
+            f'mutation {{ createThing(input: {{key: "{key}", name: "{key}", attributes: {{box: '
+            f"{{}}}}}}) {{ node {{ id }} }} }}"
         )
     is_sqlite = place.kind == "sqlite"
     clients = [Client(number, servers, seed, until, is_one_moment=is_sqlite) for number in range(CLIENTS)]

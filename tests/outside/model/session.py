@@ -24,10 +24,8 @@ WRITTEN = [
     for name in ("id", "path", "key", "name", "names", "level", "levelName", "depth", "revision", "label")
 ]
 WRITTEN += [{"field": name} for name in dict.fromkeys(name for one in ATTRIBUTES.values() for name in one)]
-PAYLOAD = (
-    f"node {{ updatedAt changedBy {text_of(WRITTEN)} }} previousParent {{ id }} move {{ id state }} "
-    "plan { nodes transactions writeUnits collisions }"
-)
+PAYLOAD = f"node {{ updatedAt changedBy {text_of(WRITTEN)} }} plan {{ nodes transactions writeUnits }}"
+MOVED = "previousParent { id } move { id state }"  # in payloads of moves and deletions alone
 HIERARCHIES = "hierarchies { name }"
 
 
@@ -57,13 +55,13 @@ class Session:
     def change(self, step: Step) -> None:
         """Make a mutation, and compare its payload, its error and what is remembered of it."""
         self.steps.append(step)
-        text, sent = operations.request(step, PAYLOAD, self.ids)
+        has_move = step["do"] not in ("create", "update")
+        text, sent = operations.request(step, f"{PAYLOAD} {MOVED if has_move else ''}", self.ids)
         self.shown.append(f"server {step['server']}: {text.split('{', 1)[1].split('{')[0].strip()} {_brief(sent)}")
         must, may = operations.rules(self.trees, step, self.ids)
         got = self.server(step).ask(text, sent)
         body = got.json
-        field = f"{step['do']}Thing"
-        payload = (body.get("data") or {}).get(field)
+        payload = (body.get("data") or {}).get("made")
         codes = [code for code, error in zip(got.codes, got.errors, strict=True)]
         self.counts[f"{step['do']}, {'dry run' if step.get('dry') else 'rejected' if payload is None else 'made'}"] += 1
         if step.get("once") in self.once:
@@ -81,15 +79,14 @@ class Session:
 
     def _dry(self, step: Step, must: set[str], may: set[str], payload: Any, codes: list[str]) -> None:
         promise = promises.FORECAST
-        collides = must == {"ALREADY_EXISTS"} and payload is not None
-        if must and not collides:
+        if must:
             self._rejected(must, may, payload, codes, codes)
         elif payload is None:
             if not codes or not set(codes) <= may:
                 self.wrong(promise, "a plan", codes)
-        elif payload["node"] or codes or bool(payload["plan"]["collisions"]) is not collides:
-            self.wrong(promise, "collisions" if collides else "a plan without collisions", [payload, codes])
-        elif step["do"] in ("move", "rename") and not collides:
+        elif payload["node"] or codes:
+            self.wrong(promise, "a plan alone", [payload, codes])
+        elif step["do"] in ("move", "rename"):
             node = self.trees.at(step["path"])
             assert node
             nodes = 1 + len(self.trees.descendants(node["id"]))
@@ -115,7 +112,7 @@ class Session:
         node = payload["node"]
         if codes or node is None or payload["plan"] is not None:
             self.wrong(promises.ATOMIC, "a node without errors", body)
-        if payload["move"]:
+        if payload.get("move"):
             self._await_move(step, payload["move"])
         before = self.trees.at(step.get("path"))
         former = before["parent"] if before else None

@@ -11,10 +11,11 @@ from store.transfer.load import LoadResult, load
 from store.writing.create_update import Create, Update
 from store.writing.move_delete import Delete as Deletion
 from store.writing.move_delete import Move, Policy
-from store.writing.reorder import Reorder, Side
+from store.writing.positions import Side
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
+from tests.reordering import reorder
 from tests.store.transfer.test_load import NEBRASKA, wanted_of
 
 HIERARCHIES: dict[str, Hierarchy] = {"location": LOCATION, "category": CATEGORY}
@@ -37,7 +38,7 @@ async def fill(store: Store) -> None:
         Deletion(LOCATION, parse_path("US/NE/Gone"), Policy.REFUSE),
         Move(LOCATION, parse_path("US/NE/Lincoln"), parse_path("US/NE/Bellevue")),
         Create(LOCATION, parse_path("US/NE/York"), "CITY", "York", {}),
-        Reorder(LOCATION, parse_path("US/NE/York"), Side.FIRST),
+        reorder(LOCATION, parse_path("US/NE/York"), Side.FIRST),
     ):  # fmt: skip
         await writer.write(edit, ReadUsage())
     await invariants.check(store)

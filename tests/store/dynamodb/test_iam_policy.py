@@ -39,12 +39,14 @@ READS = [
     '{ city(path: "US/NE/Nowhere") { id } changes(hierarchy: LOCATION, tree: "US") { changes { event } } }',
 ]
 WRITES = [
-    'mutation { createLocation(parent: "US/NE", key: "York", name: "York", attributes: { city: {} }) { node { id } } }',
-    'mutation { updateLocation(path: "US/NE/York", name: "York, NE", idempotencyKey: "1") { node { id } } }',
-    'mutation { renameLocation(path: "US/NE", key: "Nebraska") { node { id } } }',
-    'mutation { moveLocation(path: "US/Nebraska/York", to: "US") { node { id } } }',
-    'mutation { reorderLocation(path: "US/Nebraska/Omaha", first: true) { node { id } } }',
-    'mutation { deleteLocation(path: "US/Nebraska", policy: CASCADE) { node { id } } }',
+    'mutation { createLocation(input: {parent: {path: "US/NE"}, key: "York", name: "York", '
+    "attributes: { city: {} }}) { node { id } } }",
+    'mutation { updateLocation(input: {node: {path: "US/NE/York"}, name: "York, NE"}, '
+    'idempotencyKey: "1") { node { id } } }',
+    'mutation { moveLocation(input: {node: {path: "US/NE"}, key: "Nebraska"}) { node { id } } }',
+    'mutation { moveLocation(input: {node: {path: "US/Nebraska/York"}, to: {parent: {path: "US"}}}) { node { id } } }',
+    'mutation { moveLocation(input: {node: {path: "US/Nebraska/Omaha"}, position: {first: true}}) { node { id } } }',
+    'mutation { deleteLocation(input: {node: {path: "US/Nebraska"}, policy: CASCADE}) { node { id } } }',
 ]
 
 

@@ -81,6 +81,8 @@ async def follow(store: Store, hierarchy: Hierarchy, seed: int, length: int) -> 
         edit: Any = edits.one()
         if store.max_commit_changes == TINY and isinstance(edit, Delete) and edit.policy is Policy.REPARENT:
             continue  # which is refused where it is no transaction
+        if store.max_commit_changes == TINY and isinstance(edit, Move) and edit.position and edit.path != edit.target:
+            continue  # likewise
         try:
             made = model.apply(edit)
         except Refused:

@@ -18,11 +18,12 @@ from store.model.keys import KeyRange, Path
 from store.model.records import Change, Record
 from store.writing.create_update import Create, Edit
 from store.writing.move_delete import Move
-from store.writing.reorder import Reorder, Side
+from store.writing.positions import Position, Side
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
 from tests.model_writes import KEYS, Model, RandomEdits, Refused
+from tests.reordering import reorder
 from tests.selection import examples
 
 SEQUENCES = st.tuples(st.integers(0, 1 << 32), st.integers(20, 60))  # a seed, and how many edits
@@ -60,7 +61,8 @@ class LateWishes(RandomEdits):
         return self.order() if self.random.random() < 0.5 else super().one()
 
     def order(self) -> Edit:
-        return edited(cast(Reorder, super().order()), settle_seconds=3600.0)
+        edit = super().order()
+        return edited(edit, position=edited(cast(Position, edit.position), settle_seconds=3600.0))
 
 
 async def orders(store: Store) -> dict[tuple[str, str], list[Path]]:
@@ -123,7 +125,7 @@ async def test_an_order_is_right_before_the_index_shows_what_was_written(store: 
         )  # the log does not name what comes along
         for path in [("r", "c"), ("r", "b"), ("r",), ("r", "d", "3")]:
             reads = ReadUsage()
-            await writer.write(Reorder(CATEGORY, path, Side.FIRST, settle_seconds=60), reads)
+            await writer.write(reorder(CATEGORY, path, Side.FIRST, settle_seconds=60), reads)
             assert reads.requests <= 5
         found = await orders(store)
         assert found["category#r#", "CATEGORY"] == [("r", "b"), ("r", "c"), ("r", "d")]

@@ -6,14 +6,14 @@ import pytest
 
 from store.concurrency import RetryPolicy
 from store.engine import ReadUsage, Store
-from store.errors import Conflict
+from store.errors import AlreadyExists, Conflict
 from store.metadata.moves import MoveState, MoveTiming
 from store.model.paths import parse_path
 from store.transfer.load import LoadResult, load
 from store.writing.create_update import Update
 from store.writing.edit_request import EditOptions
-from store.writing.move_delete import Delete, Policy
-from store.writing.reorder import Reorder, Side
+from store.writing.move_delete import Delete, Move, Policy
+from store.writing.positions import Position, Side
 from store.writing.transaction import MAX_MOVES
 from store.writing.writer import Writer
 from tests import invariants
@@ -32,8 +32,9 @@ def update(path: str) -> Update:
     return Update(CATEGORY, parse_path(path), "another name", None, {})
 
 
-def reorder(path: str, side: Side, beside: str | None = None) -> Reorder:
-    return Reorder(CATEGORY, parse_path(path), side, None if beside is None else parse_path(beside))
+def reorder(path: str, side: Side, beside: str | None = None) -> Move:
+    position = Position(side, None if beside is None else parse_path(beside))
+    return Move(CATEGORY, parse_path(path), parse_path(path), position=position)
 
 
 def reparent(path: str) -> Delete:
@@ -168,9 +169,8 @@ async def test_a_dry_run_of_a_large_move_writes_nothing(store: Store) -> None:
     before = await invariants.all_items(store)
     for edit, transactions in ((move("r/a", "o/p/a"), 3 + 2 + 2), (cascade("r/a"), 3 + 3)):
         await foretold(store, edit, transactions)
-    taken = (await Writer(store).write(move("r/a", "r/b"), ReadUsage(), EditOptions(dry_run=True))).dry_run
-    assert taken is not None
-    assert taken.collisions == [("r", "b")]
+    with pytest.raises(AlreadyExists):
+        await Writer(store).write(move("r/a", "r/b"), ReadUsage(), EditOptions(dry_run=True))
     assert await invariants.all_items(store) == before
 
 

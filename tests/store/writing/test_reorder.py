@@ -15,10 +15,12 @@ from store.model.ranks import is_manual, is_valid, rank_between, ranks_between
 from store.model.records import Put
 from store.transfer.export import count
 from store.writing.edit_request import EditOptions
-from store.writing.reorder import Reorder, Side
+from store.writing.move_delete import Move
+from store.writing.positions import Position, Side
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY
+from tests.reordering import reorder
 from tests.selection import examples
 from tests.store.model.test_undefined_values import exported, taken
 from tests.store.writing.test_writer import plant, write
@@ -75,7 +77,7 @@ def test_two_ranks_at_one_place_differ() -> None:
 async def test_a_reorder_writes_the_moved_node_alone(store: Store) -> None:
     await plant(store, "r", *[f"r/n{n}" for n in range(9)])
     plan = (
-        await Writer(store).write(Reorder(CATEGORY, ("r", "n7"), Side.FIRST), ReadUsage(), EditOptions(dry_run=True))
+        await Writer(store).write(reorder(CATEGORY, ("r", "n7"), Side.FIRST), ReadUsage(), EditOptions(dry_run=True))
     ).dry_run
     assert plan is not None
     assert plan.nodes == 1
@@ -100,7 +102,7 @@ async def test_there_is_always_room_among_siblings_whose_ranks_are_all_nearly_fu
     assert await in_order(store, 150) == keys
     beside = ("r", "n001") if side in (Side.BEFORE, Side.AFTER) else None
     for number in range(149, 149 - examples(20, 100), -1):
-        await write(store, Reorder(CATEGORY, ("r", key := f"n{number:03}"), side, beside))
+        await write(store, reorder(CATEGORY, ("r", key := f"n{number:03}"), side, beside))
         keys.remove(key)
         where = {Side.FIRST: 0, Side.LAST: len(keys)}.get(side)
         where = keys.index("n001") + (side is Side.AFTER) if where is None else where
@@ -117,7 +119,7 @@ async def test_there_is_room_among_many_roots(store: Store) -> None:
     for number, key in enumerate(keys):
         rank = "CATEGORY##" + "0" * (1013 - number // 6) + "17EMUc"[number % 6]
         await store.commit([Put({**nodes[f"category#{key}#"], "rank": rank})])
-    await write(store, Reorder(CATEGORY, ("n59",), Side.BEFORE, ("n20",)))
+    await write(store, reorder(CATEGORY, ("n59",), Side.BEFORE, ("n20",)))
     found = await store.nodes(siblings("category"), ReadUsage())
     assert [one.path[-1] for one in found] == [*keys[:20], "n59", *keys[20:59]]
     await invariants.check(store)
@@ -126,7 +128,7 @@ async def test_there_is_room_among_many_roots(store: Store) -> None:
 async def test_neighbours_with_keys_as_long_as_they_may_be_are_ranked_or_it_is_said(store: Store) -> None:
     keys = [f"{n:02}" + "k" * 1011 for n in range(90)]
     await plant(store, "r", *[f"r/{key}" for key in keys])
-    edit = Reorder(CATEGORY, ("r", keys[80]), Side.BEFORE, ("r", keys[45]))
+    edit = reorder(CATEGORY, ("r", keys[80]), Side.BEFORE, ("r", keys[45]))
     if store.max_commit_changes is None:
         await write(store, edit)
         assert await in_order(store, 90) == [*keys[:45], keys[80], *keys[45:80], *keys[81:]]
@@ -136,13 +138,38 @@ async def test_neighbours_with_keys_as_long_as_they_may_be_are_ranked_or_it_is_s
             await write(store, edit)
 
 
+@pytest.mark.both_stores
+async def test_a_move_beside_the_former_parent_ranks_that_anew_and_counts_it(store: Store) -> None:
+    keys = [f"n{n}" for n in range(6)]
+    await plant(store, "r", *[f"r/{key}" for key in keys], "r/n3/x", "r/n3/x/y")
+    nodes = await invariants.nodes(store, "category")
+    for number, key in enumerate(keys):
+        rank = "CATEGORY##" + "0" * 1013 + "17EMUc"[number]
+        await store.commit([Put({**nodes[f"category#r#{key}#"], "rank": rank})])
+    place = Position(Side.AFTER, ("r", "n3"))
+    made = await Writer(store).write(Move(CATEGORY, ("r", "n3", "x"), ("r", "z"), position=place), ReadUsage())
+    assert made.record.path == ("r", "z")
+    assert await in_order(store, 7) == ["n0", "n1", "n2", "n3", "z", "n4", "n5"]
+    await invariants.check(store)
+
+
+async def test_what_one_transaction_does_not_move_gets_no_position_by_the_way(store: Store) -> None:
+    await plant(store, "r", "r/a", *[f"r/a/{n}" for n in range(20)], "r/b")
+    store.max_commit_changes = 50
+    with pytest.raises(TooLarge, match="Move it without a position") as refused:
+        await write(store, Move(CATEGORY, ("r", "a"), ("r", "c"), position=Position(Side.LAST)))
+    assert refused.value.field == ("position",)
+    await write(store, reorder(CATEGORY, ("r", "a"), Side.LAST))
+    assert await in_order(store, 2) == ["b", "a"]
+
+
 # -- exports and imports -----------------------------------------------------------------------------------------------
 
 LINES = [{"path": path.split("/"), "level": "CATEGORY"} for path in ("a", "a/1", "a/2", "a/3", "a/4", "b", "c")]
 
 
 async def reordered(store: Store, path: str, side: Side, beside: str = "") -> None:
-    await write(store, Reorder(CATEGORY, tuple(path.split("/")), side, tuple(beside.split("/")) if beside else None))
+    await write(store, reorder(CATEGORY, tuple(path.split("/")), side, tuple(beside.split("/")) if beside else None))
 
 
 async def keys_of(store: Store, partition: str = "category#a#") -> list[str]:

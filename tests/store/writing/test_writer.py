@@ -18,12 +18,13 @@ from store.transfer.load import LoadResult, load
 from store.writing.create_update import Create, Edit, Update
 from store.writing.edit_request import EditOptions, EditResult
 from store.writing.move_delete import Delete, Move, Policy
-from store.writing.reorder import Reorder, Side
+from store.writing.positions import Side
 from store.writing.writer import Writer
 from tests import invariants
 from tests.counting_store import CountingStore
 from tests.hierarchies import CATEGORY
 from tests.recorded_reads import ReadRecorder
+from tests.reordering import reorder
 from tests.store.transfer.test_load import wanted_of
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.extenddb]
@@ -141,7 +142,7 @@ async def test_an_idempotency_key_fits_beside_the_largest_node_and_is_kept_over_
         made = await writer.write(create("r/b", **large), ReadUsage(), EditOptions(key="k"))
         assert (made.record.revision, made.record.attributes) == (1, large)
     for seconds in (0.0, 3.0):
-        order = Reorder(CATEGORY, ("r", "b"), Side.FIRST, settle_seconds=seconds)
+        order = reorder(CATEGORY, ("r", "b"), Side.FIRST, settle_seconds=seconds)
         await writer.write(order, ReadUsage(), EditOptions(key="l"))
     await invariants.check(store)
 
@@ -191,7 +192,7 @@ async def test_a_lone_edit_costs_what_it_costs(counted: Any) -> None:
         (create("r/a"), EditOptions(), 2), (create("r/b"), EditOptions(key="k"), 3),
         (create("r/b"), EditOptions(key="k"), 3),
         (update("r/a", note="1"), EditOptions(), 2), (update("r/a", note="2"), EditOptions(dry_run=True), 2),
-        (Move(CATEGORY, ("r", "a"), ("r", "c")), EditOptions(), 3),
+        (Move(CATEGORY, ("r", "a"), ("r", "c")), EditOptions(), 2),
         (Delete(CATEGORY, ("r", "c"), Policy.REFUSE), EditOptions(), 2),
     ]:  # fmt: skip
         reads = ReadUsage()
@@ -263,7 +264,7 @@ async def test_an_exception_in_one_edit_goes_to_its_client_alone(store: Store, c
 async def test_two_equal_edits_with_one_key_in_one_commit_are_one_change(store: Store, counted: Any) -> None:
     key, other = EditOptions(key="k"), EditOptions(key="l")
     edits = [create("r/a"), create("r/a"), create("r/b"), create("r/a")]
-    outcomes = await told(Writer(counted), *edits, terms=[key, key, key, other])
+    outcomes = await told(Writer(counted), *edits, terms=[key, key, EditOptions(key="k", asked="r/b"), other])
     assert outcomes == [("r/a", 1), ("r/a", 1), "BAD_USER_INPUT", "ALREADY_EXISTS"]
     assert len(counted.commits) == 1
     assert await told(Writer(counted), create("r/a"), terms=[key]) == [("r/a", 1)]

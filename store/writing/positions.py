@@ -1,4 +1,4 @@
-"""Reordering siblings: another position for a node among its siblings of the same level.
+"""Positions among the siblings of one level: the ranks between which a node comes to its position.
 
 Siblings are listed by an index, which may be some seconds behind the table, and has no changes that are not committed
 yet. The change log of these seconds has every node that may be elsewhere than the index shows. Of nodes that were only
@@ -6,12 +6,13 @@ created it has the rank as well; the others are read strongly.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from operator import attrgetter
-from typing import Any, cast
+from typing import NamedTuple, cast
 
-from store.errors import BadInput, TooLarge, shorten
+from store.errors import TooLarge, shorten
 from store.model.keys import (
     MAX_SORT_KEY_BYTES,
     Key,
@@ -20,7 +21,6 @@ from store.model.keys import (
     below,
     depth_of,
     just_after,
-    node_key,
     parent_partition,
     parent_sort_key,
     siblings,
@@ -29,9 +29,7 @@ from store.model.paths import format_path
 from store.model.ranks import rank_between, ranks_between
 from store.model.records import MAX_BATCH_BYTES, Record, size_of
 from store.reading import active_moves
-from store.writing.create_update import Edit, existing, touched
 from store.writing.reads import Reader, ReadSet, WriteContext
-from store.writing.transaction import TransactionBuilder
 
 CLOCK_SECONDS = 2.0  # by so much the clocks of writers may differ, or a commit be later than its time
 # How many siblings on each side are ranked anew where no rank fits. A transaction of DynamoDB has 100 changes, and a
@@ -50,59 +48,48 @@ class Side(Enum):
 
 
 @dataclass(frozen=True)
-class Reorder(Edit):
-    """Another position for a node among its siblings of the same level; `beside` is the path of one of them.
+class Position:
+    """The position that a node gets among its siblings of its level; `beside` is the path of one of them.
 
     Siblings are read from an index, which may be `settle_seconds` behind the table.
     """
 
     side: Side
     beside: Path | None = None
-    expected: int | None = None
     settle_seconds: float = 0.0
 
-    def partitions(self) -> set[str]:
-        return touched(self.hierarchy.name, self.path, self.beside or self.path)
 
-    def keys_to_read(self) -> list[Key]:
-        return [node_key(self.hierarchy.name, path) for path in (self.path, self.beside or self.path)]
+class Ranks(NamedTuple):
+    """The rank of a node at its position, and other ones of siblings, so that there is room for it."""
 
-    def arguments(self) -> dict[str, Any]:
-        return {"path": self.path, "side": self.side.value, "beside": self.beside, "expected": self.expected}
+    own: str
+    others: Sequence[tuple[Record, str]] = ()
 
-    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
-        read_set = await reader.read(self.partitions(), self.keys_to_read())
-        record, beside = [existing(read_set, self.hierarchy, path) for path in (self.path, self.beside or self.path)]
-        existing(read_set, self.hierarchy, self.path, self.expected)
-        self._check(record, beside)
-        transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
-        transaction.check_not_moving(record.key, beside.key)
-        refs = read_set.version(record.hierarchy if record.is_root else record.pk).moves
-        hidden = (await active_moves(reader.store, refs, reader.reads)).hidden
-        since = context.now - self.settle_seconds - CLOCK_SECONDS if self.settle_seconds else None
-        siblings = SiblingOrder(reader, read_set, record, hidden, since)
-        lower, upper = await siblings.neighbours(self.side, beside)
-        if (lower is None or lower < record.rank) and (upper is None or record.rank < upper):
-            return transaction  # it is there already
-        rank = rank_between(record.level, lower, upper)
-        if rank is None:
-            await _make_room(transaction, reader, siblings, lower, upper)
-        else:
-            transaction.reorder([record], [rank])
-        return transaction
 
-    def _check(self, record: Record, beside: Record) -> None:
-        if self.beside is None:
-            return
-        one, other = shorten(format_path(self.path)), shorten(format_path(self.beside))
-        if record.key == beside.key:
-            raise BadInput(f"{one} cannot be next to itself; give one of its siblings.")
-        if record.siblings != beside.siblings or record.level != beside.level:
-            raise BadInput(f"{other} is not a sibling of {one} of the same level; only those have an order.")
+async def ranks_at(
+    position: Position, reader: Reader, read_set: ReadSet, context: WriteContext, record: Record, beside: Record | None,
+    *, source: Key,
+) -> Ranks | None:  # fmt: skip
+    """The ranks for a position; None for a node that stays at its key and has the position already.
+
+    `record` is the node at its new key, `source` its key before, `beside` the sibling of the position. Raises Conflict
+    beside a running move, and TooLarge where there is no room.
+    """
+    read_set.check_not_moving(record.key, (beside or record).key)
+    refs = read_set.version(record.hierarchy if record.is_root else record.pk).moves
+    hidden = (await active_moves(reader.store, refs, reader.reads)).hidden
+    since = context.now - position.settle_seconds - CLOCK_SECONDS if position.settle_seconds else None
+    siblings = SiblingOrder(reader, read_set, record, hidden | {source}, since)
+    lower, upper = await siblings.neighbours(position.side, beside)
+    stays = record.key == source
+    if stays and (lower is None or lower < record.rank) and (upper is None or record.rank < upper):
+        return None
+    rank = rank_between(record.level, lower, upper)
+    return await _make_room(reader, siblings, record, lower, upper) if rank is None else Ranks(rank)
 
 
 class SiblingOrder:
-    """The siblings of a node, without itself and without the `hidden` tops of running moves.
+    """The siblings of a node at its new key, without itself and without the `hidden` tops of running moves.
 
     The index may lack changes from the time `since` on, in seconds since 1970; None: it is never behind.
     """
@@ -118,17 +105,17 @@ class SiblingOrder:
         self._range = siblings(record.siblings, record.level)
         self._ranks: dict[Key, str | None] = {}  # that the index may not show; None where a node is gone
 
-    async def neighbours(self, side: Side, beside: Record) -> tuple[str | None, str | None]:
+    async def neighbours(self, side: Side, beside: Record | None) -> tuple[str | None, str | None]:
         """The ranks before and after a position, None at an end."""
-        match side:
-            case Side.FIRST:
-                return None, await self._next(self._range)
-            case Side.LAST:
+        match side, beside:
+            case Side.BEFORE, Record(rank=rank):
+                return await self._next(self._range.before(rank), reverse=True), rank
+            case Side.AFTER, Record(rank=rank):
+                return rank, await self._next(self._range.after(rank))
+            case Side.LAST, _:
                 return await self._next(self._range, reverse=True), None
-            case Side.BEFORE:
-                return await self._next(self._range.before(beside.rank), reverse=True), beside.rank
-            case Side.AFTER:
-                return beside.rank, await self._next(self._range.after(beside.rank))
+            case _:
+                return None, await self._next(self._range)
 
     async def nearest(self, lower: str | None, upper: str | None, count: int) -> tuple[list[Record], list[Record]]:
         """At least the `count` nearest siblings, or all, before and after the place between two ranks, in order, read
@@ -200,19 +187,18 @@ class SiblingOrder:
 
 
 async def _make_room(
-    transaction: TransactionBuilder, reader: Reader, siblings: SiblingOrder, lower: str | None, upper: str | None
-) -> None:
-    """Rank the node between two ranks together with the siblings nearest to it: with as few as get short ranks, else
-    with as many as get ranks at all in one transaction.
+    reader: Reader, siblings: SiblingOrder, record: Record, lower: str | None, upper: str | None
+) -> Ranks:
+    """The ranks of a node between two ranks and of the siblings nearest to it: of as few as get short ranks, else of as
+    many as get ranks at all in one transaction.
 
     Raises TooLarge where none do.
     """
-    record = transaction.record
     limited = COUNTS_OF_ROOTS if record.is_root else COUNTS
     is_limited = reader.store.max_commit_changes is not None
     counts = limited if is_limited else COUNTS_WITHOUT_LIMIT
     before, after = await siblings.nearest(lower, upper, counts[-1] + 1)
-    chosen: tuple[list[Record], list[str]] | None = None
+    chosen: Ranks | None = None
     for count in counts:
         ordered = [*before[-count:], record, *after[:count]]
         if is_limited and sum(size_of(one.item()) for one in ordered) > MAX_BATCH_BYTES:
@@ -224,7 +210,9 @@ async def _make_room(
             len(ordered),
         )
         if found is not None:
-            chosen = ordered, found
+            place = len(before[-count:])
+            others = zip([*ordered[:place], *ordered[place + 1 :]], [*found[:place], *found[place + 1 :]], strict=True)
+            chosen = Ranks(found[place], list(others))
             if max(map(len, found)) <= SHORT:
                 break
     if chosen is None:
@@ -232,4 +220,4 @@ async def _make_room(
             f"{shorten(format_path(record.path))} has no room there, since the keys or ranks of its siblings are too "
             "long and too close; make some of its neighbours the first or the last ones before."
         )
-    transaction.reorder(*chosen)
+    return chosen

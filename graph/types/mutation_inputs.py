@@ -1,0 +1,261 @@
+"""Mutation inputs: the input types of one hierarchy's mutations, and what they ask for.
+
+Inputs are read as graphql-core coerces them, by the names of the schema and without what was left out: the objects that
+Strawberry would make of them take four times as long.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import strawberry
+
+from graph.hierarchies.node import Node
+from graph.hierarchies.registry import camel, input_field_of
+from graph.types.fields import LocalizedTextInput, Path, by_language, input_type
+from graph.types.values import input_object, plain_input
+from resolvers.mutations import (
+    UNUSABLE,
+    Asked,
+    AskedCreate,
+    AskedDelete,
+    AskedMove,
+    AskedUpdate,
+    Named,
+    Policy,
+    Side,
+)
+from store.errors import BadInput, BadPath, FaultList
+from store.model.attributes import Value
+from store.model.names import NAMES, checked_name
+from store.model.paths import check_new_key, checked_segment, parse_path
+from store.model.records import checked_id
+
+NONE = "none"
+"""The field of the attributes of a level without any: GraphQL has no input without fields."""
+
+Values = dict[str, Value]
+
+
+@strawberry.enum(description="Effect of a deletion on the children of the node.")
+class DeletePolicy(Enum):
+    REFUSE = strawberry.enum_value("refuse", description="A node with children is not deleted.")
+    CASCADE = strawberry.enum_value("cascade", description="All descendants are deleted as well.")
+    REPARENT = strawberry.enum_value("reparent", description="The children move to the parent of the node.")
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The level, names and attributes that an input gives; the invalid ones are among the faults instead."""
+
+    level: str | None
+    name: str | None
+    values: Values
+
+
+class MutationInputs:
+    """The inputs of one hierarchy, by the verbs of its mutations in `types`."""
+
+    def __init__(self, cls: type[Node]) -> None:
+        self._prefix = f"{cls.name}:"
+        self._levels = {camel(input_field_of(level.__name__)): level for level in cls.levels.values()}
+        self.types: Mapping[str, Any] = _types(cls, self._attributes(cls))
+
+    def _attributes(self, cls: type[Node]) -> Any:
+        """The input with the attributes of exactly one level."""
+        parts = {}
+        for member, level in self._levels.items():
+            title, text = f"{cls.prefix}{level.__name__}Attributes", f"Attributes of {level.label}."
+            made: Any = (
+                input_object(title, f"{text[:-1]}; null clears one, an omitted one stays.", level.attributes)
+                if level.attributes
+                else input_type(title, f"{text[:-1]}, which has none: give {{}}.", {NONE: (bool | None, "Omit it.")})
+            )
+            parts[member] = made | None, text
+        return input_type(f"{cls.prefix}{cls.__name__}Attributes", "Attributes of one level.", parts, one_of=True)
+
+    def member_of(self, given: Any) -> str | None:
+        """The field of `attributes` that an input gives."""
+        attributes = given.get("attributes") or {}
+        return next((name for name in self._levels if attributes.get(name) is not None), None)
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def create(self, given: Any) -> Asked:
+        """A new node. Raises the faults for which no edit can be made; other ones are in it, as with all inputs."""
+        faults, parent, node_id = FaultList(), given.get("parent"), given.get("id")
+        content = self._content(given, faults)
+        key = _key(given["key"], faults, is_new=True)
+        with faults.collecting("id"):
+            node_id = None if node_id is None else checked_id(str(node_id).removeprefix(self._prefix))
+        named = None if parent is None else _named(parent, "parent", faults)
+        if content.level is None or (parent is not None and named is None):
+            raise faults.error()
+        return AskedCreate(faults.errors, named, key, content.level, content.name or "", content.values, node_id)
+
+    def update(self, given: Any) -> Asked:
+        """Other content of a node."""
+        faults = FaultList()
+        content, node = self._content(given, faults), _named(given["node"], "node", faults)
+        if node is None:
+            raise faults.error()
+        expected = given.get("expectedRevision")
+        return AskedUpdate(faults.errors, node, expected, content.name, content.level, content.values)
+
+    def move(self, given: Any) -> Asked:
+        """Another place, key or position of a node."""
+        faults, to, key, position = FaultList(), *[given.get(name) for name in ("to", "key", "position")]
+        node, parent, side, beside = _named(given["node"], "node", faults), None, None, None
+        if to is None and key is None and position is None:
+            faults.add(BadInput("The move changes nothing; give to, key or position."))
+        if to is not None and to.get("parent") is not None:
+            parent = _named(to["parent"], "to", faults)
+        elif to is not None and to.get("root") is not True:
+            faults.add(BadInput("to is no place; give a parent, or root: true.").at("to"))
+        if position is not None:
+            side = next((one for one in Side if position.get(one.value) not in (None, False)), None)
+            if side is None:
+                text = "first: true, last: true, or the sibling before or after which"
+                faults.add(BadInput(f"position is none; give {text}.").at("position"))
+            elif side in (Side.BEFORE, Side.AFTER):
+                beside = _named(position[side.value], "position", faults)
+        is_placed, key = not faults.errors, None if key is None else _key(key, faults, is_new=False)
+        if node is None:
+            raise faults.error()
+        expected = given.get("expectedRevision")
+        if not is_placed:  # only what else is wrong is to be found
+            return AskedMove(faults.errors, node, expected, None, False, None, None, None)
+        is_root = to is not None and parent is None
+        return AskedMove(faults.errors, node, expected, parent, is_root, key, side, beside)
+
+    def delete(self, given: Any) -> Asked:
+        """The deletion of a node."""
+        faults = FaultList()
+        node = _named(given["node"], "node", faults)
+        if node is None:
+            raise faults.error()
+        return AskedDelete(faults.errors, node, given.get("expectedRevision"), Policy(given["policy"].value))
+
+    def _content(self, given: Any, faults: FaultList) -> _Content:
+        name, names, values = given.get("name"), given.get("names", ()), Values()
+        if name is None and "name" in given:
+            faults.add(BadInput("name is null; omit it to keep the current name.").at("name"))
+        elif name is not None:
+            with faults.collecting("name"):
+                checked_name(name)
+        if names is None:
+            values[NAMES] = None
+        elif names:
+            with faults.collecting("names"):
+                values[NAMES] = by_language("names", names)
+        member = self.member_of(given)
+        if member is None:
+            if given.get("attributes") is not None:
+                text = "attributes has null for its level; give the attributes of one level."
+                faults.add(BadInput(text).at("attributes"))
+            return _Content(None, name, values)
+        level, inner = self._levels[member], given["attributes"][member]
+        if not level.attributes and inner.get(NONE) is not None:
+            faults.add(BadInput(f"{level.label} has no attributes; give {{}}.").at("attributes", NONE))
+        for part, (_, attribute) in level.attributes.items():
+            if (label := camel(part)) in inner:
+                with faults.collecting("attributes", part):
+                    values[part] = attribute.change(plain_input(inner[label], attribute))
+        return _Content(level.level, name, values)
+
+
+def asked_json(value: Any) -> Any:
+    """An input as JSON: the same for the same request."""
+    if isinstance(value, list):
+        return [asked_json(one) for one in value]
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, dict):
+        return {name: asked_json(part) for name, part in value.items()}
+    return value
+
+
+def _named(given: Any, field: str, faults: FaultList) -> Named | None:
+    """A node by its path or id; None with a fault where neither can be one."""
+    path, node_id = given.get("path"), given.get("id")
+    with faults.collecting(field):
+        if path is None and node_id is None:
+            raise BadInput(f"{field} has no node; give its path or its id.")
+        return Named(field, None if path is None else parse_path(path), None if node_id is None else str(node_id))
+    return None
+
+
+def _key(given: str, faults: FaultList, *, is_new: bool) -> str:
+    """A key, UNUSABLE with its fault where it cannot be one; one that is not surely new may be one of a stored node."""
+    with faults.collecting("key"):
+        if not given:
+            raise BadPath("The key is empty; give one.")
+        key = checked_segment(given)
+        if is_new:
+            check_new_key(key)
+        return key
+    return UNUSABLE
+
+
+def _types(cls: type[Node], attributes: Any) -> dict[str, Any]:
+    """The inputs by their verbs."""
+    title = cls.prefix + cls.title
+    by: Any = input_type(
+        f"{title}By", "A node, by its path or its ID.",
+        {
+            "path": (Path | None, "Current path; former ones are not redirected."),
+            "id": (strawberry.ID | None, "ID."),
+        },
+        one_of=True,
+    )  # fmt: skip
+    place: Any = input_type(
+        f"{title}Destination", "A new place of a node.",
+        {"parent": (by | None, "New parent."), "root": (bool | None, "True makes it a root.")},
+        one_of=True,
+    )  # fmt: skip
+    position: Any = input_type(
+        f"{title}Position", "A position among the siblings of the node's level.",
+        {
+            "first": (bool | None, "True makes it the first."),
+            "last": (bool | None, "True makes it the last."),
+            "before": (by | None, "Sibling to place it right before; implies the parent."),
+            "after": (by | None, "Sibling to place it right after; implies the parent."),
+        },
+        one_of=True,
+    )  # fmt: skip
+    node = {"node": (by, "Node to change.")}
+    names = {"names": (list[LocalizedTextInput] | None, "Names in other languages; null clears all.")}
+    revision = {"expectedRevision": (int | None, "CONFLICT unless this is the node's revision.")}
+    parts: dict[str, tuple[str, dict[str, Any]]] = {
+        "create": ("A new node.", {
+            "parent": (by | None, "Parent; omitted or null for a root."),
+            "key": (str, 'Last segment of the path, unique among siblings, such as "Omaha".'),
+            "name": (str, "Display name."),
+            **names,
+            "id": (strawberry.ID | None, "ID, with or without its hierarchy; generated by default."),
+            "attributes": (attributes, "Attributes, which also set the level."),
+        }),
+        "update": ("New content of a node; what is omitted stays.", {
+            **node,
+            "name": (str | None, "New display name."),
+            **names,
+            "attributes": (attributes | None, "Attributes of the node's level."),
+            **revision,
+        }),
+        "move": ("A new parent, key or position of a node; what is omitted stays.", {
+            **node,
+            "to": (place | None, "New parent."),
+            "key": (str | None, 'New key, such as "Omaha".'),
+            "position": (position | None, "New position among the siblings."),
+            **revision,
+        }),
+        "delete": ("A node to delete.", {
+            **node,
+            "policy": (DeletePolicy, "Effect on the children.", DeletePolicy.REFUSE),
+            **revision,
+        }),
+    }  # fmt: skip
+    return {
+        verb: input_type(f"{verb.capitalize()}{title}Input", text, fields) for verb, (text, fields) in parts.items()
+    }

@@ -1,0 +1,72 @@
+"""User errors: the faults of a mutation's input as data, since gateways may redact the extensions of errors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graph.errors import USER_ERROR_CODES
+from graph.hierarchies.registry import camel
+from graph.types.fields import attribute_of, enum_class, field, object_type
+from store.errors import MAX_FAULTS, BadInput, BudgetExceeded, CladeError, Conflict, FaultList
+
+_CODES = {one.name: (one.name, one.meaning) for one in USER_ERROR_CODES}
+UserErrorCode: Any = enum_class("UserErrorCode", _CODES, "The kinds of faults of an input.")
+
+
+@dataclass(frozen=True)
+class UserError:
+    """One fault: `field` is the path to it in the input, by the names of the schema, None for the whole input.
+
+    `rule` is the rule that an attribute breaks, `edit` the place of an edit among several.
+    """
+
+    code: Any
+    message: str
+    field: Sequence[str] | None
+    rule: str | None
+    edit: int | None = None
+
+
+USER_ERROR: Any = object_type(
+    "UserError",
+    "A fault of a mutation's input.",
+    {
+        "code": field(attribute_of("code"), UserErrorCode, "Kind of the fault."),
+        "message": field(attribute_of("message"), str, "What is wrong, and the way out; may change in any version."),
+        "field": field(
+            attribute_of("field"), list[str] | None,
+            'Path of the value in the input, such as ["attributes", "city", "population"]; null for the whole input.',
+        ),
+        "rule": field(
+            attribute_of("rule"), str | None,
+            "Broken rule of the attribute: required, minimum, maximum, pattern or maxLength; else null.",
+        ),
+        "edit": field(attribute_of("edit"), int | None, "Place of the edit among several, from 0; null for one alone."),
+    },
+)  # fmt: skip
+
+
+def user_errors(error: CladeError, member: str | None) -> list[UserError]:
+    """The faults of an input. Raises the error where it is none of the input: rights, budgets and failures.
+
+    `member` is the field of `attributes` for the level of the node, which the store knows by the attributes alone.
+    """
+    if isinstance(error, BudgetExceeded) or not isinstance(error, BadInput | Conflict):
+        raise error
+    faults = FaultList()
+    faults.add(error)
+    return [
+        UserError(
+            UserErrorCode(one.code), str(one), [camel(name) for name in _field(one, member)] or None,
+            None if one.rule is None else camel(one.rule),
+        )
+        for one in faults.errors[:MAX_FAULTS]
+    ]  # fmt: skip
+
+
+def _field(error: CladeError, member: str | None) -> Sequence[str]:
+    match error.field:
+        case ("attributes", name) if member is not None:
+            return "attributes", member, name
+        case found:
+            return found
