@@ -44,11 +44,11 @@ class Move(Edit):
         return touched(self.hierarchy.name, self.path, self.target, *self._beside())
 
     def keys_to_read(self) -> list[Key]:
-        keys = [*super().keys_to_read(), *self.keys_of_others(self.expected)]
+        keys = [node_key(self.hierarchy.name, path) for path in (self.path, *self._beside())]
         if self.target != self.path:
             target = node_key(self.hierarchy.name, self.target)
-            keys += [target, *ancestor_keys(target)]
-        return list(dict.fromkeys([*keys, *[node_key(self.hierarchy.name, path) for path in self._beside()]]))
+            keys += [*ancestor_keys(keys[0]), target, *ancestor_keys(target)]
+        return list(dict.fromkeys([*keys, *self.keys_of_others(self.expected)]))
 
     @property
     def _field(self) -> str:
@@ -112,10 +112,11 @@ class Move(Edit):
         if self.position is None or self.position.beside is None:
             return None
         beside = existing(read_set, self.hierarchy, self.position.beside)
-        one, other = shorten(format_path(self.target)), shorten(format_path(beside.path))
+        other = shorten(format_path(beside.path))
         if beside.path == self.path:
             raise BadInput(f"{other} cannot be next to itself; give one of its siblings.")
         if record is not None and (record.siblings != beside.siblings or record.level != beside.level):
+            one = shorten(format_path(self.target))
             raise BadInput(f"{other} is not a sibling of {one} of the same level; only those have an order.")
         return beside
 

@@ -74,6 +74,16 @@ def test_two_ranks_at_one_place_differ() -> None:
     assert len({rank_between("CITY", "CITY#a#", "CITY#b#") for _ in range(100)}) > 90
 
 
+async def test_a_reorder_reads_as_much_of_a_deep_node(store: Store) -> None:
+    await plant(store, *["/".join("rabcde"[:depth]) for depth in range(1, 7)], "r/n", "r/a/b/c/d/n")
+    units = []
+    for path in (("r", "n"), ("r", "a", "b", "c", "d", "n")):
+        reads = ReadUsage()
+        await Writer(store).write(reorder(CATEGORY, path, Side.FIRST), reads)
+        units.append(reads.units)
+    assert units[0] == units[1]
+
+
 async def test_a_reorder_writes_the_moved_node_alone(store: Store) -> None:
     await plant(store, "r", *[f"r/n{n}" for n in range(9)])
     plan = (
