@@ -286,7 +286,8 @@ class SearchChanges:
             self._put(marker(self._hierarchy))  # of the first node of all, so that none lacks its items
 
     def update(self, old: Record, new: Record) -> None:
-        self._add(self._located(old), self._located(new))
+        before = self._located(old)
+        self._add(before, before._replace(record=new))
 
     async def remove(self, records: Sequence[Record]) -> None:
         """Remove the items of a node and of all below it; of a dry run the nodes are only counted, in `left_out`."""

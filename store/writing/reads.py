@@ -62,6 +62,10 @@ class ReadSet(dict[Key, Item | None]):
     Records of roots have counts of descendants only where the version of their tree was read.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._versions: dict[str, TreeVersion] = {}  # each is asked for several times
+
     def record(self, key: Key) -> Record | None:
         item = self[key]
         if item is None:
@@ -71,7 +75,10 @@ class ReadSet(dict[Key, Item | None]):
         return record if is_counted else self.version(key.pk).with_counts(record)
 
     def version(self, partition: str) -> TreeVersion:
-        return TreeVersion.of(partition, self[tree_version_key(partition)])
+        found = self._versions.get(partition)
+        if found is None:
+            found = self._versions[partition] = TreeVersion.of(partition, self[tree_version_key(partition)])
+        return found
 
     def check_not_moving(self, *keys: Key, with_subtrees: bool = False) -> None:
         """Raise Conflict where a running move holds one of these keys, or `with_subtrees` one below them."""
