@@ -76,33 +76,32 @@ class Edit(ABC):
 
         None without an expected revision, and where the node was named by its id: then no path says whose it is.
         """
-        if expected is None or self.path in self.ids:
-            return []
+        return [] if expected is None or self.path in self.ids else [*self._others]
+
+    @cached_property
+    def _others(self) -> tuple[Key, Key]:
         name = self.hierarchy.name
-        return [redirect_key(node_key(name, self.path)), id_key(f"{name}:{derived_id(name, self.path)}")]
+        return redirect_key(node_key(name, self.path)), id_key(f"{name}:{derived_id(name, self.path)}")
 
     def find(self, read_set: ReadSet, faults: FaultList, expected: int | None) -> Record | None:
         """The node, None where there is none; that, and another revision than the expected one, is a fault."""
         record = read_set.record(node_key(self.hierarchy.name, self.path))
-        path = shorten(format_path(self.path))
         if record is None:
             faults.add(not_found(self.hierarchy.name, self.path).at("node"))
         elif expected is not None and record.revision != expected:
-            text = f"{path} is at revision {record.revision}, not {expected}; read it again and retry."
-            faults.add(Conflict(text).at("expected_revision"))
-        elif expected is not None and self._had_another(record, *[read_set[k] for k in self.keys_of_others(expected)]):
-            text = f"Another node was at {path} before, which may have had revision {expected}, too; name the node by"
-            faults.add(Conflict(f"{text} its id.").at("expected_revision"))
+            text = f"{shorten(format_path(self.path))} is at revision {record.revision}, not {expected}; read it again"
+            faults.add(Conflict(f"{text} and retry.").at("expected_revision"))
+        elif self._had_another(record, *[(key, read_set[key]) for key in self.keys_of_others(expected)]):
+            text = f"Another node was at {shorten(format_path(self.path))} before, which may have had revision"
+            faults.add(Conflict(f"{text} {expected}, too; name the node by its id.").at("expected_revision"))
         return record
 
-    def _had_another(self, record: Record, *items: Item | None) -> bool:
-        """Whether another node was at the path before, by the items at `keys_of_others`."""
-        if not items:
+    def _had_another(self, record: Record, *others: tuple[Key, Item | None]) -> bool:
+        """Whether another node was at the path before, by what is at `keys_of_others`."""
+        if not others:
             return False
-        redirect, first = items
-        if former_id(redirect) not in (None, record.id):
-            return True
-        return first is not None and record.id != f"{record.hierarchy}:{derived_id(record.hierarchy, self.path)}"
+        (_, redirect), (key, first) = others
+        return former_id(redirect) not in (None, record.id) or (first is not None and key != id_key(record.id))
 
 
 @dataclass(frozen=True)
