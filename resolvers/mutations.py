@@ -153,7 +153,7 @@ class AskedMove(AskedChange):
                     parent = beside[:-1]
         field = "to" if self.to_root or self.to is not None else "position"
         if self.key in (None, path[-1]):
-            target, faults = _child(parent, path[-1], found, field)
+            target, faults = (path, found) if parent == path[:-1] else _child(parent, path[-1], found, field)
         else:
             target, faults = _child(parent, str(self.key), found)
         ids = places.ids(self.node, self.to, self.beside)
@@ -202,14 +202,15 @@ async def _edit(
     request: Request, hierarchy: Hierarchy, asked: Asked, reads: ReadUsage, *, is_repeatable: bool
 ) -> Edit:  # fmt: skip
     """The edit that is asked for. Raises Forbidden, NotFound for what the caller may not see, and faults."""
-    ids = [one.id for one in asked.names() if one.id is not None and is_id(hierarchy, one.id)]
+    names = asked.names()
+    ids = [one.id for one in names if one.id is not None and is_id(hierarchy, one.id)]
     items = await request.store.get([id_key(one) for one in ids], reads, strong=True) if ids else []
     keys = {node_id: key for node_id, item in zip(ids, items, strict=True) if (key := current_key(item)) is not None}
     # A store that has a version has no lag.
     settle = request.settle_seconds if request.state.store_version is None else 0.0
     visible = {one: path_of(*key) for one, key in keys.items() if may_read(request.caller.reads, key)}
-    places, faults, lost = Places(hierarchy, visible, settle), FaultList(), asked.names()
-    for named in asked.names():
+    places, faults, lost = Places(hierarchy, visible, settle), FaultList(), [*names]
+    for named in names:
         with faults.collecting(named.field):
             path = places.path(named)
             # Whoever may not change the node is refused before the other ones are looked at.

@@ -237,7 +237,9 @@ def quantity(number: int, thing: str, things: str = "") -> str:
 
 def shorten(text: str, limit: int = 60) -> str:
     """`text` for a message: at most `limit` characters, those that cannot be printed replaced."""
-    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:limit])
+    clean = text[:limit]
+    if not clean.isprintable():
+        clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in clean)
     return clean + ("…" if len(text) > limit else "")
 
 

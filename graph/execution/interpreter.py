@@ -130,8 +130,8 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
             for name, details in grouped.items():
                 field_name = details[0].node.name.value
                 definition = self.schema.get_field(parent_type, field_name)
-                count += _weight(field_name, definition)
                 leaf = None if parent_type in self._roots else self._leaf(name, definition, details[0])
+                count += _weight(field_name, definition) if leaf is None else 1
                 if leaf is not None:
                     leaves[name] = leaf
             found = self._fields[key] = grouped, count, leaves  # it keeps `grouped` alive, so that its id stays unique

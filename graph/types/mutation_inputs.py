@@ -60,6 +60,10 @@ class MutationInputs:
     def __init__(self, cls: type[Node]) -> None:
         self._prefix = f"{cls.name}:"
         self._levels = {camel(input_field_of(level.__name__)): level for level in cls.levels.values()}
+        self._labels = {
+            member: [(camel(part), part, attribute) for part, (_, attribute) in level.attributes.items()]
+            for member, level in self._levels.items()
+        }
         self.types: Mapping[str, Any] = _types(cls, self._attributes(cls))
 
     def _attributes(self, cls: type[Node]) -> Any:
@@ -158,8 +162,8 @@ class MutationInputs:
         level, inner = self._levels[member], given["attributes"][member]
         if not level.attributes and inner.get(NONE) is not None:
             faults.add(BadInput(f"{level.label} has no attributes; give {{}}.").at("attributes", NONE))
-        for part, (_, attribute) in level.attributes.items():
-            if (label := camel(part)) in inner:
+        for label, part, attribute in self._labels[member]:
+            if label in inner:
                 with faults.collecting("attributes", part):
                     values[part] = attribute.change(plain_input(inner[label], attribute))
         return _Content(level.level, name, values)

@@ -94,16 +94,20 @@ def check_visible(caller: Caller, hierarchy: str, path: Path) -> None:
 
 
 def check_writable(caller: Caller, hierarchy: str, path: Path, action: str) -> None:
-    """Raise Forbidden unless the caller may write the subtree at a path; the empty path is the whole hierarchy."""
+    """Raise Forbidden unless the caller may write the subtree at a path; the empty path is the whole hierarchy.
+
+    `action` is what it may not do, with `{}` for the path.
+    """
     writes = caller.writes
     if writes is not None and not writes.may_write(hierarchy, path):
-        raise Forbidden(f"You may not {action}; that takes the grant {_grant('write', hierarchy, path)}.")
+        refused = action.format(shorten(format_path(path)))
+        raise Forbidden(f"You may not {refused}; that takes the grant {_grant('write', hierarchy, path)}.")
 
 
 def check_change(caller: Caller, hierarchy: str, path: Path) -> None:
     """Raise NotFound or Forbidden unless the caller may change the node at a path."""
     check_visible(caller, hierarchy, path)
-    check_writable(caller, hierarchy, path, f"change {shorten(format_path(path))}")
+    check_writable(caller, hierarchy, path, "change {}")
 
 
 def check_reorder(caller: Caller, hierarchy: str, path: Path) -> None:
@@ -118,7 +122,7 @@ def check_reorder(caller: Caller, hierarchy: str, path: Path) -> None:
 
 def check_put(caller: Caller, hierarchy: str, path: Path) -> None:
     """Raise Forbidden unless the caller may write what is put at a path."""
-    check_writable(caller, hierarchy, path, f"put a node at {shorten(format_path(path))}")
+    check_writable(caller, hierarchy, path, "put a node at {}")
 
 
 def _grant(verb: str, hierarchy: str, path: Path) -> str:
