@@ -20,7 +20,7 @@ from store.errors import (
     WrongLevel,
     shorten,
 )
-from store.metadata.history import Tombstone, current_key, former_id, redirect_key
+from store.metadata.history import Tombstone, current_key, redirect_key
 from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.hierarchy import Hierarchy, may_stand, misplaced
@@ -71,8 +71,8 @@ class Edit(ABC):
         return read_set
 
     def keys_of_others(self, expected: int | None) -> list[Key]:
-        """The keys that tell of another node which was at the path before: the redirect that it left there, and the
-        first id of a node that was created there without one.
+        """The keys that tell of other nodes at the path before: that of the redirect of the last one that has left it,
+        and that of the first id of a node which was created there without one.
 
         None without an expected revision, and where the node was named by its id: then no path says whose it is.
         """
@@ -90,19 +90,18 @@ class Edit(ABC):
         elif expected is not None and record.revision != expected:
             text = f"{path} is at revision {record.revision}, not {expected}; read it again and retry."
             faults.add(Conflict(text).at("expected_revision"))
-        elif expected is not None and self._had_another(record, *[read_set[k] for k in self.keys_of_others(expected)]):
-            text = f"Another node was at {path} before, which may have had revision {expected}, too; name the node by"
-            faults.add(Conflict(f"{text} its id.").at("expected_revision"))
+        elif self._may_be_another(record, *[read_set[key] for key in self.keys_of_others(expected)]):
+            text = f"{path} has been left by a node before, so revision {expected} may be another node's; name the node"
+            faults.add(Conflict(f"{text} by its id.").at("expected_revision"))
         return record
 
-    def _had_another(self, record: Record, *items: Item | None) -> bool:
-        """Whether another node was at the path before, by the items at `keys_of_others`."""
-        if not items:
-            return False
-        redirect, first = items
-        if former_id(redirect) not in (None, record.id):
-            return True
-        return first is not None and record.id != f"{record.hierarchy}:{derived_id(record.hierarchy, self.path)}"
+    def _may_be_another(self, record: Record, redirect: Item | None = None, first: Item | None = None) -> bool:
+        """Whether another node than this may have been at the path before, by the items at `keys_of_others`.
+
+        A redirect of this node may have taken the place of another one's, so it tells nothing better.
+        """
+        is_first = record.id == f"{record.hierarchy}:{derived_id(record.hierarchy, self.path)}"
+        return redirect is not None or (first is not None and not is_first)
 
 
 @dataclass(frozen=True)
