@@ -230,15 +230,14 @@ async def _edit(
 def _check(request: Request, made: Edit) -> None:
     """Raise Forbidden for what the caller may not do with nodes that it may see."""
     caller, name, path = request.caller, made.hierarchy.name, made.path
+    target = made.target if isinstance(made, Move) else path
+    if isinstance(made, Create | Move) and target[-1] != UNUSABLE:  # which is a fault, whoever gives it
+        check_put(caller, name, target)
     match made:
-        case Create():
-            check_put(caller, name, path)
-            if made.node_id is not None:
-                check_writable(caller, name, (), "choose an id, since ids are shared by all; leave it out")
-        case Move():
-            check_put(caller, name, made.target)
-            if made.position is not None:
-                check_reorder(caller, name, made.target)
+        case Create(node_id=str()):
+            check_writable(caller, name, (), "choose an id, since ids are shared by all; leave it out")
+        case Move(position=Position()):
+            check_reorder(caller, name, target)
         case Delete(policy=Policy.REPARENT):
             check_writable(caller, name, path[:-1], "let its children take its place")
 

@@ -98,7 +98,7 @@ class Model:
     nodes: dict[Path, Node] = field(default_factory=dict)
     past: dict[str, list[Node]] = field(default_factory=dict)  # all states but the present one, by id
     aliases: dict[Path, str] = field(default_factory=dict)  # of paths that nodes have left: the last one's id
-    left: dict[Path, str] = field(default_factory=dict)  # of paths that nodes have left by a move or a deletion as well
+    left: set[Path] = field(default_factory=set)  # paths that tell of nodes which have left them
     trees_left: set[str] = field(default_factory=set)  # by a move within or from them
 
     def apply(self, edit: Edit) -> Callable[[Record], None]:
@@ -119,7 +119,7 @@ class Model:
             raise Refused("NOT_FOUND")
         node, first = self.nodes[path], derived(path)
         # Where another node was, the revision may be that of the other one.
-        had_another = self.left.get(path, node.id) != node.id or (first != node.id and first in self.past)
+        had_another = path in self.left or (first != node.id and first in self.past)
         if expected is not None and (expected != node.revision or had_another):
             raise Refused("CONFLICT")
         return node
@@ -177,7 +177,8 @@ class Model:
             moved |= {(*target, *one[len(path) :]): one for one in self.nodes if one[: len(path)] == path}
         found = {new: self.nodes[old] for new, old in moved.items()}
         for old in moved.values():
-            self.aliases[old] = self.left[old] = self.nodes.pop(old).id
+            self.aliases[old] = self.nodes.pop(old).id
+            self.left.add(old)
             self.trees_left.add(old[0])
         self.nodes |= found
 
@@ -206,10 +207,8 @@ class Model:
                 node = self.nodes.pop(one)
                 self.aliases.pop(one, None)
                 self.past[node.id].append(node)
-                if node.id != derived(one):
-                    self.left[one] = node.id
-                elif one[0] in self.trees_left:
-                    self.left.pop(one, None)
+                if node.id != derived(one) or one[0] in self.trees_left:
+                    self.left.add(one)
             if edit.policy is Policy.REPARENT:
                 self._relocate(places)
 

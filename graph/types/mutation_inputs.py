@@ -88,11 +88,12 @@ class MutationInputs:
 
     def create(self, given: Any) -> Asked:
         """A new node. Raises the faults for which no edit can be made; other ones are in it, as with all inputs."""
-        faults, parent, node_id = FaultList(), given.get("parent"), given.get("id")
+        faults, parent, node_id = FaultList(), given.get("parent"), None
         content = self._content(given, faults)
         key = _key(given["key"], faults, is_new=True)
         with faults.collecting("id"):
-            node_id = None if node_id is None else checked_id(str(node_id).removeprefix(self._prefix))
+            if (wanted := given.get("id")) is not None:
+                node_id = checked_id(str(wanted).removeprefix(self._prefix))
         named = None if parent is None else _named(parent, "parent", faults)
         if content.level is None or (parent is not None and named is None):
             raise faults.error()
@@ -142,12 +143,10 @@ class MutationInputs:
         return AskedDelete(faults.errors, node, given.get("expectedRevision"), Policy(given["policy"].value))
 
     def _content(self, given: Any, faults: FaultList) -> _Content:
-        name, names, values = given.get("name"), given.get("names", ()), Values()
-        if name is None and "name" in given:
-            faults.add(BadInput("name is null; omit it to keep the current name.").at("name"))
-        elif name is not None:
-            with faults.collecting("name"):
-                checked_name(name)
+        name, names, values = None, given.get("names", ()), Values()
+        with faults.collecting("name"):
+            if "name" in given and (name := checked_name(given["name"])) is None:
+                raise BadInput("name is null; omit it to keep the current name.")
         if names is None:
             values[NAMES] = None
         elif names:

@@ -1,6 +1,6 @@
 """Callers: the authenticated senders of requests with their grants, those of API keys, and what a mutation may change.
 
-Mutations are checked by the caller's grants and paths alone, before anything is read. A hidden path is NOT_FOUND, with
+Mutations are checked by the caller's grants and paths alone, before any node is read. A hidden path is NOT_FOUND, with
 the same message as a path without a node; a path that may only be read is FORBIDDEN.
 """
 

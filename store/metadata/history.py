@@ -5,11 +5,12 @@ The id record is at `v0` of the partition of the id. Revision n is at `v` and n 
 written or the node is deleted; a deletion replaces the id record by a tombstone. A move changes the id record alone.
 
 Each node that leaves a path by a move, its own or that of a node above it, writes the redirect of exactly that path
-over the one that is there. The deletion of the node at a path deletes the redirect of that path. So a redirect names
-the node that was there last, wherever that is now. A node at a path comes before the redirect, which may stay.
+over the one that is there. So a redirect names the node that was there last, wherever that is now. A node at a path
+comes before the redirect, which stays.
 
-A deleted node whose id does not follow from its path leaves a redirect that is marked as deleted: reads do not follow
-it, and it tells an edit that another node was at the path.
+A deleted node writes a redirect that is marked as deleted, which reads do not follow. It writes none in a tree without
+redirects that they follow, if its id follows from its path: then its id record tells that it was there. So redirects
+and id records tell an edit that other nodes may have been at a path.
 """
 
 from contextlib import suppress
@@ -22,7 +23,7 @@ from store.errors import DamagedItem
 from store.model.attributes import Value
 from store.model.decoding import Number, Partition, SortKey, Time, decoded
 from store.model.keys import Index, Key, KeyRange, id_key, revision_key
-from store.model.records import Change, Delete, Item, Put, Record, derived_id
+from store.model.records import Change, Item, Put, Record, derived_id
 
 REDIRECTS = "alias"  # begins their partitions
 _OWN_NAMES = frozenset("pk sk tree key level name revision updated_at changed_by".split())
@@ -155,20 +156,8 @@ def redirected_id(item: Item | None) -> str | None:
     return None if found is None or found.deleted else found.id
 
 
-def former_id(item: Item | None) -> str | None:
-    """The id of the node that has left the path of a redirect, None without one; raises DamagedItem."""
-    return None if item is None else decoded(item, Redirect).id
-
-
 def redirect_of_deleted(record: Record, *, has_redirects: bool) -> list[Change]:
-    """The change of the redirect at the path of a node that is deleted: if the node's id follows from its path, it
-    goes, and the id record tells that the node was there; else it is that of this node.
-    """
-    if record.id == f"{record.hierarchy}:{derived_id(record.hierarchy, record.path)}":
-        return without_redirect(record, has_redirects=has_redirects)
+    """The change of the redirect at the path of a node that is deleted, in a tree that may have redirects, or not."""
+    if not has_redirects and record.id == f"{record.hierarchy}:{derived_id(record.hierarchy, record.path)}":
+        return []
     return [Put(redirect_item(record) | {"deleted": True})]
-
-
-def without_redirect(record: Record, *, has_redirects: bool) -> list[Change]:
-    """The change besides the deletion of a node at its key; none in a tree that never had redirects."""
-    return [Delete(redirect_key(record.key))] if has_redirects else []

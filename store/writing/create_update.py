@@ -20,7 +20,7 @@ from store.errors import (
     WrongLevel,
     shorten,
 )
-from store.metadata.history import Tombstone, current_key, former_id, redirect_key
+from store.metadata.history import Tombstone, current_key, redirect_key
 from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.hierarchy import Hierarchy, may_stand, misplaced
@@ -71,8 +71,8 @@ class Edit(ABC):
         return read_set
 
     def keys_of_others(self, expected: int | None) -> list[Key]:
-        """The keys that tell of another node which was at the path before: the redirect that it left there, and the
-        first id of a node that was created there without one.
+        """The keys that tell of other nodes at the path before: that of the redirect of the last one that has left it,
+        and that of the first id of a node which was created there without one.
 
         None without an expected revision, and where the node was named by its id: then no path says whose it is.
         """
@@ -91,17 +91,20 @@ class Edit(ABC):
         elif expected is not None and record.revision != expected:
             text = f"{shorten(format_path(self.path))} is at revision {record.revision}, not {expected}; read it again"
             faults.add(Conflict(f"{text} and retry.").at("expected_revision"))
-        elif self._had_another(record, *[(key, read_set[key]) for key in self.keys_of_others(expected)]):
-            text = f"Another node was at {shorten(format_path(self.path))} before, which may have had revision"
-            faults.add(Conflict(f"{text} {expected}, too; name the node by its id.").at("expected_revision"))
+        elif self._may_be_another(record, *[(key, read_set[key]) for key in self.keys_of_others(expected)]):
+            text = f"{shorten(format_path(self.path))} has been left by a node before, so revision {expected} may be"
+            faults.add(Conflict(f"{text} another node's; name the node by its id.").at("expected_revision"))
         return record
 
-    def _had_another(self, record: Record, *others: tuple[Key, Item | None]) -> bool:
-        """Whether another node was at the path before, by what is at `keys_of_others`."""
+    def _may_be_another(self, record: Record, *others: tuple[Key, Item | None]) -> bool:
+        """Whether another node than this may have been at the path before, by what is at `keys_of_others`.
+
+        A redirect of this node may have taken the place of another one's, so it tells nothing better.
+        """
         if not others:
             return False
         (_, redirect), (key, first) = others
-        return former_id(redirect) not in (None, record.id) or (first is not None and key != id_key(record.id))
+        return redirect is not None or (first is not None and key != id_key(record.id))
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def node_moved(old: Record, new: Record, when: Condition) -> list[Change]:
 
 
 def node_removed(record: Record, at: str, by: str | None, *, has_redirects: bool) -> list[Change]:
-    """The changes for a node that is deleted; the redirect of its path goes as well where the tree has any."""
+    """The changes for a node that is deleted; it leaves a redirect that nobody follows."""
     return [
         Delete(record.key), Put(revision_item(record)), Put(tombstone_item(record, at, by)),
         *redirect_of_deleted(record, has_redirects=has_redirects),
@@ -400,7 +400,7 @@ class MoveItems:
     def swept(self, record: Record, root_id: str) -> list[Change]:
         """The changes for a node that is left at the source, below this root."""
         move = self._move
-        if move.target is None:  # the redirects of the tree went before the commit
+        if move.target is None:  # the redirects of the tree were marked before the commit
             changes = node_removed(record, move.started_at, move.changed_by, has_redirects=False)
         else:
             key = record.key.moved(move.source, move.target)

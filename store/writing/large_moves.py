@@ -1,7 +1,7 @@
 """Large move: a move or deletion of more than one transaction, from the state in its record to its end.
 
 1. Copy the subtree to its new place, where it is hidden, and write the redirects from its old one: they count only
-   where there is no node. (A cascade has nothing to copy; its nodes are counted, and the redirects of their paths go.)
+   where there is no node. (A cascade has nothing to copy; its nodes are counted, and the redirects of their paths end.)
 2. Commit in one transaction: from then on readers see the new place and no longer the old one.
 3. Sweep what is left at the old place, and unregister the move.
 
@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, Conflict, NotFound, rfc3339, shorten
-from store.metadata.history import without_redirect
+from store.metadata.history import redirect_of_deleted
 from store.metadata.moves import Move, MoveState, MoveTiming
 from store.metadata.tree_version import log_item
 from store.model.hierarchy import Hierarchy
@@ -96,7 +96,7 @@ class MoveJob:
                 if not has_redirects:
                     await self._write_copied([], [Record.of(item) for item in page])
                     continue
-                for changes, records in self._transactions(page, partial(without_redirect, has_redirects=True)):
+                for changes, records in self._transactions(page, partial(redirect_of_deleted, has_redirects=True)):
                     await self._write_copied(changes, records)
             return
         top, rewrite = await self._rewrite()

@@ -11,7 +11,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from store.concurrency import in_chunks
-from store.errors import AlreadyExists, BadInput, FaultList, Misplaced, NotEmpty, TooLarge, quantity, shorten
+from store.errors import AlreadyExists, BadInput, BadPath, FaultList, Misplaced, NotEmpty, TooLarge, quantity, shorten
 from store.metadata.moves import new_move
 from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import check_sizes, format_path
@@ -82,7 +82,10 @@ class Move(Edit):
         if source != target:
             rewrite = SubtreeRewrite.of(top, target, above)
             rewrite = rewrite if ranks is None else replace_rank(rewrite, rank=ranks.own)
-            await self._relocate(reader, transaction, top, rewrite)
+            try:
+                await self._relocate(reader, transaction, top, rewrite)
+            except BadPath as error:  # of a node below
+                raise error.at(self._field) from None
         elif ranks is not None:
             transaction.reorder(ranks.own)
         if ranks is not None:
@@ -116,8 +119,7 @@ class Move(Edit):
         if beside.path == self.path:
             raise BadInput(f"{other} cannot be next to itself; give one of its siblings.")
         if record is not None and (record.siblings != beside.siblings or record.level != beside.level):
-            one = shorten(format_path(self.target))
-            raise BadInput(f"{other} is not a sibling of {one} of the same level; only those have an order.")
+            raise BadInput(f"{other} is not one of the node's siblings of its level; only those have an order.")
         return beside
 
     async def _relocate(

@@ -31,7 +31,7 @@ from tests.systems.writing import DEFINITIONS, Clients, plant
 pytestmark = pytest.mark.both_stores
 
 WRONG: list[Any] = [None, True, -1, 1.5, "x", [], [["x", 1]], {"x": {}}]
-OPTIONAL = {"moves", "log_expires", "names", "others", "ranks", "deleted", "deleted_by", "move", "shape", "below"}
+OPTIONAL = set("moves log_expires names others ranks deleted deleted_by move before shape below".split())
 COLUMNS = {name for index in Index for name in index.value} | {"expires"}
 """Attributes whose types the engines themselves guard."""
 ATTRIBUTES = {"iso3", "latitude", "longitude", "timezone", "population"}
