@@ -181,6 +181,8 @@ def enabled_writer(request: Request) -> Writer:
 async def edit(request: Request, hierarchy: Hierarchy, asked: Asked, options: EditOptions) -> EditResult:
     """Make what is asked for. Raises its faults, all of them at once, and Forbidden for what the caller may not do."""
     writer = enabled_writer(request)
+    if (refusal := request.budget.refusal) is not None:  # by a mutation before: there will be no response
+        raise refusal
     request.state.accepts_stale = False
     options = replace(options, by=request.caller.name, caller=request.caller.id)
     # The reads of an edit are bounded by the size of a transaction; a dry run has the read budget of a query.
@@ -193,9 +195,9 @@ async def edit(request: Request, hierarchy: Hierarchy, asked: Asked, options: Ed
         raise Conflict("The node is moved by someone else again and again, so nothing was changed; retry later.")
     finally:
         if reads is not request.reads:
-            request.reads.include(reads)
+            request.reads.include(reads, free=True)
         if not options.dry_run:
-            request.discard_reads()
+            request.forget_reads()
 
 
 async def _edit(

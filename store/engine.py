@@ -199,14 +199,16 @@ class ReadUsage:
     """The counts that each reading method of a store checks before a request to the engine, and adds to after it.
 
     `requests` are calls that reach the engine, `items` those that they returned, `units` DynamoDB's read capacity
-    units. At most `limit` units are allowed, and half as many requests; requests that run when it is reached still
-    count.
+    units. At most `limit` units are allowed, and half as many requests, beside those that are `free`; requests that run
+    when it is reached still count.
     """
 
     requests: int = 0
     items: int = 0
     units: float = 0.0
     limit: float = float("inf")
+    free_requests: int = 0
+    free_units: float = 0.0
     refusal: BudgetExceeded | None = None
     """The error of the reads that the limit has rejected."""
     trace: ReadTrace | None = None
@@ -218,24 +220,35 @@ class ReadUsage:
         self.items += items
         self.units += units
 
-    def include(self, other: "ReadUsage") -> None:
-        """Add the counts of another usage."""
+    @property
+    def units_left(self) -> float:
+        return self.limit + self.free_units - self.units
+
+    @property
+    def requests_left(self) -> float:
+        return self.limit * REQUESTS_A_UNIT + self.free_requests - self.requests
+
+    def include(self, other: "ReadUsage", *, free: bool = False) -> None:
+        """Add the counts of another usage, which has a bound of its own where it is `free`."""
         self.requests += other.requests
         self.items += other.items
         self.units += other.units
+        if free:
+            self.free_requests += other.requests
+            self.free_units += other.units
 
     def check(self, planned: int = 1) -> None:
         """Raise BudgetExceeded where the next `planned` requests would pass the limit even if they return nothing."""
-        if self.units + planned * LEAST_UNITS > self.limit or self.requests + planned > self.limit * REQUESTS_A_UNIT:
+        if planned * LEAST_UNITS > self.units_left or planned > self.requests_left:
             self.refusal = BudgetExceeded(
                 f"The request needs more than {self.limit:g} read units, or {self.limit * REQUESTS_A_UNIT:g} requests "
                 "to the store. Ask for less in each, with first: and after:, or raise CLADE_MAX_READ_UNITS."
             )
             raise self.refusal
 
-    def renew(self, units: float) -> None:
-        """Allow so many more units."""
-        self.limit, self.refusal = self.units + units, None
+    def renew(self) -> None:
+        """Begin anew, beside what was read so far."""
+        self.free_requests, self.free_units, self.refusal = self.requests, self.units, None
 
 
 def units_of(size: int, *, strong: bool = False) -> float:

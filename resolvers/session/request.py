@@ -37,7 +37,7 @@ class Request:
     ) -> None:
         self.store = store
         self.hierarchies = hierarchies
-        self.reads = ReadUsage()
+        self.reads = ReadUsage(limit=limits.read_units)
         self.budget = Budget(limits, self.reads)
         self.caller = ANYONE
         self.grants = grants
@@ -56,16 +56,17 @@ class Request:
         """List the calls of the store in `reads.trace`; to be called before anything is read."""
         self.reads.trace = ReadTrace(lambda: self.scheduler.rounds)
 
-    def discard_reads(self) -> None:
-        """Cancel running reads and begin a new state, since what was read may be outdated.
-
-        The limit of read units begins anew.
-        """
+    def forget_reads(self) -> None:
+        """Cancel running reads and begin a new state, since what was read is outdated. What it cost stays spent."""
         self.state.end()
         self.state = self._new_state()
 
+    def discard_reads(self) -> None:
+        """The same for another attempt at the whole response: the limit of read units begins anew."""
+        self.reads.renew()
+        self.forget_reads()
+
     def _new_state(self) -> ReadState:
-        self.reads.renew(self.budget.limits.read_units)
         return ReadState(self.store, self.reads, self.scheduler, self._page_cache, self.grants)
 
     def read_from(self, store: Store) -> None:

@@ -76,7 +76,7 @@ class ReadScheduler:
             async with self._semaphore:
                 if self._is_stopped:
                     raise asyncio.CancelledError
-                while self._expected_units and self._usage.units + self._expected_units + units > self._usage.limit:
+                while self._expected_units and self._expected_units + units > self._usage.units_left:
                     self._read_ended.clear()
                     await self._read_ended.wait()
                 self._expected_units += units

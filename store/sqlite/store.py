@@ -137,7 +137,7 @@ class SQLiteStore:
             while some := rows.fetchmany(CHUNK_LENGTH):
                 bodies += [row[0] for row in some]
                 size += total_size(bodies[-len(some) :])
-                if units_of(size, strong=strong) > reads.limit - reads.units:
+                if units_of(size, strong=strong) > reads.units_left:
                     break
         units = units_of(size, strong=strong)
         reads.add(items=len(bodies), units=units)

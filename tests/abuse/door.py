@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import httpx
 
+from graph.auth.authentication import Authenticator
 from graph.execution.operation import Execution
 from graph.execution.plan_cache import PlanCache
 from graph.hierarchies.node import Node
@@ -14,10 +15,12 @@ from graph.operation.context import Context
 from graph.operation.limits import DocumentLimits
 from graph.operation.selection import core_schema
 from graph.server.lifecycle import GracefulShutdown
+from resolvers.access.callers import ApiKeyAuthenticator
 from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache
 from resolvers.session.request import Request
 from store.engine import Store
+from store.writing.writer import Writer
 from tests.graph.small_app import small_app
 from tests.schemas import schema_of
 from tests.systems.asking import PATIENT
@@ -35,6 +38,7 @@ async def door(
     budget: BudgetLimits = BudgetLimits(),
     large_reads: asyncio.Semaphore | None = None,
     pages: PageCache | None = None,
+    writer: Writer | None = None,
     headers: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Ask]:
     """Asks hierarchies over an open store; without a cache of pages no request knows of those before it."""
@@ -42,11 +46,14 @@ async def door(
     definitions = {cls.name: cls.definition() for cls in classes}
 
     def context() -> Context:
-        return Context(Request(store, definitions, budget, page_cache=pages, large_reads=large_reads), types)
+        request = Request(store, definitions, budget, page_cache=pages, large_reads=large_reads, writer=writer)
+        return Context(request, types)
 
     plans = PlanCache(core_schema(schema), types) if planned else None
     drain = GracefulShutdown()
-    app = small_app(store, execution=Execution(schema, context, plans=plans, limits=limits), drain=drain)
+    execution = Execution(schema, context, plans=plans, limits=limits)
+    anyone = Authenticator(ApiKeyAuthenticator(store), local_writes=writer is not None)
+    app = small_app(store, execution=execution, drain=drain, authenticator=anyone)
     transport = httpx.ASGITransport(app=app)
     with drain.started():
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=dict(headers)) as client:

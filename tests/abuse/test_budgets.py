@@ -17,6 +17,7 @@ from store import concurrency
 from store.connect import open_store
 from store.engine import Store
 from store.model.records import Put
+from store.writing.writer import Writer
 from tests.abuse.door import door
 from tests.model import Ground, Model
 from tests.schemas import schema_of
@@ -143,6 +144,24 @@ async def test_many_searches_of_one_operation_share_its_read_units(demo_store):
         reply = await client.ask(f"{{ {' '.join(fields)} }}")
     assert {error["extensions"]["code"] for error in reply.errors} == {"BUDGET_EXCEEDED"}
     assert len(reply.witness.spans) <= 2 * len(fields) + 1  # whatever was begun before the first one ended
+
+
+async def test_the_mutations_of_one_document_share_its_read_units_and_end_with_them(planted):
+    """Each returns its siblings, about a unit; what the edits themselves read is bounded by their transactions."""
+    fields = [f'f{n}: updateGround(input: {{node: {{path: "r/a/p{n:02}"}}, name: "new"}}) {{ node {{ parent {{ '
+              "children { nodes { name } } } } }" for n in range(20)]  # fmt: skip
+    limits = replace(BudgetLimits(), read_units=12.0)
+    async with door(planted, Ground, limits=WIDE, budget=limits, writer=Writer(planted)) as ask:
+        body = (await ask(f"mutation {{ {fields[0]} }}")).json()
+        assert (len(body["data"]["f0"]["node"]["parent"]["children"]["nodes"]), body.get("errors")) == (PLOTS, None)
+        body = (await ask(f"mutation {{ {' '.join(fields)} }}")).json()
+        (error,) = body["errors"]
+        assert (body["data"], error["extensions"]) == (None, {"code": "BUDGET_EXCEEDED", "uncertain": True})
+        assert "more than 12 read units" in error["message"]
+        body = (await ask('{ area(path: "r/a") { children { nodes { name } } } }')).json()
+    made = [node["name"] == "new" for node in body["data"]["area"]["children"]["nodes"]]
+    assert made == sorted(made, reverse=True)
+    assert 1 < sum(made) < 15
 
 
 # -- nodes, on every way -----------------------------------------------------------------------------------------------
