@@ -193,7 +193,7 @@ class Executor(StrawberryGraphQLCoreExecutionContext):
 
     def _arguments(self, definition: Any, details: FieldDetails) -> Mapping[str, Any] | GraphQLError:
         try:
-            return get_argument_values(definition, details.node, self.variable_values)
+            return get_argument_values(definition, details.node, self.variable_values) if definition.args else {}
         except GraphQLError as error:
             return error.with_traceback(None)
 

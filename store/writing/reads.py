@@ -64,13 +64,16 @@ class ReadSet(dict[Key, Item | None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._versions: dict[str, TreeVersion] = {}  # each is asked for several times
+        self._records: dict[Key, Record] = {}  # each is asked for several times, as are the versions
+        self._versions: dict[str, TreeVersion] = {}
 
     def record(self, key: Key) -> Record | None:
         item = self[key]
         if item is None:
             return None
-        record = Record.of(item)
+        record = self._records.get(key)
+        if record is None:
+            record = self._records[key] = Record.of(item)
         is_counted = not record.is_root or tree_version_key(key.pk) not in self
         return record if is_counted else self.version(key.pk).with_counts(record)
 
