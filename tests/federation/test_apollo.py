@@ -1,7 +1,6 @@
 """Mutations behind Apollo's gateway and server with their defaults: every fault of an input arrives, on both stores."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
@@ -15,6 +14,7 @@ from tests.clients.programs import run
 from tests.docs.test_recipes import ADDRESS, FILES
 from tests.federation.conftest import HERE, Served, clade_over, needs_npm, running
 from tests.federation.places import place
+from tests.model import literal
 
 pytestmark = needs_npm
 
@@ -77,13 +77,6 @@ def stored(store_url: str) -> list[Item]:
             return sorted(await invariants.all_items(store), key=key_of)
 
     return asyncio.run(read())
-
-
-def literal(value: object) -> str:
-    """A value of JSON as GraphQL writes it into a document."""
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{name}: {literal(part)}' for name, part in value.items())}}}"
-    return json.dumps(value)
 
 
 def test_every_fault_of_an_input_comes_through_as_clade_tells_it_and_nothing_is_written(store_url, clade, gateway):
