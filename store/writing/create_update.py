@@ -45,14 +45,17 @@ class Edit(ABC):
     ids: Mapping[Path, str] = field(default_factory=dict, kw_only=True)
     faults: Sequence[CladeError] = field(default=(), kw_only=True)
 
+    @cached_property
+    def key(self) -> Key:
+        return node_key(self.hierarchy.name, self.path)
+
     def partitions(self) -> set[str]:
         """The trees that it writes to, and the hierarchy where its roots change, as far as known before any read."""
         return touched(self.hierarchy.name, self.path)
 
     def keys_to_read(self) -> list[Key]:
         """The keys that it reads in any case, as far as known before any read."""
-        key = node_key(self.hierarchy.name, self.path)
-        return [key, *ancestor_keys(key)]
+        return [self.key, *ancestor_keys(self.key)]
 
     @abstractmethod
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
@@ -81,11 +84,11 @@ class Edit(ABC):
     @cached_property
     def _others(self) -> tuple[Key, Key]:
         name = self.hierarchy.name
-        return redirect_key(node_key(name, self.path)), id_key(f"{name}:{derived_id(name, self.path)}")
+        return redirect_key(self.key), id_key(f"{name}:{derived_id(name, self.path)}")
 
     def find(self, read_set: ReadSet, faults: FaultList, expected: int | None) -> Record | None:
         """The node, None where there is none; that, and another revision than the expected one, is a fault."""
-        record = read_set.record(node_key(self.hierarchy.name, self.path))
+        record = read_set.record(self.key)
         if record is None:
             faults.add(not_found(self.hierarchy.name, self.path).at("node"))
         elif expected is not None and record.revision != expected:

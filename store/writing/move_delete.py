@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_rank
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 
 from msgspec.structs import replace
 
@@ -44,11 +44,14 @@ class Move(Edit):
         return touched(self.hierarchy.name, self.path, self.target, *self._beside())
 
     def keys_to_read(self) -> list[Key]:
-        keys = [node_key(self.hierarchy.name, path) for path in (self.path, *self._beside())]
-        if self.target != self.path:
-            target = node_key(self.hierarchy.name, self.target)
-            keys += [*ancestor_keys(keys[0]), target, *ancestor_keys(target)]
+        keys = [self.key, *[node_key(self.hierarchy.name, path) for path in self._beside()]]
+        if self._target_key != self.key:
+            keys += [*ancestor_keys(self.key), self._target_key, *ancestor_keys(self._target_key)]
         return list(dict.fromkeys([*keys, *self.keys_of_others(self.expected)]))
+
+    @cached_property
+    def _target_key(self) -> Key:
+        return node_key(self.hierarchy.name, self.target)
 
     @property
     def _field(self) -> str:
@@ -60,8 +63,7 @@ class Move(Edit):
 
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
         read_set = await self.read(reader)
-        faults, name = FaultList(self.faults), self.hierarchy.name
-        source, target = node_key(name, self.path), node_key(name, self.target)
+        faults, source, target = FaultList(self.faults), self.key, self._target_key
         top = self.find(read_set, faults, self.expected)
         moved, above, beside = top, [""], None
         if source != target:
@@ -103,10 +105,9 @@ class Move(Edit):
                 above = levels_above(read_set, self.hierarchy, self.target, top.level)
             elif len(self.target) > 1 and self.target[:-1] != self.path[:-1]:  # else it may be hidden
                 existing(read_set, self.hierarchy, self.target[:-1])
-        key = node_key(self.hierarchy.name, self.target)
         with faults.collecting():
-            read_set.check_not_moving(key)
-            if read_set[key] is not None:
+            read_set.check_not_moving(self._target_key)
+            if read_set[self._target_key] is not None:
                 raise taken(self.target).at("key" if self.target[-1] != self.path[-1] else self.place)
         return above
 
