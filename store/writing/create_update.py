@@ -100,8 +100,9 @@ class Edit(ABC):
 
         A redirect of this node may have taken the place of another one's, so it tells nothing better.
         """
-        is_first = record.id == f"{record.hierarchy}:{derived_id(record.hierarchy, self.path)}"
-        return redirect is not None or (first is not None and not is_first)
+        if redirect is None and first is None:
+            return False
+        return redirect is not None or record.id != f"{record.hierarchy}:{derived_id(record.hierarchy, self.path)}"
 
 
 @dataclass(frozen=True)
