@@ -207,7 +207,7 @@ async def _edit(
     names = asked.names()
     ids = [one.id for one in names if one.id is not None and is_id(hierarchy, one.id)]
     items = await request.store.get([id_key(one) for one in ids], reads, strong=True) if ids else []
-    keys = {node_id: key for node_id, item in zip(ids, items, strict=True) if (key := current_key(item)) is not None}
+    keys = {node_id: key for node_id, item in zip(ids, items, strict=True) if (key := current_key(item))}
     # A store that has a version has no lag.
     settle = request.settle_seconds if request.state.store_version is None else 0.0
     visible = {one: path_of(*key) for one, key in keys.items() if may_read(request.caller.reads, key)}
@@ -220,8 +220,8 @@ async def _edit(
             lost.remove(named)
     if lost:
         faults.errors += asked.faults
-        # A node may be gone since the same request was made before; of a hidden one nothing is told.
-        if is_repeatable and all(one.path is None and one.id not in keys for one in lost):
+        # Since the same request was made before, a node may be gone, or hidden, which reads no less.
+        if is_repeatable and all(one.path is None for one in lost):
             return Refused(hierarchy, (), faults.error())
         raise faults.error()
     made = asked.edit(places)

@@ -2,9 +2,9 @@
 another position among its siblings; deleting one alone, with its subtree, or with its children moved to its parent.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import replace as replace_rank
 from enum import Enum
 from functools import cached_property, partial
 
@@ -65,11 +65,13 @@ class Move(Edit):
         read_set = await self.read(reader)
         faults, source, target = FaultList(self.faults), self.key, self._target_key
         top = self.find(read_set, faults, self.expected)
-        moved, above, beside = top, [""], None
+        moved, rewrite, beside = top, None, None
         if source != target:
-            above = self._check_target(read_set, faults, top)
+            moved, above = None, self._check_target(read_set, faults, top)
             with faults.collecting(self._field):
-                moved = top and SubtreeRewrite.of(top, target, above).moved(top)
+                if top is not None:
+                    rewrite = SubtreeRewrite.of(top, target, above)
+                    moved = rewrite.moved(top)
         if self.place != "position" or self.target[: len(self.path)] != self.path or source == target:
             with faults.collecting("position"):
                 beside = self._check_sibling(read_set, moved)
@@ -81,9 +83,8 @@ class Move(Edit):
             with faults.collecting("position"):
                 ranks = await ranks_at(self.position, reader, read_set, context, moved, beside, source=source)
             faults.check()
-        if source != target:
-            rewrite = SubtreeRewrite.of(top, target, above)
-            rewrite = rewrite if ranks is None else replace_rank(rewrite, rank=ranks.own)
+        if rewrite is not None:
+            rewrite = rewrite if ranks is None else dataclasses.replace(rewrite, rank=ranks.own)
             try:
                 await self._relocate(reader, transaction, top, rewrite)
             except BadPath as error:  # of a node below

@@ -76,6 +76,8 @@ BY_ID = {
       createLocation(input: {parent: {path: "US/NE/Omaha"}, key: "n", name: "n", id: $it, attributes:
         {postalCode: {}}}) {
         node { id } } }""",
+    "update once": """mutation($it: ID!) {
+      updateLocation(input: {node: {id: $it}, name: "n"}, idempotencyKey: "k") { node { id } } }""",
 }
 
 

@@ -52,3 +52,12 @@ async def test_an_invalid_key_is_a_fault_whichever_keys_the_caller_may_write(sto
     server, who = Server(store, Location), caller("read:location/US", "write:location/US/NE/New")
     assert await server.refusal(who, CREATE, key="") == ("BAD_PATH", "The key is empty; give one.")
     assert (await server.refusal(who, CREATE, key="Old"))[0] == "FORBIDDEN"
+
+
+async def test_a_node_that_does_not_fit_has_no_fault_of_its_position_as_well(store: Store) -> None:
+    clients = Clients(store)
+    for parent, key in [(None, "A"), ("A", "m"), (None, "B")]:
+        await clients.ask(CREATE_CATEGORY, parent=parent and {"path": parent}, key=key)
+    move = f"""mutation {{ moveCategoryNode(input: {{node: {{path: "B"}}, key: "{"k" * 1_020}",
+        position: {{after: {{path: "A/m"}}}}}}) {{ node {{ id }} }} }}"""
+    assert await places(clients, move) == [("BAD_PATH", ["position"])]
