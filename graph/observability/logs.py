@@ -116,6 +116,10 @@ class RequestInfo:
         """`Context.how`; None if no operation was executed."""
         return getattr(self.context, "how", None)
 
+    def tell(self, errors: Sequence[dict[str, Any]]) -> None:
+        """Set the codes of a response with these errors, and of the user errors in its data."""
+        self.codes = list(dict.fromkeys([*codes_of(errors), *getattr(self.context, "user_errors", ())]))
+
     @property
     def reads(self) -> dict[str, Any]:
         """The reads, as in `extensions.reads`; empty if no operation was executed."""

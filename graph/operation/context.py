@@ -29,6 +29,8 @@ class Context:
         """How it was answered: `cached`, `compiled`, `interpreted` in whole or part, or `fallback`: interpreted
         because of an error.
         """
+        self.user_errors: dict[str, None] = {}
+        """The codes of the user errors of mutations, which the response has in its data."""
         self.listener: ChangeListener | None = None
         """The place of the stream that a subscription continues."""
 

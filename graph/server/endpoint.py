@@ -32,7 +32,7 @@ from graph.execution.operation import (
     within,
 )
 from graph.execution.response import CachePolicy, OperationResponse, rejected
-from graph.observability.logs import KEY, RequestInfo, codes_of
+from graph.observability.logs import KEY, RequestInfo
 from graph.operation.document import GraphQLRequest, PersistedDocuments, UnknownDocument, read_trusted
 from graph.server.compression import GZIPPED, MIN_BYTES, Compressor, accepts_gzip, max_received, read_body, too_large
 from graph.server.events import EventStreams, send_single
@@ -122,8 +122,7 @@ class GraphQLEndpoint:
                 response = unknown(error)
                 # Apollo iOS accepts both types, and gives up at a 400 before it reads that the text is to be sent.
                 media_type = choose(accept, (JSON,)) or media_type
-            if "errors" in response.body:
-                info.codes = codes_of(response.body["errors"])
+            info.tell(response.body.get("errors", ()))
             content, cached = response.content(), "" if response.body else response.etag
             if scope["method"] != "POST":
                 anonymous = not headers.get(b"authorization")

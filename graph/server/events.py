@@ -274,7 +274,7 @@ class _Stream:
 
 async def send_single(send: Send, sender: ResponseSender, info: RequestInfo, response: OperationResponse) -> None:
     """Send a whole response as a stream of one event."""
-    info.codes = codes_of(response.body.get("errors", ()))
+    info.tell(response.body.get("errors", ()))
     body = event_of(response.content()) + COMPLETE
     headers = [*HEADERS, (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})

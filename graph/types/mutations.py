@@ -89,7 +89,9 @@ class Mutations:
                 options = EditOptions(given["dryRun"], key, key and [verb, asked_json(asked)])
                 result = await edit(request, self._hierarchy, parse(asked), options)
             except CladeError as error:
-                return Payload(name, None, user_errors(error, self._inputs.member_of(asked)))
+                found = user_errors(error, self._inputs.member_of(asked))
+                info.context.user_errors |= dict.fromkeys([one.code.value for one in found])
+                return Payload(name, None, found)
             finally:
                 info.context.renew()
             return Payload(name, result)

@@ -37,7 +37,7 @@ def until(address, is_there, *name):
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_requests_errors_and_reads_are_counted_exactly(tmp_path, demo_store, workers):
     address = f"127.0.0.1:{free_port()}"
-    settings = {"CLADE_METRICS": address, "CLADE_CACHE_MB": "0"}
+    settings = {"CLADE_METRICS": address, "CLADE_CACHE_MB": "0", "CLADE_WRITES": "on"}
     with served(tmp_path, demo_store, "--workers", str(workers), **settings) as (url, _):
         cost = {"requests": 0, "rounds": 0, "items": 0, "units": 0.0}
         for _ in range(7):  # each over a connection of its own, so that all workers get some
@@ -49,15 +49,20 @@ def test_requests_errors_and_reads_are_counted_exactly(tmp_path, demo_store, wor
             f"{url}/graphql", json={"query": '{ city(path: "US") { name } }'}, headers={"clade-reads": "1"}
         )
         cost = {name: cost[name] + 2 * told.json()["extensions"]["reads"][name] for name in cost}
+        wrong = 'mutation { updateLocation(input: {node: {path: "US/none"}, name: ""}) { userErrors { code } } }'
+        told = httpx.post(f"{url}/graphql", json={"query": wrong}, headers={"clade-reads": "1"}).json()
+        cost = {name: cost[name] + told["extensions"]["reads"][name] for name in cost}
         httpx.get(f"{url}/nothing")
         httpx.get(f"{url}/readyz")
         found = until(address, (1.0).__eq__, "clade_requests_total", "404", "none", "none")
         assert {key[1:]: value for key, value in found.items() if key[0] == "clade_requests_total"} == {
             ("200", "compiled", "query"): 7, ("200", "interpreted", "query"): 1, ("200", "fallback", "query"): 2,
+            ("200", "interpreted", "mutation"): 1,
             ("200", "none", "none"): 2, ("404", "none", "none"): 1,
         }  # fmt: skip
         assert {key[1]: value for key, value in found.items() if key[0] == "clade_errors_total"} == {
             "GRAPHQL_VALIDATION_FAILED": 1, "GRAPHQL_PARSE_FAILED": 1, "WRONG_LEVEL": 2,
+            "BAD_USER_INPUT": 1, "NOT_FOUND": 1,
         }  # fmt: skip
         assert {name: found[f"clade_read_{name}_total",] for name in cost} == cost
         assert found["clade_request_seconds_count", "query"] == 10
