@@ -16,7 +16,7 @@ from store.metadata.moves import new_move
 from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import check_sizes, format_path
 from store.model.records import Record, SubtreeRewrite
-from store.writing.create_update import Edit, existing, levels_above, taken, touched
+from store.writing.create_update import NOWHERE, Edit, existing, levels_above, taken, touched
 from store.writing.derived import moved_keys, search_changes_of_move, search_changes_of_removal
 from store.writing.positions import Position, ranks_at
 from store.writing.reads import Reader, ReadSet, WriteContext
@@ -64,7 +64,9 @@ class Move(Edit):
         source, target = node_key(name, self.path), node_key(name, self.target)
         top = self.find(read_set, faults, self.expected)
         moved, above, beside = top, [""], None
-        if source != target:
+        if self.target[:-1] == NOWHERE:
+            moved = None
+        elif source != target:
             above = self._check_target(read_set, faults, top)
             with faults.collecting(self._field):
                 moved = top and SubtreeRewrite.of(top, target, above).moved(top)
@@ -98,11 +100,14 @@ class Move(Edit):
         if self.target[: len(self.path)] == self.path:
             faults.add(Misplaced(f"{shorten(format_path(self.path))} cannot be moved below itself.").at(self.place))
             return above
+        parent = self.target[:-1]
+        if self.place == "position" and parent and read_set[node_key(self.hierarchy.name, parent)] is None:
+            return above  # nor is the sibling there that implies it
         with faults.collecting(self._field):
             if top is not None:
                 above = levels_above(read_set, self.hierarchy, self.target, top.level)
-            elif len(self.target) > 1 and self.target[:-1] != self.path[:-1]:  # else it may be hidden
-                existing(read_set, self.hierarchy, self.target[:-1])
+            elif parent and parent != self.path[:-1]:  # else it may be hidden
+                existing(read_set, self.hierarchy, parent)
         key = node_key(self.hierarchy.name, self.target)
         with faults.collecting():
             read_set.check_not_moving(key)

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from graph.hierarchies.locations import Location
+from resolvers.access.callers import Caller
 from store.engine import Store
+from tests.classes.shops import Place
 from tests.rights.asking import Server, caller
 from tests.systems.writing import Clients, plant
 
@@ -52,3 +54,34 @@ async def test_an_invalid_key_is_a_fault_whichever_keys_the_caller_may_write(sto
     server, who = Server(store, Location), caller("read:location/US", "write:location/US/NE/New")
     assert await server.refusal(who, CREATE, key="") == ("BAD_PATH", "The key is empty; give one.")
     assert (await server.refusal(who, CREATE, key="Old"))[0] == "FORBIDDEN"
+
+
+MALL = """mutation($key: String = "M", $id: ID = "m") { createPlace(input: {key: $key, name: "m", id: $id,
+    attributes: {mall: {}}}) { plan { nodes } } }"""
+REQUIRED = ("BAD_USER_INPUT", ["attributes", "shop", "owner"], "required")
+NO_PARENT = ("NOT_FOUND", ["parent"], None)
+SHOPS = {
+    'parent: {path: "X"}, key: "a"': [REQUIRED, NO_PARENT],
+    'parent: {id: "place:x"}, key: "a"': [REQUIRED, NO_PARENT],
+    'parent: {path: "Hidden"}, key: "a"': [REQUIRED, NO_PARENT],
+    'parent: {id: "place:h"}, key: "a"': [REQUIRED, NO_PARENT],
+    'parent: {path: "//"}, key: "a"': [REQUIRED, ("BAD_PATH", ["parent"], None)],
+    f'parent: {{path: "X{"/x" * 31}"}}, key: "a"': [("BAD_PATH", ["key"], None), REQUIRED, NO_PARENT],
+    f'parent: {{path: "X/{"x" * 1_020}"}}, key: "ab"': [("BAD_PATH", ["key"], None), REQUIRED, NO_PARENT],
+    f'parent: {{path: "X/{"x" * 1_022}"}}, key: "a"': [("BAD_PATH", ["key"], None), REQUIRED],
+}
+
+
+async def test_a_parent_that_is_not_found_hides_no_other_fault(store: Store) -> None:
+    server, who = Server(store, Place), caller("write:place/M", "write:place/X")
+    for key, node_id in (("M", "m"), ("Hidden", "h")):
+        await server.write(caller("write:place"), MALL, key=key, id=node_id)
+    for given, expected in SHOPS.items():
+        shop = f'createPlace(input: {{{given}, name: "s", attributes: {{shop: {{}}}}}})'
+        assert sorted(await told(server, who, shop), key=str) == sorted(expected, key=str), given
+
+
+async def told(server: Server, who: Caller, mutation: str) -> list[tuple[str, list[str] | None, str | None]]:
+    """The codes, fields and rules of the user errors of a mutation."""
+    answer = await server.write(who, f"mutation {{ it: {mutation} {{ userErrors {{ code field rule }} }} }}")
+    return [(one["code"], one["field"], one["rule"]) for one in answer["data"]["it"]["userErrors"]]
