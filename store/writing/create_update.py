@@ -134,7 +134,7 @@ class Create(Edit):
                 above = levels_above(read_set, self.hierarchy, self.path, self.level)
         with faults.collecting("id"):
             await self._check_not_in_cascade(reader, read_set, id_record)
-            node_id, revision, when = self._identity(id_record, key)
+            node_id, revision, when = self._identity(id_record)
         with faults.collecting("attributes"):
             values = self._new_values(values)
             check_content(shorten(format_path(self.path)), self.name, values)
@@ -175,20 +175,19 @@ class Create(Edit):
                 if running.target is None and running.holds(place):
                     raise Conflict(running.refusal(place))
 
-    def _identity(self, id_record: Item | None, key: Key) -> tuple[str, int, Condition]:
+    def _identity(self, id_record: Item | None) -> tuple[str, int, Condition]:
         """The id, its next revision, and the condition for its record.
 
         A deleted node's id and history continue only where the id is given; the id of an existing node is rejected.
         """
         if id_record is None:
             return self._wanted_id, 1, ABSENT
-        place = current_key(id_record)
-        if self.node_id is not None and place is None:
-            gone = decoded(id_record, Tombstone)
-            return self.node_id, 1 + gone.revision, {"deleted": gone.deleted}
-        if self.node_id is not None and place != key:
+        if self.node_id is None:
+            return uuid4().hex, 1, ABSENT
+        if current_key(id_record) is not None:
             raise AlreadyExists(f"The id {self.node_id} belongs to another node; choose another, or omit it.")
-        return uuid4().hex, 1, ABSENT
+        gone = decoded(id_record, Tombstone)
+        return self.node_id, 1 + gone.revision, {"deleted": gone.deleted}
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,33 @@ async def test_a_parent_that_is_not_found_hides_no_other_fault(store: Store) -> 
         assert sorted(await told(server, who, shop), key=str) == sorted(expected, key=str), given
 
 
+async def test_the_key_and_the_id_of_one_node_are_both_taken(store: Store) -> None:
+    server, who = Server(store, Place), caller("write:place")
+    mall = 'createPlace(input: {key: "M", name: "m", id: "m", attributes: {mall: {}}})'
+    taken = [("ALREADY_EXISTS", ["id"], None), ("ALREADY_EXISTS", ["key"], None)]
+    assert [await told(server, who, mall) for _ in range(2)] == [[], taken]
+
+
+async def test_an_invalid_idempotency_key_is_listed_beside_the_faults_of_the_input(store: Store) -> None:
+    clients = Clients(store)
+    await plant(clients)
+    invalid = ("BAD_USER_INPUT", None)
+    for given, expected in {
+        'updateLocation(input: {node: {path: "US"}, name: "x"}': [invalid],
+        'updateLocation(input: {node: {path: "FR"}, name: ""}': [
+            ("BAD_USER_INPUT", ["name"]), invalid, ("NOT_FOUND", ["node"]),
+        ],
+        'moveLocation(input: {node: {path: "US/NE"}, key: "MO"}': [invalid, ("ALREADY_EXISTS", ["key"])],
+        'deleteLocation(input: {node: {path: "US/NE"}}': [invalid, ("NOT_EMPTY", ["policy"])],
+        'createLocation(input: {key: "US", name: "U", attributes: {country: {}}}': [
+            invalid, ("ALREADY_EXISTS", ["key"]),
+        ],
+    }.items():  # fmt: skip
+        for key in ("", "k" * 129):
+            mutation = f'mutation {{ {given}, idempotencyKey: "{key}") {{ node {{ id }} }} }}'
+            assert await places(clients, mutation) == expected, given
+
+
 async def told(server: Server, who: Caller, mutation: str) -> list[tuple[str, list[str] | None, str | None]]:
     """The codes, fields and rules of the user errors of a mutation."""
     answer = await server.write(who, f"mutation {{ it: {mutation} {{ userErrors {{ code field rule }} }} }}")
