@@ -14,14 +14,14 @@ from resolvers.access.callers import check_change, check_put, check_reorder, che
 from resolvers.access.grants import may_read
 from resolvers.session.request import Request
 from store.engine import ReadUsage
-from store.errors import BadInput, CladeError, Conflict, FaultList, Forbidden, NodeMoved, NotFound, shorten
+from store.errors import BadInput, BadPath, CladeError, Conflict, FaultList, Forbidden, NodeMoved, NotFound, shorten
 from store.metadata.history import current_key
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.keys import Path, id_key, path_of
-from store.model.paths import check_new_key, checked_path, format_path
+from store.model.paths import check_limits, check_new_key, check_sizes, format_path
 from store.model.records import is_id
-from store.writing.create_update import Create, Edit, Refused, Update
+from store.writing.create_update import NOWHERE, UNUSABLE, Create, Edit, Update
 from store.writing.edit_request import EditOptions, EditResult
 from store.writing.move_delete import Delete, Move
 from store.writing.move_delete import Policy as Policy
@@ -30,14 +30,13 @@ from store.writing.positions import Side as Side
 from store.writing.writer import Writer
 
 ATTEMPTS = 5  # at the path for an id, while its node is being moved
-UNUSABLE = "\x7f"  # the key of an edit whose input has a fault in its key; no node has it
 
 Values = Mapping[str, Value]
 
 
 @dataclass(frozen=True)
 class Named:
-    """A node by its path or by its id, of which exactly one is given; `field` is that of the input."""
+    """A node by its path or by its id; by neither where what is given can be none. `field` is that of the input."""
 
     field: str
     path: Path | None = None
@@ -45,21 +44,21 @@ class Named:
 
 
 class Places:
-    """The paths of nodes that are named: of those with an id the present ones."""
+    """The paths of the nodes that are named, by their fields; those that are not found are NOWHERE.
 
-    def __init__(self, hierarchy: Hierarchy, by_id: Mapping[str, Path], settle_seconds: float) -> None:
-        self.hierarchy, self._by_id, self.settle_seconds = hierarchy, by_id, settle_seconds
+    What else is wrong with the input is then found all the same.
+    """
+
+    def __init__(self, hierarchy: Hierarchy, found: Mapping[str, Path], settle_seconds: float) -> None:
+        self.hierarchy, self._found, self.settle_seconds = hierarchy, found, settle_seconds
 
     def path(self, named: Named) -> Path:
-        """Raises NotFound for an id without a node."""
-        found = self._by_id.get(named.id or "") if named.path is None else named.path
-        if found is None:
-            raise NotFound(f"There is no {self.hierarchy.name} with the id {shorten(str(named.id))}.").at(named.field)
-        return found
+        return self._found.get(named.field, NOWHERE)
 
     def ids(self, *named: Named | None) -> dict[Path, str]:
-        """The ids by which some nodes are named, by their paths."""
-        return {self.path(one): one.id for one in named if one is not None and one.id is not None}
+        """The ids by which some nodes are named, by the paths at which they were found."""
+        given = [one for one in named if one is not None and one.id is not None]
+        return {self._found[one.field]: str(one.id) for one in given if one.field in self._found}
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Asked(ABC):
 
     @abstractmethod
     def edit(self, places: Places) -> Edit:
-        """The edit of nodes at these places. Raises BadInput where there can be none."""
+        """The edit of nodes at these places."""
 
 
 @dataclass(frozen=True)
@@ -141,10 +140,12 @@ class AskedMove(AskedChange):
     def edit(self, places: Places) -> Edit:
         path, position, found = places.path(self.node), None, [*self.faults]
         parent = () if self.to_root else places.path(self.to) if self.to is not None else path[:-1]
-        if self.side is not None:
-            beside = None if self.beside is None else places.path(self.beside)
+        beside = None if self.beside is None else places.path(self.beside)
+        if beside == NOWHERE:
+            parent = parent if self.to_root or self.to is not None else NOWHERE
+        elif self.side is not None:
             position = Position(self.side, beside, places.settle_seconds)
-            if beside is not None and parent != beside[:-1]:
+            if beside is not None and parent not in (beside[:-1], NOWHERE):
                 if self.to_root or self.to is not None:
                     text = f"{shorten(format_path(beside))} is not below the parent that `to` gives"
                     found.append(BadInput(f"{text}; omit `to`, or give a sibling there.").at("position"))
@@ -189,9 +190,12 @@ async def edit(request: Request, hierarchy: Hierarchy, asked: Asked, options: Ed
     reads = request.reads if options.dry_run else ReadUsage(trace=request.reads.trace)
     try:
         for _ in range(ATTEMPTS):
-            made = await _edit(request, hierarchy, asked, reads, is_repeatable=options.key is not None)
+            made, hides = await _edit(request, hierarchy, asked, reads)
             with suppress(NodeMoved):
-                return await writer.write(made, reads, options)
+                result = await writer.write(made, reads, options)
+                if hides:  # what the same request did while the caller could see it
+                    raise FaultList(made.faults).error()
+                return result
         raise Conflict("The node is moved by someone else again and again, so nothing was changed; retry later.")
     finally:
         if reads is not request.reads:
@@ -201,46 +205,51 @@ async def edit(request: Request, hierarchy: Hierarchy, asked: Asked, options: Ed
 
 
 async def _edit(
-    request: Request, hierarchy: Hierarchy, asked: Asked, reads: ReadUsage, *, is_repeatable: bool
-) -> Edit:  # fmt: skip
-    """The edit that is asked for. Raises Forbidden, NotFound for what the caller may not see, and faults."""
+    request: Request, hierarchy: Hierarchy, asked: Asked, reads: ReadUsage
+) -> tuple[Edit, bool]:  # fmt: skip
+    """The edit that is asked for, with the faults of all that it names, and whether it names what the caller may not
+    see. Raises Forbidden.
+    """
     names = asked.names()
     ids = [one.id for one in names if one.id is not None and is_id(hierarchy, one.id)]
     items = await request.store.get([id_key(one) for one in ids], reads, strong=True) if ids else []
-    keys = {node_id: key for node_id, item in zip(ids, items, strict=True) if (key := current_key(item))}
-    # A store that has a version has no lag.
-    settle = request.settle_seconds if request.state.store_version is None else 0.0
-    visible = {one: path_of(*key) for one, key in keys.items() if may_read(request.caller.reads, key)}
-    places, faults, lost = Places(hierarchy, visible, settle), FaultList(), [*names]
+    keys = {node_id: key for node_id, item in zip(ids, items, strict=True) if (key := current_key(item)) is not None}
+    faults, found, hides = FaultList(), dict[str, Path](), False
     for named in names:
         with faults.collecting(named.field):
-            path = places.path(named)
-            # Whoever may not change the node is refused before the other ones are looked at.
-            (check_change if named.field == "node" else check_visible)(request.caller, hierarchy.name, path)
-            lost.remove(named)
-    if lost:
-        faults.errors += asked.faults
-        # Since the same request was made before, a node may be gone, or hidden, which reads no less.
-        if is_repeatable and all(one.path is None for one in lost):
-            return Refused(hierarchy, (), faults.error())
-        raise faults.error()
-    made = asked.edit(places)
+            path = named.path
+            if named.id is not None:
+                key = keys.get(named.id)
+                if key is None or not may_read(request.caller.reads, key):
+                    hides = hides or key is not None
+                    raise NotFound(f"There is no {hierarchy.name} with the id {shorten(named.id)}.")
+                path = path_of(*key)
+            if path is not None:
+                # Whoever may not change the node is refused before the other ones are looked at.
+                (check_change if named.field == "node" else check_visible)(request.caller, hierarchy.name, path)
+                found[named.field] = path
+    if faults.errors:
+        hides = hides or any(one.path is not None and one.field not in found for one in names)
+        asked = replace(asked, faults=[*faults.errors, *asked.faults])
+    # A store that has a version has no lag.
+    settle = request.settle_seconds if request.state.store_version is None else 0.0
+    made = asked.edit(Places(hierarchy, found, settle))
     _check(request, made)
-    return made
+    return made, hides
 
 
 def _check(request: Request, made: Edit) -> None:
     """Raise Forbidden for what the caller may not do with nodes that it may see."""
     caller, name, path = request.caller, made.hierarchy.name, made.path
     target = made.target if isinstance(made, Move) else path
-    if isinstance(made, Create | Move) and target[-1] != UNUSABLE:  # which is a fault, whoever gives it
+    if isinstance(made, Create | Move) and UNUSABLE not in target:  # which is a fault, whoever gives it
         check_put(caller, name, target)
     match made:
         case Create(node_id=str()):
             check_writable(caller, name, (), "choose an id, since ids are shared by all; leave it out")
-        case Move(position=Position()):
+        case Move(position=Position()) if NOWHERE not in (path, target[:-1]):
             check_reorder(caller, name, target)
-        case Delete(policy=Policy.REPARENT):
+        case Delete(policy=Policy.REPARENT) if path != NOWHERE:
             check_writable(caller, name, path[:-1], "let its children take its place")
 
 
@@ -249,15 +258,16 @@ def _child(
 ) -> tuple[Path, Sequence[CladeError]]:  # fmt: skip
     """The path of a child, and the faults with that of its `field`; then another path, which no node has, is returned.
 
-    Raises all faults where there is not even room for that.
+    The segments are valid, only the path may be too deep or too long.
     """
-    found = FaultList(faults)
+    found, path = FaultList(faults), (*parent, key)
     with found.collecting(field):
-        if key != UNUSABLE:
-            path = checked_path((*parent, key))
-            if field == "key":  # the present one may be one that no new node could have
-                check_new_key(key)
-            return path, found.errors
-    with found.collecting(field):
-        return (*checked_path((*parent, "0000"))[:-1], UNUSABLE), found.errors
-    raise found.error()
+        check_limits(path)
+        if field == "key" and key != UNUSABLE:  # the present one may be one that no new node could have
+            check_new_key(key)
+        return path, found.errors
+    path = (*parent, UNUSABLE)
+    with suppress(BadPath):
+        check_sizes(path)
+        return path, found.errors
+    return (*NOWHERE, UNUSABLE), found.errors

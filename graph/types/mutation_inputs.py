@@ -16,7 +16,6 @@ from graph.hierarchies.registry import camel, input_field_of
 from graph.types.fields import LocalizedTextInput, Path, input_type, texts_of
 from graph.types.values import input_object, plain_input
 from resolvers.mutations import (
-    UNUSABLE,
     Asked,
     AskedCreate,
     AskedDelete,
@@ -31,6 +30,7 @@ from store.model.attributes import Value
 from store.model.names import NAMES, checked_name, checked_names
 from store.model.paths import check_new_key, checked_segment, parse_path
 from store.model.records import checked_id
+from store.writing.create_update import UNUSABLE
 
 NONE = "none"
 """The field of the attributes of a level without any: GraphQL has no input without fields."""
@@ -95,7 +95,7 @@ class MutationInputs:
             if (wanted := given.get("id")) is not None:
                 node_id = checked_id(str(wanted).removeprefix(self._prefix))
         named = None if parent is None else _named(parent, "parent", faults)
-        if content.level is None or (parent is not None and named is None):
+        if content.level is None:
             raise faults.error()
         return AskedCreate(faults.errors, named, key, content.level, content.name or "", content.values, node_id)
 
@@ -103,8 +103,6 @@ class MutationInputs:
         """Other content of a node."""
         faults = FaultList()
         content, node = self._content(given, faults), _named(given["node"], "node", faults)
-        if node is None:
-            raise faults.error()
         expected = given.get("expectedRevision")
         return AskedUpdate(faults.errors, node, expected, content.name, content.level, content.values)
 
@@ -118,6 +116,7 @@ class MutationInputs:
             parent = _named(to["parent"], "to", faults)
         elif to is not None and to.get("root") is not True:
             faults.add(BadInput("to is no place; give a parent, or root: true.").at("to"))
+            parent = Named("to")
         if position is not None:
             side = next((one for one in Side if position.get(one.value) not in (None, False)), None)
             if side is None:
@@ -125,21 +124,14 @@ class MutationInputs:
                 faults.add(BadInput(f"position is none; give {text}.").at("position"))
             elif side in (Side.BEFORE, Side.AFTER):
                 beside = _named(position[side.value], "position", faults)
-        is_placed, key = not faults.errors, None if key is None else _key(key, faults, is_new=False)
-        if node is None:
-            raise faults.error()
-        expected = given.get("expectedRevision")
-        if not is_placed:  # only what else is wrong is to be found
-            return AskedMove(faults.errors, node, expected, None, False, None, None, None)
-        is_root = to is not None and parent is None
+        key = None if key is None else _key(key, faults, is_new=False)
+        is_root, expected = to is not None and parent is None, given.get("expectedRevision")
         return AskedMove(faults.errors, node, expected, parent, is_root, key, side, beside)
 
     def delete(self, given: Any) -> Asked:
         """The deletion of a node."""
         faults = FaultList()
         node = _named(given["node"], "node", faults)
-        if node is None:
-            raise faults.error()
         return AskedDelete(faults.errors, node, given.get("expectedRevision"), Policy(given["policy"].value))
 
     def _content(self, given: Any, faults: FaultList) -> _Content:
@@ -179,14 +171,14 @@ def asked_json(value: Any) -> Any:
     return value
 
 
-def _named(given: Any, field: str, faults: FaultList) -> Named | None:
-    """A node by its path or id; None with a fault where neither can be one."""
+def _named(given: Any, field: str, faults: FaultList) -> Named:
+    """A node by its path or id; by neither, with a fault, where they can be none."""
     path, node_id = given.get("path"), given.get("id")
     with faults.collecting(field):
         if path is None and node_id is None:
             raise BadInput(f"{field} has no node; give its path or its id.")
         return Named(field, None if path is None else parse_path(path), None if node_id is None else str(node_id))
-    return None
+    return Named(field)
 
 
 def _key(given: str, faults: FaultList, *, is_new: bool) -> str:

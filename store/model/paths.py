@@ -63,9 +63,14 @@ def checked_path(segments: Iterable[object]) -> Path:
     path = tuple([checked_segment(segment) for segment in segments])
     if not path:
         raise BadPath('A path is empty; write at least the root\'s key, as in "US".')
+    check_limits(path)
+    return path
+
+
+def check_limits(path: Path) -> None:
+    """Raise BadPath where a path of valid segments is too deep or too long."""
     _check_depth(len(path))
     check_sizes(path)
-    return path
 
 
 def _check_depth(segments: int) -> None:

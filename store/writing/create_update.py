@@ -31,6 +31,9 @@ from store.search.items import is_indexed
 from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
 
+UNUSABLE = "\x7f"  # the key of an edit whose input has a fault in its key; no node has it
+NOWHERE = (UNUSABLE, UNUSABLE)  # the path of a node that is not found, which is among the faults of the edit already
+
 
 @dataclass(frozen=True)
 class Edit(ABC):
@@ -90,7 +93,8 @@ class Edit(ABC):
         """The node, None where there is none; that, and another revision than the expected one, is a fault."""
         record = read_set.record(self.key)
         if record is None:
-            faults.add(not_found(self.hierarchy.name, self.path).at("node"))
+            if self.path != NOWHERE:
+                faults.add(not_found(self.hierarchy.name, self.path).at("node"))
         elif expected is not None and record.revision != expected:
             text = f"{shorten(format_path(self.path))} is at revision {record.revision}, not {expected}; read it again"
             faults.add(Conflict(f"{text} and retry.").at("expected_revision"))
@@ -128,11 +132,12 @@ class Create(Edit):
         read_set = await self.read(reader)
         faults, id_record = FaultList(self.faults), read_set[record_key]
         above, values, (node_id, revision, when) = [""], {**self.values}, ("", 1, ABSENT)
-        with faults.collecting("parent"):
-            above = levels_above(read_set, self.hierarchy, self.path, self.level)
+        if self.path[:-1] != NOWHERE:
+            with faults.collecting("parent"):
+                above = levels_above(read_set, self.hierarchy, self.path, self.level)
         with faults.collecting("id"):
             await self._check_not_in_cascade(reader, read_set, id_record)
-            node_id, revision, when = self._identity(id_record, key)
+            node_id, revision, when = self._identity(id_record)
         with faults.collecting("attributes"):
             values = self._new_values(values)
             check_content(shorten(format_path(self.path)), self.name, values)
@@ -173,20 +178,19 @@ class Create(Edit):
                 if running.target is None and running.holds(place):
                     raise Conflict(running.refusal(place))
 
-    def _identity(self, id_record: Item | None, key: Key) -> tuple[str, int, Condition]:
+    def _identity(self, id_record: Item | None) -> tuple[str, int, Condition]:
         """The id, its next revision, and the condition for its record.
 
         A deleted node's id and history continue only where the id is given; the id of an existing node is rejected.
         """
         if id_record is None:
             return self._wanted_id, 1, ABSENT
-        place = current_key(id_record)
-        if self.node_id is not None and place is None:
-            gone = decoded(id_record, Tombstone)
-            return self.node_id, 1 + gone.revision, {"deleted": gone.deleted}
-        if self.node_id is not None and place != key:
+        if self.node_id is None:
+            return uuid4().hex, 1, ABSENT
+        if current_key(id_record) is not None:
             raise AlreadyExists(f"The id {self.node_id} belongs to another node; choose another, or omit it.")
-        return uuid4().hex, 1, ABSENT
+        gone = decoded(id_record, Tombstone)
+        return self.node_id, 1 + gone.revision, {"deleted": gone.deleted}
 
 
 @dataclass(frozen=True)
@@ -228,24 +232,6 @@ class Update(Edit):
         transaction = TransactionBuilder(self.hierarchy, read_set, context, new)
         transaction.update(old, new)
         return transaction
-
-
-@dataclass(frozen=True)
-class Refused(Edit):
-    """An edit that is not possible as things are, though its request may have been made before, with the same
-    idempotency key: then its result is stored.
-    """
-
-    error: CladeError
-
-    def partitions(self) -> set[str]:
-        return set()
-
-    def keys_to_read(self) -> list[Key]:
-        return []
-
-    async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
-        raise self.error
 
 
 # -- shared by all edits -----------------------------------------------------------------------------------------------

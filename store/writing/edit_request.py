@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace as with_faults
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, cast
@@ -105,7 +106,7 @@ class EditRequest:
     """`result` is awaited by the client; it is cancelled, and so done as well, when the client has gone.
 
     `result_key` is the key of the stored result, None without an idempotency key. Each caller has its own, so that none
-    can read by them what another has written. Raises BadInput for an idempotency key that is not valid.
+    can read by them what another has written. One that is not valid is a fault of the edit.
     """
 
     def __init__(self, edit: Edit, reads: ReadUsage, options: EditOptions) -> None:
@@ -115,11 +116,11 @@ class EditRequest:
         self.result_key: Key | None = None
         if (key := options.key) is not None:
             if not 0 < len(key) <= MAX_KEY_CHARACTERS or not key.isprintable():
-                raise BadInput(
-                    f'"{shorten(key)}" is not an idempotencyKey; it has 1 to {MAX_KEY_CHARACTERS} printable characters.'
-                )
-            sort_key = f"v0#{_digest(options.caller)}" if options.caller else "v0"
-            self.result_key = Key(f"{RESULTS}#{edit.hierarchy.name}:{key}", sort_key)
+                fault = f"is not an idempotencyKey; it has 1 to {MAX_KEY_CHARACTERS} printable characters."
+                self.edit = with_faults(edit, faults=[*edit.faults, BadInput(f'"{shorten(key)}" {fault}')])
+            else:
+                sort_key = f"v0#{_digest(options.caller)}" if options.caller else "v0"
+                self.result_key = Key(f"{RESULTS}#{edit.hierarchy.name}:{key}", sort_key)
         self.result: asyncio.Future[EditResult] = asyncio.get_running_loop().create_future()
 
     def settle(self, result: EditResult | BaseException) -> None:

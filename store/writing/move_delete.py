@@ -16,7 +16,7 @@ from store.metadata.moves import new_move
 from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import check_sizes, format_path
 from store.model.records import Record, SubtreeRewrite
-from store.writing.create_update import Edit, existing, levels_above, taken, touched
+from store.writing.create_update import NOWHERE, Edit, existing, levels_above, taken, touched
 from store.writing.derived import moved_keys, search_changes_of_move, search_changes_of_removal
 from store.writing.positions import Position, ranks_at
 from store.writing.reads import Reader, ReadSet, WriteContext
@@ -66,7 +66,9 @@ class Move(Edit):
         faults, source, target = FaultList(self.faults), self.key, self._target_key
         top = self.find(read_set, faults, self.expected)
         moved, rewrite, beside = top, None, None
-        if source != target:
+        if self.target[:-1] == NOWHERE:
+            moved = None
+        elif source != target:
             moved, above = None, self._check_target(read_set, faults, top)
             with faults.collecting(self._field):
                 if top is not None:
@@ -101,11 +103,14 @@ class Move(Edit):
         if self.target[: len(self.path)] == self.path:
             faults.add(Misplaced(f"{shorten(format_path(self.path))} cannot be moved below itself.").at(self.place))
             return above
+        parent = self.target[:-1]
+        if self.place == "position" and parent and read_set[node_key(self.hierarchy.name, parent)] is None:
+            return above  # nor is the sibling there that implies it
         with faults.collecting(self._field):
             if top is not None:
                 above = levels_above(read_set, self.hierarchy, self.target, top.level)
-            elif len(self.target) > 1 and self.target[:-1] != self.path[:-1]:  # else it may be hidden
-                existing(read_set, self.hierarchy, self.target[:-1])
+            elif parent and parent != self.path[:-1]:  # else it may be hidden
+                existing(read_set, self.hierarchy, parent)
         with faults.collecting():
             read_set.check_not_moving(self._target_key)
             if read_set[self._target_key] is not None:

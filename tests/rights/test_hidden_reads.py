@@ -78,6 +78,16 @@ BY_ID = {
         node { id } } }""",
     "update once": """mutation($it: ID!) {
       updateLocation(input: {node: {id: $it}, name: "n"}, idempotencyKey: "k") { node { id } } }""",
+    "create below": """mutation($it: ID!) { createLocation(input: {parent: {id: $it}, key: "n", name: "",
+      attributes: {postalCode: {}}}, idempotencyKey: "once") { node { id } } }""",
+    "move": """mutation($it: ID!) {
+      moveLocation(input: {node: {id: $it}, to: {parent: {path: "US/NE/Omaha"}}, key: " "})
+      { node { id } } }""",
+    "move there": """mutation($it: ID!) { moveLocation(input: {node: {path: "US/NE/Omaha"}, to: {parent: {id: $it}},
+      key: " ", position: {after: {id: $it}}, expectedRevision: 7}) { node { id } } }""",
+    "move beside": """mutation($it: ID!) { moveLocation(input: {node: {path: "US/NE/Omaha"}, key: " ",
+      position: {after: {id: $it}}}) { node { id } } }""",
+    "delete": "mutation($it: ID!) { deleteLocation(input: {node: {id: $it}, policy: REPARENT}) { node { id } } }",
 }
 
 
@@ -143,3 +153,13 @@ async def test_a_hidden_path_meets_each_limit_where_a_missing_one_does(planted, 
             server = Server(planted, Location, read_units=units)
             told[it] = json.dumps(await server.write(NE, query, it=it)).replace(it, "IT")
         assert len(set(told.values())) == 1, (units, query, told)
+
+
+async def test_a_repeated_mutation_tells_nothing_of_a_node_that_is_hidden_since(planted):
+    server, given = Server(planted, Location), f'node: {{id: "{location_id("US/NE/Omaha")}"}}'
+    update = f'mutation {{ updateLocation(input: {{{given}, name: "O"}}, idempotencyKey: "o") {{ node {{ name }} }} }}'
+    first = await server.write(NE, update)
+    assert (first["data"]["updateLocation"]["node"], await server.write(NE, update)) == ({"name": "O"}, first)
+    away = 'to: {parent: {path: "US/MO"}}'
+    await server.write(ALL, f"mutation {{ moveLocation(input: {{{given}, {away}}}) {{ node {{ id }} }} }}")
+    assert await server.refusal(NE, update) == ("NOT_FOUND", "There is no location with the id location:US-NE-Omaha.")

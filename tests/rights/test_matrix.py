@@ -224,8 +224,7 @@ OF_MUTATION: dict[str, list[tuple[str, list[str]]]] = {
     "createLocation": [
         (f'parent: {{path: "{OMAHA}"}}, key: "x", name: "x", {POSTAL}', writes()),
         (f'parent: {{id: "$id"}}, key: "x", name: "x", {POSTAL}', writes()),
-        (f'parent: {{path: "{OMAHA}"}}, key: "x", id: "x", name: "x", {POSTAL}',
-         [UNSEEN, FORBIDDEN, FORBIDDEN, UNSEEN, UNSEEN, UNSEEN]),
+        (f'parent: {{path: "{OMAHA}"}}, key: "x", id: "x", name: "x", {POSTAL}', [FORBIDDEN] * 6),
         ('key: "AT", name: "x", attributes: {country: {}}', [FORBIDDEN] * 6),
     ],
     "updateLocation": [

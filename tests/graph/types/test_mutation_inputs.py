@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from graph.hierarchies.locations import Location
+from resolvers.access.callers import Caller
 from store.engine import Store
+from tests.classes.shops import Place
 from tests.rights.asking import Server, caller
 from tests.systems.writing import Clients, plant
 
@@ -61,3 +63,61 @@ async def test_a_node_that_does_not_fit_has_no_fault_of_its_position_as_well(sto
     move = f"""mutation {{ moveCategoryNode(input: {{node: {{path: "B"}}, key: "{"k" * 1_020}",
         position: {{after: {{path: "A/m"}}}}}}) {{ node {{ id }} }} }}"""
     assert await places(clients, move) == [("BAD_PATH", ["position"])]
+
+
+MALL = """mutation($key: String = "M", $id: ID = "m") { createPlace(input: {key: $key, name: "m", id: $id,
+    attributes: {mall: {}}}) { plan { nodes } } }"""
+REQUIRED = ("BAD_USER_INPUT", ["attributes", "shop", "owner"], "required")
+NO_PARENT = ("NOT_FOUND", ["parent"], None)
+SHOPS = {
+    'parent: {path: "X"}, key: "a"': [REQUIRED, NO_PARENT],
+    'parent: {id: "place:x"}, key: "a"': [REQUIRED, NO_PARENT],
+    'parent: {path: "Hidden"}, key: "a"': [REQUIRED, NO_PARENT],
+    'parent: {id: "place:h"}, key: "a"': [REQUIRED, NO_PARENT],
+    'parent: {path: "//"}, key: "a"': [REQUIRED, ("BAD_PATH", ["parent"], None)],
+    f'parent: {{path: "X{"/x" * 31}"}}, key: "a"': [("BAD_PATH", ["key"], None), REQUIRED, NO_PARENT],
+    f'parent: {{path: "X/{"x" * 1_020}"}}, key: "ab"': [("BAD_PATH", ["key"], None), REQUIRED, NO_PARENT],
+    f'parent: {{path: "X/{"x" * 1_022}"}}, key: "a"': [("BAD_PATH", ["key"], None), REQUIRED],
+}
+
+
+async def test_a_parent_that_is_not_found_hides_no_other_fault(store: Store) -> None:
+    server, who = Server(store, Place), caller("write:place/M", "write:place/X")
+    for key, node_id in (("M", "m"), ("Hidden", "h")):
+        await server.write(caller("write:place"), MALL, key=key, id=node_id)
+    for given, expected in SHOPS.items():
+        shop = f'createPlace(input: {{{given}, name: "s", attributes: {{shop: {{}}}}}})'
+        assert sorted(await told(server, who, shop), key=str) == sorted(expected, key=str), given
+
+
+async def test_the_key_and_the_id_of_one_node_are_both_taken(store: Store) -> None:
+    server, who = Server(store, Place), caller("write:place")
+    mall = 'createPlace(input: {key: "M", name: "m", id: "m", attributes: {mall: {}}})'
+    taken = [("ALREADY_EXISTS", ["id"], None), ("ALREADY_EXISTS", ["key"], None)]
+    assert [await told(server, who, mall) for _ in range(2)] == [[], taken]
+
+
+async def test_an_invalid_idempotency_key_is_listed_beside_the_faults_of_the_input(store: Store) -> None:
+    clients = Clients(store)
+    await plant(clients)
+    invalid = ("BAD_USER_INPUT", None)
+    for given, expected in {
+        'updateLocation(input: {node: {path: "US"}, name: "x"}': [invalid],
+        'updateLocation(input: {node: {path: "FR"}, name: ""}': [
+            ("BAD_USER_INPUT", ["name"]), invalid, ("NOT_FOUND", ["node"]),
+        ],
+        'moveLocation(input: {node: {path: "US/NE"}, key: "MO"}': [invalid, ("ALREADY_EXISTS", ["key"])],
+        'deleteLocation(input: {node: {path: "US/NE"}}': [invalid, ("NOT_EMPTY", ["policy"])],
+        'createLocation(input: {key: "US", name: "U", attributes: {country: {}}}': [
+            invalid, ("ALREADY_EXISTS", ["key"]),
+        ],
+    }.items():  # fmt: skip
+        for key in ("", "k" * 129):
+            mutation = f'mutation {{ {given}, idempotencyKey: "{key}") {{ node {{ id }} }} }}'
+            assert await places(clients, mutation) == expected, given
+
+
+async def told(server: Server, who: Caller, mutation: str) -> list[tuple[str, list[str] | None, str | None]]:
+    """The codes, fields and rules of the user errors of a mutation."""
+    answer = await server.write(who, f"mutation {{ it: {mutation} {{ userErrors {{ code field rule }} }} }}")
+    return [(one["code"], one["field"], one["rule"]) for one in answer["data"]["it"]["userErrors"]]

@@ -360,6 +360,40 @@ SEVERAL = {
     'moveLocation(input: {node: {path: "US/NE"}, to: {parent: {path: ""}}, key: "MO", expectedRevision: 9})': [
         ("BAD_PATH", ["to"], None), ("CONFLICT", ["expectedRevision"], None),
     ],
+    'moveLocation(input: {node: {id: "location:zz"}, to: {parent: {path: "FR"}}, key: "a b "})': [
+        ("NOT_FOUND", ["node"], None), ("BAD_PATH", ["key"], None), ("NOT_FOUND", ["to"], None),
+    ],
+    'moveLocation(input: {node: {path: "US/NE"}, to: {parent: {id: "location:zz"}}, key: " ", expectedRevision: 7})': [
+        ("NOT_FOUND", ["to"], None), ("BAD_PATH", ["key"], None), ("CONFLICT", ["expectedRevision"], None),
+    ],
+    """moveLocation(input: {node: {path: "US/KS"}, to: {parent: {path: "US"}}, key: "NE",
+        position: {before: {id: "location:zz"}}})""": [
+        ("NOT_FOUND", ["position"], None), ("NOT_FOUND", ["node"], None), ("ALREADY_EXISTS", ["key"], None),
+    ],
+    'moveLocation(input: {node: {path: "US/KS"}, position: {before: {id: "zz"}}, key: "", expectedRevision: 7})': [
+        ("NOT_FOUND", ["position"], None), ("BAD_PATH", ["key"], None), ("NOT_FOUND", ["node"], None),
+    ],
+    'moveLocation(input: {node: {path: "//"}, to: {parent: {path: "FR"}}, position: {after: {path: "FR/A"}}})': [
+        ("BAD_PATH", ["node"], None), ("NOT_FOUND", ["to"], None), ("NOT_FOUND", ["position"], None),
+    ],
+    'moveLocation(input: {node: {path: "US/KS"}, to: {parent: {path: "FR"}}, position: {after: {path: "//"}}})': [
+        ("BAD_PATH", ["position"], None), ("NOT_FOUND", ["node"], None), ("NOT_FOUND", ["to"], None),
+    ],
+    """moveLocation(input: {node: {id: "a"}, to: {parent: {id: "b"}}, key: "",
+        position: {after: {id: "c"}}, expectedRevision: 7})""": [
+        ("NOT_FOUND", ["node"], None), ("NOT_FOUND", ["to"], None), ("NOT_FOUND", ["position"], None),
+        ("BAD_PATH", ["key"], None),
+    ],
+    """moveLocation(input: {node: {path: "US/NE"}, to: {parent: {path: "//"}},
+        position: {before: {path: "US/KS"}}})""": [
+        ("BAD_PATH", ["to"], None), ("NOT_FOUND", ["position"], None),
+    ],
+    'moveLocation(input: {node: {path: "US/NE"}, position: {before: {path: "FR/A"}}})': [
+        ("NOT_FOUND", ["position"], None),
+    ],
+    'createLocation(input: {parent: {id: "zz"}, key: "a ", name: "", id: "1", attributes: {city: {}}})': [
+        ("NOT_FOUND", ["parent"], None), (INPUT, ["name"], None), ("BAD_PATH", ["key"], None),
+    ],
     """updateLocation(input: {node: {path: "US"}, names: [{language: "d"}, {language: "de", text: ""},
         {language: "DE"}]})""": [
         (INPUT, ["names", "0", "language"], None), (INPUT, ["names", "1", "text"], None),
