@@ -91,12 +91,13 @@ class Level:
     def new_values(self, values: dict[str, Value]) -> dict[str, Value]:
         """The attributes of a new node, with those that have a default; the same object where they are as given.
 
-        Raises BadInput, or Faults, for required ones without.
+        Raises BadInput, or Faults, for required ones without and for too many languages.
         """
         if not (self._obliged or self._localized or NAMES in values or None in values.values()):
             return values  # of most nodes
-        found = with_changes({}, values, self._localized)
-        faults = FaultList()
+        found, faults = values, FaultList()
+        with faults.collecting():
+            found = with_changes({}, values, self._localized)
         for one in self._obliged:
             if found.get(one.name) is None and one.default is None:
                 fault = broken_rule("required", f"{self.label} requires {one.name}; give it a value.")

@@ -67,8 +67,9 @@ def with_changes(
     """Attributes after changes: None clears one; `names` and the `localized` ones change the languages that they have
     alone.
 
-    Raises BadInput for names in more than 50 languages.
+    Raises BadInput, or Faults, for names in more than 50 languages.
     """
+    faults = FaultList()
     values: dict[str, Value] = {name: one for name, one in {**attributes, **changes}.items() if one is not None}
     for name in (NAMES, *localized):
         changed = changes.get(name)
@@ -76,10 +77,11 @@ def with_changes(
             texts = merged_names(attributes.get(name), changed)
             if len(texts) > MAX_LANGUAGES:
                 fault = BadInput(f"A node has {name} in {len(texts)} languages; at most {MAX_LANGUAGES} are allowed.")
-                raise fault.at(*(() if name == NAMES else ("attributes",)), name)
+                faults.add(fault.at(*(() if name == NAMES else ("attributes",)), name))
             del values[name]
             if texts:
                 values[name] = dict(sorted(texts.items()))
+    faults.check()
     return values
 
 

@@ -25,6 +25,7 @@ from store.model.attributes import Value
 from store.model.decoding import decoded
 from store.model.hierarchy import Hierarchy, may_stand, misplaced
 from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_key
+from store.model.names import NAMES, with_changes
 from store.model.paths import format_path
 from store.model.records import ABSENT, Condition, Item, Record, check_content, derived_id
 from store.search.items import is_indexed
@@ -216,6 +217,8 @@ class Update(Edit):
         if old is not None and self.level not in (None, old.level):
             wrong = f"{shorten(format_path(self.path))} has the level {old.level}, not {self.level}."
             faults.add(WrongLevel(wrong).at("attributes"))
+            with faults.collecting("names"):
+                with_changes(old.attributes, {name: one for name, one in self.values.items() if name == NAMES})
         elif old is not None:
             name = old.name if self.name is None else self.name
             with faults.collecting("attributes"):
