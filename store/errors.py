@@ -38,6 +38,7 @@ from typing import ClassVar, Self
 
 UNCERTAIN = "It is unknown whether the change was made."
 MAX_FAULTS = 100  # of one input that are told: a list may have as many wrong elements as its input has room for
+MAX_LENGTH = "max_length"  # the rule
 CHECK_HINT = "Run clade check, then clade repair."
 MAX_SUGGESTED_CHARACTERS = 64  # of a name for which a similar one is looked for
 
@@ -187,6 +188,13 @@ class Damaged(Unavailable):
     """The content of the table is corrupt: bytes were lost or changed on their way to the disk or on it."""
 
 
+def broken_rule(rule: str, message: str) -> BadInput:
+    """The error of a value that breaks a rule of its attribute."""
+    error = BadInput(message)
+    error.rule = rule
+    return error
+
+
 class FaultList:
     """The faults of one input that were found so far, so that a client learns of all of them at once."""
 
@@ -203,6 +211,10 @@ class FaultList:
         """
         return _Collecting(self, field)
 
+    def below(self, *field: str) -> "_Collecting":
+        """As `collecting`, where the field of a fault is a part of this one, such as the place of an element."""
+        return _Collecting(self, field, is_whole=True)
+
     def error(self) -> CladeError:
         """The only fault itself, or all of them."""
         return self.errors[0] if len(self.errors) == 1 else Faults(self.errors)
@@ -216,8 +228,8 @@ class FaultList:
 class _Collecting:
     """The block of `FaultList.collecting`: a class, since each edit has several, and a generator is slower."""
 
-    def __init__(self, faults: FaultList, field: tuple[str, ...]) -> None:
-        self._faults, self._field = faults, field
+    def __init__(self, faults: FaultList, field: tuple[str, ...], *, is_whole: bool = False) -> None:
+        self._faults, self._field, self._is_whole = faults, field, is_whole
 
     def __enter__(self) -> None:
         pass
@@ -226,7 +238,9 @@ class _Collecting:
         if isinstance(error, BudgetExceeded | NodeMoved) or not isinstance(error, BadInput | Conflict):
             return False
         for one in error.errors if isinstance(error, Faults) else [error]:
-            self._faults.errors.append(one if one.field else one.at(*self._field))
+            if self._is_whole or not one.field:
+                one.at(*self._field, *one.field)
+            self._faults.errors.append(one)
         return True
 
 

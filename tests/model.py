@@ -129,9 +129,9 @@ class GraphText:
         # The same value is written the same way, since merged fields must have the same arguments.
         if len(repr(value)) % 2:
             return self._variable(
-                ARGUMENT_TYPES["levels" if isinstance(value, list) and name == "level" else name], _plain(value)
+                ARGUMENT_TYPES["levels" if isinstance(value, list) and name == "level" else name], plain(value)
             )
-        return _literal(value)
+        return literal(value)
 
     def _variable(self, kind: str, value: Any) -> str:
         for name, known in self.variables.items():
@@ -143,20 +143,23 @@ class GraphText:
         return f"${name}"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value of an argument as a variable has it."""
     match value:
         case Word(name):
             return name
         case list():
-            return list(map(_plain, value))
+            return list(map(plain, value))
         case dict():
-            return {name: _plain(one) for name, one in value.items()}
+            return {name: plain(one) for name, one in value.items()}
     return value
 
 
-def _literal(value: Any) -> str:
+def literal(value: Any) -> str:
+    """A value of an argument as a document has it."""
     match value:
+        case None:
+            return "null"
         case Word(name):
             return name
         case bool():
@@ -164,9 +167,9 @@ def _literal(value: Any) -> str:
         case str():
             return '"' + "".join(c if c.isalnum() and c.isascii() else f"\\u{{{ord(c):X}}}" for c in value) + '"'
         case list():
-            return "[" + ", ".join(map(_literal, value)) + "]"
+            return "[" + ", ".join(map(literal, value)) + "]"
         case dict():
-            return "{" + ", ".join([f"{name}: {_literal(one)}" for name, one in value.items()]) + "}"
+            return "{" + ", ".join([f"{name}: {literal(one)}" for name, one in value.items()]) + "}"
         case _:
             return str(value)
 

@@ -27,10 +27,10 @@ from strawberry.types.scalar import ScalarDefinition
 from graph.hierarchies.attribute import Date, DateTime, Decimal, Long, Url
 from graph.hierarchies.node import Computed, Node
 from graph.operation.selection import core_info, plain
-from store.errors import BadData, BadInput, FaultList
+from store.errors import BadData, BadInput
 from store.model.attributes import Attribute, Kind, Value
 from store.model.keys import decode_segment, last_segment
-from store.model.names import canonical_language, checked_name, lookup
+from store.model.names import lookup
 from store.model.paths import format_path
 from store.model.records import Record
 
@@ -351,15 +351,6 @@ def name_fields() -> Fields:
     }  # fmt: skip
 
 
-def by_language(what: str, texts: Iterable[Mapping[str, Any]]) -> dict[str, Value]:
-    """The texts of inputs by their canonical languages. Raises the faults, about `what`, of all languages and texts."""
-    found, faults = dict[str, Value](), FaultList()
-    for one in texts:
-        with faults.collecting():
-            language = canonical_language(one["language"])
-            if language in found:
-                raise BadInput(f"{what} has the language {language} twice; omit one.")
-            found[language] = None
-            found[language] = checked_name(one.get("text"))
-    faults.check()
-    return found
+def texts_of(given: Iterable[Mapping[str, Any]]) -> tuple[tuple[Any, Any], ...]:
+    """The languages and texts of inputs, in their order."""
+    return tuple((one["language"], one.get("text")) for one in given)

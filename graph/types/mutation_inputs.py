@@ -13,7 +13,7 @@ import strawberry
 
 from graph.hierarchies.node import Node
 from graph.hierarchies.registry import camel, input_field_of
-from graph.types.fields import LocalizedTextInput, Path, by_language, input_type
+from graph.types.fields import LocalizedTextInput, Path, input_type, texts_of
 from graph.types.values import input_object, plain_input
 from resolvers.mutations import (
     UNUSABLE,
@@ -28,7 +28,7 @@ from resolvers.mutations import (
 )
 from store.errors import BadInput, BadPath, FaultList
 from store.model.attributes import Value
-from store.model.names import NAMES, checked_name
+from store.model.names import NAMES, checked_name, checked_names
 from store.model.paths import check_new_key, checked_segment, parse_path
 from store.model.records import checked_id
 
@@ -150,8 +150,8 @@ class MutationInputs:
         if names is None:
             values[NAMES] = None
         elif names:
-            with faults.collecting("names"):
-                values[NAMES] = by_language("names", names)
+            with faults.below("names"):
+                values[NAMES] = checked_names(texts_of(names))
         member = self.member_of(given)
         if member is None:
             if given.get("attributes") is not None:
@@ -163,7 +163,7 @@ class MutationInputs:
             faults.add(BadInput(f"{level.label} has no attributes; give {{}}.").at("attributes", NONE))
         for label, part, attribute in self._labels[member]:
             if label in inner:
-                with faults.collecting("attributes", part):
+                with faults.below("attributes", part):
                     values[part] = attribute.change(plain_input(inner[label], attribute))
         return _Content(level.level, name, values)
 

@@ -105,7 +105,7 @@ class Mutations:
             large = "The large move, if one transaction is too small for it; else null."
             fields["previous_parent"] = field(_previous_parent, node | None, parent)
             fields["move"] = field(_large_move, self._move | None, large)
-        faults = f"Faults of the input: all of them, up to {MAX_FAULTS}."
+        faults = f"All faults of the input, up to {MAX_FAULTS}."
         fields["plan"] = field(_plan, _WRITE_PLAN | None, "What a dry run would change; else null.")
         fields["user_errors"] = field(attribute_of("user_errors"), list[USER_ERROR], faults)
         return object_type(name, "The result of a mutation.", fields)

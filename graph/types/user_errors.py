@@ -29,13 +29,14 @@ class UserError:
 
 USER_ERROR: Any = object_type(
     "UserError",
-    "A fault of a mutation's input.",
+    f"A fault of a mutation's input; one after {MAX_FAULTS} says that there are more.",
     {
         "code": field(attribute_of("code"), UserErrorCode, "Kind of the fault."),
         "message": field(attribute_of("message"), str, "What is wrong, and the way out; may change in any version."),
         "field": field(
             attribute_of("field"), list[str] | None,
-            'Path of the value in the input, such as ["attributes", "city", "population"]; null for the whole input.',
+            'Path of the value in the input, such as ["attributes", "city", "population"] or ["names", "0", "text"]; '
+            "null for the whole input.",
         ),
         "rule": field(
             attribute_of("rule"), str | None,
@@ -55,18 +56,21 @@ def user_errors(error: CladeError, member: str | None) -> list[UserError]:
         raise error
     faults = FaultList()
     faults.add(error)
+    if len(faults.errors) > MAX_FAULTS:
+        text = f"The input has more faults than these {MAX_FAULTS}; mend them, and send it again to see the others."
+        faults = FaultList([*faults.errors[:MAX_FAULTS], BadInput(text)])
     return [
         UserError(
             UserErrorCode(one.code), str(one), [camel(name) for name in _field(one, member)] or None,
             None if one.rule is None else camel(one.rule),
         )
-        for one in faults.errors[:MAX_FAULTS]
+        for one in faults.errors
     ]  # fmt: skip
 
 
 def _field(error: CladeError, member: str | None) -> Sequence[str]:
     match error.field:
-        case ("attributes", name) if member is not None:
-            return "attributes", member, name
+        case ("attributes", *inner) if inner and member is not None:
+            return "attributes", member, *inner
         case found:
             return found

@@ -18,12 +18,12 @@ from graph.types.fields import (
     LOCALIZED_TEXT,
     LocalizedTextInput,
     best_language,
-    by_language,
     enum_class,
     field,
     input_type,
     localized_texts,
     object_type,
+    texts_of,
 )
 from store.model.attributes import Attribute, Kind, Value
 
@@ -88,14 +88,13 @@ def enum_type(cls: type[Enum]) -> Any:
 
 
 def plain_input(value: Any, attribute: Attribute) -> Any:
-    """A value of an attribute's input as JSON: enums by name, objects by the names of attributes, languages as keys.
-
-    Raises the faults of texts by language.
+    """A value of an attribute's input as JSON: enums by name, objects by the names of attributes; texts by language as
+    pairs.
     """
     if value is None:
         return None
     if attribute.kind is Kind.LOCALIZED:
-        return by_language("A text", value)
+        return texts_of(value)
     if isinstance(value, list):
         return [plain_input(one, attribute) for one in value]
     if isinstance(value, Enum):

@@ -10,17 +10,16 @@ from typing import cast
 
 import orjson
 
-from store.errors import MAX_FAULTS, BadInput, FaultList, shorten, shown
+from store.errors import MAX_FAULTS, MAX_LENGTH, BadInput, FaultList, broken_rule, shorten, shown
 from store.model.names import checked_names
 from store.model.values import COMPOUND as COMPOUND
-from store.model.values import IS_CANONICAL, NO_RULES, PARSE, VALID, Rules, is_money, parse_money
+from store.model.values import CURRENCIES, IS_CANONICAL, NO_RULES, PARSE, VALID, Rules, is_money, parse_money
 from store.model.values import MAX_TEXT_CHARACTERS as MAX_TEXT_CHARACTERS
 from store.model.values import NUMBERS as NUMBERS
 from store.model.values import Kind as Kind
 from store.model.values import Value as Value
 
 MAX_JSON_CHARACTERS = 400_000  # of an object or a list of objects in a cell; no item holds more
-MAX_LENGTH = "max_length"  # the rule
 _EXPECTED = {
     Kind.INT: "Int (a 32-bit integer)",
     Kind.LONG: "Long (a 64-bit integer)",
@@ -108,9 +107,9 @@ class Attribute:
             return [self._parse_one(element) for element in value]
         except BadInput:
             faults = FaultList()
-            for element in value:
-                if len(faults.errors) < MAX_FAULTS:
-                    with faults.collecting():
+            for place, element in enumerate(value):
+                if len(faults.errors) <= MAX_FAULTS:  # one more, which says that these are not all
+                    with faults.below(str(place)):
                         self._parse_one(element)
             raise faults.error() from None
 
@@ -147,6 +146,8 @@ class Attribute:
         except (ValueError, TypeError, ArithmeticError):
             parsed = None
         if parsed is None or not self._is_valid_one(parsed):
+            if self.kind is Kind.MONEY:
+                self._check_money(value)
             raise BadInput(f"{self.name}: {shown(value)} is not a valid {self._type_text()}.")
         if broken := self.rules.broken(self.kind, parsed):
             raise broken_rule(broken.rule, f"{self.name}: {shown(value)} {broken.words}.")
@@ -169,13 +170,19 @@ class Attribute:
 
     def _localized(self, texts: object) -> Value:
         """Changes of the texts by canonical language tag; None for a language to clear."""
-        found = checked_names({} if texts == [] else texts, self.name)  # an input without texts is a list
-        for language, text in (found or {}).items():
-            if isinstance(text, str) and len(text) > self.max_length:
-                size = f"{len(text):,} characters"
-                text = f"{self.name} in {language} has {size}; at most {self.max_length:,} are allowed."
-                raise broken_rule(MAX_LENGTH, text)
-        return found
+        return checked_names({} if texts == [] else texts, self.name, self.max_length)
+
+    def _check_money(self, value: object) -> None:
+        """Raise the faults of the parts of an amount of money that is an object."""
+        if not isinstance(value, Mapping) or value.keys() != {"amount", "currency"}:
+            return
+        faults, amount, currency = FaultList(), value["amount"], value["currency"]
+        with faults.below("amount"):
+            Attribute(self.name, Kind.DECIMAL, "").parse(amount)
+        if not isinstance(currency, str) or currency not in CURRENCIES:
+            text = f"{self.name}: {shown(currency)} is not a currency code of ISO 4217, such as EUR."
+            faults.add(BadInput(text).at("currency"))
+        faults.check()
 
     def _nested(self, fields: object) -> Value:
         """The parts of a nested value; those that are null or left out are not stored."""
@@ -189,9 +196,9 @@ class Attribute:
             value = fields.get(part.name)
             if value is None and part.default is None and part.rules.required:
                 text = f"{self.name} lacks {part.name}, which is required; give it a value."
-                faults.add(broken_rule("required", text))
+                faults.add(broken_rule("required", text).at(part.name))
             if value is not None or part.default is not None:
-                with faults.collecting():
+                with faults.below(part.name):
                     found[part.name] = part.default if value is None else part.parse(value)
         faults.check()
         return found
@@ -220,10 +227,3 @@ class Attribute:
                 return f"{self.enum} (an object with {', '.join(part.name for part in self.parts)})"
             case kind:
                 return _EXPECTED.get(kind, kind.value)
-
-
-def broken_rule(rule: str, message: str) -> BadInput:
-    """The error of a value that breaks a rule of its attribute."""
-    error = BadInput(message)
-    error.rule = rule
-    return error

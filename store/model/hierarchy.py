@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from store.errors import BadInput, FaultList, quantity, shorten, shown, suggestion
-from store.model.attributes import NUMBERS, Attribute, Kind, Value, broken_rule
+from store.errors import BadInput, FaultList, broken_rule, quantity, shorten, shown, suggestion
+from store.model.attributes import NUMBERS, Attribute, Kind, Value
 from store.model.names import NAMES, with_changes
 
 MAX_NAME_CHARACTERS = 64  # of the names of a hierarchy and of a level, which are parts of keys

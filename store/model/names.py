@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import cast
 
-from store.errors import BadData, BadInput, quantity, shorten, shown
+from store.errors import MAX_LENGTH, BadData, BadInput, FaultList, broken_rule, quantity, shorten, shown
 from store.model.values import MAX_TEXT_CHARACTERS, Value
 
 NAMES = "names"
@@ -33,22 +33,31 @@ def checked_name(name: object) -> str | None:
     return name
 
 
-def checked_names(names: object, label: str = NAMES) -> dict[str, Value] | None:
-    """Changes of names from outside: texts by canonical tags, None for a language to clear; None clears all.
+def checked_names(names: object, label: str = NAMES, max_length: int | None = None) -> dict[str, Value] | None:
+    """Changes of names from outside, an object or a tuple of pairs: texts by canonical tags, None for a language to
+    clear; None clears all.
 
-    `label` is the attribute's name in messages. Raises BadInput for an invalid tag or text, and for two texts of one
-    language.
+    `label` is the attribute's name in messages, `max_length` its rule. Raises the faults of all tags and texts, and of
+    two texts of one language, at their places among the pairs.
     """
     if names is None:
         return None
-    if not isinstance(names, Mapping):
+    if not isinstance(names, Mapping | tuple):
         raise BadInput(f'{label} must be texts by language, such as {{"de": "München"}}, not {shown(names)}.')
-    found: dict[str, Value] = {}
-    for tag, text in names.items():
-        language = canonical_language(tag)
-        if language in found:
-            raise BadInput(f"{label} has the language {language} twice; omit one.")
-        found[language] = checked_name(text)
+    found, faults = dict[str, Value](), FaultList()
+    for place, (tag, text) in enumerate(names.items() if isinstance(names, Mapping) else names):
+        language = shorten(str(tag))
+        with faults.below(str(place), "language"):
+            language = canonical_language(tag)
+            if language in found:
+                raise BadInput(f"{label} has the language {language} twice; omit one.")
+            found[language] = None
+        with faults.below(str(place), "text"):
+            if max_length is not None and isinstance(text, str) and len(text) > max_length:
+                size = f"{len(text):,} characters"
+                raise broken_rule(MAX_LENGTH, f"{label} in {language} has {size}; at most {max_length:,} are allowed.")
+            found[language] = checked_name(text)
+    faults.check()
     return found
 
 

@@ -101,11 +101,9 @@ def checked_segment(segment: object) -> str:
 def check_new_key(key: str) -> None:
     """Raise BadPath for the key of a new node that could look like another one: it differs from its `visible_key`."""
     if (visible := visible_key(key)) != key:
-        raise BadPath(
-            "A new key has no character that nobody sees, and no blanks at its ends or in a row; write "
-            f'"{shorten(visible)}", '
-            f"not {shorten(key)!a}."
-        )
+        way = f'write "{shorten(visible)}"' if visible else "give one that is seen"
+        text = "A new key has no character that nobody sees, and no blanks at its ends or in a row"
+        raise BadPath(f"{text}; {way}, not {shorten(key)!a}.")
 
 
 def visible_key(segment: str) -> str:

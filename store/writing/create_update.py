@@ -153,7 +153,7 @@ class Create(Edit):
             return self.hierarchy.any_level(self.level).new_values(values)
         except BadInput as error:
             faults.add(error)
-        known = {fault.field for fault in self.faults}
+        known = {fault.field[:2] for fault in self.faults}
         FaultList([fault for fault in faults.errors if not fault.field or fault.field not in known]).check()
         return values
 

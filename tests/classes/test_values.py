@@ -13,7 +13,7 @@ from graph.operation.selection import core_schema
 from store.checking.check import Check
 from store.engine import ReadUsage
 from store.model.keys import node_key
-from store.model.records import Put
+from store.model.records import Put, key_of
 from store.transfer.export import export
 from store.transfer.formats.lines import row_of
 from store.transfer.formats.tables import PathRowReader, path_header, path_line
@@ -21,6 +21,7 @@ from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan
 from tests import invariants
 from tests.classes.shops import Place
+from tests.model import Word, literal, plain
 from tests.rights.asking import Server, caller, codes
 from tests.systems.asking import Client, plant
 
@@ -187,10 +188,10 @@ BROKEN = [
     ({"site": "javascript:alert(1)"}, "'javascript:alert(1)' is not a valid Url"),
     ({"site": "https://a b"}, "'https://a b' is not a valid Url"),
     ({"site": "http://example.com:99999999/"}, "is not a valid Url"),
-    ({"rent": {"amount": "1", "currency": "eur"}}, "is not a valid Money (an amount of at most 38 digits"),
+    ({"rent": {"amount": "1", "currency": "eur"}}, "rent: 'eur' is not a currency code of ISO 4217, such as EUR"),
     ({"rent": {"amount": "1e99", "currency": "EUR"}}, "at most 38 digits"),
     ({"area": "1e38"}, "is not a valid Decimal (of at most 38 digits: 0, or from 1e-37 to less than 1e38"),
-    ({"fees": [{"amount": "1", "currency": "XYZ"}]}, "is not a valid Money"),
+    ({"fees": [{"amount": "1", "currency": "XYZ"}]}, "fees: 'XYZ' is not a currency code"),
     ({"address": {"postcode": "68118"}}, "address lacks street, which is required"),
     ({"address": {"street": "x" * 31}}, "street has 31 characters; at most 30 are allowed"),
     ({"address": {"street": "x", "postcode": "1"}}, "postcode: '1' does not match the pattern [0-9]{4,5}"),
@@ -199,6 +200,65 @@ BROKEN = [
     ({"greeting": [{"language": "de", "text": "x" * 21}]}, "greeting in de has 21 characters; at most 20 are allowed"),
     ({"greeting": [{"language": "d", "text": "x"}]}, "is not a language tag of BCP 47"),
 ]
+
+
+SEVERAL = [
+    (
+        {"codes": ["ab", "abcd", "A", "cd", "1"]},
+        [(["codes", "1"], "maxLength"), (["codes", "2"], "pattern"), (["codes", "4"], "pattern")],
+    ),
+    (
+        {"rent": {"amount": "1e99", "currency": "eur"}, "fees": [
+            {"amount": "1", "currency": "EUR"}, {"amount": "1,5", "currency": "EUR"}, {"amount": "1", "currency": ""}]},
+        [(["rent", "amount"], None), (["rent", "currency"], None), (["fees", "1", "amount"], None),
+         (["fees", "2", "currency"], None)],
+    ),
+    (
+        {"address": {"postcode": "1", "hours": [
+            {"opens": -1}, {"day": Word("MONDAY")}, {"day": Word("SUNDAY"), "opens": 1440}, {"day": None}]}},
+        [(["address", "street"], "required"), (["address", "postcode"], "pattern"),
+         (["address", "hours", "0", "day"], "required"), (["address", "hours", "0", "opens"], "minimum"),
+         (["address", "hours", "2", "opens"], "maximum"), (["address", "hours", "3", "day"], "required")],
+    ),
+    (
+        {"greeting": [
+            {"language": "d", "text": "x" * 21}, {"language": "en", "text": "x"}, {"language": "de", "text": ""},
+            {"language": "EN", "text": "y"}, {"language": "fr", "text": "x" * 17_000}, {"language": "it"}]},
+        [(["greeting", "0", "language"], None), (["greeting", "0", "text"], "maxLength"),
+         (["greeting", "2", "text"], None), (["greeting", "3", "language"], None),
+         (["greeting", "4", "text"], "maxLength")],
+    ),
+    (
+        {"owner": "ann", "site": "no", "area": "0.1", "opened": "1989-12-31", "checked": "2031-01-01T00:00:00Z"},
+        [(["site"], None), (["owner"], "pattern"), (["area"], "minimum"), (["opened"], "minimum"),
+         (["checked"], "maximum")],
+    ),
+]  # fmt: skip
+CREATE_AND_UPDATE = """
+    made: createPlace(input: {parent: {path: "none"}, key: "N", name: "n", attributes: {shop: %s}}) { ...Told }
+    changed: updatePlace(input: {node: {path: "M/S"}, name: "", attributes: {shop: %s}}) { ...More } }
+    fragment Told on CreatePlacePayload { node { id } userErrors { code message field rule } }
+    fragment More on UpdatePlacePayload { node { id } userErrors { code message field rule } }"""
+
+
+@pytest.mark.both_stores
+async def test_all_faults_in_elements_and_parts_of_values_have_their_places(server):
+    before = sorted(await invariants.all_items(server.store), key=key_of)
+    for shop, expected in SEVERAL:
+        given = {"owner": "Eve", **shop}
+        places = [(["attributes", "shop", *field], rule) for field, rule in expected]
+        by_literal = CREATE_AND_UPDATE.replace("%s", literal(given))
+        by_variable = CREATE_AND_UPDATE.replace("%s", "$shop")
+        for answer in (
+            await server.write(ALL, f"mutation {{ {by_literal}"),
+            await server.write(ALL, f"mutation($shop: ShopAttributes!) {{ {by_variable}", shop=plain(given)),
+        ):
+            made, changed = answer["data"]["made"], answer["data"]["changed"]
+            assert [(one["field"], one["rule"]) for one in made["userErrors"]] == [*places, (["parent"], None)]
+            assert [(one["field"], one["rule"]) for one in changed["userErrors"]] == [(["name"], None), *places]
+            assert (made["node"], changed["node"]) == (None, None)
+            assert all(one["message"].endswith(".") for one in made["userErrors"])
+    assert sorted(await invariants.all_items(server.store), key=key_of) == before
 
 
 async def refusal(server, mutation, **variables):

@@ -29,7 +29,7 @@ STOP_SECONDS = 10
 NODE = shutil.which("node")
 
 needs_npm = pytest.mark.skipif(
-    not NODE or not (HERE / "node_modules" / "@graphql-hive").exists(),
+    not NODE or not all((HERE / "node_modules" / name).exists() for name in ("@apollo/gateway", "@graphql-hive")),
     reason="node or what tests/federation/package.json names is missing",
 )
 
@@ -114,14 +114,18 @@ def clade_over(store_url: str, places: Iterable[Place], **settings: str) -> Iter
 
 
 @pytest.fixture(scope="module", params=["sqlite", "dynamodb"])
-def clade(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def store_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a store without a table."""
     if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path_factory.mktemp('federation') / 'clade.db'}"
-    else:
-        engine: Engine = request.getfixturevalue("engine")
-        url = engine.address(f"clade-{uuid.uuid4().hex}")
+        return f"sqlite:///{tmp_path_factory.mktemp('federation') / 'clade.db'}"
+    engine: Engine = request.getfixturevalue("engine")
+    return engine.address(f"clade-{uuid.uuid4().hex}")
+
+
+@pytest.fixture(scope="module")
+def clade(store_url: str) -> Iterator[Served]:
     # Without a cache reads are counted as they come.
-    with clade_over(url, PLACES, CACHE_MB="0", WRITES="on", FEDERATION_EXPOSE="mutations") as served:
+    with clade_over(store_url, PLACES, CACHE_MB="0") as served:
         yield served
 
 

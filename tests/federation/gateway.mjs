@@ -10,6 +10,7 @@ import { createGatewayRuntime } from "@graphql-hive/gateway-runtime";
 import { unifiedGraphHandler } from "@graphql-hive/router-runtime";
 import { composeServices } from "@theguild/federation-composition";
 import { parse } from "graphql";
+import { subgraphOf } from "./clade.mjs";
 
 const text = { type: "string" };
 const { values: options, positionals } = parseArgs({
@@ -19,19 +20,10 @@ const { values: options, positionals } = parseArgs({
 const [clade, ...neighbours] = positionals;
 const data = options.data ? JSON.parse(readFileSync(options.data, "utf8")) : {};
 
-async function subgraphOf(url) {
-  const response = await fetch(url, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ query: "{ _service { sdl } }" }),
-  });
-  return { name: "clade", url, sdl: (await response.json()).data._service.sdl };
-}
-
 function start(name) {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL("subgraph.mjs", import.meta.url), { workerData: { name, data: data[name] } });
-    worker.once("message", resolve).once("error", reject);
+    worker.once("message", ({ sdl, ...one }) => resolve({ ...one, typeDefs: parse(sdl) })).once("error", reject);
   });
 }
 
@@ -39,8 +31,7 @@ function print(value) {
   process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
-const subgraphs = await Promise.all([subgraphOf(clade), ...neighbours.map(start)]);
-const composed = composeServices(subgraphs.map(({ name, url, sdl }) => ({ name, url, typeDefs: parse(sdl) })));
+const composed = composeServices(await Promise.all([subgraphOf(clade), ...neighbours.map(start)]));
 if (composed.errors) {
   print({ errors: composed.errors.map((error) => error.message) });
   process.exit(1);

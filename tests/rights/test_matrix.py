@@ -105,9 +105,6 @@ def told(*events: str) -> Any:
     return {"changes": found}
 
 
-TOLD_OF_CHILD = {"changes": [{"event": "CREATED", "path": CHILD}]}  # by the renaming of what is above
-
-
 def found(*paths: str) -> Any:
     """What a search returns that finds these."""
     return {"complete": True, "nodes": [{"path": path} for path in paths]}

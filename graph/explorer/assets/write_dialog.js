@@ -322,8 +322,9 @@ class WriteSession {
     /** @type {Record<string, string>} */
     const errors = {};
     for (const { field, message } of faults) {
-      const last = field?.at(-1) ?? "";
-      const name = last === "position" ? (draft?.beside ? "beside" : "side") : last in known ? last : "";
+      // An attribute has one row, whatever element or part of its value is at fault.
+      const part = (field?.[0] === "attributes" ? field[2] : field?.[0]) ?? "";
+      const name = part === "position" ? (draft?.beside ? "beside" : "side") : part in known ? part : "";
       errors[name] = [errors[name], plainly(message)].filter(Boolean).join(" ");
     }
     this.#set({ plan: null, errors, step: "form" });

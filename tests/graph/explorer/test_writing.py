@@ -206,7 +206,11 @@ def test_every_kind_of_attribute_is_written_and_its_rules_are_checked_before_any
         fill(page, Address=address)
         press(page, "Preview")
         expect(page.locator(".write-error")).to_have_text(said)
-    fill(page, Address=texts["Address"])
+    fill(page, Address='{"street": "Lane 1", "postcode": "x"}', Codes="a\nB")
+    press(page, "Preview")
+    for label, said in (("Address", "'x' does not match"), ("Codes", "'B' does not match")):
+        expect(page.get_by_label(label, exact=True)).to_have_accessible_description(re.compile(said))
+    fill(page, Address=texts["Address"], Codes=texts["Codes"])
     preview(page)
     press(page, "Create")
     expect_at(page, "Mall/s")

@@ -314,7 +314,8 @@ SEVERAL = {
       text: "x"}],
         attributes: {city: {population: 1, timezone: "%s"}}})"""
     % ("x" * 17_000): [
-        (INPUT, ["name"], None), (INPUT, ["names"], None), (INPUT, ["attributes", "city", "timezone"], "maxLength"),
+        (INPUT, ["name"], None), (INPUT, ["names", "0", "language"], None),
+        (INPUT, ["attributes", "city", "timezone"], "maxLength"),
         (INPUT, ["id"], None), ("NOT_FOUND", ["parent"], None),
     ],
     'createLocation(input: {parent: {path: "US/KS"}, key: "", name: "", attributes: {city: {}}})': [
@@ -334,7 +335,7 @@ SEVERAL = {
         (INPUT, ["name"], None), ("CONFLICT", ["expectedRevision"], None), ("WRONG_LEVEL", ["attributes"], None),
     ],
     'updateLocation(input: {node: {id: "location:none"}, names: [{language: "de"}, {language: "DE"}]})': [
-        ("NOT_FOUND", ["node"], None), (INPUT, ["names"], None),
+        ("NOT_FOUND", ["node"], None), (INPUT, ["names", "1", "language"], None),
     ],
     'moveLocation(input: {node: {path: "US//NE"}, to: {root: false}, key: "", position: {first: false}})': [
         ("BAD_PATH", ["node"], None), (INPUT, ["to"], None), (INPUT, ["position"], None), ("BAD_PATH", ["key"], None),
@@ -361,15 +362,16 @@ SEVERAL = {
     ],
     """updateLocation(input: {node: {path: "US"}, names: [{language: "d"}, {language: "de", text: ""},
         {language: "DE"}]})""": [
-        (INPUT, ["names"], None), (INPUT, ["names"], None), (INPUT, ["names"], None),
+        (INPUT, ["names", "0", "language"], None), (INPUT, ["names", "1", "text"], None),
+        (INPUT, ["names", "2", "language"], None),
     ],
     """createAssetNode(input: {key: "E", name: "E", names: [$], attributes: {equipment: {}}})""".replace(
         "$", " ".join(f'{{language: "de-{number:04}", text: "x"}}' for number in range(51))
     ): [(INPUT, ["names"], None)],
     """createAssetNode(input: {parent: {path: "E"}, key: "E", name: "E",
         attributes: {audit: {findings: ["a", "%s", "", "%s"]}}})""".replace("%s", "x" * 17_000): [
-        (INPUT, ["attributes", "audit", "findings"], "maxLength"),
-        (INPUT, ["attributes", "audit", "findings"], "maxLength"), ("NOT_FOUND", ["parent"], None),
+        (INPUT, ["attributes", "audit", "findings", "1"], "maxLength"),
+        (INPUT, ["attributes", "audit", "findings", "3"], "maxLength"), ("NOT_FOUND", ["parent"], None),
     ],
     'deleteLocation(input: {node: {path: "US/NE"}, expectedRevision: 2})': [
         ("CONFLICT", ["expectedRevision"], None), ("NOT_EMPTY", ["policy"], None),
@@ -395,6 +397,23 @@ async def test_all_faults_of_an_input_come_at_once_with_their_fields_and_nothing
             faults = await told(clients, f"{mutation[:-1]}, {option})")
             assert faults == expected, (option, mutation)
     assert sorted(await invariants.all_items(clients.store), key=key_of) == before
+
+
+@pytest.mark.parametrize("more", [0, 1, 500])
+async def test_more_than_a_hundred_faults_are_the_first_hundred_and_one_that_says_so(clients, more):
+    create = """mutation($names: [LocalizedTextInput!]) { createAssetNode(input: {key: "", name: "x", names: $names,
+        attributes: {equipment: {}}}) { node { id } } }"""
+    faults = await clients.faults(create, names=[{"language": "d", "text": "x"}] * (99 + more))
+    places = [one["field"] for one in faults]
+    names = [["names", f"{place}", "language"] for place in range(99 + more)]
+    if not more:
+        assert places == [*names, ["key"]]
+        return
+    assert places == [*names[:100], None]
+    assert (faults[-1]["code"], faults[-1]["message"]) == (
+        "BAD_USER_INPUT",
+        "The input has more faults than these 100; mend them, and send it again to see the others.",
+    )
 
 
 @pytest.mark.both_stores

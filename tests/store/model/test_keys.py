@@ -54,7 +54,7 @@ from store.model.keys import (
     tree_key,
     tree_version_key,
 )
-from store.model.paths import checked_path, format_path, parse_path
+from store.model.paths import check_new_key, checked_path, format_path, parse_path
 
 # Segments as they can come in, where they can: nothing that NFC changes, no control characters, no lone surrogates. The
 # characters about which the order of keys turns come up often.
@@ -388,3 +388,9 @@ def test_a_clipped_set_has_what_is_between_two_texts(some, lo, hi):
 @given(span_texts)
 def test_the_span_of_a_prefix_has_all_texts_that_begin_with_it(prefix):
     check((prefix_span(prefix),), {text for text in SPAN_TEXTS if text.startswith(prefix)})
+
+
+@pytest.mark.parametrize(("key", "way"), [("Oma  ha", 'write "Oma ha", not '), (" ", "give one that is seen, not ' '")])
+def test_a_key_that_could_look_like_another_is_refused_with_a_way_out(key: str, way: str) -> None:
+    with pytest.raises(BadPath, match=way):
+        check_new_key(key)
