@@ -14,7 +14,7 @@ from resolvers.access.callers import check_change, check_put, check_reorder, che
 from resolvers.access.grants import may_read
 from resolvers.session.request import Request
 from store.engine import ReadUsage
-from store.errors import BadInput, CladeError, Conflict, FaultList, Forbidden, NodeMoved, NotFound, shorten
+from store.errors import BadInput, CladeError, Conflict, FaultList, Forbidden, NodeMoved, NotFound, shorten, shown
 from store.metadata.history import current_key
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
@@ -54,7 +54,10 @@ class Places:
         """Raises NotFound for an id without a node."""
         found = self._by_id.get(named.id or "") if named.path is None else named.path
         if found is None:
-            raise NotFound(f"There is no {self.hierarchy.name} with the id {shorten(str(named.id))}.").at(named.field)
+            text = f"There is no {self.hierarchy.name} with the id {shown(named.id)}"
+            prefix = f"{self.hierarchy.name}:"
+            way = "" if str(named.id).startswith(prefix) else f'; one begins with "{prefix}"'
+            raise NotFound(f"{text}{way}.").at(named.field)
         return found
 
     def ids(self, *named: Named | None) -> dict[Path, str]:

@@ -28,6 +28,7 @@ from resolvers.mutations import (
 )
 from store.errors import BadInput, BadPath, FaultList
 from store.model.attributes import Value
+from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES, checked_name, checked_names
 from store.model.paths import check_new_key, checked_segment, parse_path
 from store.model.records import checked_id
@@ -57,11 +58,11 @@ class _Content:
 class MutationInputs:
     """The inputs of one hierarchy, by the verbs of its mutations in `types`."""
 
-    def __init__(self, cls: type[Node]) -> None:
+    def __init__(self, cls: type[Node], hierarchy: Hierarchy) -> None:
         self._prefix = f"{cls.name}:"
         self._levels = {camel(input_field_of(level.__name__)): level for level in cls.levels.values()}
         self._labels = {
-            member: [(camel(part), part, attribute) for part, (_, attribute) in level.attributes.items()]
+            member: [(one.label, part, one) for part, one in hierarchy.levels[level.level].attributes.items()]
             for member, level in self._levels.items()
         }
         self.types: Mapping[str, Any] = _types(cls, self._attributes(cls))
