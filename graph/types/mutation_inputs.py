@@ -104,9 +104,9 @@ class MutationInputs:
         """Other content of a node."""
         faults = FaultList()
         content, node = self._content(given, faults), _named(given["node"], "node", faults)
+        expected = _expected(given, faults)
         if node is None:
             raise faults.error()
-        expected = given.get("expectedRevision")
         return AskedUpdate(faults.errors, node, expected, content.name, content.level, content.values)
 
     def move(self, given: Any) -> Asked:
@@ -127,9 +127,9 @@ class MutationInputs:
             elif side in (Side.BEFORE, Side.AFTER):
                 beside = _named(position[side.value], "position", faults)
         is_placed, key = not faults.errors, None if key is None else _key(key, faults, is_new=False)
+        expected = _expected(given, faults)
         if node is None:
             raise faults.error()
-        expected = given.get("expectedRevision")
         if not is_placed:  # only what else is wrong is to be found
             return AskedMove(faults.errors, node, expected, None, False, None, None, None)
         is_root = to is not None and parent is None
@@ -138,10 +138,10 @@ class MutationInputs:
     def delete(self, given: Any) -> Asked:
         """The deletion of a node."""
         faults = FaultList()
-        node = _named(given["node"], "node", faults)
+        node, expected = _named(given["node"], "node", faults), _expected(given, faults)
         if node is None:
             raise faults.error()
-        return AskedDelete(faults.errors, node, given.get("expectedRevision"), Policy(given["policy"].value))
+        return AskedDelete(faults.errors, node, expected, Policy(given["policy"].value))
 
     def _content(self, given: Any, faults: FaultList) -> _Content:
         name, names, values = None, given.get("names", ()), Values()
@@ -190,6 +190,15 @@ def _named(given: Any, field: str, faults: FaultList) -> Named | None:
     return None
 
 
+def _expected(given: Any, faults: FaultList) -> int | None:
+    """The expected revision. Null is a fault: it would be no lock for whoever lost the revision."""
+    expected: int | None = given.get("expectedRevision")
+    if expected is None and "expectedRevision" in given:
+        text = "expectedRevision is null; give the revision that was read, or omit it to change any."
+        faults.add(BadInput(text).at("expected_revision"))
+    return expected
+
+
 def _key(given: str, faults: FaultList, *, is_new: bool) -> str:
     """A key, UNUSABLE with its fault where it cannot be one; one that is not surely new may be one of a stored node."""
     with faults.collecting("key"):
@@ -230,7 +239,7 @@ def _types(cls: type[Node], attributes: Any) -> dict[str, Any]:
     )  # fmt: skip
     node = {"node": (by, "Node to change.")}
     names = {"names": (list[LocalizedTextInput] | None, "Names in other languages; null clears all.")}
-    revision = {"expectedRevision": (int | None, "CONFLICT unless this is the node's revision.")}
+    revision = {"expectedRevision": (int | None, "The node's revision, or CONFLICT; not null.")}
     parts: dict[str, tuple[str, dict[str, Any]]] = {
         "create": ("A new node.", {
             "parent": (by | None, "Parent; omitted or null for a root."),
@@ -244,7 +253,7 @@ def _types(cls: type[Node], attributes: Any) -> dict[str, Any]:
             **node,
             "name": (str | None, "New display name."),
             **names,
-            "attributes": (attributes | None, "Attributes of the node's level."),
+            "attributes": (attributes | None, "Attributes of its level; null keeps them."),
             **revision,
         }),
         "move": ("A new parent, key or position of a node; what is omitted stays.", {
