@@ -14,7 +14,18 @@ from resolvers.access.callers import check_change, check_put, check_reorder, che
 from resolvers.access.grants import may_read
 from resolvers.session.request import Request
 from store.engine import ReadUsage
-from store.errors import BadInput, BadPath, CladeError, Conflict, FaultList, Forbidden, NodeMoved, NotFound, shorten
+from store.errors import (
+    BadInput,
+    BadPath,
+    CladeError,
+    Conflict,
+    FaultList,
+    Forbidden,
+    NodeMoved,
+    NotFound,
+    shorten,
+    shown,
+)
 from store.metadata.history import current_key
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
@@ -222,7 +233,7 @@ async def _edit(
                 key = keys.get(named.id)
                 if key is None or not may_read(request.caller.reads, key):
                     hides = hides or key is not None
-                    raise NotFound(f"There is no {hierarchy.name} with the id {shorten(named.id)}.")
+                    raise _no_such_id(hierarchy, named.id)
                 path = path_of(*key)
             if path is not None:
                 # Whoever may not change the node is refused before the other ones are looked at.
@@ -236,6 +247,12 @@ async def _edit(
     made = asked.edit(Places(hierarchy, found, settle))
     _check(request, made)
     return made, hides
+
+
+def _no_such_id(hierarchy: Hierarchy, node_id: str) -> NotFound:
+    prefix = f"{hierarchy.name}:"
+    way = "" if node_id.startswith(prefix) else f'; one begins with "{prefix}"'
+    return NotFound(f"There is no {hierarchy.name} with the id {shown(node_id)}{way}.")
 
 
 def _check(request: Request, made: Edit) -> None:

@@ -30,6 +30,8 @@ A message names the value, the limit and the way out; it is shown to clients, so
 of a damaged item, which is not shown to callers who may read only a part.
 """
 
+import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -258,8 +260,12 @@ def shorten(text: str, limit: int = 60) -> str:
 
 
 def shown(value: object) -> str:
-    """A value of any type and depth for a message."""
+    """A value of any type and depth for a message, as JSON where it can be."""
+    if isinstance(value, float) and math.isinf(value):
+        return "a number beyond 1.8e308"
     try:
+        return shorten(json.dumps(value, ensure_ascii=False))
+    except TypeError:
         return shorten(repr(value))
     except RecursionError:
         return "a value that is nested too deeply"

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, NewType, get_args
 
 import strawberry
-from graphql import GraphQLField, GraphQLSchema
+from graphql import FloatValueNode, GraphQLField, GraphQLSchema, ValueNode, value_from_ast_untyped
 from strawberry.annotation import StrawberryAnnotation
 from strawberry.schema_directives import OneOf
 from strawberry.tools import create_type
@@ -188,9 +188,15 @@ def _scalar(kind: Kind, description: str, specification: str) -> ScalarDefinitio
                 return value
             raise
 
+    def literal(node: ValueNode, variables: dict[str, Any] | None = None) -> Any:
+        if kind is Kind.DECIMAL and isinstance(node, FloatValueNode):
+            return parsed(node.value)  # its digits, which a float would round
+        return parsed(value_from_ast_untyped(node, variables))
+
     return strawberry.scalar(
-        name=kind.value, description=description, specified_by_url=specification, parse_value=parsed
-    )
+        name=kind.value, description=description, specified_by_url=specification, parse_value=parsed,
+        parse_literal=literal,
+    )  # fmt: skip
 
 
 SCALARS: dict[object, ScalarDefinition] = {

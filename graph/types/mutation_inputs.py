@@ -27,6 +27,7 @@ from resolvers.mutations import (
 )
 from store.errors import BadInput, BadPath, FaultList
 from store.model.attributes import Value
+from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES, checked_name, checked_names
 from store.model.paths import check_new_key, checked_segment, parse_path
 from store.model.records import checked_id
@@ -57,11 +58,11 @@ class _Content:
 class MutationInputs:
     """The inputs of one hierarchy, by the verbs of its mutations in `types`."""
 
-    def __init__(self, cls: type[Node]) -> None:
+    def __init__(self, cls: type[Node], hierarchy: Hierarchy) -> None:
         self._prefix = f"{cls.name}:"
         self._levels = {camel(input_field_of(level.__name__)): level for level in cls.levels.values()}
         self._labels = {
-            member: [(camel(part), part, attribute) for part, (_, attribute) in level.attributes.items()]
+            member: [(one.label, part, one) for part, one in hierarchy.levels[level.level].attributes.items()]
             for member, level in self._levels.items()
         }
         self.types: Mapping[str, Any] = _types(cls, self._attributes(cls))
@@ -103,7 +104,7 @@ class MutationInputs:
         """Other content of a node."""
         faults = FaultList()
         content, node = self._content(given, faults), _named(given["node"], "node", faults)
-        expected = given.get("expectedRevision")
+        expected = _expected(given, faults)
         return AskedUpdate(faults.errors, node, expected, content.name, content.level, content.values)
 
     def move(self, given: Any) -> Asked:
@@ -125,14 +126,14 @@ class MutationInputs:
             elif side in (Side.BEFORE, Side.AFTER):
                 beside = _named(position[side.value], "position", faults)
         key = None if key is None else _key(key, faults, is_new=False)
-        is_root, expected = to is not None and parent is None, given.get("expectedRevision")
+        is_root, expected = to is not None and parent is None, _expected(given, faults)
         return AskedMove(faults.errors, node, expected, parent, is_root, key, side, beside)
 
     def delete(self, given: Any) -> Asked:
         """The deletion of a node."""
         faults = FaultList()
-        node = _named(given["node"], "node", faults)
-        return AskedDelete(faults.errors, node, given.get("expectedRevision"), Policy(given["policy"].value))
+        node, expected = _named(given["node"], "node", faults), _expected(given, faults)
+        return AskedDelete(faults.errors, node, expected, Policy(given["policy"].value))
 
     def _content(self, given: Any, faults: FaultList) -> _Content:
         name, names, values = None, given.get("names", ()), Values()
@@ -181,6 +182,15 @@ def _named(given: Any, field: str, faults: FaultList) -> Named:
     return Named(field)
 
 
+def _expected(given: Any, faults: FaultList) -> int | None:
+    """The expected revision. Null is a fault: it would be no lock for whoever lost the revision."""
+    expected: int | None = given.get("expectedRevision")
+    if expected is None and "expectedRevision" in given:
+        text = "expectedRevision is null; give the revision that was read, or omit it to change any."
+        faults.add(BadInput(text).at("expected_revision"))
+    return expected
+
+
 def _key(given: str, faults: FaultList, *, is_new: bool) -> str:
     """A key, UNUSABLE with its fault where it cannot be one; one that is not surely new may be one of a stored node."""
     with faults.collecting("key"):
@@ -221,7 +231,7 @@ def _types(cls: type[Node], attributes: Any) -> dict[str, Any]:
     )  # fmt: skip
     node = {"node": (by, "Node to change.")}
     names = {"names": (list[LocalizedTextInput] | None, "Names in other languages; null clears all.")}
-    revision = {"expectedRevision": (int | None, "CONFLICT unless this is the node's revision.")}
+    revision = {"expectedRevision": (int | None, "The node's revision, or CONFLICT; not null.")}
     parts: dict[str, tuple[str, dict[str, Any]]] = {
         "create": ("A new node.", {
             "parent": (by | None, "Parent; omitted or null for a root."),
@@ -235,7 +245,7 @@ def _types(cls: type[Node], attributes: Any) -> dict[str, Any]:
             **node,
             "name": (str | None, "New display name."),
             **names,
-            "attributes": (attributes | None, "Attributes of the node's level."),
+            "attributes": (attributes | None, "Attributes of its level; null keeps them."),
             **revision,
         }),
         "move": ("A new parent, key or position of a node; what is omitted stays.", {

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from graph.hierarchies.registry import camel
 from graph.types.fields import Fields, argument, attribute_of, field, object_type
 from graph.types.lookups import load
 from graph.types.mutation_inputs import MutationInputs, asked_json
@@ -65,8 +66,8 @@ class Mutations:
 
     def __init__(self, types: HierarchyTypes, move: Any) -> None:
         self._types, self._move = types, move
-        self._hierarchy = types.cls.definition()
-        self._inputs = MutationInputs(types.cls)
+        self._hierarchy = types.cls.definition().labelled(camel)
+        self._inputs = MutationInputs(types.cls, self._hierarchy)
 
     def fields(self) -> Fields:
         title, found = self._types.title, Fields()

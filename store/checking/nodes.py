@@ -156,7 +156,7 @@ class NodeChecks:
         under = parent.level if parent else None
         is_placed = parent is not None or item["sk"] == "#"
         if is_placed and not may_stand(self._hierarchy, level, under):
-            self._report(item, misplaced(levels[level], under).rstrip("."))
+            self._report(item, misplaced(self._hierarchy, level, under).rstrip("."))
         return level
 
     def _above(self, item: Item, parent: _OpenNode | None) -> list[str]:

@@ -4,9 +4,9 @@ A stored value is JSON in the canonical form of its kind, see `store/model/value
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast
+from typing import Self, cast
 
 import orjson
 
@@ -46,7 +46,7 @@ class Attribute:
     break the other `rules`. `default` is the value of a new node without one, in canonical form. `was` are its former
     names, under which values may be stored. With `search` its words are found by search, with `sortable` lists are
     ordered by it. `deprecated` says what to use instead; `tags`, `shareable` and `inaccessible` are directives of
-    Federation.
+    Federation. `renamed` is its name in messages, where that is another one.
     """
 
     name: str
@@ -66,6 +66,16 @@ class Attribute:
     tags: tuple[str, ...] = ()
     shareable: bool = False
     inaccessible: bool = False
+    renamed: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name in messages."""
+        return self.renamed or self.name
+
+    def labelled(self, label: Callable[[str], str]) -> Self:
+        """This attribute, whose messages name it and its parts so."""
+        return replace(self, renamed=label(self.name), parts=tuple([one.labelled(label) for one in self.parts]))
 
     def value_in(self, stored: Mapping[str, Value]) -> Value:
         """The value in stored attributes, under its name or else a former one; None without one."""
@@ -83,7 +93,7 @@ class Attribute:
         if value is not None:
             return self.parse(value)
         if self.rules.required:
-            raise broken_rule("required", f"{self.name} is required and cannot be removed; give it a value.")
+            raise broken_rule("required", f"{self.label} is required and cannot be removed; give it a value.")
         return None
 
     @cached_property
@@ -102,7 +112,7 @@ class Attribute:
             is_json = self.kind in COMPOUND and value.lstrip().startswith("[")
             value = self._json(value) if is_json else [part.strip() for part in value.split(";") if part.strip()]
         if not isinstance(value, list):
-            raise BadInput(f"{self.name}: {shown(value)} is not a list.")
+            raise BadInput(f"{self.label}: {shown(value)} is not a list.")
         try:
             return [self._parse_one(element) for element in value]
         except BadInput:
@@ -138,8 +148,7 @@ class Attribute:
         if isinstance(value, str) and self.kind not in COMPOUND and len(value) > self.max_length:
             raise broken_rule(
                 MAX_LENGTH,
-                f"{self.name} has {len(value):,} characters; at most {self.max_length:,} are allowed, unless its class "
-                "says attribute(…, max_length=…).",
+                f"{self.label} has {len(value):,} characters; at most {self.max_length:,} are allowed.",
             )
         try:
             parsed = self._parsed(value)
@@ -148,9 +157,9 @@ class Attribute:
         if parsed is None or not self._is_valid_one(parsed):
             if self.kind is Kind.MONEY:
                 self._check_money(value)
-            raise BadInput(f"{self.name}: {shown(value)} is not a valid {self._type_text()}.")
+            raise BadInput(f"{self.label}: {shown(value)} is not a valid {self._type_text()}.")
         if broken := self.rules.broken(self.kind, parsed):
-            raise broken_rule(broken.rule, f"{self.name}: {shown(value)} {broken.words}.")
+            raise broken_rule(broken.rule, f"{self.label}: {shown(value)} {broken.words}.")
         return parsed
 
     def _parsed(self, value: object) -> Value:
@@ -165,12 +174,12 @@ class Attribute:
     def _json(self, text: str) -> object:
         """The value of a text that holds JSON, as in a cell of a CSV file."""
         if len(text) > MAX_JSON_CHARACTERS:
-            raise BadInput(f"{self.name} has {len(text):,} characters; at most {MAX_JSON_CHARACTERS:,} are allowed.")
+            raise BadInput(f"{self.label} has {len(text):,} characters; at most {MAX_JSON_CHARACTERS:,} are allowed.")
         return orjson.loads(text)
 
     def _localized(self, texts: object) -> Value:
         """Changes of the texts by canonical language tag; None for a language to clear."""
-        return checked_names({} if texts == [] else texts, self.name, self.max_length)
+        return checked_names({} if texts == [] else texts, self.label, self.max_length)
 
     def _check_money(self, value: object) -> None:
         """Raise the faults of the parts of an amount of money that is an object."""
@@ -178,9 +187,9 @@ class Attribute:
             return
         faults, amount, currency = FaultList(), value["amount"], value["currency"]
         with faults.below("amount"):
-            Attribute(self.name, Kind.DECIMAL, "").parse(amount)
+            Attribute(self.label, Kind.DECIMAL, "").parse(amount)
         if not isinstance(currency, str) or currency not in CURRENCIES:
-            text = f"{self.name}: {shown(currency)} is not a currency code of ISO 4217, such as EUR."
+            text = f"{self.label}: {shown(currency)} is not a currency code of ISO 4217, such as EUR."
             faults.add(BadInput(text).at("currency"))
         faults.check()
 
@@ -190,12 +199,12 @@ class Attribute:
             raise TypeError
         parts = {part.name: part for part in self.parts}
         if unknown := fields.keys() - parts.keys():
-            raise BadInput(f'{self.name} has no "{shorten(str(min(unknown)))}"; it has {", ".join(parts)}.')
+            raise BadInput(f'{self.label} has no "{shorten(str(min(unknown)))}"; it has {", ".join(parts)}.')
         found, faults = dict[str, Value](), FaultList()
         for part in self.parts:
             value = fields.get(part.name)
             if value is None and part.default is None and part.rules.required:
-                text = f"{self.name} lacks {part.name}, which is required; give it a value."
+                text = f"{self.label} lacks {part.label}, which is required; give it a value."
                 faults.add(broken_rule("required", text).at(part.name))
             if value is not None or part.default is not None:
                 with faults.below(part.name):
@@ -224,6 +233,6 @@ class Attribute:
             case Kind.ENUM:
                 return f"{self.enum} ({', '.join(sorted(self.members))})"
             case Kind.NESTED:
-                return f"{self.enum} (an object with {', '.join(part.name for part in self.parts)})"
+                return f"{self.enum} (an object with {', '.join(part.label for part in self.parts)})"
             case kind:
                 return _EXPECTED.get(kind, kind.value)

@@ -8,10 +8,11 @@ served.
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import Self
 
 from store.errors import BadInput, FaultList, broken_rule, quantity, shorten, shown, suggestion
 from store.model.attributes import NUMBERS, Attribute, Kind, Value
@@ -66,8 +67,9 @@ class Level:
         return {name: one for one in self.attributes.values() for name in one.was}
 
     @cached_property
-    def _localized(self) -> frozenset[str]:
-        return frozenset(one.name for one in self.attributes.values() if one.kind is Kind.LOCALIZED)
+    def _localized(self) -> dict[str, str]:
+        """The labels of texts by language."""
+        return {one.name: one.label for one in self.attributes.values() if one.kind is Kind.LOCALIZED}
 
     @cached_property
     def _obliged(self) -> list[Attribute]:
@@ -100,7 +102,7 @@ class Level:
             found = with_changes({}, values, self._localized)
         for one in self._obliged:
             if found.get(one.name) is None and one.default is None:
-                fault = broken_rule("required", f"{self.label} requires {one.name}; give it a value.")
+                fault = broken_rule("required", f"{self.label} requires {one.label}; give it a value.")
                 faults.add(fault.at("attributes", one.name))
             elif found.get(one.name) is None:
                 found[one.name] = one.default
@@ -151,6 +153,14 @@ class Hierarchy:
                     f"No node of {self.name} can be of the level {level.title}: give the class under=, "
                     "with levels that lie below a root themselves, or under=None for a root."
                 )
+
+    def labelled(self, label: Callable[[str], str]) -> Self:
+        """This hierarchy, whose messages name attributes so."""
+        levels = {
+            name: replace(level, attributes={part: one.labelled(label) for part, one in level.attributes.items()})
+            for name, level in self.levels.items()
+        }
+        return replace(self, levels=levels)
 
     def level(self, name: str) -> Level:
         """The level of this name, present or in the table, in any case; raises BadInput, which lists the levels."""
@@ -222,11 +232,13 @@ def may_stand(hierarchy: Hierarchy, level: str, under: str | None) -> bool:
     return found is None or under in found.under or (under is not None and under not in hierarchy.levels)
 
 
-def misplaced(level: Level, under: str | None) -> str:
+def misplaced(hierarchy: Hierarchy, name: str, under: str | None) -> str:
     """The message for a level that may not be under another, None: not be a root."""
-    places = [f"under {name}" for name in level.under if name is not None]
-    may = ", ".join([*(["as a root"] if level.may_be_root else []), *sorted(places)])
-    return f"{level.label} may not stand {f'under {under}' if under else 'as a root'}, only {may}."
+    level = hierarchy.any_level(name)
+    labels = [hierarchy.any_level(one).label for one in level.under if one is not None]
+    may = ["as a root"] * level.may_be_root + [f"under {', '.join(sorted(labels))}"] * bool(labels)
+    place = f"under {hierarchy.any_level(under).label}" if under else "as a root"
+    return f"{level.label} may not stand {place}, only {' or '.join(may)}."
 
 
 class Undefined:

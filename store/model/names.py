@@ -12,24 +12,24 @@ from store.model.values import MAX_TEXT_CHARACTERS, Value
 
 NAMES = "names"
 MAX_LANGUAGES = 50  # of one node
-_NO_NAMES: Mapping[str, str] = {}
+_NONE: Mapping[str, str] = {}
 MAX_TAG_CHARACTERS = 64  # RFC 5646 asks for room for 35
 MAX_REQUESTED = 20  # languages of one lookup
 _TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 
 
-def checked_name(name: object) -> str | None:
-    """A name from outside, None where none is given; raises BadInput for an invalid one."""
+def checked_name(name: object, label: str = "A name") -> str | None:
+    """A name from outside, None where none is given; raises BadInput for an invalid one, which calls it `label`."""
     if name is None:
         return None
     if not isinstance(name, str) or not name:
-        raise BadInput(f"A name must be a non-empty string, not {shown(name)}.")
+        raise BadInput(f"{label} must be a non-empty string, not {shown(name)}.")
     if len(name) > MAX_TEXT_CHARACTERS:
-        raise BadInput(f"A name has {len(name):,} characters; at most {MAX_TEXT_CHARACTERS:,} are allowed.")
+        raise BadInput(f"{label} has {len(name):,} characters; at most {MAX_TEXT_CHARACTERS:,} are allowed.")
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise BadInput(f"The name {shown(name)} is not valid text.") from None
+        raise BadInput(f"{label} is not valid text: {shown(name)}.") from None
     return name
 
 
@@ -56,27 +56,27 @@ def checked_names(names: object, label: str = NAMES, max_length: int | None = No
             if max_length is not None and isinstance(text, str) and len(text) > max_length:
                 size = f"{len(text):,} characters"
                 raise broken_rule(MAX_LENGTH, f"{label} in {language} has {size}; at most {max_length:,} are allowed.")
-            found[language] = checked_name(text)
+            found[language] = checked_name(text, f"{label} in {language}")
     faults.check()
     return found
 
 
 def with_changes(
-    attributes: Mapping[str, Value], changes: Mapping[str, Value], localized: Collection[str] = ()
+    attributes: Mapping[str, Value], changes: Mapping[str, Value], localized: Mapping[str, str] = _NONE
 ) -> dict[str, Value]:
-    """Attributes after changes: None clears one; `names` and the `localized` ones change the languages that they have
-    alone.
+    """Attributes after changes: None clears one; `names` and the `localized` ones, whose labels are given, change the
+    languages that they have alone.
 
     Raises BadInput, or Faults, for names in more than 50 languages.
     """
     faults = FaultList()
     values: dict[str, Value] = {name: one for name, one in {**attributes, **changes}.items() if one is not None}
-    for name in (NAMES, *localized):
+    for name, label in ((NAMES, NAMES), *localized.items()):
         changed = changes.get(name)
         if changed is not None:
             texts = merged_names(attributes.get(name), changed)
             if len(texts) > MAX_LANGUAGES:
-                fault = BadInput(f"A node has {name} in {len(texts)} languages; at most {MAX_LANGUAGES} are allowed.")
+                fault = BadInput(f"A node has {label} in {len(texts)} languages; at most {MAX_LANGUAGES} are allowed.")
                 faults.add(fault.at(*(() if name == NAMES else ("attributes",)), name))
             del values[name]
             if texts:
@@ -96,7 +96,7 @@ def names_of(attributes: Mapping[str, Value]) -> Mapping[str, str]:
     """Stored names by language. Raises BadData where they are not texts by language."""
     names = attributes.get(NAMES)
     if names is None:
-        return _NO_NAMES
+        return _NONE
     if not are_names(names):
         raise BadData("The attribute names of a node is not an object of texts by language.")
     return cast(dict[str, str], names)
@@ -110,7 +110,7 @@ def are_names(value: Value) -> bool:
 def canonical_language(tag: object) -> str:
     """A tag in the case of RFC 5646, section 2.1.1: `zh-hant-tw` becomes `zh-Hant-TW`. Raises BadInput."""
     if not isinstance(tag, str) or len(tag) > MAX_TAG_CHARACTERS or not _TAG.fullmatch(tag):
-        raise BadInput(f"{shorten(repr(tag))} is not a language tag of BCP 47; use one such as de, de-AT or zh-Hant.")
+        raise BadInput(f"{shown(tag)} is not a language tag of BCP 47; use one such as de, de-AT or zh-Hant.")
     first, *others = tag.lower().split("-")
     found, is_extension = [first], False
     for subtag in others:

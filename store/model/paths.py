@@ -1,5 +1,6 @@
 """Paths as clients write them: parsed, normalized (NFC) and limited; `US/NE/Omaha` is `("US", "NE", "Omaha")`."""
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -108,7 +109,7 @@ def check_new_key(key: str) -> None:
     if (visible := visible_key(key)) != key:
         way = f'write "{shorten(visible)}"' if visible else "give one that is seen"
         text = "A new key has no character that nobody sees, and no blanks at its ends or in a row"
-        raise BadPath(f"{text}; {way}, not {shorten(key)!a}.")
+        raise BadPath(f"{text}; {way}, not {shorten(json.dumps(key))}.")
 
 
 def visible_key(segment: str) -> str:

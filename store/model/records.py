@@ -24,6 +24,7 @@ from store.model.keys import (
     MAX_SORT_KEY_BYTES,
     Key,
     Path,
+    decode_segment,
     depth_of,
     first_rank,
     hierarchy_of,
@@ -385,11 +386,12 @@ class SubtreeRewrite:
         """A node of the subtree after the move; raises BadPath where it is too deep, or its key too long."""
         key = record.key.moved(self.source, self.target)
         rank = self.rank if record.key == self.source else record.rank
-        if depth_of(key.sk) >= MAX_SEGMENTS or len(key.sk.encode()) > MAX_SORT_KEY_BYTES:
-            raise BadPath(
-                f'"{shorten(last_segment(*key))}" would lie {depth_of(key.sk) + 1} segments deep under a key of '
-                f"{len(key.sk.encode())} bytes; at most {MAX_SEGMENTS} and {MAX_SORT_KEY_BYTES} are allowed."
-            )
+        segments, size = depth_of(key.sk) + 1, len(key.sk.encode())
+        if segments > MAX_SEGMENTS or size > MAX_SORT_KEY_BYTES:
+            place = f'The path of "{shorten(decode_segment(last_segment(*key)))}" would'
+            if segments > MAX_SEGMENTS:
+                raise BadPath(f"{place} have {segments} segments; at most {MAX_SEGMENTS} are allowed.")
+            raise BadPath(f"{place} take {size} bytes in a key below its root; at most {MAX_SORT_KEY_BYTES} fit.")
         if (size := len(rank.encode())) > MAX_SORT_KEY_BYTES:
             raise BadPath(f"The key and its level take {size} bytes; at most {MAX_SORT_KEY_BYTES} fit.")
         above = self.above + record.above[depth_of(self.source.sk) :]

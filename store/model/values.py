@@ -90,7 +90,9 @@ def _whole(value: object) -> Value:
 
 def _float(value: object) -> Value:
     if isinstance(value, str):
-        return float(_numeral(value))
+        numeral = _numeral(value)
+        found = float(numeral)
+        return found if found or Decimal(numeral) == 0 else None  # 1e-400 is no 0
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 

@@ -168,7 +168,7 @@ class TreeDiff:
 
     def _check_new(self, node: Node, under: str | None) -> None:
         if not may_stand(self.plan.hierarchy, node.level, under):
-            raise BadInput(misplaced(self.plan.hierarchy.levels[node.level], under))
+            raise BadInput(misplaced(self.plan.hierarchy, node.level, under))
         if not self.plan.creates:
             raise BadInput(f"{node} is no longer there.")
         before = node.values

@@ -249,7 +249,7 @@ class ImportPlan:
             except BadInput as error:
                 raise BadInput(" ".join([*reasons, str(error)])) from None
             if (above or whole) and not may_stand(self.hierarchy, level.name, above):
-                reasons.append(misplaced(level, above))
+                reasons.append(misplaced(self.hierarchy, level.name, above))
             above = level.name
             earlier = tree.nodes.get(sk)
             if earlier is not None and earlier.level == level.name and part == Part(part.level):

@@ -215,7 +215,8 @@ class Update(Edit):
         faults = FaultList(self.faults)
         old, name, values = self.find(read_set, faults, self.expected), "", dict[str, Value]()
         if old is not None and self.level not in (None, old.level):
-            wrong = f"{shorten(format_path(self.path))} has the level {old.level}, not {self.level}."
+            found, given = [self.hierarchy.any_level(one).label for one in (old.level, str(self.level))]
+            wrong = f"{shorten(format_path(self.path))} has the level {found}, not {given}."
             faults.add(WrongLevel(wrong).at("attributes"))
             with faults.collecting("names"):
                 with_changes(old.attributes, {name: one for name, one in self.values.items() if name == NAMES})
@@ -274,5 +275,5 @@ def levels_above(read_set: ReadSet, hierarchy: Hierarchy, path: Path, level: str
     parent = existing(read_set, hierarchy, path[:-1]) if len(path) > 1 else None
     under = parent.level if parent else None
     if not may_stand(hierarchy, level, under):
-        raise Misplaced(misplaced(hierarchy.levels[level], under))
+        raise Misplaced(misplaced(hierarchy, level, under))
     return [*parent.above, parent.level] if parent else []

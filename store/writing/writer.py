@@ -245,9 +245,9 @@ class GroupCommit:
             return _Built(request, await self._result_after(error, request))
 
     async def _stored(self, request: EditRequest, reader: Reader) -> EditResult | None:
-        """The result that is stored under the idempotency key, if any."""
+        """The result that is stored under the idempotency key, if any; a dry run tells what would be without it."""
         key = request.result_key
-        item = None if key is None else (await reader.read([], [key]))[key]
+        item = None if key is None or request.options.dry_run else (await reader.read([], [key]))[key]
         if item is None:
             return None
         found, move_key = request.stored(item)

@@ -6,7 +6,6 @@
 import asyncio
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import httpx
@@ -74,10 +73,10 @@ def test_the_documents_that_the_program_writes_are_accepted_and_no_others(demo_s
 
 
 @needs_node
-def test_the_functions_for_deleted_nodes_are_programs(tmp_path: Path) -> None:
-    (tmp_path / "functions.mjs").write_text(DELETED.replace("const update =", "export const update ="))
-    subprocess.run(["node", "--check", "functions.mjs"], cwd=tmp_path, check=True, timeout=60)
-    assert "deleteLocation" in DELETED
+def test_a_deleted_node_leaves_the_caches_and_one_that_faults_have_kept_stays(tmp_path: Path) -> None:
+    (tmp_path / "functions.mjs").write_text(f"{DELETED}export {{ update, updates, updater }};")
+    kept = run("node", HERE / "deleted.mjs", tmp_path / "functions.mjs")
+    assert json.loads(kept) == [[True] * 3, [False] * 3]
 
 
 # -- Following changes -------------------------------------------------------------------------------------------------

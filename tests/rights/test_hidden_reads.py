@@ -162,4 +162,5 @@ async def test_a_repeated_mutation_tells_nothing_of_a_node_that_is_hidden_since(
     assert (first["data"]["updateLocation"]["node"], await server.write(NE, update)) == ({"name": "O"}, first)
     away = 'to: {parent: {path: "US/MO"}}'
     await server.write(ALL, f"mutation {{ moveLocation(input: {{{given}, {away}}}) {{ node {{ id }} }} }}")
-    assert await server.refusal(NE, update) == ("NOT_FOUND", "There is no location with the id location:US-NE-Omaha.")
+    told = ("NOT_FOUND", 'There is no location with the id "location:US-NE-Omaha".')
+    assert await server.refusal(NE, update) == told

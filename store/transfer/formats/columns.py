@@ -207,14 +207,15 @@ def match_columns(hierarchy: Hierarchy, header: Sequence[str]) -> ColumnOptions:
     return options
 
 
-class _NotLike(NamedTuple):
+@dataclass(frozen=True, repr=False)
+class _NotLike:
     """A number that is not in the format of numbers, which no attribute takes."""
 
     text: str
     example: str
 
     def __repr__(self) -> str:
-        return f"'{self.text}', which is not written like {self.example},"
+        return f'"{self.text}", which is not written like {self.example},'
 
 
 class _Nodes(NamedTuple):

@@ -196,7 +196,7 @@ CITIES = "Country,City,Population\n"
 GERMAN = "Land;Stadt;Einwohner\nDE;München;1.512.491\nDE;Köln;1,5 Mio\nDE;Gießen;93.000\n"
 GERMAN_OPTIONS = "--level country=Land --level city=Stadt --attr city.population=Einwohner --numbers 1.234,56"
 POPULATION = 'Column "{}": population: '
-NO_LONG = POPULATION.format("Population") + "'many' is not a valid Int"
+NO_LONG = POPULATION.format("Population") + '"many" is not a valid Int'
 MANY = (b"many", b"7")
 TOO_LONG = f"The line is longer than {MAX_LINE_BYTES:,} bytes."
 
@@ -259,17 +259,17 @@ DIRTY = {
         b"Country;City;Population;Latitude;City Id\nUS;Om\x07aha;1.5;north;\nUS;Ames;1.500;2,5;\nUS;O;x;;a b\n",
         2,
         {2: 'Column "City": A path has the character U+0007, which no key may contain. '
-            "Column \"Population\": population: '1.5', which is not written like 1.234,56, is not a valid Int "
-            "(a 32-bit integer). Column \"Latitude\": latitude: 'north', which is not written like 1.234,56, "
+            'Column "Population": population: "1.5", which is not written like 1.234,56, is not a valid Int '
+            '(a 32-bit integer). Column "Latitude": latitude: "north", which is not written like 1.234,56, '
             "is not a valid Float (0, or from 1e-130 to less than 1e126, of either sign).",
-         4: "Column \"Population\": population: 'x', which is not written like 1.234,56, is not a valid Int "
+         4: 'Column "Population": population: "x", which is not written like 1.234,56, is not a valid Int '
             '(a 32-bit integer). Column "City Id": The id "a b" has white space, a control character, # or :'},
         "--numbers 1.234,56", [(b"\x07", b""), (b"1.5;north", b"1.500;1,5"), (b"x;;a b", b"1;;ab")], 4,
     ),
     "a value without the key of its node, an empty row, a number out of range": Dirty(
         "c.csv", f"{CITIES}DE,,2\nUS,Lincoln,291082\nFR,,\n,,\nUS,Omaha,99999999999\n".encode(), 3,
         {2: 'Column "Population" has \'2\', but "City" is empty; fill in or clear both.',
-         6: POPULATION.format("Population") + "'99999999999' is not a valid Int"},
+         6: POPULATION.format("Population") + '"99999999999" is not a valid Int'},
         "", [(b"DE,,2", b"DE,Bonn,2"), (b"99999999999", b"99")], 6,
     ),
     "rows that are too long, the header again": Dirty(
@@ -280,7 +280,7 @@ DIRTY = {
     ),
     "semicolons, commas in numbers, Windows-1252": Dirty(
         "c.csv", GERMAN.encode("cp1252"), 3,
-        {3: POPULATION.format("Einwohner") + "'1,5 Mio', which is not written like 1.234,56, is not a valid Int"},
+        {3: POPULATION.format("Einwohner") + '"1,5 Mio", which is not written like 1.234,56, is not a valid Int'},
         GERMAN_OPTIONS + " --yes", [(b"1,5 Mio", b"1.073.096")], 4,
         "encoding cp1252 and delimiter ;, guessed; --encoding and --delimiter set them.",
     ),
@@ -306,12 +306,12 @@ DIRTY = {
     ),
     "null markers": Dirty(
         "c.csv", f"{CITIES}NA,Windhoek,NA\nNULL,NULL,\\N\nNA,Oranjemund,n/a\n".encode(), 2,
-        {3: "The row has no key in any column of a level.", 4: POPULATION.format("Population") + "'n/a' is not"},
+        {3: "The row has no key in any column of a level.", 4: POPULATION.format("Population") + '"n/a" is not'},
         "--null Population=NA --null NULL --null '\\N'", [(b"n/a", b""), (b"NULL,NULL", b"NA,Outjo")], 4,
     ),
     "French numbers": Dirty(
         "c.tsv", "Country\tCity\tPopulation\nFR\tParis\t2\u202f102\u00a0650\nFR\tLyon\t522 96\n".encode(), 2,
-        {3: "Column \"Population\": population: '522 96', which is not written like 1 234,56"}, "--numbers '1 234,56'",
+        {3: 'Column "Population": population: "522 96", which is not written like 1 234,56'}, "--numbers '1 234,56'",
         [(b"522 96\t", b"522 960\t")], 3,
     ),
     "Swiss numbers and pipes": Dirty(
@@ -355,7 +355,7 @@ DIRTY = {
     ),
     "Excel with types, an empty start and more sheets": Dirty(
         "c.xlsx", excel([["see the other sheet"]], {"Cities": SHEET}), 2,
-        {4: NO_LONG, 6: "Column \"Latitude\": latitude: 'north'", 7: "The row has 5 columns, the header 4."},
+        {4: NO_LONG, 6: 'Column "Latitude": latitude: "north"', 7: "The row has 5 columns, the header 4."},
         "--sheet Cities", [MANY, (b"north", b"40.8"), (b",beside the table", b"")], 5,
     ),
     "Parquet with structures": Dirty(
@@ -373,7 +373,7 @@ DIRTY = {
     "GeoJSON by lines": Dirty(
         "c.geojsonl", "\n".join([json.dumps(feature("Omaha", -95.9, 41.2, id=7)), "{not json",
                                  json.dumps(feature("Ames", "x", 2))]).encode(), 2,
-        {2: "The line is not valid JSON", 3: 'Columns "latitude", "longitude": [\'x\', 2]'}, "", [(b"2,x", b"2,1")], 3,
+        {2: "The line is not valid JSON", 3: 'Columns "latitude", "longitude": ["x", 2]'}, "", [(b"2,x", b"2,1")], 3,
     ),
     "JSON, nested": Dirty(
         "c.json", json.dumps(NESTED).encode(), 1,
@@ -382,7 +382,7 @@ DIRTY = {
     ),
     "JSON as a tree": Dirty(
         "c.json", json.dumps(TREE).encode(), 3,
-        {2: "population: 'many' is not a valid Int", 3: '"children" is a list of nodes, or an object of nodes by key.',
+        {2: 'population: "many" is not a valid Int', 3: '"children" is a list of nodes, or an object of nodes by key.',
          4: "The node below US has no key and no name.", 7: "The node below US/NE has no level; write"},
         "", [(b'"many"', b"7")], 4,
     ),
@@ -395,7 +395,7 @@ DIRTY = {
         "c.csv", b'path,level,names,population\nUS,country,"{""de"": ""USA""}",\nUS/Omaha,CITY,{,1\nUS/A/,CITY,,\n'
         b"US/B,CITY,,many\n", 1,
         {3: 'Column "names": { is not valid JSON', 4: "A path has an empty segment",
-         5: "population: 'many' is not a valid Int"},
+         5: 'population: "many" is not a valid Int'},
         "", [(b"CITY,{", b"CITY,{}"), (b"US/A/", b"US/A"), MANY], 4,
     ),
     "a taxonomy": Dirty(
@@ -477,13 +477,13 @@ LINES = [
     ('{"path": "US", "level": null}', "The level is missing;"),
     ('{"path": "US", "level": 3}', 'location has no level "3";'),
     ('{"path": "US", "level": "TOWN"}', 'location has no level "TOWN"; it has COUNTRY, REGION,'),
-    ('{"path": "US", "level": "COUNTRY", "name": ""}', "A name must be a non-empty string, not ''."),
+    ('{"path": "US", "level": "COUNTRY", "name": ""}', 'A name must be a non-empty string, not "".'),
     ('{"path": "US", "level": "COUNTRY", "name": 7}', "A name must be a non-empty string, not 7."),
     ('{"path": "US", "level": "COUNTRY", "id": 7}', "An id must be a non-empty string, not 7."),
     ('{"path": "US", "level": "COUNTRY", "colour": "red"}', 'COUNTRY has no attribute "colour"; it has code,'),
-    ('{"path": "US", "level": "COUNTRY", "population": "many"}', "population: 'many' is not a valid Int (a 32-bit"),
+    ('{"path": "US", "level": "COUNTRY", "population": "many"}', 'population: "many" is not a valid Int (a 32-bit'),
     ('{"path": "FR", "level": "COUNTRY", "names": {"de": "Frankreisch"}}', "FR has the name in de Frankreich in row 1"),
-    ('{"path": "US", "level": "COUNTRY", "names": {"en": 7}}', "A name must be a non-empty string, not 7."),
+    ('{"path": "US", "level": "COUNTRY", "names": {"en": 7}}', "names in en must be a non-empty string, not 7."),
     ('{"path": "US", "level": "COUNTRY", "names": ["en"]}', "names must be texts by language, such as"),
     (
         json.dumps({"path": "US", "level": "COUNTRY", "names": {f"de-{n:03}": "x" for n in range(51)}}),

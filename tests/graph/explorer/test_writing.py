@@ -208,7 +208,7 @@ def test_every_kind_of_attribute_is_written_and_its_rules_are_checked_before_any
         expect(page.locator(".write-error")).to_have_text(said)
     fill(page, Address='{"street": "Lane 1", "postcode": "x"}', Codes="a\nB")
     press(page, "Preview")
-    for label, said in (("Address", "'x' does not match"), ("Codes", "'B' does not match")):
+    for label, said in (("Address", '"x" does not match'), ("Codes", '"B" does not match')):
         expect(page.get_by_label(label, exact=True)).to_have_accessible_description(re.compile(said))
     fill(page, Address=texts["Address"], Codes=texts["Codes"])
     preview(page)

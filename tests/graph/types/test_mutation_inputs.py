@@ -1,10 +1,12 @@
 """Inputs of mutations that are invalid: their faults have places, and nothing invalid reaches the store or others."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from clade import Decimal, Localized, Node, attribute
 from graph.hierarchies.locations import Location
 from resolvers.access.callers import Caller
 from store.engine import Store
@@ -121,3 +123,59 @@ async def told(server: Server, who: Caller, mutation: str) -> list[tuple[str, li
     """The codes, fields and rules of the user errors of a mutation."""
     answer = await server.write(who, f"mutation {{ it: {mutation} {{ userErrors {{ code field rule }} }} }}")
     return [(one["code"], one["field"], one["rule"]) for one in answer["data"]["it"]["userErrors"]]
+
+
+# -- messages ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Site:
+    """A site."""
+
+    street_name: str | None = attribute("Street.", required=True, max_length=3)
+
+
+class Thing(Node, hierarchy="thing"):
+    """A thing of the test."""
+
+
+class Box(Thing, under=[None, "self"], was="Crate"):
+    """A box."""
+
+    owner_name: str | None = attribute("Owner.", required=True)
+    num_of: int | None = attribute("Number.", minimum=1)
+    unit_price: Decimal | None = attribute("Price.")
+    fill_level: float | None = attribute("Level.")
+    long_text: Localized | None = attribute("Text.")
+    main_site: Site | None = attribute("Site.")
+
+
+BOX = """mutation { createThing(input: {key: "b", name: "b", names: [%s], attributes: {box: {%s}}}) { node { id }
+    userErrors { field message } } }"""
+NO_DECIMAL = "is not a valid Decimal (of at most 38 digits: 0, or from 1e-37 to less than 1e38, of either sign)."
+NO_FLOAT = "is not a valid Float (0, or from 1e-130 to less than 1e126, of either sign)."
+MESSAGES = [
+    ("", "", "BOX requires ownerName; give it a value."),
+    ("", "ownerName: null", "ownerName is required and cannot be removed; give it a value."),
+    ("", 'ownerName: "a", numOf: 0', "numOf: 0 is less than the minimum 1."),
+    ("", 'ownerName: "a", mainSite: {streetName: "Lane"}', "streetName has 4 characters; at most 3 are allowed."),
+    ("", 'ownerName: "a", mainSite: {}', "mainSite lacks streetName, which is required; give it a value."),
+    ("", 'ownerName: "a", unitPrice: "x"', f'unitPrice: "x" {NO_DECIMAL}'),
+    ("", 'ownerName: "a", unitPrice: "a\\u0000é"', f'unitPrice: "a\\u0000é" {NO_DECIMAL}'),
+    ("", 'ownerName: "a", unitPrice: 1e-400', f'unitPrice: "1e-400" {NO_DECIMAL}'),
+    ("", 'ownerName: "a", fillLevel: -1e400', f"fillLevel: a number beyond 1.8e308 {NO_FLOAT}"),
+    ("", 'ownerName: "a", longText: {language: "DE", text: ""}', 'longText in de must be a non-empty string, not "".'),
+    ('{language: "fr", text: ""}', 'ownerName: "a"', 'names in fr must be a non-empty string, not "".'),
+    ('{language: "f"}', 'ownerName: "a"', '"f" is not a language tag of BCP 47; use one such as de, de-AT or zh-Hant.'),
+]  # fmt: skip
+
+
+async def test_messages_name_attributes_and_values_as_clients_write_them(store: Store) -> None:
+    server, who = Server(store, Thing), caller("write:thing")
+    for names, attributes, message in MESSAGES:
+        told = (await server.write(who, BOX % (names, attributes)))["data"]["createThing"]
+        assert [one["message"] for one in told["userErrors"]] == [message]
+    delete = "mutation($id: ID!) { deleteThing(input: {node: {id: $id}}) { node { id } } }"
+    for node_id, way in (("fz", '; one begins with "thing:"'), ("", '; one begins with "thing:"'), ("thing:fz", "")):
+        message = f'There is no thing with the id "{node_id}"{way}.'
+        assert await server.refusal(who, delete, id=node_id) == ("NOT_FOUND", message)

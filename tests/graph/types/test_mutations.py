@@ -172,6 +172,12 @@ async def test_the_same_idempotency_key_changes_nothing_twice_and_answers_the_sa
     )
     first = await clients.ask(rename)
     assert await clients.ask(rename) == first
+    forecast = rename.replace("idempotencyKey", "dryRun: true, idempotencyKey").replace(
+        "{ node", "{ plan { nodes } node"
+    )
+    assert (await clients.faults(forecast))[0]["code"] == "NOT_FOUND", "a dry run tells what would be without the key"
+    again = forecast.replace("US/NE", "US/X")
+    assert await clients.ask(again) == {"moveLocation": {"plan": {"nodes": 0}, "node": None}}
     code, message = await clients.refusal(rename.replace('"X"', '"Y"'))
     assert (code, "another change" in message) == ("BAD_USER_INPUT", True)
     delete = (
@@ -333,6 +339,15 @@ SEVERAL = {
     ],
     'updateLocation(input: {node: {path: "US"}, name: "", expectedRevision: 3, attributes: {city: {code: "1"}}})': [
         (INPUT, ["name"], None), ("CONFLICT", ["expectedRevision"], None), ("WRONG_LEVEL", ["attributes"], None),
+    ],
+    'updateLocation(input: {node: {path: "US"}, name: "", expectedRevision: null, attributes: null})': [
+        (INPUT, ["name"], None), (INPUT, ["expectedRevision"], None),
+    ],
+    'moveLocation(input: {node: {path: "US/NE"}, key: "MO", expectedRevision: null})': [
+        (INPUT, ["expectedRevision"], None), ("ALREADY_EXISTS", ["key"], None),
+    ],
+    'deleteLocation(input: {node: {path: "US/NE"}, expectedRevision: null})': [
+        (INPUT, ["expectedRevision"], None), ("NOT_EMPTY", ["policy"], None),
     ],
     'updateLocation(input: {node: {id: "location:none"}, names: [{language: "de"}, {language: "DE"}]})': [
         ("NOT_FOUND", ["node"], None), (INPUT, ["names", "1", "language"], None),

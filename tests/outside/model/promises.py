@@ -94,8 +94,8 @@ REPEATED: Promise = (
 )
 ONE_KEY: Promise = (
     "writing.md",
-    "A mutation is the same if it has the same input, in any order; a key that was used for another mutation is "
-    "rejected.",
+    "A mutation is the same if it has the same input, in any order, where null is not the same as omitted; a key that "
+    "was used for another mutation of the hierarchy is rejected.",
 )
 NEW_ID: Promise = (
     "writing.md",

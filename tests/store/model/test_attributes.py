@@ -113,7 +113,7 @@ def test_lists_are_taken_as_lists_or_as_text_with_semicolons() -> None:
     assert attribute(Kind.INT, many=True).parse("1; 2;;3 ") == [1, 2, 3]
     assert attribute(Kind.TEXT, many=True).parse(["a;b", "c"]) == ["a;b", "c"]
     assert attribute(Kind.ENUM, many=True).parse("") == []
-    with pytest.raises(BadInput, match="size: 'x' is not a valid Int"):
+    with pytest.raises(BadInput, match='size: "x" is not a valid Int'):
         attribute(Kind.INT, many=True).parse([1, "x"])
     with pytest.raises(BadInput, match="size: 7 is not a list"):
         attribute(Kind.INT, many=True).parse(7)

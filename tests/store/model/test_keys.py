@@ -390,7 +390,7 @@ def test_the_span_of_a_prefix_has_all_texts_that_begin_with_it(prefix):
     check((prefix_span(prefix),), {text for text in SPAN_TEXTS if text.startswith(prefix)})
 
 
-@pytest.mark.parametrize(("key", "way"), [("Oma  ha", 'write "Oma ha", not '), (" ", "give one that is seen, not ' '")])
+@pytest.mark.parametrize(("key", "way"), [("Oma  ha", 'write "Oma ha", not '), (" ", 'give one that is seen, not " "')])
 def test_a_key_that_could_look_like_another_is_refused_with_a_way_out(key: str, way: str) -> None:
     with pytest.raises(BadPath, match=way):
         check_new_key(key)

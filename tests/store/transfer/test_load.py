@@ -227,7 +227,7 @@ REJECTED: dict[str, tuple[list[Told], dict[int, str], set[str]]] = {
     ),
     "below a rejected row": (
         [("FR", "COUNTRY", {"population": "many"}), ("FR/X", "STATE"), ("FR/X/Y", "CITY")],
-        {1: "population: 'many' is not a valid Long (a 64-bit integer).",
+        {1: 'population: "many" is not a valid Long (a 64-bit integer).',
          2: "Parent FR is missing, since row 1 was rejected.",
          3: "Parent FR/X is missing, since row 2 was rejected."},
         set(),
@@ -238,8 +238,8 @@ REJECTED: dict[str, tuple[list[Told], dict[int, str], set[str]]] = {
     ),
     "of a level under a wrong one": (
         [("US/Omaha", "POSTAL_CODE"), ("Omaha", "CITY")],
-        {1: "POSTAL_CODE may not stand under COUNTRY, only under CITY, under COUNTY, under NEIGHBORHOOD, under STATE.",
-         2: "CITY may not stand as a root, only under COUNTRY, under COUNTY, under REGION, under STATE."},
+        {1: "POSTAL_CODE may not stand under COUNTRY, only under CITY, COUNTY, NEIGHBORHOOD, STATE.",
+         2: "CITY may not stand as a root, only under COUNTRY, COUNTY, REGION, STATE."},
         set(),
     ),
     "of another level or id than in the table": (
