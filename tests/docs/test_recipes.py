@@ -223,6 +223,8 @@ def test_the_form_shows_every_fault_beside_its_field_and_makes_what_has_none(pro
     assert "12,50" in rows[3]
     assert "is not a valid Decimal" in rows[3]
     assert MARKUP not in "".join(rows)
+    rows = run("node", "form.mjs", "key=OLED", cwd=project).splitlines()
+    assert rows[0].startswith('<form><p role="alert">A path has an empty segment')
     rows = form(parent="none", key="OLED", name="x").splitlines()
     assert rows[0].startswith('<form><p role="alert">There is no category at none')
     assert form(key="P-1", name=MARKUP, price="12.50") == "Made Electronics/Televisions/P-1.\n"
