@@ -143,9 +143,15 @@ def geojson_table(file: Path, *, is_lines: bool) -> Table:
     """
 
     def rows() -> Iterator[_TableObject]:
-        lines = ((number, feature) for number, _, feature in json_lines(file))
-        for number, feature in lines if is_lines else enumerate(_collection(file), start=1):
-            yield number, feature, *((None, feature.reason) if isinstance(feature, Rejection) else _row(feature))
+        if not is_lines:
+            for number, feature in enumerate(_collection(file), start=1):
+                yield number, feature, *_row(feature)
+            return
+        for number, text, feature in json_lines(file):
+            if isinstance(feature, Rejection):
+                yield number, text, None, feature.reason
+            else:
+                yield number, feature, *_row(feature)
 
     return _table(file, rows, "features")
 
@@ -154,9 +160,11 @@ def lines_table(file: Path) -> Table:
     """The table of a file with an object in each line; columns such as address.city are of objects in objects."""
 
     def rows() -> Iterator[_TableObject]:
-        for number, _, fields in json_lines(file):
-            row, reason = (None, fields.reason) if isinstance(fields, Rejection) else (flat(fields), None)
-            yield number, fields, row, reason
+        for number, text, fields in json_lines(file):
+            if isinstance(fields, Rejection):
+                yield number, text, None, fields.reason
+            else:
+                yield number, fields, flat(fields), None
 
     return _table(file, rows, "objects")
 

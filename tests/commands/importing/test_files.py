@@ -373,7 +373,8 @@ DIRTY = {
     "GeoJSON by lines": Dirty(
         "c.geojsonl", "\n".join([json.dumps(feature("Omaha", -95.9, 41.2, id=7)), "{not json",
                                  json.dumps(feature("Ames", "x", 2))]).encode(), 2,
-        {2: "The line is not valid JSON", 3: 'Columns "latitude", "longitude": ["x", 2]'}, "", [(b"2,x", b"2,1")], 3,
+        {2: 'The line is not valid JSON: unexpected character, expected a string key (column 2). It is "{not json".',
+         3: 'Columns "latitude", "longitude": ["x", 2]'}, "", [(b"2,x", b"2,1")], 3,
     ),
     "JSON, nested": Dirty(
         "c.json", json.dumps(NESTED).encode(), 1,
