@@ -210,40 +210,51 @@ class Delete(Edit):
         subtrees: dict[str, list[Record]] = {}
         for below in records[1:]:
             subtrees.setdefault(below.sk[: below.sk.index("#", len(record.sk)) + 1], []).append(below)
-        moves = [(subtree, (*self.path[:-1], subtree[0].path[-1])) for subtree in subtrees.values()]
-        async for some in in_chunks([move for move in moves if move[1] != self.path]):
-            await self._move_all(transaction, reader, some)
-        await transaction.remove([record], alone=True)
-        await self._move_all(transaction, reader, [move for move in moves if move[1] == self.path])
-
-    async def _move_all(
-        self, transaction: TransactionBuilder, reader: Reader, moves: Sequence[tuple[Sequence[Record], Path]]
-    ) -> None:
-        name, read_set = self.hierarchy.name, transaction.read_set
-        keys = []
-        for subtree, target in moves:
-            key = node_key(name, target)
-            keys += [key, *ancestor_keys(key), *moved_keys(self.hierarchy, read_set, subtree[0])]
-        await reader.read_into(read_set, touched(name, *[target for _, target in moves]), keys)
-        faults = FaultList()
-        for subtree, target in moves:
-            with faults.collecting("policy"):
-                rewrite = self._rewrite(read_set, subtree[0], target)
-                if not faults.errors:
-                    await transaction.relocate(subtree, rewrite)
+        moves, faults = list[tuple[Sequence[Record], SubtreeRewrite]](), FaultList()
+        async for some in in_chunks([*subtrees.values()]):
+            children = [subtree[0] for subtree in some]
+            moves += zip(some, await self._rewrites(transaction.read_set, reader, children, faults), strict=True)
         faults.check()
+        own = node_key(self.hierarchy.name, self.path)
+        async for some_moves in in_chunks([move for move in moves if move[1].target != own]):
+            for subtree, rewrite in some_moves:
+                await transaction.relocate(subtree, rewrite)
+        await transaction.remove([record], alone=True)
+        for subtree, rewrite in moves:
+            if rewrite.target == own:
+                await transaction.relocate(subtree, rewrite)
 
-    def _rewrite(self, read_set: ReadSet, top: Record, target: Path) -> SubtreeRewrite:
-        """The rewrite of a child's keys. Raises BadPath where they do not fit, since a child that takes the place of a
-        root may be too long for one, and AlreadyExists where another node is that does not leave.
+    async def _rewrites(
+        self, read_set: ReadSet, reader: Reader, children: Sequence[Record], faults: FaultList
+    ) -> list[SubtreeRewrite]:
+        """The rewrites of the children's keys; all their faults are collected, with the child."""
+        name, targets = self.hierarchy.name, [(*self.path[:-1], child.path[-1]) for child in children]
+        keys = []
+        for child, target in zip(children, targets, strict=True):
+            key = node_key(name, target)
+            keys += [key, *ancestor_keys(key), *moved_keys(self.hierarchy, read_set, child)]
+        await reader.read_into(read_set, touched(name, *targets), keys)
+        rewrites = []
+        for child, target in zip(children, targets, strict=True):
+            found = FaultList()
+            rewrites.append(self._rewrite(read_set, child, target, found))
+            for fault in found.errors:
+                faults.add(type(fault)(f"{shorten(format_path(child.path))}: {fault}").at("policy"))
+        return rewrites
+
+    def _rewrite(self, read_set: ReadSet, child: Record, target: Path, faults: FaultList) -> SubtreeRewrite:
+        """The rewrite of a child's keys. Its faults are BadPath where they do not fit, since a child that takes the
+        place of a root may be too long for one, Misplaced, Conflict, and AlreadyExists where another node is that does
+        not leave.
         """
-        check_sizes(target)
-        key = node_key(self.hierarchy.name, target)
-        above = levels_above(read_set, self.hierarchy, target, top.level)
-        read_set.check_not_moving(key)
-        if read_set[key] is not None and target != self.path:
-            there = shorten(format_path(target))
-            raise AlreadyExists(
-                f"A child cannot be moved to {there}, where there is another node; move one of them first."
-            )
-        return SubtreeRewrite.of(top, key, above)
+        key, above = node_key(self.hierarchy.name, target), [""]
+        with faults.collecting():
+            check_sizes(target)
+        with faults.collecting():
+            above = levels_above(read_set, self.hierarchy, target, child.level)
+        with faults.collecting():
+            read_set.check_not_moving(key)
+            if read_set[key] is not None and target != self.path:
+                there = shorten(format_path(target))
+                raise AlreadyExists(f"There is another node at {there}; move one of them first.")
+        return SubtreeRewrite.of(child, key, above)

@@ -86,7 +86,7 @@ def test_reparent_moves_the_children_to_the_parent(filled: Clade, tmp_path: Path
     )
     assert filled("import", "location", tmp_path / "more.jsonl").exit_code == 0
     refused = filled("delete", "location", "US/NE", "--policy", "reparent", "--yes")
-    assert "A child cannot be moved to US/Omaha, where there is another node" in str(refused.exception)
+    assert "US/NE/Omaha: There is another node at US/Omaha" in str(refused.exception)
     assert "US/NE/Omaha" in paths(filled)
 
 

@@ -119,6 +119,26 @@ async def test_an_invalid_idempotency_key_is_listed_beside_the_faults_of_the_inp
             assert await places(clients, mutation) == expected, given
 
 
+async def test_all_faults_of_the_children_that_a_deletion_moves_are_listed_with_the_child(store: Store) -> None:
+    clients = Clients(store)
+    await plant(clients)
+    for key, level in (("MO", "postalCode"), ("NE", "postalCode"), ("a", "city")):
+        await clients.ask(
+            """mutation($key: String!, $of: LocationAttributes!) { createLocation(input: {parent: {path: "US/NE"},
+            key: $key, name: "n", attributes: $of}) { node { id } } }""",
+            key=key, of={level: {}},
+        )  # fmt: skip
+    delete = 'mutation { deleteLocation(input: {node: {path: "US/NE"}, policy: REPARENT}) { node { id } } }'
+    misplaced = (
+        "POSTAL_CODE may not stand under COUNTRY, only under CITY, under COUNTY, under NEIGHBORHOOD, under STATE."
+    )
+    assert [(one["code"], one["field"], one["message"]) for one in await clients.faults(delete)] == [
+        ("MISPLACED", ["policy"], f"US/NE/MO: {misplaced}"),
+        ("ALREADY_EXISTS", ["policy"], "US/NE/MO: There is another node at US/MO; move one of them first."),
+        ("MISPLACED", ["policy"], f"US/NE/NE: {misplaced}"),
+    ]
+
+
 async def told(server: Server, who: Caller, mutation: str) -> list[tuple[str, list[str] | None, str | None]]:
     """The codes, fields and rules of the user errors of a mutation."""
     answer = await server.write(who, f"mutation {{ it: {mutation} {{ userErrors {{ code field rule }} }} }}")
