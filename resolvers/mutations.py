@@ -32,7 +32,8 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Path, id_key, path_of
 from store.model.paths import check_limits, check_new_key, check_sizes, format_path
 from store.model.records import is_id
-from store.writing.create_update import NOWHERE, UNUSABLE, Create, Edit, Update
+from store.writing.create_update import NOWHERE, Create, Edit, Update
+from store.writing.create_update import UNUSABLE as UNUSABLE
 from store.writing.edit_request import EditOptions, EditResult
 from store.writing.move_delete import Delete, Move
 from store.writing.move_delete import Policy as Policy

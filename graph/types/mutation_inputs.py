@@ -16,6 +16,7 @@ from graph.hierarchies.registry import camel, input_field_of
 from graph.types.fields import LocalizedTextInput, Path, input_type, texts_of
 from graph.types.values import input_object, plain_input
 from resolvers.mutations import (
+    UNUSABLE,
     Asked,
     AskedCreate,
     AskedDelete,
@@ -31,7 +32,6 @@ from store.model.hierarchy import Hierarchy
 from store.model.names import NAMES, checked_name, checked_names
 from store.model.paths import check_new_key, checked_segment, parse_path
 from store.model.records import checked_id
-from store.writing.create_update import UNUSABLE
 
 NONE = "none"
 """The field of the attributes of a level without any: GraphQL has no input without fields."""

@@ -146,10 +146,11 @@ class Attribute:
 
     def _parse_one(self, value: object) -> Value:
         if isinstance(value, str) and self.kind not in COMPOUND and len(value) > self.max_length:
-            raise broken_rule(
-                MAX_LENGTH,
-                f"{self.label} has {len(value):,} characters; at most {self.max_length:,} are allowed.",
-            )
+            text = f"{self.label} has {len(value):,} characters; at most {self.max_length:,} are allowed."
+            faults = FaultList([broken_rule(MAX_LENGTH, text)])
+            if self.rules.matches is not None and (broken := self.rules.broken(self.kind, value)):
+                faults.add(broken_rule(broken.rule, f"{self.label}: {shown(value)} {broken.words}."))
+            raise faults.error()
         try:
             parsed = self._parsed(value)
         except (ValueError, TypeError, ArithmeticError):

@@ -99,6 +99,18 @@ async def test_the_key_and_the_id_of_one_node_are_both_taken(store: Store) -> No
     assert [await told(server, who, mall) for _ in range(2)] == [[], taken]
 
 
+async def test_a_text_that_is_too_long_and_does_not_match_breaks_both_rules(store: Store) -> None:
+    server, field = Server(store, Place), ["attributes", "shop", "owner"]
+    for text, rules in (
+        ("x" * 16_400, ["maxLength", "pattern"]),
+        ("X" + "x" * 16_400, ["maxLength"]),
+        ("x", ["pattern"]),
+    ):
+        shop = f'createPlace(input: {{key: "s", name: "s", attributes: {{shop: {{owner: "{text}"}}}}}})'
+        expected = [("BAD_USER_INPUT", field, rule) for rule in rules]
+        assert await told(server, caller("write:place"), shop) == [*expected, ("MISPLACED", ["parent"], None)]
+
+
 async def test_an_invalid_idempotency_key_is_listed_beside_the_faults_of_the_input(store: Store) -> None:
     clients = Clients(store)
     await plant(clients)

@@ -425,6 +425,12 @@ SEVERAL = {
     'deleteLocation(input: {node: {path: "US/NE"}, expectedRevision: 2})': [
         ("CONFLICT", ["expectedRevision"], None), ("NOT_EMPTY", ["policy"], None),
     ],
+    'deleteLocation(input: {node: {path: "US"}, policy: REPARENT, expectedRevision: 9})': [
+        ("CONFLICT", ["expectedRevision"], None),
+    ],
+    'deleteLocation(input: {node: {path: "US"}, policy: REPARENT, expectedRevision: 1})': [
+        ("MISPLACED", ["policy"], None), ("MISPLACED", ["policy"], None),
+    ],
     'createAssetNode(input: {key: "E", name: "E", attributes: {equipment: {installed: "2026-02-30"}}})': [
         (INPUT, ["attributes", "equipment", "installed"], None),
     ],
