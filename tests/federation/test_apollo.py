@@ -115,7 +115,7 @@ def test_the_form_of_the_recipes_shows_every_fault_beside_its_field(gateway, tmp
         (number, "Number", "A new key has no character that nobody sees"),
         (name, "Name", "A name must be a non-empty string"),
         (brand, "Brand", "brand has 17,000 characters"),
-        (price, "Price", "price: &#39;12,50&#39; is not a valid Decimal"),
+        (price, "Price", "price: &#34;12,50&#34; is not a valid Decimal"),
     ):
         assert (label in row, row.count('role="alert"'), message in row) == (True, 1, True), row
     assert form(key="P-1", name="One", price="12.50") == "Made Electronics/Televisions/P-1.\n"

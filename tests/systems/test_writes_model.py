@@ -119,4 +119,4 @@ async def test_a_move_that_came_to_nothing_after_its_answer_says_why_and_leaves_
     assert await journaled.paths(store) == before | {f"r/a/{long}/{key}"}
     (move,) = (await Clients(store).ask("{ moves(hierarchy: CATEGORY) { state reason } }"))["moves"]
     assert move["state"] == "UNDONE"
-    assert f'"{key}" would lie' in move["reason"]
+    assert f'The path of "{key}" would take' in move["reason"]

@@ -107,9 +107,9 @@ WRONG = {
     "11.0": "A key is a text or a whole number of at most 64 bits, not 11.0; write a text.",
     "1e3": "not 1000.0; write a text.",
     "18446744073709551616": "not 1.8446744073709552e+19; write a text.",
-    "true": "not True; write a text.",
+    "true": "not true; write a text.",
     "[1]": "not [1]; write a text.",
-    "null": "not None; write a text.",
+    "null": "not null; write a text.",
 }
 
 

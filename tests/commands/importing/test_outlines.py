@@ -143,7 +143,7 @@ def test_rejected_nodes_are_lines_with_their_paths(clade: Clade, tmp_path: Path)
     rejected = tmp_path / "a.rejected.jsonl"
     reason, node, missing, below = map(json.loads, rejected.read_text().splitlines())
     assert (node["path"], below["path"]) == (["A", "P"], ["A", "P", "v"])
-    assert "'many'" in reason["$reason"]
+    assert '"many"' in reason["$reason"]
     assert missing["$reason"].endswith("Parent A/P is missing, since row 3 was rejected.")
     rejected.write_text(rejected.read_text().replace("many", "7.25"))
     assert clade("import", "category", "a.rejected.jsonl").exit_code == 0
