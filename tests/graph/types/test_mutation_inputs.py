@@ -141,9 +141,7 @@ async def test_all_faults_of_the_children_that_a_deletion_moves_are_listed_with_
             key=key, of={level: {}},
         )  # fmt: skip
     delete = 'mutation { deleteLocation(input: {node: {path: "US/NE"}, policy: REPARENT}) { node { id } } }'
-    misplaced = (
-        "POSTAL_CODE may not stand under COUNTRY, only under CITY, COUNTY, NEIGHBORHOOD, STATE."
-    )
+    misplaced = "POSTAL_CODE may not stand under COUNTRY, only under CITY, COUNTY, NEIGHBORHOOD, STATE."
     assert [(one["code"], one["field"], one["message"]) for one in await clients.faults(delete)] == [
         ("MISPLACED", ["policy"], f"US/NE/MO: {misplaced}"),
         ("ALREADY_EXISTS", ["policy"], "US/NE/MO: There is another node at US/MO; move one of them first."),
