@@ -202,10 +202,11 @@ async def edit(request: Request, hierarchy: Hierarchy, asked: Asked, options: Ed
     reads = request.reads if options.dry_run else ReadUsage(trace=request.reads.trace)
     try:
         for _ in range(ATTEMPTS):
-            made, hides = await _edit(request, hierarchy, asked, reads)
+            made = await _edit(request, hierarchy, asked, reads)
             with suppress(NodeMoved):
                 result = await writer.write(made, reads, options)
-                if hides:  # what the same request did while the caller could see it
+                # That of the same request before, although a node that it names is gone or hidden since.
+                if made.faults and not may_read(request.caller.reads, result.record.key):
                     raise FaultList(made.faults).error()
                 return result
         raise Conflict("The node is moved by someone else again and again, so nothing was changed; retry later.")
@@ -216,24 +217,19 @@ async def edit(request: Request, hierarchy: Hierarchy, asked: Asked, options: Ed
             request.forget_reads()
 
 
-async def _edit(
-    request: Request, hierarchy: Hierarchy, asked: Asked, reads: ReadUsage
-) -> tuple[Edit, bool]:  # fmt: skip
-    """The edit that is asked for, with the faults of all that it names, and whether it names what the caller may not
-    see. Raises Forbidden.
-    """
+async def _edit(request: Request, hierarchy: Hierarchy, asked: Asked, reads: ReadUsage) -> Edit:
+    """The edit that is asked for, with the faults of all that it names. Raises Forbidden."""
     names = asked.names()
     ids = [one.id for one in names if one.id is not None and is_id(hierarchy, one.id)]
     items = await request.store.get([id_key(one) for one in ids], reads, strong=True) if ids else []
     keys = {node_id: key for node_id, item in zip(ids, items, strict=True) if (key := current_key(item)) is not None}
-    faults, found, hides = FaultList(), dict[str, Path](), False
+    faults, found = FaultList(), dict[str, Path]()
     for named in names:
         with faults.collecting(named.field):
             path = named.path
             if named.id is not None:
                 key = keys.get(named.id)
                 if key is None or not may_read(request.caller.reads, key):
-                    hides = hides or key is not None
                     raise _no_such_id(hierarchy, named.id)
                 path = path_of(*key)
             if path is not None:
@@ -241,13 +237,12 @@ async def _edit(
                 (check_change if named.field == "node" else check_visible)(request.caller, hierarchy.name, path)
                 found[named.field] = path
     if faults.errors:
-        hides = hides or any(one.path is not None and one.field not in found for one in names)
         asked = replace(asked, faults=[*faults.errors, *asked.faults])
     # A store that has a version has no lag.
     settle = request.settle_seconds if request.state.store_version is None else 0.0
     made = asked.edit(Places(hierarchy, found, settle))
     _check(request, made)
-    return made, hides
+    return made
 
 
 def _no_such_id(hierarchy: Hierarchy, node_id: str) -> NotFound:

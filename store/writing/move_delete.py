@@ -44,7 +44,7 @@ class Move(Edit):
         return touched(self.hierarchy.name, self.path, self.target, *self._beside())
 
     def keys_to_read(self) -> list[Key]:
-        keys = [self.key, *[node_key(self.hierarchy.name, path) for path in self._beside()]]
+        keys = [self.key, *[node_key(self.hierarchy.name, path) for path in (*self._beside(), *self.ids)]]
         if self._target_key != self.key:
             keys += [*ancestor_keys(self.key), self._target_key, *ancestor_keys(self._target_key)]
         return list(dict.fromkeys([*keys, *self.keys_of_others(self.expected)]))

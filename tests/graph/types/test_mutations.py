@@ -40,6 +40,24 @@ async def keys(clients, path):
 # -- create and update -------------------------------------------------------------------------------------------------
 
 
+async def test_a_move_that_names_the_present_parent_or_a_sibling_elsewhere_by_its_id(clients):
+    ids = await clients.ask('{ us: location(path: "US") { id } city: location(path: "US/MO/St. Louis") { id } }')
+    parent, elsewhere = f'to: {{parent: {{id: "{ids["us"]["id"]}"}}}}', f'{{id: "{ids["city"]["id"]}"}}'
+    for given in ("", ', key: "MO"', ", position: {first: true}", ", expectedRevision: 1"):
+        moved = await clients.ask(
+            f'mutation {{ moveLocation(input: {{node: {{path: "US/MO"}}, {parent}{given}}}) {{ node {{ path }} }} }}'
+        )
+        assert moved == {"moveLocation": {"node": {"path": "US/MO"}}}, given
+    assert await keys(clients, "US") == ["MO", "NE"]
+    for given, code in (
+        (f'node: {{path: "US/zz"}}, {parent}', "NOT_FOUND"),
+        (f'node: {{path: "US/NE"}}, to: {{root: true}}, position: {{before: {elsewhere}}}', "BAD_USER_INPUT"),
+        (f'node: {{path: "US/NE"}}, {parent}, position: {{before: {elsewhere}}}', "BAD_USER_INPUT"),
+    ):
+        faults = await clients.faults(f"mutation {{ moveLocation(input: {{{given}}}) {{ node {{ path }} }} }}")
+        assert code in [one["code"] for one in faults], given
+
+
 async def test_a_node_is_read_as_it_was_created(clients):
     made = await clients.ask("""mutation { createLocation(input: {parent: {path: "US/NE"}, key: "Bellevue",
       name: "Bellevue", id: "7", attributes: {city: {population: 64, timezone: "America/Chicago"}}}) {
