@@ -1,10 +1,14 @@
-"""Any two faults of an input are told at once, unless one of them hides what the other one is about; on both stores."""
+"""Any two faults of an input are told at once, unless one of them hides what the other one is about, and any move is
+either possible or has faults; on both stores.
+"""
 
+import json
 from itertools import combinations
+from random import Random
 
 import pytest
 
-from store.model.records import key_of
+from store.model.records import derived_id, key_of
 from tests import invariants
 from tests.classes.shops import Place
 from tests.model import literal
@@ -92,3 +96,43 @@ async def test_any_two_faults_of_an_input_are_told_at_once_and_nothing_is_writte
             wrong += [] if found == sorted(expected) else [(one, other, found, expected)]
     assert wrong == []
     assert sorted(await invariants.all_items(store), key=key_of) == before
+
+
+def by(*paths):
+    """Nodes by path and by id."""
+    ids = {path: f"place:{derived_id('place', tuple(path.split('/')))}" for path in paths}
+    return [one for path in paths for one in ({"path": path}, {"id": ids[path]})]
+
+
+PARENTS = [*by("M", "N", "M/S", "X"), {"path": "//"}]
+BESIDE = [*by("M/T", "M/S", "N", "N/T", "X"), {"path": "//"}]
+PARTS = [
+    [*by("M/S", "N/T", "M", "X"), {"path": "//"}],
+    [None, {"root": True}, *[{"parent": one} for one in PARENTS], {"root": False}],
+    [None, "S", "K", "U", "T", "", " "],
+    [None, {"first": True}, {"last": True}, *[{"before": one} for one in BESIDE], {"last": False}],
+    [None, None, None, 1, 9],
+]
+
+
+@pytest.mark.parametrize("number", [80, pytest.param(4_000, marks=pytest.mark.thorough)])
+async def test_any_move_is_possible_or_has_faults_each_once(store, number):
+    await plant(store, Place, NODES)
+    server, other = Server(store, Place), caller("write:place/M/S", "read:place/M/T", "write:place/N")
+    random = Random(7)  # noqa: S311
+    for _ in range(number):
+        parts = [random.choice(random.choice((part[:4], part))) for part in PARTS]  # the first ones are mostly possible
+        names = ("node", "to", "key", "position", "expectedRevision")
+        given = {name: part for name, part in zip(names, parts, strict=True) if part is not None}
+        move = f"""mutation {{ movePlace(input: {literal(given)}, dryRun: true) {{ plan {{ nodes }}
+            userErrors {{ code field message }} }} }}"""
+        for who in (ALL, other):
+            answer = await server.write(who, move)
+            if answer["data"] is None:
+                assert (who, [one["extensions"]["code"] for one in answer["errors"]]) == (other, ["FORBIDDEN"]), given
+                continue
+            found = answer["data"]["movePlace"]
+            assert (found["plan"] is None) == bool(found["userErrors"]), given
+            told = [json.dumps(one, ensure_ascii=False) for one in found["userErrors"]]
+            assert len(set(told)) == len(told), told
+            assert all(one.replace("\\", "").isprintable() and "\ufffd" not in one for one in told), told
