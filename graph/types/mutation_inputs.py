@@ -203,9 +203,8 @@ def _key(given: str, faults: FaultList, *, is_new: bool) -> str:
     return UNUSABLE
 
 
-def _types(cls: type[Node], attributes: Any) -> dict[str, Any]:
-    """The inputs by their verbs."""
-    title = cls.prefix + cls.title
+def _places(title: str) -> tuple[Any, Any, Any]:
+    """The inputs that name a node, a new place of one, and a position among siblings."""
     by: Any = input_type(
         f"{title}By", "A node, by its path or its ID.",
         {
@@ -229,6 +228,13 @@ def _types(cls: type[Node], attributes: Any) -> dict[str, Any]:
         },
         one_of=True,
     )  # fmt: skip
+    return by, place, position
+
+
+def _types(cls: type[Node], attributes: Any) -> dict[str, Any]:
+    """The inputs by their verbs."""
+    title = cls.prefix + cls.title
+    by, place, position = _places(title)
     node = {"node": (by, "Node to change.")}
     names = {"names": (list[LocalizedTextInput] | None, "Names in other languages; null clears all.")}
     revision = {"expectedRevision": (int | None, "The node's revision, or CONFLICT; not null.")}

@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import time
 import uuid
+from abc import abstractmethod
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -67,8 +68,8 @@ class Served(TestServer):
     def url(self) -> str:
         return str(self.make_url("")).rstrip("/")
 
-    async def answer(self, request: web.Request) -> web.Response:
-        raise NotImplementedError
+    @abstractmethod
+    async def answer(self, request: web.Request) -> web.Response: ...
 
     async def __aenter__(self) -> Self:
         await self.start_server(ssl=self._tls)
