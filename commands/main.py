@@ -16,10 +16,13 @@ from store.errors import CladeError
 
 
 class Command(NamedTuple):
-    """A command: its function or Typer application as `module:name`, and its line in the help of all commands."""
+    """A command: its function or Typer application as `module:name`, its line in the help of all commands, and the
+    class that parses its arguments, if that is not Typer's.
+    """
 
     target: str
     summary: str
+    parser: str = ""
 
 
 COMMANDS = {
@@ -29,7 +32,11 @@ COMMANDS = {
     },
     "Data": {
         "demo": Command("commands.demo:load_demo", "Load the demo data into an empty store."),
-        "import": Command("commands.importing.command:import_file", "Import the nodes of a file into the store."),
+        "import": Command(
+            "commands.importing.command:import_file",
+            "Import the nodes of a file into the store.",
+            "commands.importing.command:ImportCommand",
+        ),
         "export": Command("commands.copies:export_file", "Write the nodes of a hierarchy or of a subtree."),
         "delete": Command("commands.delete:delete", "Delete a node, alone or with its descendants."),
         "tree": Command("commands.tree:tree", "Show a node and its descendants, or the served hierarchies."),
@@ -81,17 +88,18 @@ def app_of(names: Collection[str] = NAMES) -> typer.Typer:
     )
     app.callback()(clade)
     for panel, commands in COMMANDS.items():
-        for name, (target, summary) in commands.items():
+        for name, (target, summary, parser) in commands.items():
             command = load_command(target) if name in names else _not_loaded
             if isinstance(command, typer.Typer):
                 app.add_typer(command, name=name, rich_help_panel=panel)
             else:
-                app.command(name, rich_help_panel=panel, short_help=summary)(command)
+                cls = load_command(parser) if parser and name in names else None
+                app.command(name, cls=cls, rich_help_panel=panel, short_help=summary)(command)
     return app
 
 
 def load_command(target: str) -> Any:
-    """The function or Typer application of a command, whose module is imported."""
+    """What `module:name` names, whose module is imported."""
     module, _, attribute = target.partition(":")
     return getattr(import_module(module), attribute)
 

@@ -4,10 +4,11 @@ import csv
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
+from typer.core import TyperCommand
 
 from commands.common import HierarchyName, StoreUrl, hierarchy_named, store_url
 from commands.output import AsJson
-from store.errors import BadInput
+from store.errors import BadInput, shorten
 
 SourceName = Annotated[
     str,
@@ -20,6 +21,22 @@ SourceName = Annotated[
 FormatName = Literal["csv", "jsonl", "taxonomy", "excel", "parquet", "json", "geojson"]
 Text: TypeAlias = str | None
 Texts: TypeAlias = list[str] | None
+
+
+PRUNE_ALL = "--prune-all"  # as which `--prune=all` is parsed, since a flag takes no value
+
+
+class ImportCommand(TyperCommand):
+    """The command, whose flag `--prune` may have a value, but not in an argument of its own: that may be the file."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for number, word in enumerate(args):
+            option, _, value = word.partition("=")
+            if option == "--prune" and value:
+                if value != "all":
+                    raise BadInput(f'--prune is given alone or as --prune=all, not as "{shorten(word)}".')
+                args = [*args[:number], PRUNE_ALL, *args[number + 1 :]]
+        return super().parse_args(ctx, args)
 
 
 def _option(name: str, words: str, default: object = None, **more: Any) -> Any:
@@ -76,8 +93,9 @@ def import_file(
     describe: bool = _option("--describe", "Print the columns and a command that imports the file; import nothing.",
         False),
     dry_run: bool = _option("--dry-run", "Print the changes without writing them.", False),
-    prune: bool = _option("--prune", "Delete stored nodes that the file does not have, below nodes that it has.",
-        False),
+    prune: bool = _option("--prune", "Delete stored nodes that the file does not have, below nodes that it has. More "
+        "than 20 of them, and a fifth of those below, only with --prune=all.", False),
+    prune_all: bool = _option(PRUNE_ALL, "Written as --prune=all.", False, hidden=True),
     moves: bool = _option("--moves", "Move stored nodes to the path that the file has for their id.", False),
     create_parents: bool = _option("--create-parents", "Create parents that the file only names in paths, and count "
         "them.", False),
@@ -105,7 +123,7 @@ def import_file(
     from store.transfer.formats.columns import ColumnOptions
     from store.transfer.formats.csv import Dialect, delimiter_named
 
-    definition, given = hierarchy_named(hierarchy), Given(context)
+    definition, given, prune = hierarchy_named(hierarchy), Given(context), prune or prune_all
     if names_only is not None and (prune or moves or describe):
         raise BadInput("--names-only adds names to stored nodes; leave --prune, --moves and --describe out.")
     if as_json and describe:
@@ -125,7 +143,7 @@ def import_file(
     key_names = [name.strip() for name in (keys or "").split(",") if name.strip()]
     table_options = TableOptions(key or [], key_names, read_units, segments, skip or [], ttl, keep_deleted)
     job = ImportJob(
-        definition, ignore_unknown, store_url(store), prune, moves, dry_run, allow_rejects, yes, level_ids,
-        create_parents, as_json, None if names_only is None else canonical_language(names_only),
+        definition, ignore_unknown, store_url(store), prune, prune_all, moves, dry_run, allow_rejects, yes,
+        level_ids, create_parents, as_json, None if names_only is None else canonical_language(names_only),
     )  # fmt: skip
     run_import(given, parsed, table_options, job)

@@ -26,7 +26,7 @@ SHOWN_VALUES = 3
 SHOWN_COLUMNS = 60
 MAX_OPTIONS = 20  # that are added one after another
 NULLS = ("NULL", "null", "\\N", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "-", "--")
-_OTHERS = frozenset(("describe", "store", "dry_run", "prune", "moves", "allow_rejects"))
+_OTHERS = frozenset(("describe", "store", "dry_run", "prune", "prune_all", "moves", "allow_rejects"))
 """Parameters that no proposed command has."""
 _COLUMNS = ("names", "names_in", "ids", "attributes", "case_insensitive")
 

@@ -43,6 +43,7 @@ from store.transfer.load import (
     LoadResult,
     NamesById,
     arrange_versions,
+    count_pruned,
     delete_nodes,
     leave_existing_out,
     leave_wanted_out,
@@ -63,6 +64,8 @@ METER_ROWS = 1000
 GC_THRESHOLD = 200_000
 
 ENOUGH_ROWS = 100  # of which most are rejected, so that an import stops; of fewer the others are imported
+MAX_PRUNED = 20  # nodes, and
+MAX_PRUNED_PART = 0.2  # of those that the file may remove: where both are passed, it may have been cut off
 NO_PRUNE = "--prune needs a whole table; this has a part of it."
 OVERRIDE = "--yes imports it as it is."
 VERBS = {Event.MOVED: "moved", Event.CREATED: "added", Event.UPDATED: "changed", Event.DELETED: "removed"}
@@ -74,13 +77,15 @@ MAX_REJECTED = 500_000  # whose reasons are in memory
 class ImportJob:
     """One import: how its nodes go to the store, what is imported, its plan, and the outcome so far.
 
-    `taken` are the guesses that are confirmed, with `--yes` (`is_confirmed`) all.
+    `taken` are the guesses that are confirmed, with `--yes` (`is_confirmed`) all; `prune_all` confirms that most nodes
+    are removed.
     """
 
     hierarchy: Hierarchy
     ignore_unknown: bool
     url: str
     prune: bool
+    prune_all: bool
     moves: bool
     dry_run: bool
     allow_rejects: bool
@@ -110,6 +115,8 @@ class ImportJob:
         self.source, self.format = source, form
         self._load_all()
         self._print_json() if self.as_json else self._report()
+        if self.dry_run:
+            self._check_removals(self.outcome)
         if self.outcome.rejections and not self.allow_rejects:
             raise typer.Exit(EXIT_REJECTED)
 
@@ -191,20 +198,42 @@ class ImportJob:
                 self._read(stored)
             # Moves, versions and deletions depend on those before them, so that their dry run needs a copy.
             is_scratch = self.dry_run and bool(self.moves or self._versions or self.plan.deleted)
+            if self.prune and not (self.prune_all or self.dry_run):
+                await self._look_at_removals(store)
             async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
                 if self.moves:
-                    await self._move(target)
+                    await self._move(target, self.outcome)
                 await self._load_versions(target)
                 await self._load(target)
                 self._kept = await delete_nodes(target, self.plan, self.outcome)
 
-    async def _move(self, store: Store) -> None:
+    async def _look_at_removals(self, store: Store) -> None:
+        """Compare the whole file before anything is written; raises BadInput where too many nodes would be removed."""
+        outcome = LoadResult()
+        async with scratch_copy(store, self.plan) if self.moves else nullcontext(store) as target:
+            if self.moves:
+                await self._move(target, outcome)
+            with progress("Comparing", "nodes", self.plan.nodes) as meter:
+                await count_pruned(target, self.plan, outcome, meter)
+        self.plan.unmoved.clear()
+        self._check_removals(outcome)
+
+    def _check_removals(self, outcome: LoadResult) -> None:
+        removed, prunable = outcome.removed.total(), outcome.prunable
+        if self.prune and not self.prune_all and removed > max(MAX_PRUNED, MAX_PRUNED_PART * prunable):
+            raise BadInput(
+                f"{self.source.name} lacks {removed:,} of the {quantity(prunable, 'stored node')} that --prune may "
+                f"remove; nothing {'would be' if self.dry_run else 'was'} written. Was the file cut off? --prune=all "
+                "removes them."
+            )
+
+    async def _move(self, store: Store, outcome: LoadResult) -> None:
         from graph.settings import Settings
 
         places = self.format.tree.moving if self.format.tree else None
         with progress("Moving", "nodes", len(self.plan.ids if places is None else places)) as meter:
             writer = Writer(store, Settings().move_timing, {self.hierarchy.name: self.hierarchy})
-            await ImportMoves(store, writer, self.plan, self.outcome, places).run(meter)
+            await ImportMoves(store, writer, self.plan, outcome, places).run(meter)
 
     async def _load_versions(self, store: Store) -> None:
         """Write the former versions of nodes, oldest first."""
@@ -268,7 +297,7 @@ class ImportJob:
         """Write the rejected rows to a file next to the imported one, and print the first of them; returns the reasons
         by row, and the file.
         """
-        if self.prune and self.plan.pathless:
+        if self.prune and self.plan.unclear:
             typer.echo("Nothing was removed, because some rejected rows do not identify their nodes.", err=True)
         reasons: dict[int, str] = {}
         for rejection in self.outcome.rejections:

@@ -24,8 +24,9 @@ class _OpenNode:
     """A node on the stack: of the table where it has a `record`, else one that will be created.
 
     `in_file` where it or an ancestor is in the file, `kept` where it must stay, `recorded` where a descendant changes,
-    so that it is in `TreeDiff.above`. `ranks` are those of its reordered children, `ranked` its children to be created
-    with such a rank.
+    so that it is in `TreeDiff.above`. `unknown` says why nothing below it is known: its row, or that of an ancestor,
+    was not understood. `ranks` are those of its reordered children, `ranked` its children to be created with such a
+    rank.
     """
 
     sk: str
@@ -33,6 +34,7 @@ class _OpenNode:
     record: Record | None
     in_file: bool
     kept: bool
+    unknown: str = ""
     recorded: bool = False
     ranks: list[str] = field(default_factory=list)
     ranked: list[Node] = field(default_factory=list)
@@ -42,7 +44,10 @@ class _OpenNode:
 class TreeDiff:
     """The changes of a tree, by a merge: `add` the table's node items in key order, page by page, then `finish`.
 
-    With `prune`, nodes below those of the file that the file does not have are removed, but not nodes of rejected rows.
+    With `prune`, nodes below those of the file that the file does not have are removed. Nothing is created, changed or
+    removed below a stored node whose row is rejected, or whose id the file has elsewhere: what the file says of it is
+    not known. The rows below it are rejected. `prunable` is the number of nodes that would be removed if the file did
+    not have them.
     `created` are parents first, those that the file only names in paths included, whose sort keys are `implied`.
     `updated` are old and new state, `removed` children first. An updated record has its next revision, and still the
     time of the former one. `above` are the table's records of all ancestors of changes, by sort key.
@@ -57,6 +62,7 @@ class TreeDiff:
     removed: list[Record] = field(default_factory=list)
     above: dict[str, Record] = field(default_factory=dict)
     unchanged: int = 0
+    prunable: int = 0
     rejections: list[Rejection] = field(default_factory=list)
     _stack: list[_OpenNode] = field(default_factory=list)
 
@@ -79,6 +85,9 @@ class TreeDiff:
         """Add a node that the table does not have."""
         above = self._close(node.sk)
         try:
+            # A node that is to go below itself is rejected where its id is looked up, with that reason.
+            if above is not None and above.unknown and not self._is_open(node.id):
+                raise BadInput(above.unknown)
             parents, under = self._missing_parents(node, above), above.level if above else None
             for one in (*parents, node):
                 self._check_new(one, under)
@@ -102,16 +111,36 @@ class TreeDiff:
         above, sk = self._close(record.sk), record.sk
         if above is not None and is_manual(record.rank):
             above.ranks.append(record.rank)
-        accepted = False
+        unknown = above.unknown if above is not None else ""
+        is_below_file, accepted = above is not None and above.in_file, False
         if node is not None:
             try:
+                if unknown:
+                    raise BadInput(unknown)
                 self._update(node, record)
                 accepted = True
             except BadInput as error:
                 self._reject(node, str(error))
-        in_file = accepted or (above is not None and above.in_file)
-        kept = accepted or not (self.prune and in_file) or sk in self._rejected or self._is_claimed(record, node)
-        self._stack.append(_OpenNode(sk, record.level, record, in_file=in_file, kept=kept))
+        unknown = unknown or self._why_unknown(record, node, accepted=accepted)
+        in_file = accepted or is_below_file
+        kept = accepted or bool(unknown) or not (self.prune and in_file)
+        self.prunable += is_below_file and not unknown
+        self._stack.append(_OpenNode(sk, record.level, record, in_file=in_file, kept=kept, unknown=unknown))
+
+    def _is_open(self, node_id: str | None) -> bool:
+        return any(one.record is not None and bare_id(one.record) == node_id for one in self._stack)
+
+    def _why_unknown(self, record: Record, node: Node | None, *, accepted: bool) -> str:
+        """Why it is not known what the file says of a node and of all below it; empty where it is known."""
+        node_id, plan = bare_id(record), self.plan
+        if not accepted and (row := self._rejected.get(record.sk)):
+            return f"Nothing below {path_text(*record.key)} is imported, since row {row} was rejected."
+        if node is not None and node.id == node_id:
+            return ""
+        if (row := plan.rejected_ids.get(node_id) or plan.ids.get(node_id)) is not None:
+            place = f"Nothing below {path_text(*record.key)} is imported"
+            return f"{place}, since row {row} has its id {node_id} at another path."
+        return ""
 
     def _close(self, sk: str) -> _OpenNode | None:
         """Pop all nodes from the stack that are not ancestors of the node at a key; returns its nearest ancestor."""
@@ -137,11 +166,6 @@ class TreeDiff:
             open_node.recorded = True
             if open_node.record is not None:
                 self.above[open_node.sk] = open_node.record
-
-    def _is_claimed(self, record: Record, node: Node | None) -> bool:
-        """Whether the file has the id of this record at another path than `node`, so that it is not to be removed."""
-        node_id, plan = bare_id(record), self.plan
-        return node_id in plan.rejected_ids or (node_id in plan.ids and (node is None or node.id != node_id))
 
     def _reject(self, node: Node, reason: str) -> None:
         self.rejections.append(Rejection(node.number, reason))

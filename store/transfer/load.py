@@ -59,6 +59,7 @@ class LoadResult:
     removed: Counter[str] = field(default_factory=Counter)
     moved: Counter[str] = field(default_factory=Counter)  # tops of subtrees, without what came along
     parents: Counter[str] = field(default_factory=Counter)  # of those added: the ones that the file only names in paths
+    prunable: int = 0  # nodes that --prune may remove: those below nodes of the file that it understands
     unchanged: int = 0
     commits: int = 0
     rejections: list[Rejection] = field(default_factory=list)
@@ -93,11 +94,11 @@ async def load(
     """Make the table as the plan has it, and add to `result` what is done.
 
     With `prune`, nodes below those of the file that the file does not have are removed, unless there are rejected rows
-    without a valid path. `on_nodes` is called with each number of nodes of the file that are done. The trees are taken
-    out of the plan, for their memory. Raises Conflict where other writes to a tree do not stop.
+    that do not say which nodes they describe. `on_nodes` is called with each number of nodes of the file that are done.
+    The trees are taken out of the plan, for their memory. Raises Conflict where other writes to a tree do not stop.
     """
     result.rejections += plan.rejections
-    running = _Import(store, plan, result, prune and not plan.pathless, dry_run, on_nodes)
+    running = _Import(store, plan, result, prune and not plan.unclear, dry_run, on_nodes)
     roots = iter(sorted(plan.trees, key=lambda root: -plan.trees[root].size))
     async with task_group() as group:
         for _ in range(TREES_AT_ONCE if store.calls is not None else 1):
@@ -107,6 +108,14 @@ async def load(
             one._replace(reason=one.reason.replace(MOVE_ADVICE, OTHER_KEYS_ADVICE)) for one in result.rejections
         ]
     result.rejections.sort()
+
+
+async def count_pruned(
+    store: Store, plan: ImportPlan, result: LoadResult, on_nodes: Callable[[int], None] = lambda nodes: None
+) -> None:
+    """Count in `result` the nodes that pruning would remove (`removed`), and those that it may remove (`prunable`)."""
+    if not plan.unclear:
+        await _Import(store, plan, result, True, True, on_nodes).compare()
 
 
 def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]]:
@@ -120,8 +129,13 @@ def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]
     for one in arranged:
         version, _ = one
         plan.rejections += version.rejections
+        plan.rejected_ids = version.rejected_ids | plan.rejected_ids
+        plan.unclear += version.unclear
         version.rejections = []
         for tree in version.trees.values():
+            if tree.rejected:
+                present = plan.trees.setdefault(tree.pk, Tree(tree.pk))
+                present.rejected = tree.rejected | present.rejected
             for node in tree.nodes.values():
                 found.setdefault(node.key, []).append(one)
     for key, versions in found.items():
@@ -225,7 +239,7 @@ def leave_wanted_out(plan: ImportPlan, *, prune: bool = False) -> None:
     for key in list(plan.deleted):
         tree = plan.trees.get(key.pk) or Tree(key.pk)
         is_wanted = (prune and tree.size > 0) or key.sk in tree.nodes or key.sk in tree.rejected
-        if is_wanted or (prune and plan.pathless):
+        if is_wanted or (prune and plan.unclear):
             del plan.deleted[key]
 
 
@@ -290,10 +304,7 @@ class _Import:
 
     async def _attempt(self, tree: Tree, version: TreeVersion, *, look_for_ids: bool) -> None:
         """Read and compare a tree, and write the differences."""
-        diff = TreeDiff(self.plan, tree, self.prune)
-        async for items in Pages(self.store, subtree(tree.pk, "#"), self.reads):
-            diff.add(items)
-        diff.finish()
+        diff = await self._compared(tree)
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
         for batch in Batches(self.plan.hierarchy, diff, version, self.store).of(creations):
@@ -311,7 +322,29 @@ class _Import:
             self._written[tree.pk] += written
             self.on_nodes(written)
         self.result.unchanged += unchanged
+        self.result.prunable += diff.prunable if self.prune else 0
         self.result.rejections += diff.rejections
+
+    async def _compared(self, tree: Tree) -> TreeDiff:
+        diff = TreeDiff(self.plan, tree, self.prune)
+        async for items in Pages(self.store, subtree(tree.pk, "#"), self.reads):
+            diff.add(items)
+        diff.finish()
+        return diff
+
+    async def compare(self) -> None:
+        """Count in the result what pruning would remove, and of how many nodes."""
+        for tree in self.plan.trees.values():
+            if not tree.size:
+                continue
+            was_packed = bool(tree.packed)
+            await wait_for_moves(self.store, tree.pk, self.reads)
+            diff = await self._compared(tree)
+            self.result.removed.update([record.level for record in diff.removed])
+            self.result.prunable += diff.prunable
+            self.on_nodes(tree.size)
+            if was_packed:
+                tree.pack()
 
     async def _creations(self, diff: TreeDiff, *, look_for_ids: bool) -> list[Creation]:
         """The nodes to be created, with their ids; those whose id belongs to another node are rejected.

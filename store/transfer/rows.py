@@ -1,7 +1,7 @@
 """Rows of a file, and the import plan: the nodes that the rows describe, by tree."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple, Never, cast
@@ -92,12 +92,13 @@ class ImportPlan:
     """All nodes that a file asks for, and the rows rejected from the file alone.
 
     `trees` are by partition. `ids` are the given ids, each with the row that first gives it, `rejected_ids` those of
-    rejected rows, `unmoved` why a node at another path was not moved to the one in the file, by id. `pathless` counts
-    the rejected rows without a valid path, `repeated` the rows with a path that an earlier row has. `versions` are the
-    former versions of nodes by number, `deleted` the rows of nodes that are no more. `undefined` are the attributes and
-    levels of the file that no class defines. `unseen` are the keys with characters that nobody sees, which are left
-    out, except in the keys of `stored` nodes. With `level_ids` each id gets its level before it. With `create_parents`
-    parents that are neither in the file nor stored are created.
+    rejected rows, likewise, `unmoved` why a node at another path was not moved to the one in the file, by id. `unclear`
+    counts the rejected rows of which a path or an id is not valid, so that it is not known which nodes they describe,
+    `repeated` the rows with a path that an earlier row has. `versions` are the former versions of nodes by number,
+    `deleted` the rows of nodes that are no more. `undefined` are the attributes and levels of the file that no class
+    defines. `unseen` are the keys with characters that nobody sees, which are left out, except in the keys of `stored`
+    nodes. With `level_ids` each id gets its level before it. With `create_parents` parents that are neither in the file
+    nor stored are created.
     """
 
     hierarchy: Hierarchy
@@ -109,12 +110,12 @@ class ImportPlan:
     unseen: set[Key] = field(init=False, default_factory=set)
     trees: PlannedTrees = field(init=False, default_factory=PlannedTrees)
     ids: dict[str, int] = field(init=False, default_factory=dict)
-    rejected_ids: set[str] = field(init=False, default_factory=set)
+    rejected_ids: dict[str, int] = field(init=False, default_factory=dict)
     unmoved: dict[str, str] = field(init=False, default_factory=dict)
     rejections: list[Rejection] = field(init=False, default_factory=list)
     rows: int = field(init=False, default=0)
     nodes: int = field(init=False, default=0)
-    pathless: int = field(init=False, default=0)
+    unclear: int = field(init=False, default=0)
     repeated: int = field(init=False, default=0)
     versions: dict[int, "ImportPlan"] = field(init=False, default_factory=dict)
     deleted: dict[Key, int] = field(init=False, default_factory=dict)
@@ -133,7 +134,7 @@ class ImportPlan:
             first, *others = [self._placed(one) for one in (row, *row.others)] if row.others else [self._placed(row)]
         except BadPath as error:
             self.rejections.append(Rejection(row.number, str(error)))
-            self.pathless += 1
+            self.unclear += 1
             return
         row, pk, keys = first
         if row.is_deleted:
@@ -159,7 +160,18 @@ class ImportPlan:
             for one, pk, keys in (first, *others):
                 for sk in keys[len(keys) - len(one.parts) :]:
                     self.trees.use(pk).rejected.setdefault(sk, row.number)
-                self.rejected_ids.update([given for given in map(self.given_id, one.parts) if isinstance(given, str)])
+            self._note_ids(row.number, [part for one, *_ in (first, *others) for part in one.parts])
+
+    def _note_ids(self, number: int, parts: Iterable[Part]) -> None:
+        """Note the ids of a rejected row, whose nodes may be at other paths."""
+        is_clear = True
+        for part in parts:
+            try:
+                if part.id is not None:
+                    self.rejected_ids.setdefault(checked_id(self.given_id(part)), number)
+            except BadInput:
+                is_clear = False
+        self.unclear += not is_clear
 
     def _placed(self, row: Row) -> tuple[Row, str, list[str]]:
         """A row without what nobody sees in its keys, its tree's partition, and the sort keys of the nodes on its path.

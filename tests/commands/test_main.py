@@ -52,7 +52,7 @@ def test_every_command_has_a_summary_and_an_example_and_describes_its_options(na
 @pytest.mark.parametrize("name", main.NAMES)
 def test_the_list_of_commands_has_the_summary_of_each(name):
     """The list is made without importing the commands, so their summaries stand there as well."""
-    ((target, summary),) = [commands[name] for commands in main.COMMANDS.values() if name in commands]
+    ((target, summary, _),) = [commands[name] for commands in main.COMMANDS.values() if name in commands]
     first = main.load_command(target).info.help if name in ("table", "key") else ALL[name].help
     words = re.findall(r"\w+", summary.lower())
     assert target.startswith("commands.")

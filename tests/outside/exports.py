@@ -169,7 +169,7 @@ class Source:
         ):  # fmt: skip
             part.write_bytes(b"".join([*kept, extra]))
             rejects = ("--allow-rejects",) if extra else ()
-            command("import", "thing", str(part), "--prune", *rejects, store=store, hierarchies=str(EXTREMES))
+            command("import", "thing", str(part), "--prune=all", *rejects, store=store, hierarchies=str(EXTREMES))
             self._export(store, after)
             if after.read_bytes() != b"".join(expected):
                 script = ["import everything", f"import --prune without {gone}", f"with the row {extra!r}"]

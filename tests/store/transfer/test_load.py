@@ -234,7 +234,8 @@ REJECTED: dict[str, tuple[list[Told], dict[int, str], set[str]]] = {
     ),
     "of an undefined attribute, whose node exists": (
         [("US/NE", "STATE", {"color": "red"}), ("US/NE/Bellevue", "CITY")],
-        {1: 'STATE has no attribute "color"; it has none.'}, {"US/NE/Bellevue"},
+        {1: 'STATE has no attribute "color"; it has none.',
+         2: "Nothing below US/NE is imported, since row 1 was rejected."}, set(),
     ),
     "of a level under a wrong one": (
         [("US/Omaha", "POSTAL_CODE"), ("Omaha", "CITY")],
@@ -242,10 +243,22 @@ REJECTED: dict[str, tuple[list[Told], dict[int, str], set[str]]] = {
          2: "CITY may not stand as a root, only under COUNTRY, COUNTY, REGION, STATE."},
         set(),
     ),
-    "of another level or id than in the table": (
-        [("US/NE", "REGION"), ("US/NE/Omaha", "CITY", {"id": "1"})],
+    "of another level than in the table, with all below it": (
+        [("US/NE", "REGION"), ("US/NE/Omaha", "CITY", {"population": 1}), ("US/NE/Omaha/1", "POSTAL_CODE")],
         {1: "US/NE is a STATE in the table, not a REGION.",
-         2: "US/NE/Omaha has the id 5074472 in the table, not 1; ids never change."},
+         **dict.fromkeys((2, 3), "Nothing below US/NE is imported, since row 1 was rejected.")},
+        set(),
+    ),
+    "of another id than in the table, with all below it": (
+        [("US/NE/Omaha", "CITY", {"id": "1"}), ("US/NE/Omaha/1", "POSTAL_CODE")],
+        {1: "US/NE/Omaha has the id 5074472 in the table, not 1; ids never change.",
+         2: "Nothing below US/NE/Omaha is imported, since row 1 was rejected."},
+        set(),
+    ),
+    "below a node whose id the file has elsewhere": (
+        [("US/NE/Omaha City", "CITY", {"id": "5074472"}), ("US/NE/Omaha/1", "POSTAL_CODE")],
+        {1: "The id 5074472 belongs to US/NE/Omaha; use --moves to move it.",
+         2: "Nothing below US/NE/Omaha is imported, since row 1 has its id 5074472 at another path."},
         set(),
     ),
 }  # fmt: skip
@@ -269,15 +282,15 @@ async def test_an_id_at_another_path_is_rejected_and_its_node_is_not_pruned(stor
         4: "The parent of US/IA/Omaha/1 is missing, since row 3 was rejected.",
     }
     assert [rejection.moved for rejection in outcome.rejections] == [True, False]
-    assert await paths(store) == ["US", "US/IA", "US/NE", "US/NE/Omaha"]
+    assert await paths(store) == ["US", "US/IA", "US/NE", "US/NE/Omaha", "US/NE/Omaha/68118", "US/NE/Omaha/68118/1"]
 
 
-async def test_pruning_keeps_nodes_of_rejected_rows_by_path_or_by_id(store: Store) -> None:
+async def test_pruning_keeps_nodes_of_rejected_rows_by_path_or_by_id_and_all_below_them(store: Store) -> None:
     await imported(store, NEBRASKA)
     for path in ("US/NE/Omaha", "US/Omaha"):
         told: list[Told] = [("US", "COUNTRY"), (path, "CITY", {"id": "5074472", "population": "many"})]
         assert list(reasons(await imported(store, told, prune=True))) == [2]
-        assert await paths(store) == ["US", "US/NE", "US/NE/Omaha"]
+        assert await paths(store) == ["US", "US/NE", "US/NE/Omaha", "US/NE/Omaha/68118", "US/NE/Omaha/68118/1"]
 
 
 async def test_a_leftover_id_record_is_used_again(store: Store) -> None:
