@@ -74,9 +74,11 @@ class Worlds:
 
 
 def masked(body: bytes) -> str:
-    """A response without times and cursors, which disclose the number of transactions as the docs say."""
+    """A response without times and cursors: those of feeds disclose the number of transactions, as the docs say, and
+    those of lists have the random digits of ranks.
+    """
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME", body.decode())
-    text = re.sub(r'"cursor":"[^"]*"', '"cursor":"…"', text)
+    text = re.sub(r'"(cursor|startCursor|endCursor)":"[^"]*"', r'"\1":"…"', text)
     return re.sub(r'"writeUnits":[\d.]+', '"writeUnits":0', text)
 
 
