@@ -50,6 +50,13 @@ mutation(
   createThing(input: {{parent: $parent, key: $key, name: $name, names: $names, attributes: $attributes}}) {{
     node {{ {CONTENT} }} }} }} {PARCEL}"""
 
+ORDERS = "{ things { nodes { path descendants { nodes { path children { nodes { key } } } } } } }"
+
+
+def everything(content: str) -> str:
+    """The document that reads this of all nodes."""
+    return f"{{ things {{ nodes {{ {content} descendants {{ nodes {{ {content} }} }} }} }} }} {PARCEL}"
+
 
 def run(place: Place, seed: int, until: float) -> Counter[str]:
     """One store of extreme values, through every format, copy and backup, and wrong files of every kind."""
@@ -130,11 +137,9 @@ class Source:
 
     def read(self, server: Server, *, written: bool = False) -> Any:
         """All nodes with all their values; the order of siblings is that of the lists of children."""
-        more = WRITTEN if written else ""
-        query = f"{{ things {{ nodes {{ {CONTENT}{more} descendants {{ nodes {{ {CONTENT}{more} }} }} }} }} }} {PARCEL}"
-        answer = server.ask(query)
+        answer = server.ask(everything(CONTENT + WRITTEN if written else CONTENT))
         self.unreadable += answer.errors[:1]
-        orders = server.ask("{ things { nodes { path descendants { nodes { path children { nodes { key } } } } } } }")
+        orders = server.ask(ORDERS)
         return answer.json["data"], sorted(map(str, answer.errors)), orders.json["data"]
 
     def through(self, kind: str) -> Counter[str]:

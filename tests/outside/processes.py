@@ -18,6 +18,7 @@ from typing import Any
 
 from tests import engines
 from tests.engines import KEY_PAIR
+from tests.outside.failures import Wrong
 from tests.ports import free_port
 from tests.user_errors import ALIAS, with_user_errors
 
@@ -26,6 +27,7 @@ EXTREMES = HERE / "classes" / "extremes.py"
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
+INVALID = (b'"GRAPHQL_PARSE_FAILED"', b'"GRAPHQL_VALIDATION_FAILED"')
 
 
 def clade_command() -> str:
@@ -148,14 +150,19 @@ class Server(Process):
     def ask(
         self, query: str, variables: dict[str, Any] | None = None, *, key: str | None = None, **headers: str
     ) -> Answer:
-        """Send one operation; raises OSError if there is no response."""
+        """Send one operation; raises OSError if there is no response, and Wrong if the document is invalid: two servers
+        that both refuse it would agree.
+        """
         body = json.dumps(
             {"query": with_user_errors(query), **({"variables": variables} if variables else {})}
         ).encode()
         sent = {"content-type": "application/json", **{name.replace("_", "-"): text for name, text in headers.items()}}
         if key:
             sent["authorization"] = f"Bearer {key}"
-        return self.post(body, sent)
+        answer = self.post(body, sent)
+        if any(code in answer.bytes for code in INVALID):
+            raise Wrong("the documents of the suite match the schema", [query], "a valid document", answer.json)
+        return answer
 
     def post(self, body: bytes, headers: dict[str, str]) -> Answer:
         request = urllib.request.Request(f"{self.url}/graphql", body, headers, method="POST")

@@ -126,7 +126,7 @@ class World:
 
     def _ask(self, field: str) -> None:
         server = self._chance.choice(self._servers)
-        answer = server.ask(f"mutation {{ {field} {{ node {{ id }} move {{ id }} }} }}")
+        answer = server.ask(f"mutation {{ {field} {{ node {{ id }} }} }}")
         if answer.errors:
             raise Wrong("a valid mutation is made", [*self.log[-5:], field], "no errors", answer.json)
         self.counts["writes"] += 1

@@ -37,6 +37,8 @@ def check(session: Session, random_: random.Random, maker: Maker, number: int) -
     found = compare.internal(said)
     if found:
         return write, found
+    if "GRAPHQL_VALIDATION_FAILED" in said.codes:
+        return write, Difference("payload", name, "the documents of the suite match the schema", None, said.body)
     if "data" not in said.body or compare.BUDGETS & set(said.codes):
         return None
     session.counts["payloads compared"] += 1

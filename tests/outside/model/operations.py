@@ -1,4 +1,4 @@
-"""Random mutations, the rules that reject them, and what each changes in the model.
+"""Random mutations, and the requests that make them.
 
 A step is a dictionary that says everything, so that a script of steps can be made again on a new store, also in part:
 then a step whose node is missing is one that has to be rejected.
@@ -8,12 +8,10 @@ import random
 from typing import Any
 
 from tests.outside.model import values
-from tests.outside.model.trees import LEVELS, Node, Trees
+from tests.outside.model.rules import SAFE_BYTES, sent_id
+from tests.outside.model.trees import LEVELS, Trees
 
 Step = dict[str, Any]
-MAX_SEGMENTS = 32
-SAFE_BYTES, MAX_BYTES = 850, 1_024
-UNDER = {"BOX": (None, "BOX"), "CARD": (None, "BOX"), "SLIP": ("BOX",)}
 ARGUMENTS = {
     "create": ("parent", "key", "name", "names", "id", "attributes"),
     "update": ("path", "name", "names", "attributes"),
@@ -177,175 +175,7 @@ MAKERS = {
 }
 
 
-# Rules
-
-
-def rules(trees: Trees, step: Step, ids: dict[int, str]) -> tuple[set[str], set[str]]:
-    """The codes of which one has to come, and those that may come although the change is allowed too.
-
-    The codes are those of reference/errors.md; where a step breaks several rules, any of theirs is right.
-    """
-    must: set[str] = set()
-    may: set[str] = set()
-    node = trees.at(step["path"]) if "path" in step else None
-    if "path" in step and node is None:
-        # "Mutations follow no redirects: a client that changes a node has to use its current path."
-        must.add("NOT_FOUND")
-        if not {*step["path"].split("/")}.isdisjoint(values.ODD_KEYS):
-            may.add("BAD_PATH")
-    if node and "expected" in step:
-        if step["expected"] != node["revision"] or trees.former.get(step["path"], node["id"]) != node["id"]:
-            must.add("CONFLICT")
-        else:  # also if a node without an id of its own was created there and deleted
-            may.add("CONFLICT")
-    RULES[step["do"]](trees, step, node, must, may)
-    if node and step.get("policy") == "REPARENT" and trees.children(node["id"]):
-        # "A deletion with `REPARENT` that is larger than a transaction is rejected with `TOO_LARGE`", and with
-        # `search=` "a few children, or one with many words, are too many".
-        may.add("TOO_LARGE")
-    if step["do"] in ("create", "update"):
-        _content_rules(step, node, must)
-    id = sent_id(step, ids)
-    if id and f"thing:{id}" in trees.nodes:
-        must.add("ALREADY_EXISTS")
-    past = trees.deleted.get(f"thing:{id}")
-    if past and past["level"] != step["level"]:
-        may |= {"WRONG_LEVEL", "BAD_USER_INPUT", "ALREADY_EXISTS"}
-    return must, may
-
-
-def _content_rules(step: Step, node: Node | None, must: set[str]) -> None:
-    found = step["values"]
-    if step.get("name") == "":
-        must.add("BAD_USER_INPUT")
-    if node and node["level"] != step["level"] and found:
-        must |= {"WRONG_LEVEL", "BAD_USER_INPUT"}
-    required = step["level"] == "CARD" and found.get("title", "" if step["do"] == "update" else None) is None
-    code = (found.get("parcel") or {"code": ""}).get("code")
-    if (
-        required
-        or code is None
-        or len(code) > 20
-        or "\n" in (found.get("title") or "")
-        or (found.get("grade") or 0) > 9
-        or len(found.get("text") or "") > 1000
-        or max(len(found.get(name) or "") for name in ("note", "mark")) > 16_384
-        or abs(found.get("latitude") or 0) > 90
-        or abs(found.get("longitude") or 0) > 180
-    ):
-        must.add("BAD_USER_INPUT")
-
-
-def _place(trees: Trees, key: str, parent: Node | None, moved: Node | None, must: set[str], may: set[str]) -> None:
-    """The rules of a key at a place, for a new node or for one that comes there with its subtree."""
-    if key in values.BAD_KEYS:
-        must |= {"BAD_PATH", "BAD_USER_INPUT"}
-        return
-    above = trees.keys(parent) if parent else []
-    lengths = [len(above) + 1]
-    places = [[*above, values.normal(key)]]
-    if moved:
-        own = len(trees.keys(moved))
-        places += [places[0] + trees.keys(below)[own:] for below in trees.descendants(moved["id"])]
-        lengths = [len(place) for place in places]
-    if max(lengths) > MAX_SEGMENTS:
-        must.add("BAD_PATH")
-    if key in values.ODD_KEYS or any(values.sort_bytes(place) > SAFE_BYTES for place in places):
-        may.add("BAD_PATH")
-    taken = any(
-        node["key"] == values.normal(key) and node is not moved
-        for node in trees.children(parent["id"] if parent else None)
-    )
-    if taken:
-        must.add("ALREADY_EXISTS")
-
-
-def _create_rules(trees: Trees, step: Step, node: Node | None, must: set[str], may: set[str]) -> None:
-    parent = trees.at(step["parent"])
-    if step["parent"] is not None and parent is None:
-        must.add("NOT_FOUND")
-        odd = {step["key"], *step["parent"].split("/")}.intersection((*values.BAD_KEYS, *values.ODD_KEYS))
-        if odd or step["parent"].count("/") >= MAX_SEGMENTS - 1:
-            may.add("BAD_PATH")
-        return
-    if (parent["level"] if parent else None) not in UNDER[step["level"]]:
-        must.add("MISPLACED")
-    _place(trees, step["key"], parent, None, must, may)
-
-
-def _rename_rules(trees: Trees, step: Step, node: Node | None, must: set[str], may: set[str]) -> None:
-    if node:
-        parent = trees.nodes[node["parent"]] if node["parent"] else None
-        _place(trees, step["key"], parent, node, must, may)
-    elif step["key"] in (*values.BAD_KEYS, *values.ODD_KEYS):
-        may.add("BAD_PATH")
-
-
-def _move_rules(trees: Trees, step: Step, node: Node | None, must: set[str], may: set[str]) -> None:
-    to = trees.at(step["to"])
-    if step["to"] is not None and to is None:
-        must.add("NOT_FOUND")
-    if node is None or (step["to"] is not None and to is None):
-        may |= {"BAD_PATH", "MISPLACED"}
-        return
-    if to and node in [to, *trees.ancestors(to)]:
-        must |= {"MISPLACED", "BAD_USER_INPUT", "CONFLICT"}
-        may.add("BAD_PATH")
-        return
-    if (to["level"] if to else None) not in UNDER[node["level"]]:
-        must.add("MISPLACED")
-    _place(trees, node["key"], to, node, must, may)
-
-
-def _reorder_rules(trees: Trees, step: Step, node: Node | None, must: set[str], may: set[str]) -> None:
-    given = [name for name in ("first", "last", "before", "after") if name in step]
-    if len(given) != 1:
-        must.add("BAD_USER_INPUT")
-        return
-    if given[0] in ("before", "after"):
-        other = trees.at(step[given[0]])
-        if other is None:
-            must.add("NOT_FOUND")
-        elif node and (other is node or (other["parent"], other["level"]) != (node["parent"], node["level"])):
-            # "changes the position of a node among its siblings of the same level" (writing.md)
-            must |= {"BAD_USER_INPUT", "WRONG_LEVEL", "MISPLACED"}
-
-
-def _delete_rules(trees: Trees, step: Step, node: Node | None, must: set[str], may: set[str]) -> None:
-    children = trees.children(node["id"]) if node else []
-    if children and step["policy"] == "REFUSE":
-        must.add("NOT_EMPTY")
-    if node and step["policy"] == "REPARENT":
-        above = trees.nodes[node["parent"]] if node["parent"] else None
-        for child in children:
-            taken: set[str] = set()
-            _place(trees, child["key"], above, child, taken, may)
-            if (above["level"] if above else None) not in UNDER[child["level"]]:
-                must.add("MISPLACED")
-            must |= taken if child["key"] != node["key"] else set()
-            # The place of the node itself becomes free with this deletion, or not: the docs do not say.
-            may |= taken
-
-
-RULES = {
-    "create": _create_rules,
-    "update": lambda *_: None,
-    "rename": _rename_rules,
-    "move": _move_rules,
-    "reorder": _reorder_rules,
-    "delete": _delete_rules,
-}
-
-
 # Requests
-
-
-def sent_id(step: Step, ids: dict[int, str]) -> str | None:
-    """The id that a step asks for, without the hierarchy: "ID, such as "location:US-NE" or "US-NE"" (schema)."""
-    id = step.get("id")
-    if isinstance(id, dict):
-        id = ids.get(id["of"], f"gone-{id['of']}")
-    return id.removeprefix("thing:") if isinstance(id, str) else None
 
 
 def request(step: Step, selection: str, ids: dict[int, str]) -> tuple[str, dict[str, Any]]:

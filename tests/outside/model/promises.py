@@ -73,6 +73,11 @@ REJECTED: Promise = (
     "reference/errors.md",
     "An error has a `message`, which says what to change, and a code in `extensions.code`.",
 )
+FAULTS: Promise = (
+    "writing.md",
+    "`userErrors` in the payload lists **all** faults at once, and then nothing is written. First come those of the "
+    "input itself and of the nodes that it names; a node that is not found hides only what depends on it.",
+)
 BESIDE: Promise = (
     "reference/errors.md",
     "Stored data does not match its hierarchy; the rest of the response is valid.",

@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.outside.failures import Wrong
-from tests.outside.model import operations, promises, reads, values
+from tests.outside.model import operations, promises, reads, rules, values
 from tests.outside.model.fields import answer, difference, text_of
 from tests.outside.model.reads import Expected
+from tests.outside.model.rules import Faults
 from tests.outside.model.trees import Node, Trees
 from tests.outside.model.values import ATTRIBUTES
 from tests.outside.processes import Answer, Place, Server
@@ -58,34 +59,29 @@ class Session:
         has_move = step["do"] not in ("create", "update")
         text, sent = operations.request(step, f"{PAYLOAD} {MOVED if has_move else ''}", self.ids)
         self.shown.append(f"server {step['server']}: {text.split('{', 1)[1].split('{')[0].strip()} {_brief(sent)}")
-        must, may = operations.rules(self.trees, step, self.ids)
+        faults = rules.rules(self.trees, step, self.ids)
         got = self.server(step).ask(text, sent)
         body = got.json
         payload = (body.get("data") or {}).get("made")
-        codes = [code for code, error in zip(got.codes, got.errors, strict=True)]
+        errors = got.errors
         self.counts[f"{step['do']}, {'dry run' if step.get('dry') else 'rejected' if payload is None else 'made'}"] += 1
         if step.get("once") in self.once:
-            self._repeated(step, payload, codes)
+            self._repeated(step, payload, errors)
+        elif faults or payload is None:
+            self._rejected(faults, payload, errors)
         elif step.get("dry"):
-            self._dry(step, must, may, payload, codes)
-        elif must or payload is None:
-            self._rejected(must, may, payload, codes, body)
+            self._dry(step, payload, errors)
         else:
-            self._made(step, payload, codes, body)
+            self._made(step, payload, errors, body)
 
-    def _rejected(self, must: set[str], may: set[str], payload: Any, codes: list[str], body: Any) -> None:
-        if payload is not None or not codes or not set(codes) <= must | may:
-            self.wrong(promises.REJECTED, sorted(must) or f"made, or {sorted(may)}", body)
+    def _rejected(self, faults: Faults, payload: Any, errors: list[Any]) -> None:
+        if payload is not None or not faults.agree(errors):
+            self.wrong(promises.FAULTS, str(faults), errors or payload)
 
-    def _dry(self, step: Step, must: set[str], may: set[str], payload: Any, codes: list[str]) -> None:
+    def _dry(self, step: Step, payload: Any, errors: list[Any]) -> None:
         promise = promises.FORECAST
-        if must:
-            self._rejected(must, may, payload, codes, codes)
-        elif payload is None:
-            if not codes or not set(codes) <= may:
-                self.wrong(promise, "a plan", codes)
-        elif payload["node"] or codes:
-            self.wrong(promise, "a plan alone", [payload, codes])
+        if payload["node"] or errors:
+            self.wrong(promise, "a plan alone", [payload, errors])
         elif step["do"] in ("move", "rename"):
             node = self.trees.at(step["path"])
             assert node
@@ -93,24 +89,24 @@ class Session:
             if payload["plan"]["nodes"] not in (nodes, 0):
                 self.wrong(promise, nodes, payload)
 
-    def _repeated(self, step: Step, payload: Any, codes: list[str]) -> None:
+    def _repeated(self, step: Step, payload: Any, errors: list[Any]) -> None:
         """ "With an `idempotencyKey` … it is made only once, and every repetition returns the same payload." """
         promise = promises.REPEATED
         first, written = self.once[step["once"]]
         same = all(first.get(name) == step.get(name) for name in {*first, *step} - {"n", "server"})
         if not same:
-            if payload is not None or not codes:
+            if payload is not None or not errors:
                 self.wrong(promises.ONE_KEY, "an error", payload)
         elif payload is None or payload["node"] is None:
-            self.wrong(promise, written, codes)
+            self.wrong(promise, written, errors)
         else:
             found = difference(written, payload["node"])
-            if found or codes:
-                self.wrong(promise, *(found[1:] if found else (written, codes)))
+            if found or errors:
+                self.wrong(promise, *(found[1:] if found else (written, errors)))
 
-    def _made(self, step: Step, payload: Any, codes: list[str], body: Any) -> None:
+    def _made(self, step: Step, payload: Any, errors: list[Any], body: Any) -> None:
         node = payload["node"]
-        if codes or node is None or payload["plan"] is not None:
+        if errors or node is None or payload["plan"] is not None:
             self.wrong(promises.ATOMIC, "a node without errors", body)
         if payload.get("move"):
             self._await_move(step, payload["move"])
@@ -227,7 +223,7 @@ def _time(session: Session, node: Node) -> str:
 def _create(session: Session, step: Step, got: Node, before: Node | None) -> Node:
     trees = session.trees
     parent = trees.at(step["parent"])
-    id = operations.sent_id(step, session.ids)
+    id = rules.sent_id(step, session.ids)
     promise = promises.NEW_ID
     if id and got["id"] != f"thing:{id}":
         session.wrong(promise, id, got["id"])
