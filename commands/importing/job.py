@@ -233,7 +233,7 @@ class ImportJob:
         places = self.format.tree.moving if self.format.tree else None
         with progress("Moving", "nodes", len(self.plan.ids if places is None else places)) as meter:
             writer = Writer(store, Settings().move_timing, {self.hierarchy.name: self.hierarchy})
-            await ImportMoves(store, writer, self.plan, outcome, places).run(meter)
+            await ImportMoves(store, writer, self.plan, outcome, places, prune=self.prune).run(meter)
 
     async def _load_versions(self, store: Store) -> None:
         """Write the former versions of nodes, oldest first."""

@@ -8,11 +8,15 @@ Each node that leaves a path by a move, its own or that of a node above it, writ
 over the one that is there. So a redirect names the node that was there last, wherever that is now. A node at a path
 comes before the redirect, which stays.
 
+An import that exchanges nodes puts some aside: their keys have a mark until they go on to their paths. That is not a
+place of theirs: it has no redirect, and logs, revisions and tombstones have the key without the mark.
+
 A deleted node writes a redirect that is marked as deleted, which reads do not follow. It writes none in a tree without
 redirects that they follow, if its id follows from its path: then its id record tells that it was there. So redirects
 and id records tell an edit that other nodes may have been at a path.
 """
 
+import re
 from contextlib import suppress
 from typing import cast
 
@@ -22,10 +26,12 @@ from msgspec.structs import replace
 from store.errors import DamagedItem
 from store.model.attributes import Value
 from store.model.decoding import Number, Partition, SortKey, Time, decoded
-from store.model.keys import Index, Key, KeyRange, id_key, revision_key
+from store.model.keys import Index, Key, KeyRange, Path, id_key, revision_key
 from store.model.records import Change, Item, Put, Record, derived_id
 
 REDIRECTS = "alias"  # begins their partitions
+ASIDE = "~clade-aside-"  # between the key of a node that is put aside and a random text
+_MARK = re.compile(f"{ASIDE}[0-9a-f]{{8}}(?=#|$)")
 _OWN_NAMES = frozenset("pk sk tree key level name revision updated_at changed_by".split())
 
 
@@ -66,6 +72,22 @@ class Redirect(Struct):
     deleted: bool = False
 
 
+def key_aside(key: Key, random: str) -> Key:
+    """The key of a node that is put aside where it is; `random` are eight hexadecimal digits."""
+    mark = f"{ASIDE}{random}"
+    return Key(key.pk + mark, key.sk) if key.sk == "#" else Key(key.pk, f"{key.sk[:-1]}{mark}#")
+
+
+def shown_key(key: Key) -> Key:
+    """A key without the marks of nodes that are put aside."""
+    return key if ASIDE not in key.sk and ASIDE not in key.pk else Key(_MARK.sub("", key.pk), _MARK.sub("", key.sk))
+
+
+def shown_path(path: Path) -> Path:
+    """A path without these marks."""
+    return tuple([_MARK.sub("", segment) for segment in path])
+
+
 def id_item(record: Record) -> Item:
     """The id record of a node, with the node's key."""
     return id_item_at(record.id, record.pk, record.sk)
@@ -79,9 +101,9 @@ def id_item_at(node_id: str, tree: str, key: str) -> Item:
 
 def revision_item(record: Record) -> Item:
     """A revision of a node, to be stored when the next one is written or the node is deleted."""
-    key = revision_key(record.id, record.revision)
+    key, place = revision_key(record.id, record.revision), shown_key(record.key)
     return {
-        "pk": key.pk, "sk": key.sk, "tree": record.pk, "key": record.sk, "level": record.level, "name": record.name,
+        "pk": key.pk, "sk": key.sk, "tree": place.pk, "key": place.sk, "level": record.level, "name": record.name,
         "revision": record.revision, "updated_at": record.updated_at, "changed_by": record.changed_by,
         **record.attributes,
     }  # fmt: skip
@@ -90,8 +112,8 @@ def revision_item(record: Record) -> Item:
 def tombstone_item(record: Record, at: str, by: str | None = None) -> Item:
     """The item that replaces the id record of a deleted node."""
     return {
-        **id_item(record), "deleted": at, "deleted_by": by, "level": record.level, "revision": record.revision,
-        "above": cast(Value, record.above),
+        **id_item_at(record.id, *shown_key(record.key)), "deleted": at, "deleted_by": by, "level": record.level,
+        "revision": record.revision, "above": cast(Value, record.above),
     }  # fmt: skip
 
 
@@ -150,6 +172,11 @@ def redirect_item(record: Record) -> Item:
     return {"pk": key.pk, "sk": key.sk, "id": record.id}
 
 
+def redirect_of_moved(record: Record) -> list[Change]:
+    """The change of the redirect at the path that a node leaves by a move."""
+    return [Put(redirect_item(record))] if shown_key(record.key) == record.key else []
+
+
 def redirected_id(item: Item | None) -> str | None:
     """The id to which a redirect leads, None without one and for that of a deleted node; raises DamagedItem."""
     found = None if item is None else decoded(item, Redirect)
@@ -158,6 +185,7 @@ def redirected_id(item: Item | None) -> str | None:
 
 def redirect_of_deleted(record: Record, *, has_redirects: bool) -> list[Change]:
     """The change of the redirect at the path of a node that is deleted, in a tree that may have redirects, or not."""
-    if not has_redirects and record.id == f"{record.hierarchy}:{derived_id(record.hierarchy, record.path)}":
+    has_default_id = record.id == f"{record.hierarchy}:{derived_id(record.hierarchy, record.path)}"
+    if (not has_redirects and has_default_id) or shown_key(record.key) != record.key:
         return []
     return [Put(redirect_item(record) | {"deleted": True})]

@@ -12,6 +12,7 @@ from typing import Self
 
 from msgspec import Struct, to_builtins
 
+from store.metadata.history import shown_key
 from store.metadata.tree_version import ActiveMoveRef
 from store.model.decoding import Count, Number, Partition, SortKey, Time, decoded
 from store.model.keys import Key, hierarchy_of
@@ -39,7 +40,8 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
     Of its `nodes`, `written` have been copied, or swept after the commit, up to the sort key `cursor` of the source;
     `shape` counts those copied by level and depth. The process that runs it has the lease until `lease`, in seconds
     since 1970, and increments `epoch` when it takes it over (fencing). `started_at` and `ended_at` are times in UTC
-    (RFC 3339). `reason` is the message for clients why a move is UNDONE.
+    (RFC 3339). `reason` is the message for clients why a move is UNDONE. `redirects` and `is_logged` are as of the
+    edit.
     """
 
     id: str
@@ -59,6 +61,8 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
     cursor: SortKey | None = None
     shape: dict[str, Count] = {}
     reason: str | None = None
+    redirects: bool = True
+    is_logged: bool = True
 
     def __post_init__(self) -> None:
         if (self.to_pk is None) is not (self.to_sk is None):
@@ -94,6 +98,11 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
         return ActiveMoveRef(self.id, self.source, self.target)
 
     @property
+    def partitions(self) -> set[str]:
+        """The partitions of trees, and of the hierarchy, whose versions and logs its commit writes."""
+        return self.running.partitions | {shown_key(self.source).pk}
+
+    @property
     def hierarchy(self) -> str:
         return hierarchy_of(self.source.pk)
 
@@ -114,13 +123,23 @@ class Move(Struct, frozen=True, kw_only=True, rename={"id": "sk"}):
         return None if self.target is None else key.moved(self.source, self.target)
 
 
-def new_move(top: Record, target: Key | None, now: float, at: str, by: str | None) -> Move:
+def new_move(
+    top: Record,
+    target: Key | None,
+    now: float,
+    at: str,
+    by: str | None,
+    *,
+    redirects: bool = True,
+    is_logged: bool = True,
+) -> Move:
     """The record of a move of a subtree that starts `now`, in seconds since 1970, which is `at` as text."""
     move_id = move_id_from(now) + secrets.token_hex(6)
     to_pk, to_sk = (None, None) if target is None else target
     return Move(
         id=move_id, from_pk=top.pk, from_sk=top.sk, to_pk=to_pk, to_sk=to_sk, top_id=top.id, state=MoveState.COPYING,
         nodes=top.subtree_size, written=0, epoch=1, lease=now + LEASE_SECONDS, started_at=at, changed_by=by,
+        redirects=redirects, is_logged=is_logged,
     )  # fmt: skip
 
 

@@ -1,42 +1,38 @@
 """Moves of an import: nodes at another path than in the file, with all below them, before the rest is imported.
 
-A node that has its former key as its name, where the file has no name, gets the new key as its name.
-Parents come first, so the nodes below a moved node have come along when it is their turn. A node whose path another one
-has waits until that has moved away. Where all wait for one another, as nodes do that swap their places, one is put
-aside: it gets another key where it is, until its turn comes. One that cannot be moved stays, and the import rejects its
-row.
+A node that has its former key as its name, where the file has no name, gets the new key as its name. `move_plan.py`
+says who can be moved, and when. In a circle, as of nodes that swap their places, one is put aside: it gets another key
+where it is, until its place is free. One that cannot be moved stays, and the import rejects its row.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from tempfile import TemporaryDirectory
-from typing import cast
-from uuid import uuid4
+from typing import NamedTuple, cast
 
 from store.concurrency import in_chunks
 from store.connect import opened
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, NotFound, WrongLevel
-from store.metadata.history import current_key, id_item
+from store.metadata.history import current_key, id_item, key_aside, shown_key, shown_path
 from store.metadata.tree_version import Event
 from store.model.keys import Key, ancestor_keys, id_key, node_key, path_of, subtree, tree_version_key
-from store.model.keys import Path as NodePath
 from store.model.records import Item, Put, Record
 from store.reading import PAGE_ITEMS, Pages, wait_for_moves
 from store.transfer.diff import bare_id, filled_levels
 from store.transfer.load import LoadResult
+from store.transfer.move_plan import MovePlan, Mover, Step
 from store.transfer.rows import ImportPlan
 from store.transfer.staging import Node, path_text
-from store.writing.create_update import Create, Update
+from store.writing.create_update import Create, Edit, Update
 from store.writing.edit_request import EditOptions
-from store.writing.move_delete import Move
+from store.writing.move_delete import Delete, Move, Policy
 from store.writing.reads import Reader, WriteContext
 from store.writing.transaction import TransactionBuilder
 from store.writing.writer import Writer
-
-ASIDE = "~clade-aside-"  # between the key of a node that is put aside and a random text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,29 +50,47 @@ class _MoveNode(Move):
         return transaction
 
 
+class _Done(NamedTuple):
+    """A step that was taken, where its node was before, and what takes its new name back."""
+
+    mover: Mover
+    source: Key
+    renamed: Update | None = None
+    is_aside: bool = False
+
+
 class ImportMoves:
     """The moves that a plan needs; the reasons against those that are not possible go to `plan.unmoved`.
 
     `places` are those of the nodes that have another one in the store; by default all nodes with ids are looked up.
+    With `prune` a node that the file lacks is removed, with all below it, where another one is to be at its place.
     """
 
     def __init__(
-        self, store: Store, writer: Writer, plan: ImportPlan, result: LoadResult, places: Collection[Key] | None = None
+        self,
+        store: Store,
+        writer: Writer,
+        plan: ImportPlan,
+        result: LoadResult,
+        places: Collection[Key] | None = None,
+        *,
+        prune: bool = False,
     ) -> None:
         self._store = store
         self._writer = writer
         self._plan = plan
         self._result = result
         self._reads = ReadUsage()
-        self._blocked: dict[Key, Node] = {}  # nodes that cannot be moved yet, by their targets
-        self._aside: dict[str, Key] = {}  # former places by id
         nodes = (node for tree in plan.trees.values() for node in tree.nodes.values())
         if places is not None:
             nodes = (node for pk, sk in places if (tree := plan.trees.get(pk)) and (node := tree.nodes.get(sk)))
         self._nodes = {node.id: node for node in nodes if node.id is not None}
+        self._moves = MovePlan(store, plan, self._nodes, prune=prune)
+        self._aside = set[Mover]()
+        self._done: list[_Done] = []  # since the first of these was put aside
 
     async def run(self, on_nodes: Callable[[int], None] = lambda nodes: None) -> None:
-        """Move nodes until no more can be; `on_nodes` is called with each number of nodes that are done.
+        """Make the possible moves; `on_nodes` is called with each number of nodes that are done.
 
         Interrupted moves are finished first, and are in the result if the file asks for them. Raises Conflict where
         other writes do not stop.
@@ -84,64 +98,95 @@ class ImportMoves:
         try:
             for move in await self._writer.move_worker.finish({self._plan.hierarchy.name}):
                 node = self._nodes.get(move.top_id.partition(":")[2])
-                if node is not None and move.target == node.key and await self._current_keys([node]) == [move.target]:
+                if node is not None and move.target == node.key and await self._key_of(str(node.id)) == move.target:
                     self._result.note(Event.MOVED, node.level, move.source, move.target)
-            waiting = sorted(self._nodes.values(), key=lambda node: node.key)
-            moved = -1
-            while waiting and moved < self._result.moved.total():
-                moved = self._result.moved.total()
-                waiting = await self._round(waiting, on_nodes)
-                if waiting and moved == self._result.moved.total() and await self._put_aside(waiting):
-                    moved = -1
-            await self._take_back(waiting)
-            on_nodes(len(waiting))
+            for step in await self._moves.steps(on_nodes):
+                if step.mover not in self._moves.refused:
+                    await self._take(step)
+                if self._moves.is_displaced(step.mover) and not step.is_aside:
+                    on_nodes(1)
+            on_nodes(self._moves.refuse_below())
         finally:
             await self._writer.move_worker.stop()
 
-    async def _round(self, nodes: Sequence[Node], on_nodes: Callable[[int], None]) -> list[Node]:
-        """Move each of these nodes, parents first; returns those that are blocked."""
-        self._blocked = {}
-        async for page in in_chunks(nodes, PAGE_ITEMS):
-            keys = await self._current_keys(page)
-            for number, node in enumerate(page):
-                source = keys[number]
-                if source in (None, node.key):
-                    if self._blocked and not self._blocked.keys().isdisjoint(ancestor_keys(node.key)):
-                        self._blocked[node.key] = node  # it comes along with a parent that is to be elsewhere
-                elif await self._try_move(node, source):
-                    keys = [key.moved(source, node.key) if key and source.holds(key) else key for key in keys]
-            on_nodes(len(page) - sum(node.key in self._blocked for node in page))
-        return list(self._blocked.values())
+    async def _take(self, step: Step) -> None:
+        """Take a step. Where it is not possible all since the first node was put aside is undone, else these would not
+        get their places.
+        """
+        mover, source = step.mover, await self._key_of(step.mover.id)
+        try:
+            if source is None:
+                raise BadInput("The node is no longer there.")
+            if mover.node is None and not step.is_aside:
+                await self._remove(mover, source)
+            else:
+                self._done.append(await (self._put_aside if step.is_aside else self._move)(mover, source))
+        except BadInput as error:
+            self._moves.refuse(mover, str(error))
+            if self._aside:
+                await self._undo()
+            return
+        self._aside.add(mover) if step.is_aside else self._aside.discard(mover)
+        if not self._aside:
+            for done in self._done:
+                if not done.is_aside:
+                    self._result.note(Event.MOVED, done.mover.level, shown_key(done.mover.origin), done.mover.target)
+            self._done = []
 
-    async def _put_aside(self, waiting: Sequence[Node]) -> bool:
-        """Give one node another key that is where a waiting one or its parents belong; whether there was any."""
-        for node in waiting:
-            above = [*ancestor_keys(node.key), node.key]
-            for key, item in zip(above, await self._store.get(above, self._reads, strong=True), strict=True):
-                record = item and Record.of(item)
-                other = record and self._nodes.get(bare_id(record))
-                if not record or not other or other.key == key or other.id in self._aside:
-                    continue
-                if other.level == record.level and key.sk in self._plan.trees[key.pk].nodes:
-                    *parents, last = path_of(*key)
-                    self._aside[cast(str, other.id)] = key
-                    with suppress(BadInput):
-                        await self._rename_at(key, (*parents, f"{last}{ASIDE}{uuid4().hex}"))
-                        return True
-        return False
+    async def _put_aside(self, mover: Mover, source: Key) -> _Done:
+        """Give a node another key where it is; no log tells of it."""
+        target, redirects = key_aside(source, token_hex(4)), source == mover.origin
+        path = path_of(*source)
+        await self._write(
+            Move(self._plan.hierarchy, path, path_of(*target), redirects=redirects, is_logged=False), source.pk
+        )
+        return _Done(mover, source, is_aside=True)
 
-    async def _take_back(self, waiting: Sequence[Node]) -> None:
-        """Give those that were put aside and cannot be moved their former keys."""
-        nodes = [node for node in waiting if node.id in self._aside]
-        for node, key in zip(nodes, await self._current_keys(nodes), strict=True):
-            if key is not None:
-                with suppress(BadInput):
-                    await self._rename_at(key, path_of(*self._aside[cast(str, node.id)]))
+    async def _move(self, mover: Mover, source: Key) -> _Done:
+        """Move a node to its place. From one where it is only since an ancestor was moved there is no redirect."""
+        node, renamed = cast(Node, mover.node), None
+        redirects = source == mover.origin
+        edit = _MoveNode(self._plan.hierarchy, path_of(*source), node.path, node=node, redirects=redirects)
+        try:
+            await self._make_parents(node)
+            renamed = await self._rename(edit)
+            await self._write(edit, source.pk, node.pk)
+        except BadInput:
+            if renamed is not None:
+                await self._writer.write(renamed, self._reads)
+            raise
+        return _Done(mover, source, renamed)
 
-    async def _rename_at(self, key: Key, path: NodePath) -> None:
-        await self._write(Move(self._plan.hierarchy, path_of(*key), path), key.pk)
+    async def _remove(self, mover: Mover, source: Key) -> None:
+        """Remove a node with all below it, parents first in the result."""
+        records = [Record.of(item) async for page in Pages(self._store, subtree(*source), self._reads) for item in page]
+        removed = [(record.level, shown_key(record.key)) for record in records]
+        if not records or bare_id(records[0]) != mover.id:
+            raise NotFound(f"The node is no longer at {path_text(*source)}.")
+        redirects = source == mover.origin
+        edit = Delete(self._plan.hierarchy, path_of(*source), Policy.CASCADE, redirects=redirects)
+        await self._write(edit, source.pk)
+        self._result.prunable += len(removed)
+        for level, key in removed:
+            self._result.note(Event.DELETED, level, key)
 
-    async def _write(self, edit: Move, *partitions: str) -> None:
+    async def _undo(self) -> None:
+        """Move the nodes back that were moved since the first of those was put aside, the last one first."""
+        for done in reversed(self._done):
+            self._moves.refuse(done.mover, "a node with which it changes places cannot be moved.")
+            source, logged = await self._key_of(done.mover.id), not done.is_aside
+            if source is None:
+                continue
+            with suppress(BadInput):
+                back = Move(
+                    self._plan.hierarchy, path_of(*source), path_of(*done.source), redirects=False, is_logged=logged
+                )
+                await self._write(back, source.pk, done.source.pk)
+                if done.renamed is not None:
+                    await self._writer.write(done.renamed, self._reads)
+        self._aside, self._done = set(), []
+
+    async def _write(self, edit: Edit, *partitions: str) -> None:
         """Write a move, and wait for its end, since the import does not compare trees with running moves."""
         for pk in {*partitions}:
             await wait_for_moves(self._store, pk, self._reads)
@@ -152,30 +197,9 @@ class ImportMoves:
             if job is not None and job.refusal is not None:
                 raise job.refusal
 
-    async def _current_keys(self, nodes: Sequence[Node]) -> list[Key | None]:
-        keys = [id_key(f"{self._plan.hierarchy.name}:{node.id}") for node in nodes]
-        return [current_key(item) for item in await self._store.get(keys, self._reads, strong=True)]
-
-    async def _try_move(self, node: Node, source: Key) -> bool:
-        """Move a node; whether that was possible."""
-        node_id, renamed = cast(str, node.id), None
-        try:
-            if not self._blocked.keys().isdisjoint(ancestor_keys(node.key)):
-                raise BadInput("its new parent cannot be moved there either.")
-            await self._make_parents(node)
-            edit = _MoveNode(self._plan.hierarchy, path_of(*source), node.path, node=node)
-            renamed = await self._rename(edit)
-            await self._write(edit, source.pk, node.pk)
-        except BadInput as error:
-            if renamed is not None:
-                await self._writer.write(renamed, self._reads)
-            self._blocked[node.key] = node
-            self._plan.unmoved[node_id] = str(error)
-            return False
-        former = [key.partition(ASIDE)[0] for key in path_of(*source)]  # also below a node that is put aside
-        self._result.note(Event.MOVED, node.level, node_key(self._plan.hierarchy.name, tuple(former)), node.key)
-        self._plan.unmoved.pop(node_id, None)
-        return True
+    async def _key_of(self, node_id: str) -> Key | None:
+        (key,) = await self._moves.current_keys([node_id])
+        return key
 
     async def _rename(self, edit: _MoveNode) -> Update | None:
         """Give a node its new key as its name, where its name is the former key and the file has none.
@@ -183,7 +207,7 @@ class ImportMoves:
         It is written before the move, since afterwards an interrupted import could not tell the former key from a name
         that somebody gave, and only where the move is possible. Returns the edit that takes it back.
         """
-        former, key = edit.path[-1].partition(ASIDE)[0], edit.target[-1]
+        former, key = shown_path(edit.path)[-1], edit.target[-1]
         if edit.node.name is not None or former == key:
             return None
         planned = await self._writer.write(edit, self._reads, EditOptions(dry_run=True))
@@ -194,7 +218,7 @@ class ImportMoves:
         return back
 
     async def _make_parents(self, child: Node) -> None:
-        """Create the ancestors of a target that only the file has; raises BadInput where an existing one will move."""
+        """Create the ancestors of a target that only the file has."""
         nodes = self._plan.trees[child.pk].nodes
         above = ancestor_keys(child.key)
         items = await self._store.get(above, self._reads, strong=True)
@@ -205,11 +229,7 @@ class ImportMoves:
         if self._plan.create_parents and None in levels:
             levels = [*filled_levels(self._plan.hierarchy, [*levels, child.level])]
         for key, item, level in zip(above, items, levels, strict=False):
-            if item is not None:
-                other = self._nodes.get(bare_id(Record.of(item)))
-                if other is not None and other is not child and other.key != key:
-                    raise BadInput(f"{path_text(*key)} has to be moved first.")  # with all below it
-            elif level is not None:
+            if item is None and level is not None:
                 node = nodes.get(key.sk) or Node(*key, level, None, None, child.number)
                 name = node.path[-1] if node.name is None else node.name
                 node_id = self._plan.id_of(node)

@@ -12,7 +12,7 @@ from typing import Any
 
 from store.engine import ReadUsage, Store
 from store.errors import BadInput, BadPath, quantity, shorten
-from store.metadata.history import current_key
+from store.metadata.history import current_key, shown_path
 from store.model.hierarchy import Hierarchy
 from store.model.keys import (
     MAX_SEGMENTS,
@@ -30,7 +30,6 @@ from store.reading import PAGE_ITEMS, tree_version
 from store.sqlite.connection import Scratch
 from store.transfer.codes import code_parents
 from store.transfer.diff import bare_id
-from store.transfer.moves import ASIDE
 from store.transfer.rows import Link, Part, Rejection, Row, TextRows
 from store.transfer.staging import path_text
 
@@ -199,7 +198,7 @@ class ParentTree:
         update = "UPDATE link SET pk = ?, sk = ?, key = CASE WHEN fixed THEN key ELSE ? END WHERE n = ?"
         while page := found.fetchmany(PAGE_ITEMS):
             keys = zip(page, await self._keys_of(store, [node_id for _, node_id in page]), strict=True)
-            stored = [(*key, path_of(*key)[-1].partition(ASIDE)[0], number) for (number, _), key in keys if key]
+            stored = [(*key, shown_path(path_of(*key))[-1], number) for (number, _), key in keys if key]
             self._db.executemany(update, stored)
 
     async def _find_stored_parents(self, store: Store) -> None:

@@ -19,7 +19,15 @@ from msgspec.structs import replace
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
 from store.errors import TooLarge
-from store.metadata.history import id_item, redirect_item, redirect_of_deleted, revision_item, tombstone_item
+from store.metadata.history import (
+    id_item,
+    redirect_of_deleted,
+    redirect_of_moved,
+    revision_item,
+    shown_key,
+    shown_path,
+    tombstone_item,
+)
 from store.metadata.moves import Move
 from store.metadata.tree_version import (
     ActiveMoveRef,
@@ -81,17 +89,18 @@ def node_updated(old: Record, new: Record) -> list[Change]:
     return [Put(new.item()), Put(revision_item(old))]
 
 
-def node_moved(old: Record, new: Record, when: Condition) -> list[Change]:
+def node_moved(old: Record, new: Record, when: Condition, *, redirects: bool) -> list[Change]:
     """The changes for a node that gets another key; `when` is the condition for what is there."""
-    return [Delete(old.key), Put(new.item(), when), Put(id_item(new)), Put(redirect_item(old))]
+    changes: list[Change] = [Delete(old.key), Put(new.item(), when), Put(id_item(new))]
+    return changes + redirect_of_moved(old) if redirects else changes
 
 
-def node_removed(record: Record, at: str, by: str | None, *, has_redirects: bool) -> list[Change]:
+def node_removed(
+    record: Record, at: str, by: str | None, *, has_redirects: bool, redirects: bool = True
+) -> list[Change]:
     """The changes for a node that is deleted; it leaves a redirect that nobody follows."""
-    return [
-        Delete(record.key), Put(revision_item(record)), Put(tombstone_item(record, at, by)),
-        *redirect_of_deleted(record, has_redirects=has_redirects),
-    ]  # fmt: skip
+    changes: list[Change] = [Delete(record.key), Put(revision_item(record)), Put(tombstone_item(record, at, by))]
+    return changes + redirect_of_deleted(record, has_redirects=has_redirects) if redirects else changes
 
 
 # -- counts, versions and logs of trees --------------------------------------------------------------------------------
@@ -160,8 +169,11 @@ class TreeChanges:
         self._tree(top.pk).shape.subtract(shape)
         self._log(Event.DELETED, top, alone=alone)
 
-    def move(self, old: Record, new: Record, shape: Counts) -> None:
-        """Note the move of a subtree with the counts `shape` at its old place."""
+    def move(self, old: Record, new: Record, shape: Counts, *, is_logged: bool) -> None:
+        """Note the move of a subtree with the counts `shape` at its old place.
+
+        One from where it was put aside is in the log of the tree that it had left.
+        """
         self._count(old, shape, -1)
         self._count(new, shape, 1)
         self._tree(old.pk).shape.subtract(shape)
@@ -169,6 +181,10 @@ class TreeChanges:
         for name, number in shape.items():
             level, _, depth = name.rpartition("@")
             shape_there[level_at_depth(level, int(depth) + deeper)] += number
+        if not is_logged:
+            return
+        place = shown_key(old.key)
+        old = replace(old, pk=place.pk, sk=place.sk)
         self._log(Event.MOVED, old if old.pk != new.pk else new, old.path, new.path)
         if old.pk != new.pk:
             self._log(Event.MOVED, new, old.path, new.path)
@@ -179,7 +195,7 @@ class TreeChanges:
 
     def begin(self, move: Move) -> None:
         """Register a large move in the versions of its trees."""
-        if move.target is not None:
+        if move.target is not None and move.redirects:
             self.redirect(move.source.pk)  # the redirects are written with the copies
         for partition in move.running.partitions:
             self._tree(partition).moves = (*self._read_set.version(partition).moves, move.running)
@@ -232,8 +248,8 @@ class TreeChanges:
 
     def _log(self, event: Event, record: Record, *paths: Path, alone: bool = False) -> None:
         """Add an entry to the log of a node's tree, and of a root to that of its hierarchy; a move has two `paths`."""
-        old, new = map(format_path, paths) if paths else (None, None)
-        entry = LogEntry(event, record.sk, record.id, record.level, record.revision, old, new, alone)
+        old, new = map(format_path, map(shown_path, paths)) if paths else (None, None)
+        entry = LogEntry(event, shown_key(record.key).sk, record.id, record.level, record.revision, old, new, alone)
         self._tree(record.pk).entries.append(entry)
         if record.is_root and event is not Event.UPDATED:
             self._tree(record.hierarchy).entries.append(entry._replace(sk=root_log_key(record.pk)))
@@ -392,7 +408,7 @@ class MoveItems:
 
     def copied(self, record: Record, copy: Record, line: Lineage | None) -> list[Change]:
         """The changes for the copy of a node, which has this lineage at the target."""
-        changes: list[Change] = [Put(copy.item()), Put(redirect_item(record))]
+        changes: list[Change] = [Put(copy.item()), *(redirect_of_moved(record) if self._move.redirects else ())]
         if self._hierarchy is not None and line is not None:
             changes += map(Put, search_items(self._hierarchy, Located(copy, line)))
         return changes
@@ -401,7 +417,8 @@ class MoveItems:
         """The changes for a node that is left at the source, below this root."""
         move = self._move
         if move.target is None:  # the redirects of the tree were marked before the commit
-            changes = node_removed(record, move.started_at, move.changed_by, has_redirects=False)
+            at, by = move.started_at, move.changed_by
+            changes = node_removed(record, at, by, has_redirects=False, redirects=move.redirects)
         else:
             key = record.key.moved(move.source, move.target)
             changes = [Delete(record.key), Put(id_item(replace(record, pk=key.pk, sk=key.sk)))]

@@ -91,7 +91,8 @@ class MoveJob:
         if self.move.cursor is None and (self.move.target is not None or self._indexed is not None):
             await self.lease.wait(self._timing.grace_seconds)
         if self.move.target is None:
-            has_redirects = (await self._read([])).version(self.move.source.pk).has_redirects
+            version = (await self._read([])).version(self.move.source.pk)
+            has_redirects = version.has_redirects and self.move.redirects
             async for page in self._pages(self.move.source, self.move.cursor):
                 if not has_redirects:
                     await self._write_copied([], [Record.of(item) for item in page])
@@ -134,7 +135,7 @@ class MoveJob:
 
         async def changes() -> list[Change]:
             reader = Reader(self._store, ReadUsage())
-            read_set = await reader.read(self.move.running.partitions, keys)
+            read_set = await reader.read(self.move.partitions, keys)
             top, now = _existing(read_set, source), self._store.now()
             if self._indexed is not None:
                 await reader.read_into(read_set, [], moved_keys(self._indexed, read_set, top))
@@ -209,7 +210,7 @@ class MoveJob:
         """Commit changes and the move's progress; built again where another write to the same trees was first."""
         for delay in RETRIES.delays():
             await asyncio.sleep(delay)
-            async with self._locks.turn(self.move.running.partitions):
+            async with self._locks.turn(self.move.partitions):
                 try:
                     return await self.lease.write(await changes(), **progress)
                 except Conflict:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.errors import AlreadyExists, BadInput, BadPath, FaultList, Misplaced, NotEmpty, TooLarge, quantity, shorten
+from store.metadata.history import shown_path
 from store.metadata.moves import new_move
 from store.model.keys import Key, Path, ancestor_keys, node_key
 from store.model.paths import check_sizes, format_path
@@ -32,6 +33,9 @@ class Move(Edit):
 
     A subtree that does not fit into one transaction is only registered, as a large move. Whether all its keys fit at
     the new place is checked before; of a very large subtree while it is copied, which is then undone.
+
+    Of a step of a longer way, such as that of an import, there are no `redirects` from the path that it leaves, or it
+    is not told in the log (`is_logged`).
     """
 
     target: Path
@@ -39,9 +43,11 @@ class Move(Edit):
     position: Position | None = None
     place: str = "to"
     """The field of the input that gives the parent."""
+    redirects: bool = True
+    is_logged: bool = True
 
     def partitions(self) -> set[str]:
-        return touched(self.hierarchy.name, self.path, self.target, *self._beside())
+        return touched(self.hierarchy.name, self.path, shown_path(self.path), self.target, *self._beside())
 
     def keys_to_read(self) -> list[Key]:
         keys = [self.key, *[node_key(self.hierarchy.name, path) for path in (*self._beside(), *self.ids)]]
@@ -139,14 +145,15 @@ class Move(Edit):
         records = await reader.subtree(read_set, top, [*ancestor_keys(source), *ancestor_keys(target)], search_changes)
         transaction.record = rewrite.moved(top)
         if records is not None:
-            await transaction.relocate(records, rewrite)
+            await transaction.relocate(records, rewrite, redirects=self.redirects, is_logged=self.is_logged)
             return
         if self.position is not None:
             raise TooLarge(
                 f"{shorten(format_path(self.path))} and its descendants are {top.subtree_size:,} nodes, more or larger "
                 "ones than one transaction moves. Move it without a position, then give it its position."
             ).at("position")
-        transaction.begin(new_move(top, target, context.now, context.at, context.by))
+        how = {"redirects": self.redirects, "is_logged": self.is_logged}
+        transaction.begin(new_move(top, target, context.now, context.at, context.by, **how))
         if rewrite.may_not_fit and transaction.nodes <= MAX_CHECKED_NODES:
             await reader.check_fits(rewrite)
 
@@ -163,11 +170,13 @@ class Policy(Enum):
 class Delete(Edit):
     """Deletion of a node. Its last state and its history stay with its id.
 
-    A cascade that does not fit into one transaction is only registered, as a large move without a target.
+    A cascade that does not fit into one transaction is only registered, as a large move without a target. Without
+    `redirects` its paths do not tell that nodes were there, as where an import has brought them.
     """
 
     policy: Policy
     expected: int | None = None
+    redirects: bool = True
 
     def keys_to_read(self) -> list[Key]:
         return [*super().keys_to_read(), *self.keys_of_others(self.expected)]
@@ -188,9 +197,10 @@ class Delete(Edit):
         if self.policy is Policy.REPARENT:
             await self._reparent(transaction, reader, record, records)
         elif records is not None:
-            await transaction.remove(records)
+            await transaction.remove(records, redirects=self.redirects)
         else:
-            transaction.begin(new_move(record, None, context.now, context.at, context.by))
+            move = new_move(record, None, context.now, context.at, context.by, redirects=self.redirects)
+            transaction.begin(move)
         transaction.record = replace(record, kids={}, below={})
         return transaction
 

@@ -89,20 +89,23 @@ class TransactionBuilder:
         self._trees.rank(ranked)
         return ranked
 
-    async def remove(self, records: Sequence[Record], *, alone: bool = False) -> None:
+    async def remove(self, records: Sequence[Record], *, alone: bool = False, redirects: bool = True) -> None:
         """Remove a node and all below it, its own record first; `alone` where the subtree goes elsewhere."""
         top, context = records[0], self.context
         self.read_set.check_not_moving(top.key, with_subtrees=True)
         has_redirects = self.read_set.version(top.pk).has_redirects
         async for some in in_chunks(records):
             for record in some:
-                self._add(node_removed(record, context.at, context.by, has_redirects=has_redirects))
+                how = {"has_redirects": has_redirects, "redirects": redirects}
+                self._add(node_removed(record, context.at, context.by, **how))
         if self._search is not None:
             await self._search.remove(records)
         self.nodes += len(records)
         self._trees.remove(top, shape_of(records), alone=alone)
 
-    async def relocate(self, records: Sequence[Record], rewrite: SubtreeRewrite) -> None:
+    async def relocate(
+        self, records: Sequence[Record], rewrite: SubtreeRewrite, *, redirects: bool = True, is_logged: bool = True
+    ) -> None:
         """Move a node and all below it, its own record first. Raises BadPath where a key would be too long or deep."""
         top = rewrite.moved(records[0])
         self.read_set.check_not_moving(rewrite.source, rewrite.target, with_subtrees=True)
@@ -111,12 +114,14 @@ class TransactionBuilder:
                 moved = rewrite.moved(record)
                 # At the target may be a node that the same transaction removes.
                 is_free = moved.key == rewrite.target and self.read_set[rewrite.target] is None
-                self._add(node_moved(record, moved, ABSENT if is_free else UNCONDITIONAL))
-        self._trees.redirect(rewrite.source.pk)
+                when = ABSENT if is_free else UNCONDITIONAL
+                self._add(node_moved(record, moved, when, redirects=redirects))
+        if redirects:
+            self._trees.redirect(rewrite.source.pk)
         if self._search is not None:
             await self._search.relocate(records, rewrite)
         self.nodes += len(records)
-        self._note_move(records[0], top, shape_of(records))
+        self._note_move(records[0], top, shape_of(records), is_logged=is_logged)
 
     # -- large moves ---------------------------------------------------------------------------------------------------
 
@@ -142,7 +147,7 @@ class TransactionBuilder:
         if rewrite is None:
             self._trees.remove(self.record, move.shape)
         else:
-            self._note_move(self.record, rewrite.moved(self.record), move.shape)
+            self._note_move(self.record, rewrite.moved(self.record), move.shape, is_logged=move.is_logged)
 
     # -- results -------------------------------------------------------------------------------------------------------
 
@@ -180,10 +185,10 @@ class TransactionBuilder:
                 change = Put(change.item)
             self._changes[change.key] = change
 
-    def _note_move(self, old: Record, new: Record, shape: Counts) -> None:
+    def _note_move(self, old: Record, new: Record, shape: Counts, *, is_logged: bool) -> None:
         if self._search is not None:
             self._search.move(old, new)
-        self._trees.move(old, new, shape)
+        self._trees.move(old, new, shape, is_logged=is_logged)
 
 
 T = TypeVar("T")

@@ -1,23 +1,16 @@
 """Imports that move nodes to their paths in the file, on both stores."""
 
-from random import Random
-
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from store.connect import open_store
 from store.engine import Store
 from store.model.hierarchy import Hierarchy
 from store.model.paths import parse_path
-from store.model.records import Record
 from store.transfer.load import LoadResult, load
 from store.transfer.moves import ImportMoves, scratch_copy
 from store.writing.move_delete import Move
 from store.writing.writer import Writer
 from tests import invariants
 from tests.hierarchies import CATEGORY, LOCATION
-from tests.selection import examples
 from tests.store.transfer.test_load import NEBRASKA, Told, imported, paths, reasons, record, wanted_of
 from tests.store.writing import journaled
 
@@ -29,7 +22,7 @@ async def resettled(
 ) -> LoadResult:
     """The outcome of an import with moves, after which the table is as it must be."""
     wanted, outcome = wanted_of(told, hierarchy), LoadResult()
-    await ImportMoves(store, Writer(store, journaled.SOON), wanted, outcome).run()
+    await ImportMoves(store, Writer(store, journaled.SOON), wanted, outcome, prune=prune).run()
     await load(store, wanted, outcome, prune=prune)
     await invariants.check(store)
     return outcome
@@ -150,37 +143,3 @@ async def test_a_dry_run_of_moves_leaves_the_table_alone(store: Store) -> None:
         await load(copy, wanted, outcome, dry_run=True)
     assert (outcome.moved, outcome.added, outcome.rejections) == ({"CITY": 1}, {"STATE": 1, "CITY": 1}, [])
     assert await invariants.all_items(store) == before
-
-
-@st.composite
-def _plans(draw: st.DrawFn) -> list[str]:
-    """Paths of a tree of categories, parents first."""
-    found: list[str] = []
-    for _ in range(draw(st.integers(2, 8))):
-        parent = draw(st.sampled_from(["", *(f"{one}/" for one in found)]))
-        found.append(parent + draw(st.sampled_from([key for key in "abcdefgh" if parent + key not in found])))
-    return found
-
-
-@settings(max_examples=examples(15, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(_plans(), _plans(), st.randoms(use_true_random=False))
-async def test_any_tree_becomes_any_other_or_rows_are_rejected(
-    before: list[str], after: list[str], chance: Random
-) -> None:
-    ids = chance.sample(range(8), len(before))
-    wanted = dict(zip(map(str, chance.sample(range(8), len(after))), after, strict=True))
-    told: list[Told] = [(path, "CATEGORY", {"id": node_id}) for node_id, path in wanted.items()]
-    async with open_store("sqlite://:memory:") as store:
-        await store.create()
-        old: list[Told] = [(path, "CATEGORY", {"id": str(number)}) for number, path in zip(ids, before, strict=True)]
-        await imported(store, old, CATEGORY)
-        outcome = await resettled(store, told, CATEGORY)
-        lie = {node.id.partition(":")[2]: "/".join(node.path) for node in await _records(store)}
-        if not outcome.rejections:
-            assert lie == {**lie, **wanted}
-            assert (await resettled(store, told, CATEGORY)).written == 0
-        assert lie.keys() >= {str(number) for number in ids}
-
-
-async def _records(store: Store) -> list[Record]:
-    return [Record.of(item) for item in (await invariants.nodes(store, "category")).values()]
