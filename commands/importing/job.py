@@ -210,8 +210,9 @@ class ImportJob:
     async def _look_at_removals(self, store: Store) -> None:
         """Compare the whole file before anything is written; raises BadInput where too many nodes would be removed."""
         outcome = LoadResult()
-        async with scratch_copy(store, self.plan) if self.moves else nullcontext(store) as target:
-            if self.moves:
+        is_scratch = self.moves and await self._moves_on(store, outcome).are_any()
+        async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
+            if is_scratch:
                 await self._move(target, outcome)
             with progress("Comparing", "nodes", self.plan.nodes) as meter:
                 await count_pruned(target, self.plan, outcome, meter)
@@ -228,12 +229,16 @@ class ImportJob:
             )
 
     async def _move(self, store: Store, outcome: LoadResult) -> None:
-        from graph.settings import Settings
-
         places = self.format.tree.moving if self.format.tree else None
         with progress("Moving", "nodes", len(self.plan.ids if places is None else places)) as meter:
-            writer = Writer(store, Settings().move_timing, {self.hierarchy.name: self.hierarchy})
-            await ImportMoves(store, writer, self.plan, outcome, places, prune=self.prune).run(meter)
+            await self._moves_on(store, outcome).run(meter)
+
+    def _moves_on(self, store: Store, outcome: LoadResult) -> ImportMoves:
+        from graph.settings import Settings
+
+        writer = Writer(store, Settings().move_timing, {self.hierarchy.name: self.hierarchy})
+        places = self.format.tree.moving if self.format.tree else None
+        return ImportMoves(store, writer, self.plan, outcome, places, prune=self.prune)
 
     async def _load_versions(self, store: Store) -> None:
         """Write the former versions of nodes, oldest first."""

@@ -89,6 +89,10 @@ class ImportMoves:
         self._aside = set[Mover]()
         self._done: list[_Done] = []  # since the first of these was put aside
 
+    async def are_any(self) -> bool:
+        """Whether there are nodes to move; nothing is written."""
+        return bool(await self._moves.steps(lambda nodes: None))
+
     async def run(self, on_nodes: Callable[[int], None] = lambda nodes: None) -> None:
         """Make the possible moves; `on_nodes` is called with each number of nodes that are done.
 
