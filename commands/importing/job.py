@@ -210,7 +210,7 @@ class ImportJob:
     async def _look_at_removals(self, store: Store) -> None:
         """Compare the whole file before anything is written; raises BadInput where too many nodes would be removed."""
         outcome = LoadResult()
-        is_scratch = self.moves and await self._moves_on(store, outcome).are_any()
+        is_scratch = self.moves and await self._moves_on(store, self.outcome).are_any()
         async with scratch_copy(store, self.plan) if is_scratch else nullcontext(store) as target:
             if is_scratch:
                 await self._move(target, outcome)

@@ -90,7 +90,8 @@ class ImportMoves:
         self._done: list[_Done] = []  # since the first of these was put aside
 
     async def are_any(self) -> bool:
-        """Whether there are nodes to move; nothing is written."""
+        """Whether there are nodes to move, once interrupted moves are finished; nothing else is written."""
+        await self._finish()
         return bool(await self._moves.steps(lambda nodes: None))
 
     async def run(self, on_nodes: Callable[[int], None] = lambda nodes: None) -> None:
@@ -99,17 +100,23 @@ class ImportMoves:
         Interrupted moves are finished first, and are in the result if the file asks for them. Raises Conflict where
         other writes do not stop.
         """
+        await self._finish()
         try:
-            for move in await self._writer.move_worker.finish({self._plan.hierarchy.name}):
-                node = self._nodes.get(move.top_id.partition(":")[2])
-                if node is not None and move.target == node.key and await self._key_of(str(node.id)) == move.target:
-                    self._result.note(Event.MOVED, node.level, move.source, move.target)
             for step in await self._moves.steps(on_nodes):
                 if step.mover not in self._moves.refused:
                     await self._take(step)
                 if self._moves.is_displaced(step.mover) and not step.is_aside:
                     on_nodes(1)
             on_nodes(self._moves.refuse_below())
+        finally:
+            await self._writer.move_worker.stop()
+
+    async def _finish(self) -> None:
+        try:
+            for move in await self._writer.move_worker.finish({self._plan.hierarchy.name}):
+                node = self._nodes.get(move.top_id.partition(":")[2])
+                if node is not None and move.target == node.key and await self._key_of(str(node.id)) == move.target:
+                    self._result.note(Event.MOVED, node.level, move.source, move.target)
         finally:
             await self._writer.move_worker.stop()
 
