@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from store.checking.findings import Finding, Findings, Fix, counts_text, mismatch, path_text, value_text
 from store.errors import BadPath, quantity
-from store.metadata.history import id_record_key
+from store.metadata.history import id_record_key, is_aside
 from store.metadata.tree_version import level_at_depth
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy, Undefined, may_stand, misplaced
@@ -32,6 +32,8 @@ from store.model.names import are_names
 from store.model.paths import checked_segment
 from store.model.ranks import is_valid
 from store.model.records import Counts, Item, is_id, is_revision, key_of, nonzero_counts
+
+ASIDE_PROBLEM = "an import that was stopped has put the node aside; import the file again with --moves, or rename it"
 
 
 class IdState(NamedTuple):
@@ -82,6 +84,8 @@ class NodeChecks:
         self._close(sk)
         if problem := _key_problem(self._pk, sk):
             return self._report(item, problem)
+        if is_aside(key_of(item)):
+            self._report(item, ASIDE_PROBLEM)
         parent = self._parent(item, sk)
         level = self._level(item, parent)
         above = self._above(item, parent)

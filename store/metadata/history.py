@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from store.errors import DamagedItem
 from store.model.attributes import Value
 from store.model.decoding import Number, Partition, SortKey, Time, decoded
-from store.model.keys import Index, Key, KeyRange, Path, id_key, revision_key
+from store.model.keys import Index, Key, KeyRange, Path, id_key, last_segment, revision_key
 from store.model.records import Change, Item, Put, Record, derived_id
 
 REDIRECTS = "alias"  # begins their partitions
@@ -76,6 +76,11 @@ def key_aside(key: Key, random: str) -> Key:
     """The key of a node that is put aside where it is; `random` are eight hexadecimal digits."""
     mark = f"{ASIDE}{random}"
     return Key(key.pk + mark, key.sk) if key.sk == "#" else Key(key.pk, f"{key.sk[:-1]}{mark}#")
+
+
+def is_aside(key: Key) -> bool:
+    """Whether a node at this key is put aside."""
+    return _MARK.search(last_segment(*key)) is not None
 
 
 def shown_key(key: Key) -> Key:

@@ -4,7 +4,8 @@ within a level only; the names of nodes that are renamed under their ids; keys t
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,63 @@ def test_nodes_that_swap_their_keys_swap_the_names_that_are_keys(clade: Clade, t
     assert "aside" not in done.output
     assert {path: (node["name"], node["id"]) for path, node in stored(clade).items()} == {
         "A": ("A", "3"), "B": ("B", "1"), "C": ("C", "2"),
+    }  # fmt: skip
+
+
+CHAIN = [("S", ""), ("S/Saws", "a"), ("S/Axes", "b"), ("S/Tools", "z"), ("S/Tools/Own", "o")]
+
+
+def imported_lines(clade: Clade, lines: Sequence[tuple[str, str]], *options: str) -> Result:
+    rows = [{"path": path, "level": "CATEGORY", **({"id": one} if one else {})} for path, one in lines]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return clade("import", "category", "a.jsonl", *options)
+
+
+@pytest.mark.parametrize("keys", list(permutations(("Saws", "Axes", "Tools"))))
+def test_a_chain_whose_end_is_held_stays_whole_and_goes_where_the_file_lacks_its_end(
+    clade: Clade, keys: tuple[str, str, str]
+) -> None:
+    a, b, z = (f"S/{key}" for key in keys)
+    imported_lines(clade, [("S", ""), (a, "a"), (b, "b"), (z, "z"), (f"{z}/Own", "o")])
+    before = stored(clade)
+    wanted = [("S", ""), (z, "a"), (a, "b")]
+    refused = imported_lines(clade, wanted, "--moves")
+    assert refused.exit_code == 1
+    assert "rejected: 2 rows" in refused.stderr
+    assert stored(clade) == before
+    done = imported_lines(clade, wanted, "--moves", "--prune")
+    assert done.exit_code == 0
+    assert "moved: 2 (2 CATEGORY)" in done.stdout
+    assert "removed: 2 (2 CATEGORY)" in done.stdout
+    assert {path: node["id"] for path, node in stored(clade).items() if path != "S"} == {z: "a", a: "b"}
+    assert "Nothing changed." in imported_lines(clade, wanted, "--moves", "--prune").stdout
+
+
+def test_a_node_that_a_stopped_import_has_put_aside_is_found_and_goes_to_its_place(
+    clade: Clade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported_lines(clade, CHAIN)
+    swapped = [("S", ""), ("S/Axes", "a"), ("S/Saws", "b")]
+    write, left = Writer.write, 2
+
+    async def failing(writer: Writer, edit: Edit, reads: ReadUsage, options: EditOptions = EditOptions()) -> EditResult:
+        nonlocal left
+        left -= not options.dry_run
+        if left < 0:
+            raise Unavailable("The store does not respond.")
+        return await write(writer, edit, reads, options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "write", failing)
+        assert isinstance(imported_lines(clade, swapped, "--moves").exception, Unavailable)
+    for command in ("check", "repair"):
+        found = clade(command, "category")
+        assert found.exit_code == 1
+        assert "an import that was stopped has put the node aside; import the file again" in found.output
+    assert imported_lines(clade, swapped, "--moves").exit_code == 0
+    assert clade("check", "category").exit_code == 0
+    assert {path: node["id"] for path, node in stored(clade).items() if path in ("S/Axes", "S/Saws")} == {
+        "S/Axes": "a", "S/Saws": "b",
     }  # fmt: skip
 
 

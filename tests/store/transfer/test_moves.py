@@ -1,12 +1,18 @@
 """Imports that move nodes to their paths in the file, on both stores."""
 
+from itertools import permutations
+
 import pytest
 
-from store.engine import Store
+from store.engine import ReadUsage, Store
+from store.metadata.history import ASIDE, current_key, redirect_key, redirected_id
 from store.model.hierarchy import Hierarchy
+from store.model.keys import MAX_SEGMENTS, id_key, node_key, path_of
 from store.model.paths import parse_path
 from store.transfer.load import LoadResult, load
 from store.transfer.moves import ImportMoves, scratch_copy
+from store.writing.create_update import Create, Edit
+from store.writing.edit_request import EditOptions, EditResult
 from store.writing.move_delete import Move
 from store.writing.writer import Writer
 from tests import invariants
@@ -111,6 +117,58 @@ async def test_a_move_that_is_not_possible_is_rejected_with_its_reason(
     outcome = await resettled(store, [(*told, {"id": "5074472"})])
     assert reasons(outcome) == {1: reason}
     assert (outcome.written, await invariants.all_items(store)) == (0, before)
+
+
+@pytest.mark.parametrize("key", ["Boots", "Trainers", "Sale/Trainers"])
+async def test_a_former_path_leads_to_its_node_whatever_comes_along_there(store: Store, key: str) -> None:
+    before: list[Told] = [("Sale", "CATEGORY", {"id": "sale"}), ("Sale/Shoes", "CATEGORY", {"id": "shoes"})]
+    more: list[Told] = [("New", "CATEGORY", {"id": "new"}), ("New/Shoes", "CATEGORY", {"id": "boots"})]
+    await imported(store, [*before, *more], CATEGORY)
+    for path, target in (("Sale/Shoes", "Shoes"), ("Sale", "Old")):
+        await Writer(store).write(journaled.move(path, target), ReadUsage())
+    outcome = await resettled(
+        store, [("Sale", "CATEGORY", {"id": "new"}), (key, "CATEGORY", {"id": "boots"})], CATEGORY
+    )
+    assert outcome.moved == {"CATEGORY": 2}
+    keys = [redirect_key(node_key("category", parse_path(path))) for path in ("Sale/Shoes", "New/Shoes")]
+    led = [redirected_id(item) for item in await store.get(keys, ReadUsage(), strong=True)]
+    assert led == ["category:shoes", "category:boots"]
+
+
+class Disturbed(Writer):
+    """A writer beside which another one, when the first node is put aside, makes the tree below a node as deep as can
+    be, so that the node cannot be moved further down any more.
+    """
+
+    async def write(self, edit: Edit, reads: ReadUsage, options: EditOptions = EditOptions()) -> EditResult:
+        result = await super().write(edit, reads, options)
+        if isinstance(edit, Move) and ASIDE in edit.target[-1]:
+            (item,) = await self._store.get([id_key("category:0")], reads, strong=True)
+            path = path_of(*(current_key(item) or ("", "")))
+            for _ in range(MAX_SEGMENTS - len(path)):
+                path = (*path, "x")
+                await super().write(Create(CATEGORY, path, "CATEGORY", "x", {}), reads)
+        return result
+
+
+@pytest.mark.parametrize("keys", [*permutations("abc")])
+async def test_a_circle_that_another_writer_interrupts_is_undone(store: Store, keys: tuple[str, str, str]) -> None:
+    a, b, c = keys
+    before: list[Told] = [(f"r/{a}", "CATEGORY", {"id": "0"}), (f"r/n/{b}", "CATEGORY", {"id": "1"})]
+    above: list[Told] = [("r", "CATEGORY"), ("r/n", "CATEGORY")]
+    await imported(store, [*above, *before, (f"r/{c}", "CATEGORY", {"id": "2"})], CATEGORY)
+    led = {"0": f"r/{a}", "1": f"r/n/{b}", "2": f"r/{c}"}
+    ends = zip(led, (led["1"], led["2"], led["0"]), strict=True)
+    told: list[Told] = [(path, "CATEGORY", {"id": node_id}) for node_id, path in ends]
+    wanted, outcome = wanted_of([*above, *told], CATEGORY), LoadResult()
+    await ImportMoves(store, Disturbed(store, journaled.SOON), wanted, outcome).run()
+    await invariants.check(store)
+    assert {node_id: (await record(store, path, "category")).id for node_id, path in led.items()} == {
+        node_id: f"category:{node_id}" for node_id in led
+    }
+    assert wanted.unmoved.keys() == led.keys()
+    assert outcome.moved == {}
+    assert not any(ASIDE in path for path in await paths(store, "category"))
 
 
 async def test_a_large_move_has_ended_before_its_tree_is_compared(store: Store) -> None:
