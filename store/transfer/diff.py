@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy, may_stand, misplaced
-from store.model.keys import parent_sort_key
+from store.model.keys import Key, parent_sort_key
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Item, Record, check_content
 from store.transfer.rows import ImportPlan, Rejection
@@ -51,7 +51,8 @@ class TreeDiff:
     is the number of nodes that would be removed if the file did not have them.
     `created` are parents first, those that the file only names in paths included, whose sort keys are `implied`.
     `updated` are old and new state, `removed` children first. An updated record has its next revision, and still the
-    time of the former one. `above` are the table's records of all ancestors of changes, by sort key.
+    time of the former one. `undeleted` are nodes that stay although the file says that they are no more. `above` are
+    the table's records of all ancestors of changes, by sort key.
     """
 
     plan: ImportPlan
@@ -61,6 +62,7 @@ class TreeDiff:
     implied: set[str] = field(default_factory=set)
     updated: list[tuple[Record, Record]] = field(default_factory=list)
     removed: list[Record] = field(default_factory=list)
+    undeleted: list[Key] = field(default_factory=list)
     above: dict[str, Record] = field(default_factory=dict)
     unchanged: int = 0
     prunable: int = 0
@@ -124,6 +126,9 @@ class TreeDiff:
             except BadInput as error:
                 self._reject(node, str(error))
         unknown = unknown or self._why_unknown(record, node, accepted=accepted)
+        if unknown and (row := self.plan.deleted.get(record.key)):
+            self.rejections.append(Rejection(row, unknown))
+            self.undeleted.append(record.key)
         in_file = accepted or is_below_file
         kept = accepted or bool(unknown) or not (self.prune and in_file) or self._has_rejected(sk)
         self.prunable += is_below_file and not unknown
