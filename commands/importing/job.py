@@ -242,10 +242,12 @@ class ImportJob:
 
     async def _load_versions(self, store: Store) -> None:
         """Write the former versions of nodes, oldest first."""
+        unchanged = self.outcome.unchanged
         with progress("Writing versions", "versions", len(self._versions)) as meter:
             for plan, revisions in self._versions:
                 await leave_existing_out(store, plan, revisions)
                 await load(store, plan, self.outcome)
+                self.outcome.unchanged = unchanged  # counts current ones
                 meter(1)
 
     async def _load(self, store: Store) -> None:

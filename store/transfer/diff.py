@@ -4,6 +4,7 @@ The records of the table and the nodes of the file both come in key order, which
 present node are on one stack, and in memory are only changes and the ancestors of changes.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from store.errors import BadInput
 from store.model.hierarchy import Hierarchy, may_stand, misplaced
-from store.model.keys import parent_sort_key
+from store.model.keys import Key, parent_sort_key
 from store.model.ranks import is_manual, rank_after
 from store.model.records import Item, Record, check_content
 from store.transfer.rows import ImportPlan, Rejection
@@ -44,13 +45,14 @@ class _OpenNode:
 class TreeDiff:
     """The changes of a tree, by a merge: `add` the table's node items in key order, page by page, then `finish`.
 
-    With `prune`, nodes below those of the file that the file does not have are removed. Nothing is created, changed or
-    removed below a stored node whose row is rejected, or whose id the file has elsewhere: what the file says of it is
-    not known. The rows below it are rejected. `prunable` is the number of nodes that would be removed if the file did
-    not have them.
+    With `prune`, nodes below those of the file that the file does not have are removed, unless they are on the path of
+    a row, which may be rejected. Nothing is created, changed or removed below a stored node whose row is rejected, or
+    whose id the file has elsewhere: what the file says of it is not known. The rows below it are rejected. `prunable`
+    is the number of nodes that would be removed if the file did not have them.
     `created` are parents first, those that the file only names in paths included, whose sort keys are `implied`.
     `updated` are old and new state, `removed` children first. An updated record has its next revision, and still the
-    time of the former one. `above` are the table's records of all ancestors of changes, by sort key.
+    time of the former one. `undeleted` are nodes that stay although the file says that they are no more. `above` are
+    the table's records of all ancestors of changes, by sort key.
     """
 
     plan: ImportPlan
@@ -60,6 +62,7 @@ class TreeDiff:
     implied: set[str] = field(default_factory=set)
     updated: list[tuple[Record, Record]] = field(default_factory=list)
     removed: list[Record] = field(default_factory=list)
+    undeleted: list[Key] = field(default_factory=list)
     above: dict[str, Record] = field(default_factory=dict)
     unchanged: int = 0
     prunable: int = 0
@@ -68,6 +71,7 @@ class TreeDiff:
 
     def __post_init__(self) -> None:
         self._rejected = dict(self.tree.rejected)
+        self._rejected_keys = sorted(self._rejected)
         self._rest = [self.tree.nodes[sk] for sk in sorted(self.tree.nodes, reverse=True)]
 
     def add(self, items: Iterable[Item]) -> None:
@@ -84,6 +88,8 @@ class TreeDiff:
     def _create(self, node: Node) -> None:
         """Add a node that the table does not have."""
         above = self._close(node.sk)
+        if above is not None:
+            above.kept = True
         try:
             # A node that is to go below itself is rejected where its id is looked up, with that reason.
             if above is not None and above.unknown and not self._is_open(node.id):
@@ -96,8 +102,6 @@ class TreeDiff:
             self._reject(node, str(error))
             return
         self._record_stack()
-        if above is not None:
-            above.kept = True
         for one in (*parents, node):
             self.created.append(one)
             if self._stack and one.rank is not None:
@@ -122,10 +126,18 @@ class TreeDiff:
             except BadInput as error:
                 self._reject(node, str(error))
         unknown = unknown or self._why_unknown(record, node, accepted=accepted)
+        if unknown and (row := self.plan.deleted.get(record.key)):
+            self.rejections.append(Rejection(row, unknown))
+            self.undeleted.append(record.key)
         in_file = accepted or is_below_file
-        kept = accepted or bool(unknown) or not (self.prune and in_file)
+        kept = accepted or bool(unknown) or not (self.prune and in_file) or self._has_rejected(sk)
         self.prunable += is_below_file and not unknown
         self._stack.append(_OpenNode(sk, record.level, record, in_file=in_file, kept=kept, unknown=unknown))
+
+    def _has_rejected(self, sk: str) -> bool:
+        """Whether a row was rejected whose path leads through a node."""
+        index = bisect_left(self._rejected_keys, sk)
+        return index < len(self._rejected_keys) and self._rejected_keys[index].startswith(sk)
 
     def _is_open(self, node_id: str | None) -> bool:
         return any(one.record is not None and bare_id(one.record) == node_id for one in self._stack)

@@ -32,7 +32,7 @@ from store.model.records import Change, Item, Put, Record, checked_id, derived_i
 from store.reading import PAGE_ITEMS, Pages, tree_version, wait_for_moves
 from store.search.items import is_indexed, marker
 from store.transfer.batches import Batch, Batches, Creation
-from store.transfer.diff import TreeDiff
+from store.transfer.diff import TreeDiff, bare_id
 from store.transfer.rows import ImportPlan, Part, Rejection, Row
 from store.transfer.staging import Node, Tree, path_text
 from store.writing.move_delete import Delete, Policy
@@ -126,6 +126,8 @@ def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]
     """
     arranged = [(plan.versions[number], dict[Key, int]()) for number in sorted(plan.versions)]
     found: dict[Key, list[tuple[ImportPlan, dict[Key, int]]]] = {}
+    for version, _ in arranged:
+        _leave_rejected_out(plan, version)
     for one in arranged:
         version, _ = one
         plan.rejections += version.rejections
@@ -138,9 +140,24 @@ def arrange_versions(plan: ImportPlan) -> list[tuple[ImportPlan, dict[Key, int]]
                 present.rejected = tree.rejected | present.rejected
             for node in tree.nodes.values():
                 found.setdefault(node.key, []).append(one)
+    for version, _ in arranged:
+        version.ids, version.rejected_ids = plan.ids, plan.rejected_ids
     for key, versions in found.items():
         _arrange(plan, key, versions)
     return arranged
+
+
+def _leave_rejected_out(plan: ImportPlan, version: ImportPlan) -> None:
+    """Reject the former versions of nodes whose present row is rejected: they would be present ones."""
+    for tree in version.trees.values():
+        present = plan.trees.get(tree.pk) or Tree(tree.pk)
+        for node in list(tree.nodes.values()):
+            row = present.rejected.get(node.sk)
+            if row and node.sk not in present.nodes and (node.name is not None or node.values):
+                del tree.nodes[node.sk]
+                tree.rejected.setdefault(node.sk, node.number)
+                reason = f"The version of {node} is not imported, since row {row}, its present one, was rejected."
+                version.rejections.append(Rejection(node.number, reason))
 
 
 def _arrange(plan: ImportPlan, key: Key, versions: list[tuple[ImportPlan, dict[Key, int]]]) -> None:
@@ -151,15 +168,16 @@ def _arrange(plan: ImportPlan, key: Key, versions: list[tuple[ImportPlan, dict[K
         plan.nodes += 1
     current = present[key.sk]
     former = [version.trees[key.pk].nodes[key.sk] for version, _ in versions]
+    is_bare = all(node.name is None and not node.values for node in former)
     names = dict.fromkeys(name for node in (*former, current) for name in node.values)
     for node in (*former, current):
         node.values = {**dict.fromkeys(names), **node.values}
-    is_bare = all(node.name is None and not node.values for node in former)
+        node.id = node.id or current.id
     revision, earlier = 0, None
     for (version, revisions), node in zip(versions, former, strict=True):
         content = (node.name, node.values)
         if content == earlier:
-            del version.trees[key.pk].nodes[key.sk]
+            _empty(version, key)
             continue
         if is_bare:  # only an ancestor of versions: with its present content it is created once
             version.trees[key.pk].nodes[key.sk] = current
@@ -216,10 +234,16 @@ async def stored_keys(store: Store, keys: Collection[Key]) -> set[Key]:
 
 
 async def leave_existing_out(store: Store, plan: ImportPlan, revisions: dict[Key, int]) -> None:
-    """Take the nodes out of a plan that have this revision, or a later one, in the table."""
+    """Take the content of nodes out of a plan that have this revision, or a later one, in the table."""
     async for key, item in _stored(store, revisions):
         if Record.of(item).revision >= revisions[key]:
-            del plan.trees[key.pk].nodes[key.sk]
+            _empty(plan, key)
+
+
+def _empty(version: ImportPlan, key: Key) -> None:
+    """Leave nothing of a node but its level and id, since nothing is known below one that has others."""
+    node = version.trees[key.pk].nodes[key.sk]
+    version.trees[key.pk].nodes[key.sk] = Node(*key, node.level, None, node.id, node.number)
 
 
 async def _stored(store: Store, keys: Collection[Key]) -> AsyncIterator[tuple[Key, Item]]:
@@ -246,8 +270,8 @@ def leave_wanted_out(plan: ImportPlan, *, prune: bool = False) -> None:
 async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> int:
     """Delete the nodes of `plan.deleted`, children first, and count them in `result`; absent ones are left out.
 
-    They are those of an incremental export, or of items that are deleted but there. Returns the number of nodes that
-    stay because they have children.
+    They are those of an incremental export, or of items that are deleted but there. One whose id the file has elsewhere
+    stays, and its row is rejected. Returns the number of nodes that stay because they have children.
     """
     writer, reads, kept = Writer(store), ReadUsage(), 0
     for key in sorted(plan.deleted, reverse=True):
@@ -255,6 +279,10 @@ async def delete_nodes(store: Store, plan: ImportPlan, result: LoadResult) -> in
         if item is None:
             continue
         record = Record.of(item)
+        if row := plan.ids.get(bare_id(record)) or plan.rejected_ids.get(bare_id(record)):
+            reason = f"{path_text(*key)} is not removed, since row {row} has its id {bare_id(record)} at another path."
+            result.rejections.append(Rejection(plan.deleted[key], reason))
+            continue
         await wait_for_moves(store, key.pk, reads)
         try:
             await writer.write(Delete(plan.hierarchy, record.path, Policy.REFUSE), reads)
@@ -286,7 +314,7 @@ class _Import:
         """Import one tree after another."""
         for root in roots:
             tree = self.plan.trees.pop(root)
-            if tree.size:
+            if tree.size or (tree.rejected and self.plan.deleted):
                 await self._import_tree(tree)
 
     async def _import_tree(self, tree: Tree) -> None:
@@ -324,6 +352,8 @@ class _Import:
         self.result.unchanged += unchanged
         self.result.prunable += diff.prunable if self.prune else 0
         self.result.rejections += diff.rejections
+        for key in diff.undeleted:
+            self.plan.deleted.pop(key, None)
 
     async def _compared(self, tree: Tree) -> TreeDiff:
         diff = TreeDiff(self.plan, tree, self.prune)

@@ -168,7 +168,10 @@ class ImportPlan:
         for part in parts:
             try:
                 if part.id is not None:
-                    self.rejected_ids.setdefault(checked_id(self.given_id(part)), number)
+                    is_any = self.level_ids and self.hierarchy.find(part.level) is None
+                    for level in self.hierarchy.levels if is_any else [part.level]:
+                        node_id = checked_id(self.given_id(part._replace(level=level)))
+                        self.rejected_ids.setdefault(node_id, number)
             except BadInput:
                 is_clear = False
         self.unclear += not is_clear

@@ -47,9 +47,14 @@ def paths(clade: Clade) -> list[str]:
         (TOOLS, [TOOLS[0], ("Shop/Hand", "CATEGORY", {"id": 5}), ("Shop/Hand/Own", "CATEGORY")], [], 2),
         ([*SHOP, ("T", "CATEGORY"), ("T/Q", "CATEGORY", {"id": "q"}), ("T/Q/R", "CATEGORY")],
          [SHOP[0], ("S/Q", "PRODUCT", {"id": "q"}), *SHOP[1:], ("T", "CATEGORY")], ["--moves"], 1),
+        ([SHOP[0], ("S/P", "PRODUCT", {"id": "product-5"}), SHOP[2]],
+         [SHOP[0], ("S/Q", "PRODUKT", {"id": "5"}), ("S/Q/V", "VARIANT")], ["--level-ids"], 2),
+        (SHOP[:2], [SHOP[0], ("S/P/V", "VARIANT", {"price": "5 EUR"})], [], 1),
+        (SHOP[:2], [SHOP[0], ("S/P/V/W", "VARIANT")], [], 1),
     ],
     ids=["wrong value of a moved node", "id elsewhere", "other level", "wrong value", "other id", "invalid id",
-         "move of another level"],
+         "move of another level", "id within no level", "wrong value below a node without a row",
+         "no parent below a node without a row"],
 )  # fmt: skip
 @pytest.mark.parametrize("prune", [["--prune"], ["--prune=all"], []])
 def test_nothing_below_a_rejected_row_is_removed_or_created(

@@ -222,6 +222,31 @@ def test_versions_become_the_history_and_new_ones_are_added(
     consistent(store_url)
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("wrong", [{"result": "UNKNOWN"}, {"EquipmentId": "another"}], ids=["a value", "the id above"])
+def test_former_versions_wait_for_the_rows_of_the_present(
+    clade: Clade, tmp_path: Path, store_url: str, wrong: dict[str, str]
+) -> None:
+    equipment, present = {"PK": "Equipment_1", "SK": "M", "EquipmentId": "e"}, {"PK": "Equipment_1", "SK": "v0_Audit"}
+    options = ["--key", "{equipment} / M", *SYSTEMS["audits"][2], "--keys", "PK,SK", "--id", "equipment=EquipmentId"]
+    imported(
+        clade("import", "asset", export(tmp_path / "first", [items(equipment, {**present, "auditor": "Al"})]), *options)
+    )
+    before = exported(clade, "asset")
+    newer = {"PK": "Equipment_1", "auditor": "Bo"}
+    changed = items(
+        {**equipment, **{name: text for name, text in wrong.items() if name in equipment}},
+        {**newer, **wrong, "SK": "v0_Audit"}, {**newer, "SK": "v001_Audit"},
+        {**newer, "auditor": "Cy", "SK": "v002_Audit"},
+    )  # fmt: skip
+    for dry_run in (["--dry-run"], []):
+        result = clade("import", "asset", export(tmp_path / f"then {dry_run}", [changed]), *options, *dry_run)
+        assert result.exit_code == 1
+        assert exported(clade, "asset") == before, result.output
+    assert "row 4: " in result.stderr
+    consistent(store_url)
+
+
 def test_items_that_do_not_match_are_rejected_with_their_keys_and_can_be_corrected(
     clade: Clade, table: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -431,6 +456,31 @@ def test_an_incremental_export_brings_changes_and_deletions(clade: Clade, tmp_pa
     assert "Nothing changed." in imported(clade("import", "category", later, *PRODUCT_KEYS))
     assert "--prune needs a whole table" in str(clade("import", "category", later, *PRODUCT_KEYS, "--prune").exception)
     consistent(store_url)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_deletions_wait_for_the_rows_that_say_whose_they_are(clade: Clade, tmp_path: Path) -> None:
+    product, silver = {"PK": "CATEGORY#Cars", "SK": "PRODUCT#A", "Id": "a"}, "PRODUCT#A#VARIANT#Silver"
+    options = [*PRODUCT_KEYS, "--id", "product=Id"]
+    variant = {"PK": "CATEGORY#Cars", "SK": silver}
+    imported(clade("import", "category", export(tmp_path / "full", [items(product, variant)]), *options))
+    before = exported(clade, "category")
+    lines = {
+        "another id": [change({**product, "Id": "b"}), change(variant, is_deleted=True)],
+        "wrong value": [change({**product, "price": "cheap"}), change(variant, is_deleted=True)],
+        "elsewhere": [
+            change({**product, "SK": "PRODUCT#B"}),
+            *(change(one, is_deleted=True) for one in (product, variant)),
+        ],
+        "another tree": [change({**product, "PK": "CATEGORY#Vans"}), change(product, is_deleted=True)],
+    }
+    for name, changes in lines.items():
+        later = export(tmp_path / name, [changes], kind="INCREMENTAL_EXPORT")
+        for dry_run in (["--dry-run"], []):
+            result = clade("import", "category", later, *options, *dry_run)
+            nodes = [node for node in exported(clade, "category") if node["path"][0] == "Cars"]
+            assert (nodes, "removed:" in result.stdout) == (before, False), name
+            assert f"rejected: {len(changes)} rows" in result.stderr, (name, result.stderr)
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
