@@ -39,6 +39,8 @@ def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[St
         node = trees.at(step["path"])
         right = node["revision"] if node else 1
         step["expected"] = right if chance.random() < 0.6 else right + chance.choice((-1, 1, 7))
+    if chance.random() < 0.06:
+        step |= _spoiled(chance, step)
     if chance.random() < 0.08:
         step["dry"] = True
     elif chance.random() < 0.15:
@@ -49,6 +51,14 @@ def some_step(chance: random.Random, trees: Trees, number: int, earlier: list[St
             step |= {"level": node["level"], "name": node["name"], "values": {}}
             step.pop("names", None)
     return step
+
+
+def _spoiled(chance: random.Random, step: Step) -> Step:
+    """Several parts of a step with a fault each, which are all told at once."""
+    faults: Step = {"path": "nowhere", "parent": "nowhere/x", "to": "nowhere/y", "name": "", "expected": 99}
+    faults["key"] = chance.choice(values.BAD_KEYS)
+    given = [part for part in faults if step.get(part) is not None]
+    return {part: faults[part] for part in chance.sample(given, chance.randint(1, len(given)))}
 
 
 def _varied(chance: random.Random, step: Step) -> Step:
