@@ -19,6 +19,7 @@ from store.model.records import ABSENT, Item, Put
 PARTITION = "keys"
 PREFIX = "clade_"
 ID_BYTES, SECRET_BYTES = 8, 32
+KEYS = KeyRange(Index.TABLE, PARTITION, "0", just_after("g"))  # all of them: ids begin with 0 to f
 
 _TEXT = re.compile(rf"{PREFIX}([0-9a-f]{{{2 * ID_BYTES}}})_([A-Za-z0-9_-]{{43}})")
 
@@ -86,8 +87,7 @@ async def find_key(store: Store, key_id: str, reads: ReadUsage, *, strong: bool 
 
 async def find_keys(store: Store, reads: ReadUsage) -> list[ApiKey]:
     """All keys, revoked and expired ones too, the oldest first."""
-    ids = KeyRange(Index.TABLE, PARTITION, "0", just_after("g"))  # ids begin with 0 to f
-    return sorted(map(ApiKey.of, await store.range(ids, reads, strong=True)), key=lambda key: (key.created_at, key.id))
+    return sorted(map(ApiKey.of, await store.range(KEYS, reads, strong=True)), key=lambda key: (key.created_at, key.id))
 
 
 async def revoke_key(store: Store, key_id: str) -> ApiKey:

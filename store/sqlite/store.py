@@ -319,10 +319,11 @@ class SQLiteStore:
                         written = copy.database.connection()
                         snapshot.database.connection().backup(written, pages=PAGES, progress=_stop_if_cancelled)
 
-    async def put_back(self, source: Path) -> None:
+    async def put_back(self, source: Path, held: tuple[KeyRange, Sequence[Item]] | None = None) -> None:
         """Replace the content by a backup, in one transaction; the file is made where it does not exist.
 
-        Raises BadInput, Damaged or WrongLayout for a file that is no backup, and then changes nothing.
+        Raises BadInput, Damaged or WrongLayout for a file that is no backup, and Conflict where the range of the table
+        in `held` has other items than these when nobody else can write any more; then it changes nothing.
         """
         _check_other(source, self.path)
         async with SQLiteStore(str(source)) as backup:
@@ -331,10 +332,22 @@ class SQLiteStore:
                 raise BadInput(f'"{source}" has no table of Clade; name a file that clade backup wrote.')
             check_layout(backup.path, backup._layout())
             await self.create()
-            with self.database.translated():
-                target = self.database.connection()
-                backup.database.connection().backup(target, pages=PAGES, progress=_stop_if_cancelled)
-                self.database.check_written()
+            copied = backup.database.connection()
+            (pages,) = copied.execute("PRAGMA page_count").fetchone()
+            async with SQLiteStore(self.path) as present:
+
+                def look(status: int, *_: int) -> None:
+                    _stop_if_cancelled()
+                    if held is not None and not status and present._in_range(held[0]) != held[1]:  # it has the lock
+                        raise Conflict(f'"{self.path}" was written to meanwhile, so nothing was changed; try again.')
+
+                with self.database.translated():
+                    # The last step commits, so there is one before it.
+                    copied.backup(self.database.connection(), pages=min(PAGES, pages - 1), progress=look)
+                    self.database.check_written()
+
+    def _in_range(self, key_range: KeyRange) -> list[Item]:
+        return list(map(decode, self._bodies(key_range, ReadUsage(), None, False, True)))
 
 
 def _check_other(file: Path, path: str) -> None:

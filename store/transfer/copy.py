@@ -8,16 +8,16 @@ its name at the end, and a table has a layout of its own until then.
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from store.api_keys import ApiKey, find_keys
+from store.api_keys import KEYS, ApiKey
 from store.concurrency import task_group
 from store.connect import SQLiteUrl, open_store, opened, parse_store_url
 from store.engine import ReadUsage, Store
-from store.errors import BadInput, CladeError, Conflict, Unavailable, shorten
+from store.errors import BadInput, CladeError, Conflict, DamagedItem, Unavailable, shorten
 from store.metadata.tree_version import COPYING, LAYOUT_KEY, TreeVersion, layout_in, layout_item
 from store.model.keys import path_of, tree_version_key
 from store.model.paths import format_path
@@ -110,8 +110,8 @@ class Copy:
                 await self._remove_others(source)
             if is_live:
                 await self._check_unchanged(before, found)
-                keys = await find_keys(source, self._reads)  # which are in no tree version
-                await self._write([key.item() for key in keys])
+        # Those of now, not of the snapshot, since some may have been revoked meanwhile; no tree version has them.
+        await self._write(await self._source.range(KEYS, self._reads, strong=True))
 
     async def _copy(self, source: Store, *, compare: bool) -> Versions:
         """Copy all items, or with `compare` those that differ; returns the tree versions among them."""
@@ -182,27 +182,45 @@ async def put_back(store: SQLiteStore, file: Path) -> list[ApiKey]:
     Returns the valid keys that the store did not know, so that they may have been revoked since. Raises BadInput,
     Damaged or WrongLayout for a file that is no backup, and then changes nothing.
     """
-    there = await _keys(store)
-    async with SQLiteStore(str(file)) as backup:
-        keys, now = (await _keys(backup)).values(), store.now()
+    async with AsyncExitStack() as stack, SQLiteStore(str(file)) as backup:
+        keys, now = _keys(await _key_items(backup)).values(), store.now()
         valid = [key for key in keys if key.revoked_at is None and (key.until is None or now < key.until)]
-        revoked = [there[key.id] for key in valid if key.id in there and there[key.id].revoked_at is not None]
-        if not revoked:
-            await store.put_back(file)
-        else:
-            await backup.health()
-            with TemporaryDirectory(prefix=".clade-restore-", dir=Path(store.path).parent) as folder:
-                part = Path(folder) / "backup.db"  # changed before it is put back: servers never accept these keys
-                await backup.back_up(part)
+        part = file
+        while True:
+            held = await _key_items(store)
+            there = _keys(held)
+            revoked = [there[key.id] for key in valid if key.id in there and there[key.id].revoked_at is not None]
+            if revoked:
+                if part == file:  # changed before it is put back: servers never accept these keys
+                    part = await _copied(backup, stack, Path(store.path).parent)
                 async with SQLiteStore(str(part)) as changed:
                     await changed.commit([Put(key.item()) for key in revoked])
-                await store.put_back(part)
-    return [key for key in valid if key.id not in there]
+            with suppress(Conflict):  # where keys were made or revoked meanwhile
+                await store.put_back(part, None if held is None else (KEYS, held))
+                return [key for key in valid if key.id not in there]
 
 
-async def _keys(store: SQLiteStore) -> dict[str, ApiKey]:
-    """All API keys by their ids; none of a store that cannot be read, which may be why it is restored."""
+async def _copied(backup: SQLiteStore, stack: AsyncExitStack, folder: Path) -> Path:
+    """A copy of a backup, which ends with the stack. Raises WrongLayout and Damaged."""
+    await backup.health()
+    part = Path(stack.enter_context(TemporaryDirectory(prefix=".clade-restore-", dir=folder))) / "backup.db"
+    await backup.back_up(part)
+    return part
+
+
+async def _key_items(store: SQLiteStore) -> list[Item] | None:
+    """The items of all API keys; None of a store that cannot be read, which may be why it is restored."""
     try:
-        return {key.id: key for key in await find_keys(store, ReadUsage())}
+        return await store.range(KEYS, ReadUsage(), strong=True)
     except CladeError:
-        return {}
+        return None
+
+
+def _keys(items: Sequence[Item] | None) -> dict[str, ApiKey]:
+    """The keys in items, without damaged ones."""
+    found: dict[str, ApiKey] = {}
+    for item in items or ():
+        with suppress(DamagedItem):
+            key = ApiKey.of(item)
+            found[key.id] = key
+    return found

@@ -140,16 +140,16 @@ class SiblingOrder:
         return before, after
 
     async def _next(self, key_range: KeyRange, *, reverse: bool = False) -> str | None:
-        """The rank of the first sibling in a part of the range, or one between that and its beginning, where a sibling
-        was before.
-        """
-        listed, _ = await asyncio.gather(
-            self._list(key_range, 1 + len(self._excluded), reverse=reverse), self._read_recent()
-        )
-        ranks = {record.key: record.rank for record in listed}.items() | self._ranks.items()
+        """The rank of the first sibling in a part of the range."""
+        limit = 1 + len(self._excluded)
+        listed, _ = await asyncio.gather(self._list(key_range, limit, reverse=reverse), self._read_recent())
+        known = self._excluded | self._ranks.keys()
+        if len(listed) == limit and known.issuperset(record.key for record in listed):
+            listed = await self._list(key_range, 1 + len(known), reverse=reverse)
+        ranks = {record.key: record.rank for record in listed} | self._ranks
         found = [
             rank
-            for key, rank in ranks
+            for key, rank in ranks.items()
             if rank and key not in self._excluded and key_range.lo <= rank < key_range.hi
         ]  # fmt: skip
         return (max if reverse else min)(found, default=None)

@@ -2,13 +2,17 @@
 
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from store.api_keys import add_key, new_key
+import pytest
+
+from store.api_keys import add_key, find_keys, new_key, revoke_key
 from store.checking.check import Check
 from store.connect import open_store, opened
 from store.engine import ReadUsage, Store
+from store.model.records import Change
 from store.transfer.copy import Copy, new_store
 from store.writing.create_update import Create, Update
 from store.writing.edit_request import EditOptions
@@ -65,3 +69,27 @@ async def test_copies_from_store_to_store_hold_every_item_of_the_original(engine
             assert await items(store) == held
             assert await findings(store) == []
             await invariants.check(store)
+
+
+class RevokedMeanwhile:
+    """A target of a copy, during which somebody revokes a key in the source."""
+
+    def __init__(self, target: Store, source: Store, key_id: str) -> None:
+        self._target, self._source, self._key_id = target, source, key_id
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        await self._target.commit(changes)
+        await revoke_key(self._source, self._key_id)
+
+
+@pytest.mark.both_stores
+async def test_a_key_that_is_revoked_during_a_copy_is_revoked_in_it(store: Store, tmp_path: Path) -> None:
+    await grow(store)
+    (key,) = await find_keys(store, ReadUsage())
+    async with new_store(f"sqlite:///{tmp_path}/copy.db") as new:
+        target: Any = RevokedMeanwhile(new, store, key.id)
+        await Copy(store, target).run()
+        assert [one.revoked_at is not None for one in await find_keys(new, ReadUsage())] == [True]

@@ -22,11 +22,13 @@ from typer.testing import CliRunner
 
 from commands.main import app_of
 from graph.hierarchies.categories import CategoryNode
-from store.api_keys import ApiKey, add_key, new_key
+from store.api_keys import ApiKey, add_key, find_keys, new_key, revoke_key
 from store.checking.check import Check
 from store.connect import open_store
-from store.engine import ReadUsage
+from store.engine import ReadUsage, TableOptions
 from store.errors import BadInput, CladeError, Unavailable, WrongLayout
+from store.sqlite.store import SQLiteStore
+from store.transfer.copy import put_back
 from store.writing.create_update import Create
 from store.writing.writer import Writer
 from tests.servers import Server
@@ -276,6 +278,44 @@ def test_a_restore_keeps_the_revocations_of_its_store_and_names_other_keys(tmp_p
         assert run(target, "restore", str(backup)).stderr == "", "the store knows them now"
     assert backup.read_bytes() == content
     assert sorted(os.listdir(tmp_path)) == ["back up.db", "clade.db", "damaged.db", "new one.db"]
+
+
+class RevokedMeanwhile(SQLiteStore):
+    """A store in which another process revokes one more key each time just before the content is replaced."""
+
+    keys: list[str]
+
+    async def create(self, options: TableOptions = TableOptions()) -> bool:
+        made = await super().create(options)
+        if self.keys:
+            async with open_store(f"sqlite:///{self.path}") as other:
+                await revoke_key(other, self.keys.pop())
+        return made
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+async def test_keys_that_are_revoked_while_a_restore_runs_stay_revoked(tmp_path: Path, earlier: bool) -> None:
+    path, backup = tmp_path / "clade.db", tmp_path / "backup.db"
+    await make(path, "x")
+    keys = [new_key("", ["read:category"], None)[0] for _ in range(4)]
+    for key in keys:
+        await add(path, key)
+    kept, first, *others = [key.id for key in keys]
+    store = RevokedMeanwhile(str(path))
+    store.keys = []
+    async with store:
+        await store.back_up(backup)
+        content = backup.read_bytes()
+        if earlier:
+            await revoke_key(store, first)
+        store.keys = [*others] if earlier else [first, *others]
+        assert await put_back(store, backup) == []
+        found = {key.id: key.revoked_at is not None for key in await find_keys(store, ReadUsage())}
+    assert not store.keys
+    assert found.pop(kept) is False
+    assert [found.pop(one) for one in (first, *others)] == [True, True, True]
+    assert backup.read_bytes() == content
+    assert sorted(os.listdir(tmp_path)) == ["backup.db", "clade.db"]
 
 
 @pytest.mark.parametrize("command", ["backup", "restore"])

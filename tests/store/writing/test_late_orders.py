@@ -7,10 +7,13 @@ from dataclasses import replace as edited
 from random import Random
 from typing import Any, cast
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from resolvers.changes import read_changes
+from resolvers.session.request import Request
 from store.connect import open_store
 from store.engine import ReadUsage, Store
 from store.errors import CladeError
@@ -60,7 +63,7 @@ class LateWishes(RandomEdits):
     def one(self) -> Edit:
         return self.order() if self.random.random() < 0.5 else super().one()
 
-    def order(self) -> Edit:
+    def order(self) -> Move:
         edit = super().order()
         return edited(edit, position=edited(cast(Position, edit.position), settle_seconds=3600.0))
 
@@ -70,6 +73,16 @@ async def orders(store: Store) -> dict[tuple[str, str], list[Path]]:
     found: dict[tuple[str, str], list[Path]] = {}
     for item in sorted((await invariants.nodes(store, "category")).values(), key=lambda one: one["rank"]):
         found.setdefault((item["parent"], item["level"]), []).append(Record.of(item).path)
+    return found
+
+
+async def changes(store: Store) -> list[tuple[str, str, str | None]]:
+    """All changes of the tree, in their order."""
+    found, since, has_more = list[tuple[str, str, str | None]](), None, True
+    while has_more:
+        page = await read_changes(Request(store, {"category": CATEGORY}), "category", ("a",), since, None)
+        found += [(one.event, one.path, one.source) for one in page.changes]
+        since, has_more = page.cursor, page.has_more
     return found
 
 
@@ -96,6 +109,8 @@ async def follow(late: Late, plain: Store, seed: int, length: int) -> None:
             with contextlib.suppress(Refused):
                 model.apply(edit)(outcome.record)
         assert await orders(late.store) == await orders(plain), edits
+    # A reorder that changes nothing has no entry, whatever its neighbours are about to do.
+    assert await changes(late.store) == await changes(plain)
 
 
 @settings(max_examples=examples(5, 25), deadline=None)
@@ -131,3 +146,21 @@ async def test_an_order_is_right_before_the_index_shows_what_was_written(store: 
         assert found["category#r#", "CATEGORY"] == [("r", "b"), ("r", "c"), ("r", "d")]
         assert found["category#r#d#", "CATEGORY"] == [("r", "d", "3"), ("r", "d", "1"), ("r", "d", "2")]
         assert found["category", "CATEGORY"] == [("r",), ("q",)]
+
+
+@pytest.mark.both_stores
+async def test_a_reorder_that_changes_nothing_after_those_before_it_is_no_change(store: Store) -> None:
+    writer = Writer(store)
+    paths = [("a",), *[("a", key) for key in "abcdef"]]
+    await outcomes(writer, [Create(CATEGORY, path, "CATEGORY", "x", {}) for path in paths])
+    at_once = {"b": (Side.LAST, None), "a": (Side.BEFORE, "c"), "f": (Side.AFTER, "e"), "c": (Side.AFTER, "a"),
+               "d": (Side.LAST, None), "e": (Side.BEFORE, "f")}  # fmt: skip
+    settle = 3600.0 if store.version() is None else 0.0
+    edits = [
+        reorder(CATEGORY, ("a", key), side, ("a", beside) if beside else None, settle_seconds=settle)
+        for key, (side, beside) in at_once.items()
+    ]
+    await outcomes(writer, edits)
+    assert (await orders(store))["category#a#", "CATEGORY"] == [("a", key) for key in "acefbd"]
+    moved = [path for event, path, _ in await changes(store) if event == "MOVED"]
+    assert moved == ["a/b", "a/d"]
