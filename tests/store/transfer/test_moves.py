@@ -6,6 +6,7 @@ import pytest
 
 from store.engine import ReadUsage, Store
 from store.metadata.history import ASIDE, current_key, redirect_key, redirected_id
+from store.metadata.tree_version import Event
 from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS, id_key, node_key, path_of
 from store.model.paths import parse_path
@@ -133,6 +134,31 @@ async def test_a_former_path_leads_to_its_node_whatever_comes_along_there(store:
     keys = [redirect_key(node_key("category", parse_path(path))) for path in ("Sale/Shoes", "New/Shoes")]
     led = [redirected_id(item) for item in await store.get(keys, ReadUsage(), strong=True)]
     assert led == ["category:shoes", "category:boots"]
+
+
+@pytest.mark.parametrize("limit", [None, journaled.SMALL])
+@pytest.mark.parametrize("keys", ["ab", "ba"])
+async def test_followers_of_trees_whose_roots_swap_learn_who_left_and_who_came(
+    store: Store, keys: str, limit: int | None
+) -> None:
+    one, other = keys
+    below: list[Told] = [(f"{key}/{n}", "CATEGORY") for key in keys for n in range(9)]
+    await imported(store, [(one, "CATEGORY", {"id": "1"}), (other, "CATEGORY", {"id": "2"}), *below], CATEGORY)
+    if limit is not None:
+        store.max_commit_changes = limit
+    told: list[Told] = [(other, "CATEGORY", {"id": "1"}), (one, "CATEGORY", {"id": "2"})]
+    outcome = await resettled(store, told, CATEGORY)
+    assert (outcome.moved, outcome.rejections) == ({"CATEGORY": 2}, [])
+    assert outcome.examples[Event.MOVED] in (
+        [f"{one} -> {other}", f"{other} -> {one}"],
+        [f"{other} -> {one}", f"{one} -> {other}"],
+    )
+    for partition in (f"category#{one}", f"category#{other}", "category"):
+        items = [item for item in await invariants.all_items(store) if item["pk"] == partition and item["sk"] > "!0"]
+        log = [entry for item in items if item["sk"][0] == "!" for entry in item.get("changes", ())]
+        moved = sorted((entry[2], *entry[5:7]) for entry in log if entry[0] == "MOVED")
+        found = [("category:1", one, other), ("category:2", other, one)]
+        assert [*dict.fromkeys(moved)] == found
 
 
 class Disturbed(Writer):
