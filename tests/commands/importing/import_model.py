@@ -95,7 +95,8 @@ class Import:
         self.made: set[Path] = set()
         self.is_clear = True
         # What becomes of these moves is for the tests of moves: their nodes wait for one another, or they go to the
-        # place of a node that the file lacks, or below one of which nothing is known, or need parents and fail.
+        # place of a node that the file lacks, or below one of which nothing is known, or need parents and fail, or
+        # they come along with their parent and go back.
         self.waits = self.yields = self.is_doubtful = False
         for row in rows:
             self._take(row)
@@ -208,6 +209,7 @@ class Import:
         assert under in UNDER[level]
         for one in [*self.nodes]:
             if one[: len(here)] == here:
+                self.is_doubtful = self.is_doubtful or self.ids.get(self.nodes[one].id) == one
                 self.nodes[path + one[len(here) :]] = self.nodes.pop(one)
         self.outcome.moved[level] += 1
         return True
