@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import NoReturn
 
 from resolvers.access.callers import check_change, check_put, check_reorder, check_visible, check_writable
 from resolvers.access.grants import may_read
@@ -29,7 +31,7 @@ from store.errors import (
 from store.metadata.history import current_key
 from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
-from store.model.keys import Path, id_key, path_of
+from store.model.keys import Key, Path, id_key, path_of
 from store.model.paths import check_limits, check_new_key, check_sizes, format_path
 from store.model.records import is_id
 from store.writing.create_update import NOWHERE, Create, Edit, Update
@@ -202,12 +204,11 @@ async def edit(request: Request, hierarchy: Hierarchy, asked: Asked, options: Ed
     reads = request.reads if options.dry_run else ReadUsage(trace=request.reads.trace)
     try:
         for _ in range(ATTEMPTS):
-            made = await _edit(request, hierarchy, asked, reads)
+            made = _edit(request, hierarchy, asked, await _keys_of(request, hierarchy, asked, reads))
             with suppress(NodeMoved):
-                result = await writer.write(made, reads, options)
-                # That of the same request before, although a node that it names is gone or hidden since.
-                if made.faults and not may_read(request.caller.reads, result.record.key):
-                    raise FaultList(made.faults).error()
+                result = await writer.write(made, reads, replace(options, refuse=partial(_refusal, request, made)))
+                if result.repeats is not None and result.repeats.refusal is not None:
+                    await _refuse(request, hierarchy, asked, result.repeats.refusal, reads)
                 return result
         raise Conflict("The node is moved by someone else again and again, so nothing was changed; retry later.")
     finally:
@@ -217,14 +218,17 @@ async def edit(request: Request, hierarchy: Hierarchy, asked: Asked, options: Ed
             request.forget_reads()
 
 
-async def _edit(request: Request, hierarchy: Hierarchy, asked: Asked, reads: ReadUsage) -> Edit:
-    """The edit that is asked for, with the faults of all that it names. Raises Forbidden."""
-    names = asked.names()
-    ids = [one.id for one in names if one.id is not None and is_id(hierarchy, one.id)]
+async def _keys_of(request: Request, hierarchy: Hierarchy, asked: Asked, reads: ReadUsage) -> dict[str, Key]:
+    """The present keys of the nodes that are named by their ids, by these."""
+    ids = [one.id for one in asked.names() if one.id is not None and is_id(hierarchy, one.id)]
     items = await request.store.get([id_key(one) for one in ids], reads, strong=True) if ids else []
-    keys = {node_id: key for node_id, item in zip(ids, items, strict=True) if (key := current_key(item)) is not None}
+    return {node_id: key for node_id, item in zip(ids, items, strict=True) if (key := current_key(item)) is not None}
+
+
+def _edit(request: Request, hierarchy: Hierarchy, asked: Asked, keys: Mapping[str, Key]) -> Edit:
+    """The edit that is asked for, with the faults of all that it names. Raises Forbidden."""
     faults, found = FaultList(), dict[str, Path]()
-    for named in names:
+    for named in asked.names():
         with faults.collecting(named.field):
             path = named.path
             if named.id is not None:
@@ -243,6 +247,33 @@ async def _edit(request: Request, hierarchy: Hierarchy, asked: Asked, reads: Rea
     made = asked.edit(Places(hierarchy, found, settle))
     _check(request, made)
     return made
+
+
+def _refusal(request: Request, made: Edit, before: Path, path: Path) -> CladeError | None:
+    """Why the caller may not have the result of the same edit, by which a node came from one path to another: it may
+    not make it there now. None where it may.
+    """
+    caller, hierarchy = request.caller, made.hierarchy
+    try:
+        for one in (before, path):
+            check_visible(caller, hierarchy.name, one)
+        there = replace(made, path=before, target=path) if isinstance(made, Move) else replace(made, path=path)
+        if not isinstance(made, Create):
+            check_change(caller, hierarchy.name, before)
+        _check(request, there)
+    except (NotFound, Forbidden) as error:
+        return error
+    return None
+
+
+async def _refuse(
+    request: Request, hierarchy: Hierarchy, asked: Asked, refusal: CladeError, reads: ReadUsage
+) -> NoReturn:
+    """Raise what somebody is told who may not make a change; what is hidden is not found, at the price of that."""
+    if isinstance(refusal, NotFound):
+        await enabled_writer(request).write(_edit(request, hierarchy, asked, {}), reads, EditOptions(dry_run=True))
+        refusal = NotFound(f"There is no such {hierarchy.name}.")  # without the path, which is hidden
+    raise refusal
 
 
 def _no_such_id(hierarchy: Hierarchy, node_id: str) -> NotFound:

@@ -31,6 +31,7 @@ from graph.types.fields import (
 )
 from graph.types.hierarchies import HierarchyEnums
 from graph.types.lookups import by_id
+from graph.types.written import WrittenRecord, present
 from resolvers import changes, history
 from resolvers.lists.arguments import ConnectionArguments, RelationKind
 from store.metadata.moves import Move, MoveState
@@ -82,17 +83,22 @@ def history_fields(revision: Any, connection: Any) -> Fields:
     }
 
 
-def _history(subject: Any, info: Any, **_: Any) -> Any:
+async def _history(subject: Any, info: Any, **_: Any) -> Any:
     relation = info.context.look_ahead(info).relation_of(info, RelationKind.REVISIONS)
-    return history.read_history(info.context.request, _record(subject), relation.arguments, nodes=relation.nodes)
+    record = await _record(subject, info)
+    return await history.read_history(info.context.request, record, relation.arguments, nodes=relation.nodes)
 
 
-def _at_revision(subject: Any, info: Any, n: int) -> Any:
-    return history.read_revision(info.context.request, _record(subject), n)
+async def _at_revision(subject: Any, info: Any, n: int) -> Any:
+    return await history.read_revision(info.context.request, await _record(subject, info), n)
 
 
-def _record(subject: Record | history.DeletedNode) -> Record:
-    return subject.record if isinstance(subject, history.DeletedNode) else subject
+async def _record(subject: Record | history.DeletedNode, info: Any) -> Record:
+    """The node whose history it is: of one that a mutation has left the present one, or itself where that is gone."""
+    if isinstance(subject, history.DeletedNode):
+        return subject.record
+    found = await present(subject, info) if isinstance(subject, WrittenRecord) else None
+    return found or subject
 
 
 # -- root fields -------------------------------------------------------------------------------------------------------

@@ -6,10 +6,11 @@ from typing import Any
 
 from graph.hierarchies.registry import camel
 from graph.types.fields import Fields, argument, attribute_of, field, object_type
-from graph.types.lookups import load
+from graph.types.lookups import by_id, load
 from graph.types.mutation_inputs import MutationInputs, asked_json
 from graph.types.nodes import HierarchyTypes
 from graph.types.user_errors import USER_ERROR, UserError, user_errors
+from graph.types.written import WrittenRecord
 from resolvers.access.grants import may_read
 from resolvers.mutations import edit, enabled_writer
 from store.errors import MAX_FAULTS, CladeError
@@ -102,7 +103,8 @@ class Mutations:
     def _payload(self, verb: str, name: str) -> Any:
         node: Any = self._types.interface
         written = "The node as it was before its deletion" if verb == "delete" else "The node as written"
-        fields = {"node": field(_node, node | None, f"{written}; null for a dry run or faults.")}
+        resolve = _deleted_node if verb == "delete" else _node
+        fields = {"node": field(resolve, node | None, f"{written}; null for a dry run or faults.")}
         if verb in ("move", "delete"):
             parent = "Former parent as it is now; null for a root, a dry run or faults."
             large = "The large move, if one transaction is too small for it; else null."
@@ -115,7 +117,17 @@ class Mutations:
 
 
 def _node(payload: Payload, info: Any) -> Record | None:
-    return None if payload.written is None else payload.written.record
+    """The node as it was written; its relations by its id, unless it is known to be where it was written just now."""
+    found = payload.written
+    if found is None or (found.repeats is None and found.move is None):
+        return found and found.record
+    return WrittenRecord.left(found.record)
+
+
+def _deleted_node(payload: Payload, info: Any) -> Record | None:
+    """The same of a deletion, which is made at once or by a move."""
+    found = payload.written
+    return found and WrittenRecord.left(found.record, is_gone=found.repeats is None and found.move is None)
 
 
 def _large_move(payload: Payload, info: Any) -> Any:
@@ -127,8 +139,13 @@ def _plan(payload: Payload, info: Any) -> Any:
 
 
 async def _previous_parent(payload: Payload, info: Any) -> Record | None:
-    parent = () if payload.written is None else payload.written.before[:-1]
+    written = payload.written
+    if written is None:
+        return None
+    if written.repeats is not None:
+        found = by_id([payload.hierarchy], written.repeats.parent or "")
+        return (await load(info, [found]))[0]
+    parent = written.before[:-1]
     if not parent or not may_read(info.context.request.grants, keys.node_key(payload.hierarchy, parent)):
         return None  # nor is there, for this caller, a node that has left this path
-    (found,) = await load(info, [(payload.hierarchy, parent)])
-    return found
+    return (await load(info, [(payload.hierarchy, parent)]))[0]

@@ -34,6 +34,7 @@ from graph.types.fields import (
 )
 from graph.types.history import history_fields, revision_types
 from graph.types.list_inputs import ListInputs
+from graph.types.written import GONE, of_present
 from resolvers.lists.arguments import Page, Relation
 from resolvers.planner import list_request
 from store.errors import BadData
@@ -62,8 +63,8 @@ def _tree_node_fields(node: Any, level_name: Resolver, child_count: StrawberryFi
         "level_name": field(level_name, str, "Name of the level, as in `level`."),
         "depth": field(RecordField("depth"), int, "Number of ancestors; 0 for a root."),
         "child_count": child_count,
-        "parent": field(_first_above, node | None, "Parent; null for a root or the top of a grant."),
-        "ancestors": field(_above, list[node] | None, "Ancestors, from the root down."),
+        "parent": field(of_present(_first_above, None), node | None, "Parent; null for a root or the top of a grant."),
+        "ancestors": field(of_present(_above, ()), list[node] | None, "Ancestors, from the root down."),
     }
 
 
@@ -94,7 +95,7 @@ class HierarchyTypes:
         affects one field alone.
         """
         node: Any = self.nodes.interface
-        listing = self.nodes.connection | None
+        listing, listed = self.nodes.connection | None, of_present(_list, GONE)
         of_level = argument("level", self.level | None, "Only of this level.")
         child_count = field(Count("kids"), int, "Number of children.", of_level)
         of_trees = _tree_node_fields(node, self._level_name, child_count)
@@ -104,8 +105,8 @@ class HierarchyTypes:
             "revision": field(RecordField("revision"), int, "Number of the revision; each write adds 1."),
             "updated_at": field(RecordField("updated_at"), DateTime, "Time of the last change of the content."),
             "changed_by": field(RecordField("changed_by"), str | None, _CHANGED_BY),
-            "children": field(_list, listing, "Children, ordered by level, then by position.", *self.list_arguments()),
-            "descendants": field(_list, listing, "Descendants, ordered by path.", *self.list_arguments(_MAX_DEPTH)),
+            "children": field(listed, listing, "Children, ordered by level, then by position.", *self.list_arguments()),
+            "descendants": field(listed, listing, "Descendants, ordered by path.", *self.list_arguments(_MAX_DEPTH)),
         }
         return of_trees | name_fields() | own
 

@@ -6,7 +6,7 @@ and revision after the write, not its content, which its history has.
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as with_faults
 from functools import cached_property
@@ -18,13 +18,13 @@ from msgspec.structs import replace
 
 from store.concurrency import in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import BadInput, DamagedItem, TooLarge, shorten
+from store.errors import BadInput, CladeError, DamagedItem, TooLarge, shorten
 from store.metadata.moves import Move, move_key
 from store.model.attributes import Value
 from store.model.decoding import decoded
-from store.model.keys import Key, Path
+from store.model.keys import Key, Path, node_key
 from store.model.records import ABSENT, Change, Counts, Delete, Item, Put, Record, canonical_item, size_of
-from store.writing.create_update import Create, Edit
+from store.writing.create_update import Create, Edit, Update
 from store.writing.transaction import TransactionBuilder
 
 RESULTS = "once"  # begins the partitions of stored results
@@ -45,7 +45,8 @@ SEARCH_UNITS_A_NODE = 8  # to remove the search items of a node with two words
 @dataclass(frozen=True)
 class EditOptions:
     """`dry_run`: commit nothing. `key`: the idempotency key of the `caller`, which `asked` for this, as JSON: the same
-    for the same request. `by`: the author that the node gets.
+    for the same request. `by`: the author that the node gets. `refuse`: why the caller may not have a result that is
+    stored, by the paths of the node before and after; None where the caller may.
     """
 
     dry_run: bool = False
@@ -53,6 +54,7 @@ class EditOptions:
     asked: Any = None
     by: str | None = None
     caller: str = ""
+    refuse: Callable[[Path, Path], CladeError | None] = lambda before, path: None
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,17 @@ class EditResult:
     before: Path
     dry_run: DryRun | None = None
     move: Move | None = None
+    repeats: "Repeated | None" = None
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """What is said of a result that is that of the same request before: the id of the parent that the node had before,
+    None for a root and a new node, and the `refusal` where the caller may not have it; then its node has no content.
+    """
+
+    parent: str | None
+    refusal: CladeError | None = None
 
 
 class _Below(Struct):
@@ -82,14 +95,15 @@ class _Below(Struct):
 
 
 class StoredResult(Struct):
-    """The fingerprint of an edit, its node without name and attributes, the id of the move that it started, and the
-    path of the node before, None where that is the same.
+    """The fingerprint of an edit, its node without name and attributes, the id of the move that it started, the path
+    of the node before, None where that is the same, and the id of its parent there.
     """
 
     wanted: str
     node: dict[str, Any]
     move: str | None = None
     before: list[str] | None = None
+    parent: str | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -132,15 +146,19 @@ class EditRequest:
         else:
             self.result.set_exception(result)
 
-    def changes(self, transaction: TransactionBuilder, max_changes: int | None) -> list[Change]:
-        """The changes to commit, with the stored result; raises TooLarge for too many changes, also of a dry run."""
+    def changes(self, transaction: TransactionBuilder, parent: str | None, max_changes: int | None) -> list[Change]:
+        """The changes to commit, with the stored result, in which `parent` is the id of the node's parent before.
+
+        Raises TooLarge for too many changes, also of a dry run.
+        """
         changes, move, record = transaction.changes(), transaction.move, transaction.record
         if (key := self.result_key) is not None:
             node = replace(record, name="", attributes={}).item() | {"below": cast(Value, record.descendant_counts)}
             item: Item = {
                 "pk": key.pk, "sk": key.sk, "wanted": self._fingerprint, "node": cast(Value, node),
                 "before": None if self.before == record.path else list(self.before),
-                "move": None if move is None else move.id, "expires": int(transaction.context.now) + RESULT_SECONDS,
+                "parent": parent, "move": None if move is None else move.id,
+                "expires": int(transaction.context.now) + RESULT_SECONDS,
             }  # fmt: skip
             changes.append(Put(item, ABSENT))
         if max_changes is not None and len(changes) > max_changes:
@@ -155,6 +173,13 @@ class EditRequest:
         """The path of the node before the edit, empty for a new one."""
         return () if isinstance(self.edit, Create) else self.edit.path
 
+    @property
+    def former_parent(self) -> Key | None:
+        """The key of the parent that a node has before it is moved or deleted."""
+        if isinstance(self.edit, Create | Update) or len(self.before) < 2:
+            return None
+        return node_key(self.edit.hierarchy.name, self.before[:-1])
+
     def stored(self, item: Item) -> tuple[EditResult, Key | None]:
         """A stored result, without the name and attributes of its node, and the key of the move that it started.
 
@@ -166,7 +191,9 @@ class EditRequest:
                 "This idempotencyKey was used for another change within the last 24 hours; choose a new one."
             )
         record, before = found.record, found.before
-        result = EditResult(record, record.path if before is None else tuple(before))
+        former = record.path if before is None else tuple(before)
+        refusal = self.options.refuse(former or record.path, record.path)
+        result = EditResult(record, former, repeats=Repeated(found.parent, refusal))
         return result, None if found.move is None else move_key(found.move)
 
     @cached_property

@@ -168,11 +168,13 @@ class Reader:
         """A node with the name and attributes of its revision, from its history or from the table."""
         keys = [revision_key(record.id, record.revision), id_key(record.id)]
         read_set = await self.read([], keys)
-        if (version := read_set[keys[0]]) is not None:
+        version, place = read_set[keys[0]], current_key(read_set[keys[1]])
+        # Where the node is not needed, there is a read of none: so none tells whether it is hidden or gone.
+        own = revision_key(record.id, 0) if version is not None or place is None else place
+        await self.read_into(read_set, [], [own])
+        if version is not None:
             return with_revision(record, version)
-        place = current_key(read_set[keys[1]])
-        await self.read_into(read_set, [], [] if place is None else [place])
-        found = None if place is None else read_set.record(place)
+        found = read_set.record(own)
         if found is None or found.revision != record.revision:
             raise Conflict("The change was made, but its node is being changed again; read the node, or retry.")
         return replace(record, name=found.name, attributes=found.attributes)

@@ -232,7 +232,8 @@ class GroupCommit:
                 return _Built(request, stored)
             now = self._store.now()
             transaction = await request.edit.build(reader, WriteContext(rfc3339(now), now, options.by, options.dry_run))
-            changes = request.changes(transaction, self._store.max_commit_changes)
+            parent = await self._former_parent(request, reader)
+            changes = request.changes(transaction, parent, self._store.max_commit_changes)
             if options.dry_run:
                 plan = await dry_run(transaction, changes, self._store)
                 return _Built(request, EditResult(transaction.record, request.before, plan))
@@ -244,6 +245,14 @@ class GroupCommit:
         except Exception as error:
             return _Built(request, await self._result_after(error, request))
 
+    async def _former_parent(self, request: EditRequest, reader: Reader) -> str | None:
+        """The id of the parent of a node that is moved or deleted, where a repetition may ask for it."""
+        key = request.former_parent
+        if key is None or request.result_key is None or request.options.dry_run:
+            return None
+        parent = (await reader.read([], [key])).record(key)
+        return None if parent is None else parent.id
+
     async def _stored(self, request: EditRequest, reader: Reader) -> EditResult | None:
         """The result that is stored under the idempotency key, if any; a dry run tells what would be without it."""
         key = request.result_key
@@ -251,6 +260,8 @@ class GroupCommit:
         if item is None:
             return None
         found, move_key = request.stored(item)
+        if found.repeats is not None and found.repeats.refusal is not None:
+            return found
         move = None if move_key is None else (await reader.read([], [move_key]))[move_key]
         record = await reader.content_of(found.record)
         return replace(found, record=record, move=None if move is None else Move.of(move))

@@ -18,6 +18,7 @@ from resolvers.session.budget import BudgetLimits
 from resolvers.session.cache import PageCache, TreeVersionCache
 from resolvers.session.request import Request
 from store.engine import Store
+from store.metadata.moves import MoveTiming
 from store.writing.writer import Writer
 from tests.schemas import schema_of
 from tests.user_errors import take_user_errors, with_user_errors
@@ -34,16 +35,16 @@ class Server:
 
     def __init__(
         self, store: Store, *classes: type[Node], limits: DocumentLimits = DocumentLimits(), max_nodes: int = 10_000,
-        read_units: float = 2_000,
+        read_units: float = 2_000, timing: MoveTiming = MoveTiming(),
     ) -> None:  # fmt: skip
         self.store = store
         self.schema, types = schema_of(*classes)
         definitions = {cls.name: cls.definition() for cls in classes}
         budgets = BudgetLimits(max_nodes, read_units=read_units)
-        kept, writer = PageCache(10_000_000, TreeVersionCache(0.0)), Writer(store)
+        kept, self.writer = PageCache(10_000_000, TreeVersionCache(0.0)), Writer(store, timing)
 
         def context() -> Context:
-            request = Request(store, definitions, budgets, page_cache=kept, writer=writer)
+            request = Request(store, definitions, budgets, page_cache=kept, writer=self.writer)
             return Context(request, types)
 
         plans = PlanCache(core_schema(self.schema), types, keep=500)
