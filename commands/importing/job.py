@@ -203,7 +203,7 @@ class ImportJob:
 
         places = self.format.tree.moving if self.format.tree else None
         with progress("Moving", "nodes", len(self.plan.ids if places is None else places)) as meter:
-            writer = Writer(store, Settings().move_timing, {self.hierarchy.name: self.hierarchy})
+            writer = Writer(store, Settings().move_timing)
             await ImportMoves(store, writer, self.plan, self.outcome, places).run(meter)
 
     async def _load_versions(self, store: Store) -> None:
