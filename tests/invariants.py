@@ -232,7 +232,7 @@ class _SearchItems:
         assert item["rank"] == f"{int(not begins)}{weight}{depth}{name}#{own_id}"
         assert item["level"] == node["level"]
         assert item.get("names", {}) == {language: one for language, one in words.names.items() if language}
-        others = [word for text in item.get("others", {}).values() for word in text.split("+")]
+        others = [word for _, text in sorted(item.get("others", {}).items()) for word in text.split("+")]
         assert list(dict.fromkeys(others)) == words.others
         assert item["at"].endswith("#")
         root = item["pk"].split("#")[1] + "#" if self.search.scope is SearchScope.TREE else ""

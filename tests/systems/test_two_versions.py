@@ -2,9 +2,8 @@
 something.
 """
 
-import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from random import Random
@@ -27,16 +26,17 @@ from store.errors import CladeError, NotIndexed
 from store.metadata.moves import MoveTiming
 from store.model.attributes import Attribute, Kind
 from store.model.hierarchy import Hierarchy, Search, SearchScope
-from store.model.paths import format_path
+from store.model.paths import format_path, parse_path
 from store.model.records import Record
 from store.search.words import SearchText
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writing.create_update import Create, Update
 from store.writing.move_delete import Move
+from store.writing.move_worker import MoveWorker
 from store.writing.writer import Writer
 from tests import invariants, search_model
-from tests.classes import land_after, land_before, shop_after, shop_before, shop_levels
+from tests.classes import land_after, land_before, land_both, shop_after, shop_before, shop_levels
 from tests.hierarchies import CATEGORY
 from tests.model_writes import KEYS, Model, RandomEdits, Refused
 from tests.rights.asking import Server, caller
@@ -155,7 +155,9 @@ async def test_servers_with_a_level_more_and_less_and_another_searched_attribute
         assert before.found("yankee") == before.found("zulu saw") == []
         after.write("""mutation { made: updateShop(input: {node: {path: "Tools"}, attributes: {department:
           {latitude: 0, longitude: 1}}}) { userErrors { message } } }""")
-        before.write("""mutation { made: moveShop(input: {node: {path: "Tools"}, key: "T"}) { userErrors { message } } }""")
+        before.write(
+            """mutation { made: moveShop(input: {node: {path: "Tools"}, key: "T"}) { userErrors { message } } }"""
+        )
         near = after.post("{ shopsNear(latitude: 0, longitude: 1) { complete nodes { path } } }")
         assert near["data"]["shopsNear"] == {"complete": True, "nodes": [{"path": "T"}]}
     await invariants.check(store, {"shop": shop_after.Shop.definition()})
@@ -209,7 +211,7 @@ async def answered(store: Store, hierarchy: Hierarchy, records: Sequence[Record]
             except NotIndexed:
                 return False
             assert page.complete
-            assert {format_path(one.path) for one in page.nodes} == expected, (text, top and top.path)
+            assert {format_path(one.path) for one in page.records} == expected, (text, top and top.path)
     return True
 
 
@@ -237,8 +239,7 @@ async def follow(store: Store, seed: int, length: int, served: Sequence[str], *,
             assert all(done or "level" in text for text, done in results), results
             answers = {repairs}
         if step % 4 == 3:
-            items = [item async for page in store.scan(ReadUsage()) for item in page if "tier" in item]
-            records = [Record.of(item) for item in items]
+            records = await all_nodes(store)
             for one in served:
                 if one != "none" and records:
                     assert await answered(store, VERSIONS[one], records) or one not in answers, one
@@ -265,4 +266,115 @@ async def test_no_search_of_any_version_lacks_something(tmp_path: Any, what: str
 
 @pytest.mark.both_stores
 async def test_no_search_of_any_version_lacks_something_on_both_stores(store: Store) -> None:
-    await follow(store, 7, 40, *[SERVED["everything"][0]], repairs="all")
+    await follow(store, 7, 40, SERVED["everything"][0], repairs="all")
+
+
+# -- writes that a repair overtakes ------------------------------------------------------------------------------------
+
+
+class Overtaken:
+    """A store in which, before one of its commits, something else happens."""
+
+    def __init__(self, store: Store, before: Callable[[], Awaitable[object]], commits: int = 1) -> None:
+        self._store, self._before, self._left = store, before, commits
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, changes: Any) -> None:
+        self._left -= 1
+        if self._left == 0:
+            await self._before()
+        await self._store.commit(changes)
+
+
+async def plan_of(hierarchy: Hierarchy, *paths: str, code: str = "old") -> ImportPlan:
+    plan = ImportPlan(hierarchy)
+    for number, path in enumerate(paths):
+        plan.take(Row(number, parse_path(path), [Part("CATEGORY", None, None, {}, undefined={"code": code})]))
+    return plan
+
+
+async def all_nodes(store: Store) -> list[Record]:
+    return [Record.of(item) async for page in store.scan(ReadUsage()) for item in page if "tier" in item]
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("how", ["an edit", "a new root", "an import", "an import of a new tree"])
+async def test_a_write_that_a_repair_overtakes_has_the_items_that_it_made(store: Store, how: str) -> None:
+    await load(store, await plan_of(NOTES, "r", "r/a"), LoadResult())
+    overtaken = cast(Store, Overtaken(store, lambda: repaired(store, ALL)))
+    if how in ("an edit", "a new root"):
+        path = ("r", "new") if how == "an edit" else ("new",)
+        await Writer(overtaken).write(Create(NOTES, path, "CATEGORY", "x", {"code": "1"}), ReadUsage())
+    else:
+        plan = await plan_of(NOTES, *(["r/new"] if how == "an import" else ["new", "new/b"]), code="1")
+        await load(overtaken, plan, LoadResult())
+    nodes = await all_nodes(store)
+    assert len([one for one in nodes if one.attributes.get("code") == "1"]) == 1 + (how == "an import of a new tree")
+    assert await answered(store, ALL, nodes)
+    assert await findings(store, ALL) == []
+
+
+async def test_a_repair_does_not_end_before_a_large_move_that_began_before_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes, everything = replace(NOTES, search=TREES.search), TREES
+    await load(store, await plan_of(notes, "o", "r", "r/a", *[f"r/a/{n}" for n in range(30)], code="1"), LoadResult())
+    store.max_commit_changes = store.max_changes = 20
+    results: list[tuple[str, bool]] = []
+
+    async def nothing(*_: Any) -> list[Any]:
+        return []
+
+    async def repair() -> None:
+        with monkeypatch.context() as patch:  # as for a move of another server, which goes on
+            patch.setattr(MoveWorker, "finish", nothing)
+            results.extend(await repaired(store, everything))
+
+    writer = Writer(cast(Store, Overtaken(store, repair, commits=3)), SOON)
+    await writer.write(Move(notes, ("r", "a"), ("o", "a")), ReadUsage())
+    await writer.move_worker.finished()
+    assert any("a large move is running" in text and not is_fixed for text, is_fixed in results)
+    assert not await answered(store, everything, await all_nodes(store))
+    assert all(is_fixed for _, is_fixed in await repaired(store, everything))
+    assert await answered(store, everything, await all_nodes(store))
+    assert await findings(store, everything) == []
+
+
+# -- a renamed attribute -----------------------------------------------------------------------------------------------
+
+MAYORS = """{ land(path: "DE") { descendants(level: %s, orderBy: {field: KEY}) { nodes { key ... on %s { %s } } } }
+  searchLands(text: "%s") { complete nodes { key } } }"""
+
+
+@pytest.mark.both_stores
+async def test_an_attribute_is_renamed_without_a_server_that_shows_null(store: Store) -> None:
+    """The order of the docs: the old class first gets the new name as a former one."""
+    await plant(store, land_before.Land, [
+        (("DE",), "COUNTRY"), (("DE", "Bonn"), "TOWN", "Bonn", {"mayor": "Ann"}), (("DE", "Ulm"), "TOWN", "Ulm", {}),
+    ])  # fmt: skip
+    everybody, ends = caller("write:land"), (("TOWN", "Town", "mayor"), ("CITY", "City", "major"))
+    servers = [Server(store, land_both.Land), Server(store, land_after.Land)]
+    inputs = [("town", "mayor"), ("city", "major")]
+
+    async def check(bonn: str, ulm: str | None, text: str, found: list[str]) -> None:
+        for server, (level, title, name) in zip(servers, ends, strict=True):
+            data = await server.data(everybody, MAYORS % (level, title, name, text))
+            nodes = data["land"]["descendants"]["nodes"]
+            assert [one[name] for one in nodes] == [bonn, ulm]
+            assert data["searchLands"] == {"complete": True, "nodes": [{"key": one} for one in found]}
+
+    await check("Ann", None, "ann", ["Bonn"])
+    for writer, (level, name) in zip((*reversed(servers), *servers), (*reversed(inputs), *inputs), strict=True):
+        for key, value in (("Ulm", f"Bea of {level}"), ("Bonn", f"Cora of {level}")):
+            answer = await writer.write(
+                everybody,
+                f"""mutation {{ updateLand(input: {{node: {{path: "DE/{key}"}},
+              attributes: {{{level}: {{{name}: "{value}"}}}}}}) {{ node {{ key }} }} }}""",
+            )
+            assert "errors" not in answer, answer
+        await check(f"Cora of {level}", f"Bea of {level}", f"bea {level}", ["Ulm"])
+        await check(f"Cora of {level}", f"Bea of {level}", "ann", [])
+    for module in (land_both, land_after):
+        assert await findings(store, module.Land.definition()) == []
