@@ -113,7 +113,7 @@ async def _delete(store: Store, edit: Delete) -> None:
     """Delete a node, and wait for the end of a large deletion."""
     from graph.settings import Settings  # with pydantic, which the help of a command does without
 
-    writer = Writer(store, Settings().move_timing, {edit.hierarchy.name: edit.hierarchy})
+    writer = Writer(store, Settings().move_timing)
     try:
         await writer.write(edit, ReadUsage())
         await writer.move_worker.finished()

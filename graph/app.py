@@ -20,7 +20,7 @@ from graph.operation.selection import core_schema
 from graph.schema import build_schema
 from graph.server.asgi_app import Lifespan, build_app, lifespan_of
 from graph.server.events import EventStreams
-from graph.server.lifecycle import GracefulShutdown
+from graph.server.lifecycle import GracefulShutdown, log_missing_items
 from graph.server.middleware import Observer
 from graph.server.sending import ConcurrencyLimiter
 from graph.settings import Settings, exposed
@@ -61,7 +61,7 @@ def create_app(settings: Settings | None = None) -> Application:
     classes = served(settings.hierarchies)
     store = open_store(settings.store, keep_bytes=settings.keep_bytes, patience=REQUEST_PATIENCE)
     definitions = {cls.name: cls.definition() for cls in classes}
-    writer = Writer(store, settings.move_timing, definitions) if settings.writes != "off" else None
+    writer = Writer(store, settings.move_timing) if settings.writes != "off" else None
     tracing = None
     if settings.traces == "on":
         from graph.observability.tracing import Tracing
@@ -82,6 +82,7 @@ def create_app(settings: Settings | None = None) -> Application:
     follower = ChangeFollower(store)
     streams = EventStreams(execution, follower, limiter, drain)
     background = [*([tokens.watch] if tokens else []), follower.watch]
+    background.append(partial(log_missing_items, store, [*definitions.values()]))
     if settings.metrics:
         from graph.server import metrics
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import orjson
 from graphql import GraphQLError, GraphQLSyntaxError
 
-from store.errors import CHECK_HINT, CladeError, DamagedItem, Unavailable, Uncertain
+from store.errors import CHECK_HINT, CladeError, DamagedItem, NotIndexed, Unavailable, Uncertain
 
 PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
 VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
@@ -33,8 +33,9 @@ NO_SUCH_DOCUMENT = "PERSISTED_QUERY_NOT_FOUND"
 NO_DOCUMENTS = "PERSISTED_QUERY_NOT_SUPPORTED"
 INTERNAL = "INTERNAL_SERVER_ERROR"
 UNAVAILABLE = Unavailable.code
+NOT_INDEXED = NotIndexed.code
 
-SERVER_ERRORS = frozenset({INTERNAL, OVERLOADED, TIMEOUT, UNAVAILABLE})
+SERVER_ERRORS = frozenset({INTERNAL, NOT_INDEXED, OVERLOADED, TIMEOUT, UNAVAILABLE})
 """The codes of errors that the client did not cause."""
 
 UNREADABLE_MESSAGE = "Invalid value in the request; see the type of its argument or variable."
@@ -44,6 +45,8 @@ UNCERTAIN = {"uncertain": True}
 """Extensions of a mutation's error if the mutation may have been made."""
 UNCERTAIN_HINT = "It is unknown whether the change was made; read the node, or retry with the same idempotencyKey."
 ITEM_MESSAGE = f"A stored item is damaged; the server's log has its key. {CHECK_HINT}"
+REPAIR_HINT = "Run clade repair, which writes them; all else is served."
+"""The way out where search items are missing."""
 STORE_MESSAGE = "The store is unavailable; retry later. The server's log has the reason."
 
 MAX_MESSAGE_CHARACTERS = 1_000
@@ -112,7 +115,7 @@ def format_errors(
     errors = list(errors)
     causes = {id(cause): cause for cause in map(cause_of, errors)}
     for cause in causes.values():
-        if isinstance(cause, Unavailable | DamagedItem):
+        if isinstance(cause, Unavailable | DamagedItem | NotIndexed):
             log_unreadable(cause)
         elif not isinstance(cause, CladeError | GraphQLError | RecursionError):
             log_unexpected(cause)
@@ -152,6 +155,8 @@ def _format_error(error: GraphQLError) -> dict[str, Any]:
         entry["extensions"] |= UNCERTAIN
     elif isinstance(cause, Unavailable):
         entry["message"] = STORE_MESSAGE
+    elif isinstance(cause, NotIndexed):
+        entry["message"] = f"{message} {REPAIR_HINT}"
     elif isinstance(cause, RecursionError):
         entry["message"] = NESTED_MESSAGE
     elif isinstance(cause, GraphQLError):
@@ -198,7 +203,7 @@ def without_frames(error: BaseException, *, unexpected: bool = False) -> None:
         current = cause
 
 
-def log_unreadable(error: Unavailable | DamagedItem) -> None:
+def log_unreadable(error: Unavailable | DamagedItem | NotIndexed) -> None:
     logger.warning("%s", error)  # the message names tables and files, so clients do not receive it
 
 
@@ -263,6 +268,9 @@ ERROR_CODES = (
     ErrorCode("BAD_DATA", "200, or 500 for a damaged API key",
               "Stored data does not match its hierarchy; the rest of the response is valid. "
               "`clade check` finds it, and items that are damaged."),
+    ErrorCode("NOT_INDEXED", FIELD_ERROR,
+              "Search items that the field needs were never written, as after `search=True` of a further attribute. "
+              "Retrying is no use; `clade repair` writes them."),
     ErrorCode("BUDGET_EXCEEDED", FIELD_ERROR,
               "The response exceeds a budget of nodes, fields, bytes or read units; the message names the setting.",
               Outcome.UNKNOWN_IF_UNCERTAIN),

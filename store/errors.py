@@ -17,6 +17,7 @@ CladeError
 ├── BadData             BAD_DATA            stored data that does not fit its hierarchy
 │   └── DamagedItem     BAD_DATA            an item whose content cannot be read
 ├── Forbidden           FORBIDDEN           an operation that this server does not allow
+├── NotIndexed          NOT_INDEXED         a search of which items are missing
 ├── Conflict            CONFLICT            a concurrent write came first, or a move is running there
 │   └── NodeMoved       CONFLICT            another node is where that of an id was
 └── Unavailable         UNAVAILABLE         the store cannot be used now
@@ -134,6 +135,12 @@ class DamagedItem(BadData):
 
 class Forbidden(CladeError):
     code = "FORBIDDEN"
+
+
+class NotIndexed(CladeError):
+    """Search items are missing, so that an answer could lack something."""
+
+    code = "NOT_INDEXED"
 
 
 class Conflict(CladeError):

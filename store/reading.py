@@ -1,5 +1,5 @@
 """Reads that several packages share: versions of trees, pages of a key range, the change log of a tree in order, large
-moves that are running with what they hide, and the end of a log for indexes that are behind it.
+moves that are running with what they hide, the end of a log for indexes that are behind it, and markers of search.
 """
 
 import asyncio
@@ -28,6 +28,7 @@ from store.model.keys import (
 )
 from store.model.paths import parse_path
 from store.model.records import Item, key_of
+from store.search.marker import Marker, marker_key
 
 PAGE_ITEMS = 1000
 LOG_PAGE_ITEMS = 50  # a log item may have 300 KB
@@ -288,3 +289,9 @@ def _keys(partition: str, entry: LogEntry) -> Iterable[Key]:
 def logged_key(partition: str, name: str) -> Key:
     """The key of a node as the log of its tree names it, or, of a root, the log of its hierarchy."""
     return Key(partition, name) if "#" in partition else Key(f"{partition}{name[:-1]}", "#")
+
+
+async def read_marker(store: Store, hierarchy: str) -> Marker | None:
+    """The present marker of the search items of a hierarchy, None without one. Raises DamagedItem."""
+    (item,) = await store.get([marker_key(hierarchy)], ReadUsage(), strong=True)
+    return Marker.of(hierarchy, item)

@@ -13,8 +13,8 @@ from store.dynamodb.store import DynamoDBStore
 from store.engine import Store
 from store.model.hierarchy import Hierarchy, SearchScope
 from store.search.cells import Point
-from store.search.items import made_of
 from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_id
+from store.search.marker import Marker, all_lacking
 from store.sqlite.store import SQLiteStore
 from tests.search_model import NodeWords
 
@@ -151,7 +151,12 @@ class _Table:
             self.markers.keys()
         )
         for name, marker in self.markers.items():
-            assert marker["made_of"] == made_of(hierarchies[name]), f"marker of {name}"
+            found = Marker.of(name, marker)
+            assert found is not None
+            assert not all_lacking(hierarchies[name], found), f"marker of {name}"
+            assert found.making is None, f"marker of {name}"
+            levels = {node["level"] for node in self.nodes.values() if node["pk"].startswith(f"{name}#")}
+            assert levels <= found.made.levels.keys(), f"levels in the marker of {name}"
             if hierarchies[name].search is not None:
                 _SearchItems(hierarchies[name], self).check()
             self.check_cells(hierarchies[name])
@@ -227,7 +232,8 @@ class _SearchItems:
         assert item["rank"] == f"{int(not begins)}{weight}{depth}{name}#{own_id}"
         assert item["level"] == node["level"]
         assert item.get("names", {}) == {language: one for language, one in words.names.items() if language}
-        assert item.get("others", "") == "+".join(words.others)
+        others = [word for _, text in sorted(item.get("others", {}).items()) for word in text.split("+")]
+        assert list(dict.fromkeys(others)) == words.others
         assert item["at"].endswith("#")
         root = item["pk"].split("#")[1] + "#" if self.search.scope is SearchScope.TREE else ""
         assert item["pk"] == f"words/{self.hierarchy.name}#{root}{text[0]}"

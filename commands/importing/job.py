@@ -236,7 +236,7 @@ class ImportJob:
     def _moves_on(self, store: Store, outcome: LoadResult) -> ImportMoves:
         from graph.settings import Settings
 
-        writer = Writer(store, Settings().move_timing, {self.hierarchy.name: self.hierarchy})
+        writer = Writer(store, Settings().move_timing)
         places = self.format.tree.moving if self.format.tree else None
         return ImportMoves(store, writer, self.plan, outcome, places, prune=self.prune)
 

@@ -9,17 +9,19 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from graph.errors import STORE_MESSAGE, log_unreadable
+from graph.errors import REPAIR_HINT, STORE_MESSAGE, log_unreadable
+from resolvers.search.finder import missing_items
 from store.engine import Store
-from store.errors import Unavailable
+from store.errors import CladeError, Unavailable
+from store.model.hierarchy import Hierarchy
 
 READY_SECONDS = 2.0
 """Maximum time of a store's health check."""
@@ -108,6 +110,15 @@ class GracefulShutdown:
 def log(message: str, **fields: float) -> None:
     """Log a line of this process: each worker has its own."""
     logger.info(message, extra={"fields": {"process": os.getpid(), **fields}})
+
+
+async def log_missing_items(store: Store, hierarchies: Iterable[Hierarchy]) -> None:
+    """Log at the start which searches are an error until their items are written; all else is served, so the server is
+    ready. A store that cannot be read is told by the first requests.
+    """
+    with suppress(CladeError):
+        for text in await missing_items(store, hierarchies):
+            logger.warning("%s %s", text, REPAIR_HINT)
 
 
 async def alive(request: Request) -> Response:

@@ -119,15 +119,18 @@ class Mutations:
 def _node(payload: Payload, info: Any) -> Record | None:
     """The node as it was written; its relations by its id, unless it is known to be where it was written just now."""
     found = payload.written
-    if found is None or (found.repeats is None and found.move is None):
-        return found and found.record
-    return WrittenRecord.left(found.record)
+    if found is None:
+        return None
+    is_there = found.repeats is None and found.move is None
+    return found.record if is_there else WrittenRecord.left(found.record)
 
 
 def _deleted_node(payload: Payload, info: Any) -> Record | None:
     """The same of a deletion, which is made at once or by a move."""
     found = payload.written
-    return found and WrittenRecord.left(found.record, is_gone=found.repeats is None and found.move is None)
+    if found is None:
+        return None
+    return WrittenRecord.left(found.record, is_gone=found.repeats is None and found.move is None)
 
 
 def _large_move(payload: Payload, info: Any) -> Any:

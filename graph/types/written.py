@@ -29,8 +29,9 @@ def of_present(resolve: Callable[..., Any], absent: Any) -> Callable[..., Any]:
     """
 
     def relation(record: Record, info: Any, **given: Any) -> Any:
-        found = resolve if not isinstance(record, WrittenRecord) else of_written
-        return found(record, info, **given)
+        if isinstance(record, WrittenRecord):
+            return of_written(record, info, **given)
+        return resolve(record, info, **given)
 
     async def of_written(record: WrittenRecord, info: Any, **given: Any) -> Any:
         found = await present(record, info)

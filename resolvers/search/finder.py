@@ -16,7 +16,7 @@ id.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -30,7 +30,8 @@ from resolvers.roots import with_counts
 from resolvers.session.budget import gather_all, raise_first_error
 from resolvers.session.request import Request
 from store.concurrency import in_chunks
-from store.errors import BadInput, Unavailable
+from store.engine import ReadUsage, Store
+from store.errors import BadInput, NotIndexed
 from store.metadata.moves import MARGIN_SECONDS
 from store.metadata.tree_version import TreeVersion
 from store.model.hierarchy import Hierarchy
@@ -45,9 +46,10 @@ from store.model.keys import (
     tree_version_key,
 )
 from store.model.records import Item, Record
-from store.search.items import index_range, made_of, marker_key
+from store.search.items import index_range
 from store.search.lineage import RUNNING, Lineage, MovedNode, Moves, id_hash, moved_nodes, steps
-from store.search.words import is_by_tree, partition
+from store.search.marker import Kind, Marker, all_lacking, is_by_tree, is_indexed, lacking, marker_key, missing_text
+from store.search.words import partition
 
 MAX_MOVED = 1_000  # nodes; where more were moved, repair makes their items unnecessary
 MAX_HITS = 100
@@ -57,11 +59,17 @@ ATTEMPTS = 3  # to read candidates, since some do not match any more
 
 class SearchIndex(NamedTuple):
     """What is known of the search items of a hierarchy: `moves` are the nodes that were moved, None where they are too
-    many; `is_moving` is whether a large move is running.
+    many; `is_moving` is whether a large move is running. `lacks` is what is missing of each kind, in words.
     """
 
     moves: Moves | None
     is_moving: bool
+    lacks: Mapping[Kind, Sequence[str]]
+
+    def check(self, hierarchy: Hierarchy, kind: Kind) -> None:
+        """Raise NotIndexed where items of a kind are missing."""
+        if found := self.lacks[kind]:
+            raise NotIndexed(missing_text(hierarchy.name, found))
 
 
 async def read_index(request: Request, hierarchy: Hierarchy, *, current: bool) -> SearchIndex:
@@ -70,8 +78,6 @@ async def read_index(request: Request, hierarchy: Hierarchy, *, current: bool) -
     One Query, at most once a second on DynamoDB. That is often enough: a large move waits between its steps until
     all requests have ended that may not know of it (`store/metadata/moves.py`). A search below a node reads it anew,
     since there it decides which nodes are found.
-
-    Raises Unavailable where the search items are incomplete.
     """
     state, key = request.state, ("search", hierarchy.name)
     found: SearchIndex | None = state.pages.get(None, key)
@@ -95,35 +101,44 @@ async def _read_tree_index(request: Request, hierarchy: Hierarchy, tree: str) ->
     state, key = request.state, marker_key(hierarchy.name)
     moved = state.items_once(moved_nodes(hierarchy.name, tree), MAX_MOVED + 1)
     marker, items = await gather_all([state.item(key), moved])
-    await _check_marker(request, hierarchy, marker)
-    return SearchIndex(None if len(items) > MAX_MOVED else Moves(map(MovedNode.of, items)), True)
+    lacks = await _lacks(request, hierarchy, marker)
+    return SearchIndex(None if len(items) > MAX_MOVED else Moves(map(MovedNode.of, items)), True, lacks)
 
 
 async def _read(request: Request, hierarchy: Hierarchy) -> SearchIndex:
     items = await request.state.items_once(index_range(hierarchy.name), MAX_MOVED + 2)
     marker = items[0] if items and items[0]["sk"] == marker_key(hierarchy.name).sk else None
-    await _check_marker(request, hierarchy, marker)
+    lacks = await _lacks(request, hierarchy, marker)
     if len(items) > MAX_MOVED + 1:
-        return SearchIndex(None, True)
+        return SearchIndex(None, True, lacks)
     others = [item for item in items if item is not marker]
     is_moving = any(str(item["sk"]).startswith(RUNNING) for item in others)
     moved = [MovedNode.of(item) for item in others if not str(item["sk"]).startswith(RUNNING)]
-    return SearchIndex(Moves(moved), is_moving)
+    return SearchIndex(Moves(moved), is_moving, lacks)
 
 
-async def _check_marker(request: Request, hierarchy: Hierarchy, marker: Item | None) -> None:
-    made = marker and marker.get("made_of")
-    if made != made_of(hierarchy) and (made is not None or not await _is_empty(request, hierarchy)):
-        raise Unavailable(
-            f"The search items of {hierarchy.name} do not match its class; run clade repair to write them."
-        )
+async def _lacks(request: Request, hierarchy: Hierarchy, item: Item | None) -> dict[Kind, Sequence[str]]:
+    """What search items are missing of each kind, by the marker or, where there is none, if there were ever nodes."""
+    if item is None:
+        key = tree_version_key(hierarchy.name)
+        (version,) = (await request.state.strong_items([key])).values()
+        if not TreeVersion.of(hierarchy.name, version).number:
+            return {kind: [] for kind in Kind}
+    marker = Marker.of(hierarchy.name, item)
+    return {kind: lacking(hierarchy, marker, kind) for kind in Kind}
 
 
-async def _is_empty(request: Request, hierarchy: Hierarchy) -> bool:
-    """Whether no node was ever written, so that there are no search items and no marker."""
-    key = tree_version_key(hierarchy.name)
-    (item,) = (await request.state.strong_items([key])).values()
-    return TreeVersion.of(hierarchy.name, item).number == 0
+async def missing_items(store: Store, hierarchies: Iterable[Hierarchy]) -> list[str]:
+    """A sentence for each hierarchy of whose search items some are missing. Raises DamagedItem."""
+    searched = [one for one in hierarchies if is_indexed(one)]
+    keys = [key for one in searched for key in (marker_key(one.name), tree_version_key(one.name))]
+    items = await store.get(keys, ReadUsage(), strong=True) if keys else []
+    found = []
+    for one, marker, version in zip(searched, items[::2], items[1::2], strict=True):
+        if marker is not None or TreeVersion.of(one.name, version).number:
+            lacks = all_lacking(one, Marker.of(one.name, marker))
+            found += [missing_text(one.name, lacks)] if lacks else []
+    return found
 
 
 @dataclass(frozen=True)
@@ -249,7 +264,10 @@ A = TypeVar("A", bound=Arguments)
 
 
 class Finder(ABC, Generic[A]):
-    """One kind of search, by items whose partition keys begin with the name of their `kind`.
+    """One kind of search, by items whose partition keys begin with a `prefix`.
+
+    A class may search less than the items hold, which another version of it searches: then a search leaves out what
+    only that one finds before it counts or limits anything, so that it finds what it would with items of its own.
 
     | round | reads |
     | --- | --- |
@@ -261,7 +279,8 @@ class Finder(ABC, Generic[A]):
     node. So they do for a caller who may read a part, if they are all hers; all nodes of a small part are read instead.
     """
 
-    kind: ClassVar[str]
+    kind: ClassVar[Kind]
+    prefix: ClassVar[str]
 
     def __init__(self, request: Request, hierarchy: Hierarchy, asked: A, selected: Selected) -> None:
         self._request, self._hierarchy, self._asked, self._selected = request, hierarchy, asked, selected
@@ -286,7 +305,7 @@ class Finder(ABC, Generic[A]):
         """The hits with what is selected of them, and whether it is proven that no other node belongs among them.
 
         Raises BadInput where the hierarchy is searched tree by tree and no tree is given, or where a part that the
-        caller may read is too large, Unavailable where its search items are incomplete.
+        caller may read is too large, NotIndexed where search items are missing.
         """
         request, name, asked = self._request, self._hierarchy.name, self._asked
         request.state.is_of_trees = False
@@ -307,11 +326,12 @@ class Finder(ABC, Generic[A]):
             (subtrees, base), found = await gather_all([self._subtrees_and_base(asked.under or ()), index])
             read = await self.items(self.ranges(base, Reading.ONLY)) if subtrees else []
         else:
-            base = partition(self._hierarchy, "", self.kind)
+            base = partition(self._hierarchy.name, "", self.prefix)
             below = [read_subtree(self._request, self._hierarchy.name, asked.under)] if asked.under else []
             reads = self._reads(self.ranges(base, Reading.FIRST))
             found, *read = await gather_all([index, *below, *reads])
             subtrees = read.pop(0) if below else None
+        found.check(self._hierarchy, self.kind)
         if subtrees == []:
             return [], True
         moves = found.moves.in_tree(base.split("#")[1]) if self._is_by_tree and found.moves is not None else found.moves
@@ -332,8 +352,9 @@ class Finder(ABC, Generic[A]):
         if root is None or len(subtrees) > 1:
             raise self._too_large(subtrees)
         root_hash = id_hash(root.id)
-        reads = self._reads(self.ranges(partition(self._hierarchy, root_hash, self.kind), Reading.ONLY))
+        reads = self._reads(self.ranges(partition(self._hierarchy.name, root_hash, self.prefix), Reading.ONLY))
         index, *read = await gather_all([_read_tree_index(request, self._hierarchy, root_hash), *reads])
+        index.check(self._hierarchy, self.kind)
         return await self._find(Scope(subtrees, index.moves), read, is_strong=index.is_moving)
 
     async def _find(self, scope: Scope, read: Sequence[Sequence[Item]], *, is_strong: bool) -> tuple[list[Hit], bool]:
@@ -362,7 +383,7 @@ class Finder(ABC, Generic[A]):
         found, root_id = await gather_all([read_subtree(self._request, self._hierarchy.name, under), self._id_at(key)])
         if found and found[0].record.pk != key.pk:  # at a former path
             root_id = await self._id_at(Key(found[0].record.pk, "#"))
-        return found if root_id else [], partition(self._hierarchy, id_hash(root_id), self.kind)
+        return found if root_id else [], partition(self._hierarchy.name, id_hash(root_id), self.prefix)
 
     async def _id_at(self, key: Key) -> str:
         """The id of a root, which grants may hide, and which the caller does not see here; empty if there is none."""
@@ -402,12 +423,13 @@ class Finder(ABC, Generic[A]):
         for one, records in zip(subtrees, found, strict=True):
             async for chunk in in_chunks(records):
                 for record in chunk:
-                    place = self.place(record) if one.itself or record.sk != one.record.sk else None
-                    hits += [] if place is None else [Hit(place, record)]
+                    hits += self._hit(record, scope) if one.itself or record.sk != one.record.sk else []
         return await self._counted(sorted(hits)[: self._asked.first])
 
     def _hit(self, record: Record | None, scope: Scope) -> list[Hit]:
-        place = None if record is None or not scope.holds(record) else self.place(record)
+        """The hit of a node; none of a level that the class does not define, which it does not serve."""
+        is_served = record is not None and record.level in self._hierarchy.levels
+        place = self.place(record) if is_served and record is not None and scope.holds(record) else None
         return [] if record is None or place is None else [Hit(place, record)]
 
     async def _nodes(self, some: Sequence[Pointer], *, is_strong: bool) -> list[Record | None]:

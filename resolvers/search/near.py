@@ -22,6 +22,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import KeyRange
 from store.model.records import Item, Record
 from store.search.cells import CellItem, Point, cover, nearest_after, point_of, run_range
+from store.search.marker import Kind
 
 MAX_KILOMETERS = 2_000
 MAX_RUNS = 7  # Queries of one search; the index and the hits are the other two of nine requests
@@ -65,7 +66,7 @@ async def near(
 class _Near(Finder[NearArguments]):
     """One search for what is near."""
 
-    kind = "cells"
+    kind, prefix = Kind.PLACES, "cells"
 
     def place(self, record: Record) -> Place | None:
         if self._asked.levels is not None and record.level not in self._asked.levels:
@@ -96,7 +97,7 @@ class _Near(Finder[NearArguments]):
         asked, found = self._asked, {}
         for item in items:
             one = CellItem.of(self._hierarchy.name, item)
-            if asked.levels is not None and one.level not in asked.levels:
+            if one.level not in (self._hierarchy.levels if asked.levels is None else asked.levels):
                 continue
             kilometers = asked.point.kilometers(one.point)
             if kilometers <= asked.kilometers and scope.may_hold(one.line):

@@ -27,6 +27,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS, KeyRange
 from store.model.names import lookup
 from store.model.records import Item, Record
+from store.search.marker import Kind, asked
 from store.search.words import SearchText, WordItem, Words, by_text, by_weight, is_group, weight_of
 
 MAX_UNITS = 50.0  # for items, beside the units of hits
@@ -96,7 +97,7 @@ async def search(
 class _Search(Finder[SearchArguments]):
     """One search by words."""
 
-    kind = "words"
+    kind, prefix = Kind.WORDS, "words"
 
     def place(self, record: Record) -> Place | None:
         words = Words.of(self._hierarchy, record)
@@ -134,10 +135,11 @@ class _Search(Finder[SearchArguments]):
     def _matching(self, scope: Scope, ranges: Sequence[ItemRange]) -> list[Candidate]:
         """The matching items of these ranges in the order of the result, one for each node."""
         found: dict[str, Candidate] = {}
+        own = {name: asked(self._hierarchy, name).words or () for name in self._hierarchy.levels}
         for item in (item for one in ranges for item in one.items):
-            if item.id in found:
+            if item.id in found or item.level not in own:
                 continue
-            match = self._asked.match(item.level, item.words)
+            match = self._asked.match(item.level, item.words(own[item.level]))
             if match is not None:
                 depth = item.depth if scope.moves is None else scope.moves.depth(item.line)
                 found[item.id] = Candidate(Place(match, item.weight, depth, item.name, item.id), item)

@@ -70,20 +70,26 @@ class Check:
         self._reads = reads = ReadUsage()
         self._trees = {name: TreeReader(store, one, reads, on_nodes) for name, one in hierarchies.items()}
         self.searches = {name: SearchCheck(store, one, reads) for name, one in hierarchies.items()}
-        self._seen: set[str] = set()  # hierarchies of which there are nodes, by all pages so far
+        self.seen: set[str] = set()  # hierarchies of which there are nodes, by all pages so far
         self._orphans = [OrphanCheck(store, one, reads, at) for one in hierarchies.values()]
 
     async def findings(self) -> AsyncIterator[Finding]:
         """All findings, as they are made. Raises Damaged where the engine itself finds the table damaged."""
         await self.store.check_integrity()
         rootless: set[str] = set()
-        searched = {name for name, one in self.searches.items() if one.is_indexed and await one.marker() is None}
+        before = {name: await one.check_marker(has_nodes=True) for name, one in self.searches.items()}
+        searched = {
+            name
+            for name, one in self.searches.items()
+            if (marker := one.marker) is not None and marker.making is None and marker.made.is_made
+        }
         async for page in self.pages():
             for finding in [*await self.orphans(page), *self.others(page)]:
                 yield finding
-            for search in self.searches.values():
-                for stray in await search.strays(page):
-                    yield stray.finding
+            for name, search in self.searches.items():
+                if name in searched or before[name] is None:
+                    for stray in await search.strays(page):
+                        yield stray.finding
             for pk in await self.trees(page, rootless):
                 report = await self.tree(pk)
                 self.undefined[hierarchy_of(pk)].add(report.undefined)
@@ -101,7 +107,7 @@ class Check:
     async def pages(self) -> AsyncIterator[list[Item]]:
         """The items of the whole table."""
         async for page in self.store.scan(self._reads):
-            self._seen |= {hierarchy_of(pk) for item in page if (pk := self._tree_of(item)) and item["sk"] == "#"}
+            self.seen |= {hierarchy_of(pk) for item in page if (pk := self._tree_of(item)) and item["sk"] == "#"}
             self.unchecked.update([name for item in page if (name := self._unchecked(item))])
             yield page
             self._on_items(len(page))
@@ -188,7 +194,7 @@ class Check:
     async def markers(self) -> AsyncIterator[Finding]:
         """The findings on what says which hierarchies are searched, after all pages."""
         for name, search in self.searches.items():
-            if (finding := await search.marker(has_nodes=name in self._seen)) is not None:
+            if (finding := await search.check_marker(has_nodes=name in self.seen)) is not None:
                 yield finding
 
     async def roots(self) -> AsyncIterator[Finding]:

@@ -8,7 +8,9 @@ trees with their search items, for which id records are rewritten; then ids with
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 from store.checking.check import Check as TableCheck
@@ -17,7 +19,7 @@ from store.checking.search_items import NodesPage, SearchCheck
 from store.checking.trees_and_ids import TreeReport, expiry_of, number_of
 from store.concurrency import RetryPolicy, in_chunks
 from store.engine import ReadUsage, Store
-from store.errors import Conflict, rfc3339
+from store.errors import Conflict, DamagedItem, rfc3339
 from store.metadata.history import REDIRECTS
 from store.metadata.moves import MoveTiming
 from store.metadata.tree_version import TreeVersion, encode_moves, log_item
@@ -25,6 +27,7 @@ from store.model.attributes import Value
 from store.model.keys import Index, Key, KeyRange, hierarchy_of, tree_version_key
 from store.model.records import ABSENT, Check, Delete, Item, Put, canonical_item, size_of
 from store.search.items import Located
+from store.search.marker import Marker, Recipe, marker_key, target
 from store.writing.move_worker import MoveWorker
 from store.writing.transaction import Step, in_transactions
 
@@ -46,8 +49,8 @@ class Repair:
     def __init__(self, check: TableCheck, timing: MoveTiming = MoveTiming()) -> None:
         self._check = check
         self._store = check.store
-        self._move_worker = MoveWorker(check.store, timing, hierarchies=check.hierarchies)
-        self._search = SearchRepair(check)
+        self._move_worker = MoveWorker(check.store, timing)
+        self._search = SearchRepair(check, self._raise_version, timing.grace_seconds)
         self._reads = ReadUsage()
 
     async def run(self) -> AsyncIterator[RepairResult]:
@@ -81,9 +84,8 @@ class Repair:
                 yield await self._fixed(finding)
             async for result in self._search.strays(page):
                 yield result
-        async for finding in self._check.markers():
-            is_complete = finding.hierarchy not in self._search.incomplete
-            yield await self._fixed(finding) if is_complete else RepairResult(finding, is_fixed=False)
+        async for result in self._search.end():
+            yield result
         async for finding in self._check.roots():
             yield await self._fixed(finding)
 
@@ -182,6 +184,14 @@ class Repair:
         logged = int(cast(str, last[0]["sk"])[1:]) if last else 0
         return _VersionBump(self._store, pk, version, max(number_of(version), logged), counts)
 
+    async def _raise_version(self, pk: str) -> TreeVersion:
+        """Let all writes to a tree fail that have read its version before; returns that. Raises Conflict."""
+        (version,) = await self._get([tree_version_key(pk)])
+        found = TreeVersion.of(pk, version)
+        if version is not None:
+            await self._store.commit((await self._bump(pk)).changes())
+        return found
+
     async def _fixed(self, finding: Finding) -> RepairResult:
         """Fix the one item of a finding; where another write was first, the next repair checks it again."""
         try:
@@ -232,44 +242,103 @@ def _is_node(key: Key) -> bool:
 
 
 class SearchRepair:
-    """The repair of the search items of all hierarchies of a check.
+    """The repair of the search items of all hierarchies of a check; `raise_version` is that of a tree or of roots.
 
-    Missing and wrong ones are written, those of no node removed, those outdated by moves of ancestors rewritten.
+    Missing and wrong ones are written, those of no node removed, those outdated by moves of ancestors rewritten. What
+    the marker names and the class does not is kept: another version of the class may search it.
 
-    Each transaction requires the tree version that the nodes were read with, and changes no node, so the version stays
-    as it is. Where the marker is missing, there are further passes until one of them writes nothing: a subtree may be
-    moved past the first one.
+    Each transaction requires the tree version and the marker that the nodes were read with, and changes no node, so the
+    version stays as it is. What the class searches and the marker does not name is written so:
+
+    1. The marker names it as what is being made. All who read the marker from now on write such items.
+    2. The versions of the roots and of each tree are raised, so that no write commits that has read the marker before.
+    3. All trees are passed through until a pass writes nothing, since a subtree may be moved past the first one.
+    4. The marker names it as made, unless it was taken off meanwhile.
+
+    What is made of other things than before is taken off in the first step; then the repair waits for `grace` seconds,
+    until no search runs that does not know. A hierarchy whose class has no search loses its marker in the first step.
 
     `incomplete` are the hierarchies of which a tree could not be written, so that they may not be marked as searched.
     """
 
-    def __init__(self, check: TableCheck) -> None:
+    def __init__(self, check: TableCheck, raise_version: Callable[[str], Awaitable[TreeVersion]], grace: float) -> None:
         self._check = check
         self._store = check.store
         self._searches = check.searches
-        self._filling: set[str] = set()  # hierarchies whose items are not complete
+        self._raise_version = raise_version
+        self._grace = grace
+        self._found: dict[str, Finding] = {}  # on the markers
+        self._targets: dict[str, Recipe] = {}  # of hierarchies whose items are not complete
+        self._is_first_pass = True
         self.incomplete: set[str] = set()
         self._written = 0
 
     async def begin(self) -> None:
-        """Find the hierarchies that lack items."""
+        """Find the hierarchies that lack items, or have too many, and write their markers."""
+        is_less = False
         for name, search in self._searches.items():
-            if search.is_indexed and await search.marker() is not None:
-                self._filling.add(name)
+            finding = await search.check_marker(has_nodes=name in self._check.seen)
+            if finding is None:
+                continue
+            self._found[name] = finding
+            pauses = RETRIES.pauses()
+            while True:
+                try:
+                    is_less |= await self._begin(name, search)
+                    break
+                except Conflict:
+                    await asyncio.sleep(next(pauses))
+        if is_less:
+            await asyncio.sleep(self._grace)
+
+    async def _begin(self, name: str, search: SearchCheck) -> bool:
+        """Write the marker of a hierarchy, and raise the version of its roots; whether less can be searched now."""
+        key = marker_key(name)
+        (item,) = await self._store.get([key], ReadUsage(), strong=True)
+        try:
+            marker = Marker.of(name, item)
+        except DamagedItem:
+            marker = None
+        if not search.is_indexed:
+            await self._store.commit([Delete(key, {"n": (item or {}).get("n")})])
+            search.marker = None
+            return True
+        wanted = self._targets[name] = target(search.hierarchy, marker)
+        if marker is not None:
+            put = (begun := marker.begun(wanted)).put()
+        else:
+            put = (begun := Marker.begin(wanted)).put()
+            put = Put(put.item, ABSENT if item is None else {one: item.get(one) for one in ("n", "made", "making")})
+        if begun != marker:
+            await self._store.commit([put])
+        await search.read_marker()
+        with contextlib.suppress(DamagedItem):  # which the repair of the roots writes anew
+            await self._raise_version(name)
+        return marker is not None and begun.made != marker.made
 
     async def tree(self, pk: str) -> AsyncIterator[RepairResult]:
         """Write the items of all nodes of a tree that are not as they are made now."""
         search, pauses = self._searches[hierarchy_of(pk)], RETRIES.pauses()
-        after: str | None = "" if search.is_indexed else None
-        conflicts = 0
+        name = search.hierarchy.name
+        after: str | None = "" if search.marker is not None else None
+        conflicts, is_raised = 0, name not in self._targets or not self._is_first_pass
+        problem = "the search items were not written, since other writes to the tree did not stop; repair again later"
         while after is not None:
-            page = await search.page(pk, after)
             try:
+                if not is_raised:
+                    version, is_raised = await self._raise_version(pk), True
+                    if version.moves and self._targets[name].by_tree:
+                        problem = "the search items were not all written, since a large move is running; repair again "
+                        problem += "when it has ended"
+                        self.incomplete.add(name)
+                        yield RepairResult(search.finding(Key(pk, "#"), problem), is_fixed=False)
+                page = await search.page(pk, after)
                 if page is None or conflicts == ROUNDS:
-                    self.incomplete.add(search.hierarchy.name)
-                    problem = "the search items were not written, since other writes to the tree did not stop"
-                    yield RepairResult(search.finding(Key(pk, "#"), f"{problem}; repair again later"), is_fixed=False)
+                    self.incomplete.add(name)
+                    yield RepairResult(search.finding(Key(pk, "#"), problem), is_fixed=False)
                     return
+                if await self._named(search, page):
+                    continue
                 async for finding in self._write(search, pk, page):
                     yield RepairResult(finding, is_fixed=True)
                 after, conflicts = page.last, 0
@@ -277,38 +346,72 @@ class SearchRepair:
                 conflicts += 1
                 await asyncio.sleep(next(pauses))
 
+    async def _named(self, search: SearchCheck, page: NodesPage) -> bool:
+        """Whether the marker had to be written, since it did not name the level of a node."""
+        levels = {node.record.level for node in page.nodes} - page.marker.recipe.levels.keys()
+        if not levels:
+            return False
+        name = search.hierarchy.name
+        wanted = page.marker.recipe.naming(search.hierarchy, levels)
+        made = page.marker.made.with_nothing(levels)
+        await self._store.commit([replace(page.marker, made=made, making=wanted).put()])
+        self._targets[name] = self._targets.get(name, page.marker.recipe).naming(search.hierarchy, levels)
+        return True
+
     async def _write(self, search: SearchCheck, pk: str, page: NodesPage) -> AsyncIterator[Finding]:
         """Write the items of a page; raises Conflict where another write to the tree was first."""
         when = ABSENT if page.version is None else {"n": page.version.get("n")}
+        checks = [Check(tree_version_key(pk), when), Check(marker_key(search.hierarchy.name), page.marker.when)]
 
         def step(node: Located) -> Step[Located]:
             changes = search.changes(page, node)
             return Step(node, changes, sum(size_of(one.item) for one in changes if isinstance(one, Put)))
 
-        max_changes = self._store.max_changes - 1  # besides the tree version that is required
+        max_changes = self._store.max_changes - len(checks)
         for changes, nodes in in_transactions(map(step, page.nodes), max_changes):
             if not changes:
                 continue
-            await self._store.commit([*changes, Check(tree_version_key(pk), when)])
+            await self._store.commit([*changes, *checks])
             self._written += len(changes)
             for node in nodes:
                 problem = search.problem(page, node)
-                if problem and search.hierarchy.name not in self._filling:
+                if problem and search.hierarchy.name not in self._targets:
                     yield search.finding(node.record.key, problem)
 
     async def fill(self) -> AsyncIterator[RepairResult]:
         """Pass through all trees again where items were not complete, until a pass writes nothing."""
+        self._is_first_pass = False
         for _ in range(ROUNDS):
-            if not self._filling or not self._written:
+            if not self._targets or not self._written:
                 return
             self._written = 0
             rootless: set[str] = set()
             async for page in self._check.pages():
                 for pk in await self._check.trees(page, rootless):
-                    if hierarchy_of(pk) in self._filling:
+                    if hierarchy_of(pk) in self._targets:
                         async for result in self.tree(pk):
                             yield result
-        self.incomplete |= self._filling
+        self.incomplete |= self._targets.keys()
+
+    async def end(self) -> AsyncIterator[RepairResult]:
+        """Mark what is written now as complete; yields the findings on the markers."""
+        ended = {name for name in self._targets if name not in self.incomplete and await self._end(name)}
+        for name, finding in self._found.items():
+            yield RepairResult(finding, name in ended or name not in self._targets)
+
+    async def _end(self, name: str) -> bool:
+        """Whether the marker names what was written, unless others have taken it off."""
+        search, pauses = self._searches[name], RETRIES.pauses()
+        while True:
+            marker = await search.read_marker()
+            ended = marker and marker.ended(search.hierarchy, self._targets[name])
+            if ended is None:
+                return False
+            try:
+                await self._store.commit([ended.put()])
+                return True
+            except Conflict:
+                await asyncio.sleep(next(pauses))
 
     async def strays(self, page: Sequence[Item]) -> AsyncIterator[RepairResult]:
         """Remove the items on a page that no node has; where another write was first, the next repair checks again."""

@@ -5,6 +5,9 @@ its tree has changed, and an item that seems to be of no node is only reported w
 are the same after the item was read as before. Of a node whose ancestors were renamed or moved the items may have
 another key, lineage and depth than now, as long as what search has of the moves leads from them to the present ones.
 The items of a node that cannot be read, which the check of nodes finds, stay as they are until it can be.
+
+Items are right if they are made as the marker says, which may name more than a class searches: another version of the
+class, which other servers have, may search that.
 """
 
 import contextlib
@@ -16,14 +19,14 @@ from store.checking.trees_and_ids import number_of
 from store.engine import ReadUsage, Store
 from store.errors import DamagedItem, quantity, shorten
 from store.metadata.history import id_record_key
-from store.model.attributes import Value
 from store.model.hierarchy import Hierarchy
 from store.model.keys import MAX_SEGMENTS, Key, ancestor_keys, depth_of, id_key, subtree, tree_version_key
 from store.model.records import Change, Check, Item, Put, Record, key_of
 from store.reading import Pages, registered_moves
 from store.search.cells import CellItem
-from store.search.items import Located, is_indexed, located, marker, marker_key, search_items, searched_tree
+from store.search.items import Located, located, search_items
 from store.search.lineage import STEP, MovedNode, Moves, id_hash, moved_id, moved_key, moved_nodes
+from store.search.marker import Marker, Recipe, all_lacking, is_indexed, marker_key
 from store.search.words import WordItem
 
 PAGE_NODES = 200  # some thousand items at most
@@ -31,12 +34,14 @@ ATTEMPTS = 10  # to read a page while nobody writes to its tree
 
 
 class NodesPage(NamedTuple):
-    """Nodes of one tree in key order, with all items at the keys of their search items, as of a tree version.
+    """Nodes of one tree in key order, with all items at the keys of their search items, as of a tree version and of a
+    `marker`.
 
     `moves` is None where all items have the present lineage; `last` is the sort key after which the tree continues,
     None at its end.
     """
 
+    marker: Marker
     version: Item | None
     nodes: list[Located]
     stored: dict[Key, Item | None]
@@ -53,30 +58,58 @@ class Strays(NamedTuple):
 
 
 class SearchCheck:
-    """Checks the search items of one hierarchy; of one without search that there are none."""
+    """Checks the search items of one hierarchy; without a marker that there are none.
+
+    `marker` is the one that was read last, None where there is none or it is damaged.
+    """
 
     def __init__(self, store: Store, hierarchy: Hierarchy, reads: ReadUsage) -> None:
         self.store = store
         self.hierarchy = hierarchy
         self.is_indexed = is_indexed(hierarchy)
+        self.marker: Marker | None = None
+        self._key = marker_key(hierarchy.name)
         self._reads = reads
 
-    async def marker(self, *, has_nodes: bool = True) -> Finding | None:
-        """The finding on the marker, which is only written with all items; its fix is the marker."""
-        name = self.hierarchy.name
-        found, roots = await self._get([marker_key(name), tree_version_key(name)])
+    async def check_marker(self, *, has_nodes: bool) -> Finding | None:
+        """The finding on the marker, which a repair of all items fixes; of another class without search, it has none.
+
+        `has_nodes` is whether nodes were seen.
+        """
+        name, outcome = self.hierarchy.name, "nothing is searched until clade repair has written them"
+        item, roots = await self._get([self._key, tree_version_key(name)])
+        try:
+            marker = self._note(item)
+        except DamagedItem as error:
+            return Finding(name, "", f"the marker of the search items is damaged, {error.problem}; {outcome}")
         if not self.is_indexed:
-            fix = Fix(marker_key(name), None, {"made_of": (found or {}).get("made_of")})
-            return None if found is None else Finding(name, "", "marked as searched, but its class has no search=", fix)
-        if found == marker(self.hierarchy) or (found is None and not has_nodes and not number_of(roots)):
-            return None
-        if found is None:
+            problem = "its class has no search=, and another version of it may use the search items that are stored"
+            return None if marker is None else Finding(name, "", f"{problem}; clade repair removes them")
+        if marker is None:
             problem = "the items of search are not complete, since its class had no search= when nodes were written"
-        else:
-            problem = "the items of search are outdated, since its class or the version of clade is another one"
-        values: dict[str, Value] = {**dict.fromkeys(found or (), None), **marker(self.hierarchy)}
-        fix = Fix.of(marker_key(name), found, values)
-        return Finding(name, "", f"{problem}; nothing is searched until clade repair has written them", fix)
+            return Finding(name, "", f"{problem}; {outcome}") if has_nodes or number_of(roots) else None
+        if lacks := all_lacking(self.hierarchy, marker):
+            problem = f"search items are missing: {', '.join(lacks)}"
+            return Finding(name, "", f"{problem}; what needs them is an error until clade repair has written them")
+        if marker.making is not None:
+            problem = "a repair that writes search items for another version of its class has not ended"
+            return Finding(name, "", f"{problem}; clade repair ends it")
+        return None
+
+    def _note(self, item: Item | None) -> Marker | None:
+        """Take an item for the present marker. Raises DamagedItem."""
+        self.marker = None
+        self.marker = Marker.of(self.hierarchy.name, item)
+        return self.marker
+
+    async def read_marker(self) -> Marker | None:
+        """The present marker. Raises DamagedItem."""
+        return self._note(*await self._get([self._key]))
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """What the items are made of, by the last marker."""
+        return None if self.marker is None else self.marker.recipe
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
@@ -96,17 +129,19 @@ class SearchCheck:
 
     async def page(self, pk: str, after: str) -> NodesPage | None:
         """The nodes of a tree after a sort key, None where a move is damaged or other writes to it do not stop."""
+        keys = [tree_version_key(pk), self._key]
         for _ in range(ATTEMPTS):
-            (version,) = await self._get([tree_version_key(pk)])
+            read = version, item = await self._get(keys)
             try:
-                page = await self._read_page(pk, after, version)
-            except DamagedItem:  # of a running move, which the check of the tree reports
+                marker = self._note(item)
+                page = None if marker is None else await self._read_page(pk, after, version, marker)
+            except DamagedItem:  # of a running move, which the check of the tree reports, or the marker
                 return None
-            if await self._get([tree_version_key(pk)]) == [version]:
+            if [*read] == await self._get(keys):
                 return page
         return None
 
-    async def _read_page(self, pk: str, after: str, version: Item | None) -> NodesPage:
+    async def _read_page(self, pk: str, after: str, version: Item | None, marker: Marker) -> NodesPage:
         running = await registered_moves(self.store, pk, version, self._reads)
         pages = Pages(self.store, subtree(pk, "#").after(after), self._reads, limit=PAGE_NODES)
         items = await pages.next()
@@ -114,24 +149,26 @@ class SearchCheck:
         keys = ancestor_keys(records[0].key) if records else []
         above = _records([one for one in await self._get(keys) if one is not None])
         nodes = [node for node in located(above, records) if _is_readable(node.record)]
-        wanted = [key_of(item) for node in nodes for item in search_items(self.hierarchy, node)]
+        wanted = [key_of(item) for node in nodes for item in search_items(marker.recipe, node)]
         stored = dict(zip(wanted, await self._get(wanted), strict=True))
         lines = {node.record.id.partition(":")[2]: node.line for node in nodes}
         is_present = all(
             item is not None and item.get("line") == lines[key.sk.rpartition("#")[2]] for key, item in stored.items()
         )
         moves = None if is_present else await self.moves()
-        return NodesPage(version, nodes, stored, moves, cast(str, items[-1]["sk"]) if pages.has_next else None)
+        return NodesPage(marker, version, nodes, stored, moves, cast(str, items[-1]["sk"]) if pages.has_next else None)
 
     def changes(self, page: NodesPage, node: Located) -> list[Change]:
         """The changes that write the items of a node as they are made now, also where they are only outdated."""
-        items = search_items(self.hierarchy, node)
+        items = search_items(page.marker.recipe, node)
         return [Put(item) for item in items if page.stored[key_of(item)] != item]
 
     def problem(self, page: NodesPage, node: Located) -> str | None:
         """The problem of the items of a node, None where they are right, though perhaps outdated."""
-        missing, wrong = 0, 0
-        for item in search_items(self.hierarchy, node):
+        recipe, missing, wrong = page.marker.recipe, 0, 0
+        if node.record.level not in recipe.levels:
+            return f"what the search items of its level, {node.record.level}, are made of is not known"
+        for item in search_items(recipe, node):
             found = page.stored[key_of(item)]
             missing += found is None
             wrong += found is not None and found != item and not _is_only_outdated(found, item, page.moves)
@@ -149,11 +186,11 @@ class SearchCheck:
             if cast(str, item["pk"]).startswith(prefixes):
                 bare_id = cast(str, item["sk"]).rpartition("#")[2]
                 of_node.setdefault(f"{self.hierarchy.name}:{bare_id}", []).append(key_of(item))
-        if not self.is_indexed:
-            keys = [key for keys in of_node.values() for key in keys]
+        if (recipe := self.recipe) is None:
+            keys = [key for keys in of_node.values() for key in keys if not self.is_indexed]
             problem = f"{quantity(len(keys), 'search item')}, but its class has no search="
             return [Strays(Finding(self.hierarchy.name, "", problem), keys)] if keys else []
-        before = await self._nodes(list(of_node))
+        before = await self._nodes(recipe, list(of_node))
         suspects = {
             one: others
             for one, keys in of_node.items()
@@ -161,7 +198,10 @@ class SearchCheck:
         }
         wanted = [key for keys in suspects.values() for key in keys]
         remaining = {key for key, item in zip(wanted, await self._get(wanted), strict=True) if item is not None}
-        again = await self._nodes(list(suspects))
+        again = await self._nodes(recipe, list(suspects))
+        present, marker = self.marker, await self.read_marker() if suspects else self.marker
+        if marker != present:  # so others may be right
+            return []
         return [
             self._stray(node_id, again[node_id], rest)
             for node_id, keys in suspects.items()
@@ -173,14 +213,17 @@ class SearchCheck:
     def _stray(self, node_id: str, node: "_Node", keys: Sequence[Key]) -> Strays:
         text = quantity(len(keys), "search item")
         record = Check(id_key(node_id), {name: (node.record or {}).get(name) for name in ("tree", "key", "deleted")})
+        marker = [Check(self._key, self.marker.when)] if self.marker is not None else []
         if node.item is None:
             problem = f"{text} of the node {shorten(node_id)}, which does not exist"
-            return Strays(Finding(self.hierarchy.name, "", problem), keys, [record])
+            return Strays(Finding(self.hierarchy.name, "", problem), keys, [record, *marker])
         key = key_of(node.item)
         same = Check(key, {"id": node_id, "revision": node.item.get("revision")})
-        return Strays(self.finding(key, f"{text} of words or a place that it does not have"), keys, [record, same])
+        return Strays(
+            self.finding(key, f"{text} of words or a place that it does not have"), keys, [record, same, *marker]
+        )
 
-    async def _nodes(self, ids: Sequence[str]) -> dict[str, "_Node"]:
+    async def _nodes(self, recipe: Recipe, ids: Sequence[str]) -> dict[str, "_Node"]:
         """The nodes of these ids, with their id records and the keys of their items."""
         records = await self._get([id_key(node_id) for node_id in ids])
         places = [_place(record) or Key("", "") for record in records]
@@ -196,7 +239,7 @@ class SearchCheck:
                 continue
             above = _records([root] if (root := found[Key(place.pk, "#")]) is not None and place.sk != "#" else [])
             (own,) = _records([item])
-            items = search_items(self.hierarchy, Located.below(above, own)) if _is_readable(own) else []
+            items = search_items(recipe, Located.below(above, own)) if _is_readable(own) else []
             keys = {key.sk: key for key in map(key_of, items)}
             nodes[node_id] = _Node(record, item, moving or not _is_readable(own), keys)
         return nodes
@@ -229,8 +272,10 @@ class SearchCheck:
         found = {attribute: item.get(attribute) for attribute in ("line", "deepest")}
         (record,) = await self._get([id_key(node_id)])
         place = _place(record)
-        if place is None or not self.is_indexed:
-            problem = "which does not exist" if self.is_indexed else "but its class has no search="
+        if place is None or self.recipe is None:
+            if self.is_indexed and self.recipe is None:
+                return None  # found by the check of the marker
+            problem = "which does not exist" if place is None else "but its class has no search="
             fix = Fix(key_of(item), None, found)
             return Finding(name, "", f"search has a move of {shorten(node_id)}, {problem}", fix)
         (version,) = await self._get([tree_version_key(place.pk)])
@@ -242,7 +287,7 @@ class SearchCheck:
             return None  # found by the check of nodes and ids
         line = Located.below(above[:-1], above[-1]).line
         same = Check(id_key(node_id), {"tree": place.pk, "key": place.sk})
-        if key_of(item) != moved_key(name, node_id, searched_tree(self.hierarchy, above[0].id)):
+        if key_of(item) != moved_key(name, node_id, self.recipe.tree(id_hash(above[0].id))):
             return self.finding(place, "search has its move in another tree", Fix(key_of(item), None, found, (same,)))
         if _is_moved_node(item) and moves.present(cast(str, item["line"])) == line:
             return None

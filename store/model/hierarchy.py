@@ -252,6 +252,11 @@ class Undefined:
         self._broken: Counter[tuple[str, str]] = Counter()
         self._breaking: dict[tuple[str, str], str] = {}  # the path of the first node that breaks a rule
 
+    @property
+    def levels(self) -> set[str]:
+        """The levels that are not defined."""
+        return {*self._levels}
+
     def see(self, level: str, values: Mapping[str, Value]) -> dict[str, Value]:
         """Count a node, given by its item or its attributes, and return its undefined attributes."""
         found_level = self._hierarchy.levels.get(level)

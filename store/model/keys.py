@@ -13,7 +13,7 @@ partition (`location#US`). The others make the sort key, each closed by `#`: `#N
 | former revision of a node | `id#location:5074472` | `v0000000001` | metadata/history.py |
 | redirect from a former place | `alias#location#US` | `#NE#Omaha#` | metadata/history.py |
 | word of a node, for search | `words/location#o` | `omaha#0<weight>#5074472` | search/words.py |
-| marker: the search items of all nodes are written | `search/location` | `-` | search/items.py |
+| marker: what the search items are made of | `search/location` | `-` | search/marker.py |
 | node that was moved with others below it, for search | `search/location` | `location:5074472` | search/lineage.py |
 | large move | `moves` | the move's id | metadata/moves.py |
 | result of a write, by idempotency key | `once#location:KEY` | `v0` | writing/edit_request.py |

@@ -29,6 +29,7 @@ from store.model.hierarchy import Hierarchy
 from store.model.keys import Index, Key, KeyRange, hierarchy_of
 from store.model.records import Item, Record
 from store.search.lineage import STEP, Line, Lineage, Place
+from store.search.marker import Names, Recipe, number_names
 from store.search.words import partition
 
 EARTH_KILOMETERS = 6371.0088  # mean radius
@@ -216,23 +217,32 @@ class CellItem(NamedTuple):
 
 
 def point_of(hierarchy: Hierarchy, record: Record) -> Point | None:
-    """The point at which a node lies; None where it has no valid latitude and longitude."""
+    """The point at which a node lies by its class; None where it has no valid latitude and longitude."""
     if hierarchy.location is None:
         return None
-    attributes = hierarchy.any_level(record.level).current(record.attributes)
-    latitude, longitude = [_number(attributes.get(name)) for name in hierarchy.location]
+    latitude, longitude = hierarchy.location
+    return _point(
+        record, number_names(hierarchy, record.level, latitude), number_names(hierarchy, record.level, longitude)
+    )
+
+
+def _point(record: Record, *names: Names) -> Point | None:
+    """The point of these stored attributes."""
+    stored = [next((record.attributes[name] for name in some if name in record.attributes), None) for some in names]
+    latitude, longitude = map(_number, stored)
     return None if latitude is None or longitude is None else Point.of(latitude, longitude)
 
 
-def cell_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item]:
+def cell_items(recipe: Recipe, record: Record, line: Lineage) -> list[Item]:
     """The cell item of a node, if it has a point; `line` is its lineage."""
-    point = point_of(hierarchy, record)
+    level = recipe.level(record.level)
+    point = _point(record, level.latitude, level.longitude)
     if point is None:
         return []
     cell = point.cell
     return [
         {
-            "pk": _partition(partition(hierarchy, line[:STEP], "cells"), cell),
+            "pk": _partition(partition(recipe.hierarchy, recipe.tree(line[:STEP]), "cells"), cell),
             "sk": f"{cell & _REST:0{_DIGITS}x}#{record.id.partition(':')[2]}",
             "at": f"{record.pk[len(hierarchy_of(record.pk)) + 1 :]}{record.sk}", "line": line, "level": record.level,
             "latitude": point.latitude, "longitude": point.longitude,

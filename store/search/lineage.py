@@ -23,9 +23,9 @@ from msgspec import Meta, Struct
 from store.model.decoding import decoded
 from store.model.keys import MAX_SEGMENTS, Index, Key, KeyRange
 from store.model.records import Item
+from store.search.marker import MARKER
 
 STEP = 6  # characters of an id
-MARKER = "-"  # the sort key of the marker, before all others
 RUNNING = "~"  # begins the sort keys of running moves, after all others
 
 Lineage = str

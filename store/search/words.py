@@ -19,6 +19,9 @@ more name, and of its attributes with `search=True`. An item is in two orders, s
 | the table | `words/location#o` | `omaha#0<weight>#<id>` | by text, and where that is a whole name, by weight |
 | `by_parent` | `words/location#oma` | `0<weight><depth><name>#<id>` | names that begin so first, then by weight |
 
+What they are made of says the marker (`store/search/marker.py`). Words that are no names are in an item by the stored
+name of their attribute, so that a class which searches fewer attributes finds what it would find by its own items.
+
 The partition key has the first character of the word, or its first three (of Han its first one). Where each tree is
 searched by itself, the hash of its root's id stands before: `words/drive#Xy12aB#o`. The first digit of a sort key is 0
 where the text is a whole name (table) or the beginning of a name (`by_parent`), else 1. Items have no revision, since a
@@ -27,6 +30,7 @@ search verifies what it finds by reading the nodes.
 
 import re
 import unicodedata
+from collections.abc import Container, Iterable
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import NamedTuple, cast
@@ -36,12 +40,13 @@ from msgspec import Struct
 from store.errors import BadInput, quantity
 from store.model.attributes import Value
 from store.model.decoding import damaged, decoded
-from store.model.hierarchy import Hierarchy, SearchScope
+from store.model.hierarchy import Hierarchy
 from store.model.keys import Index, Key, KeyRange, decode_segment, depth_of, hierarchy_of, last_segment
 from store.model.letters import plain_letters
 from store.model.names import NAMES, are_names, lookup
 from store.model.records import Item, Record
 from store.search.lineage import STEP, Line, Lineage, Place
+from store.search.marker import Names, Recipe, number_names
 
 MAX_TEXT_CHARACTERS = 200  # of a text to search for
 MAX_WORDS = 8  # of it
@@ -209,14 +214,26 @@ class SearchText(NamedTuple):
 
 class Words(NamedTuple):
     """The folded words of a node: its names by language, the default name under "", the key under KEY unless the
-    default name is equal but for signs, as of `hand-saws`; and those that are no name.
+    default name is equal but for signs, as of `hand-saws`; and those that are no name, by the stored name of their
+    attribute.
     """
 
     names: dict[str, str]
-    others: tuple[str, ...]
+    others: dict[str, tuple[str, ...]]
 
     @classmethod
     def of(cls, hierarchy: Hierarchy, record: Record) -> "Words":
+        """The words of a node that its class searches."""
+        level = hierarchy.levels.get(record.level)
+        searched: list[str] = []
+        for name in level.searched if level else ():
+            names = (name, *level.attributes[name].was) if level else ()
+            searched += [one for one in names if one in record.attributes][:1]
+        return cls.made(record, searched)
+
+    @classmethod
+    def made(cls, record: Record, searched: Iterable[str]) -> "Words":
+        """The words of a node, with those of these stored attributes."""
         names = {"": fold(record.name)}
         stored = record.attributes.get(NAMES)
         if stored is not None and are_names(stored):
@@ -226,25 +243,33 @@ class Words(NamedTuple):
         # A name in another language may be equal, too, but is not searched with all `languages`.
         if key != record.name and (key := fold(key)).replace("-", "+") != names[""].replace("-", "+"):
             names[KEY] = key
-        others: dict[str, None] = {}
-        level = hierarchy.levels.get(record.level)
-        for name in level.searched if level else ():
-            value = level.attributes[name].value_in(record.attributes) if level else None
-            for text in value if isinstance(value, list) else [value]:
-                others |= dict.fromkeys(fold(text).split("+") if isinstance(text, str) else ())
-        if not others and len(names) == 1 and names[""] and len(names[""]) <= MAX_ITEMS:
-            return cls(names, ())  # as most nodes have
+        found: dict[str, list[str]] = {}
+        for name in sorted(searched):
+            value = record.attributes.get(name)
+            texts = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+            if words := dict.fromkeys(word for text in texts for word in fold(text).split("+")):
+                found[name] = [*words]
+        if not found and len(names) == 1 and names[""] and len(names[""]) <= MAX_ITEMS:
+            return cls(names, {})  # as most nodes have
         # Attributes are searched with any `languages`, so that names in other languages do not stand for their words.
         always = f"{names['']}+{names.get(KEY, '')}"
         left, in_names = MAX_ITEMS, set(always.split("+"))
         for language, name in list(names.items()):
             names[language], left = _cut(name, left)
-        kept: list[str] = []
-        for word in others:
-            if word and word not in in_names and left:
-                word, left = _cut(word, left)
-                kept.append(word)
-        return cls({language: name for language, name in names.items() if name}, tuple(kept))
+        kept: dict[str, str] = {}
+        for word in [word for words in found.values() for word in words]:
+            if word and word not in in_names and word not in kept and left:
+                kept[word], left = _cut(word, left)
+        others = {name: tuple([kept[word] for word in words if word in kept]) for name, words in found.items()}
+        return cls(
+            {language: name for language, name in names.items() if name},
+            {name: words for name, words in others.items() if words},
+        )
+
+    @property
+    def other_words(self) -> list[str]:
+        """The different words that are no name."""
+        return list(dict.fromkeys([word for words in self.others.values() for word in words]))
 
     def match(self, text: SearchText, languages: list[str] | None = None) -> int | None:
         """As `SearchText.match`; with `languages` only the default name, the key and names in these are searched."""
@@ -252,7 +277,7 @@ class Words(NamedTuple):
         if languages is not None and len(names) > 1:
             taken = {"", KEY, *[found for one in languages if (found := lookup(names, [one])) is not None]}
             names = {language: name for language, name in names.items() if language in taken}
-        return text.match(list(names.values()), "+".join(self.others))
+        return text.match(list(names.values()), "+".join(self.other_words))
 
     def beginnings(self) -> dict[str, tuple[bool, bool]]:
         """The beginnings of words, each with whether it is a whole name, and whether a name begins with it."""
@@ -261,7 +286,7 @@ class Words(NamedTuple):
             for place, text in enumerate(beginnings(name)):
                 is_name = place == 0 or found.get(text, (False, False))[0]
                 found[text] = (is_name, is_name)
-        for word in self.others:
+        for word in self.other_words:
             for text in beginnings(word):
                 found.setdefault(text, (False, False))
         return found
@@ -282,7 +307,7 @@ class _StoredWord(Struct, gc=False):
     at: Place
     line: Line
     names: dict[str, str] = {}
-    others: str = ""
+    others: dict[str, str] = {}
 
 
 class WordItem(NamedTuple):
@@ -302,7 +327,7 @@ class WordItem(NamedTuple):
     at: str
     line: Lineage
     names: dict[str, str]
-    others: str
+    others: dict[str, str]
 
     @classmethod
     def of(cls, hierarchy: str, item: Item) -> "WordItem":
@@ -322,26 +347,29 @@ class WordItem(NamedTuple):
         root, divider, rest = self.at.partition("#")
         return Key(f"{self.id.partition(':')[0]}#{root}", divider + rest)
 
-    @property
-    def words(self) -> Words:
-        return Words({"": self.name, **self.names}, tuple(self.others.split("+")) if self.others else ())
+    def words(self, searched: Container[str]) -> Words:
+        """The words of the node, with those of these stored attributes."""
+        others = {name: tuple(text.split("+")) for name, text in self.others.items() if name in searched}
+        return Words({"": self.name, **self.names}, others)
 
 
-def word_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item]:
+def word_items(recipe: Recipe, record: Record, line: Lineage) -> list[Item]:
     """The word items of a node; `line` is its lineage."""
-    if hierarchy.search is None:
+    level = recipe.level(record.level)
+    if level.words is None:
         return []
-    words = Words.of(hierarchy, record)
-    weight = weight_of(hierarchy, record)
+    words = Words.made(record, level.words)
+    weight = descending(_number(record, level.weight))
     name, bare_id = words.names.get("", ""), record.id.partition(":")[2]
     place = f"{weight}{depth_of(record.sk):02d}{name}#{bare_id}"
     others = {language: text for language, text in words.names.items() if language}
     shared: Item = {
         "at": f"{record.pk[len(hierarchy_of(record.pk)) + 1 :]}{record.sk}", "line": line, "level": record.level,
-        "names": cast(Value, others) or None, "others": "+".join(words.others) or None,
+        "names": cast(Value, others) or None,
+        "others": {name: "+".join(found) for name, found in words.others.items()} or None,
     }  # fmt: skip
     shared = {attribute: value for attribute, value in shared.items() if value is not None}
-    base = partition(hierarchy, line[:STEP])
+    base = partition(recipe.hierarchy, recipe.tree(line[:STEP]))
     return [
         {
             "pk": f"{base}{text[0]}", "sk": f"{text}#{int(not is_name)}{weight}#{bare_id}",
@@ -352,9 +380,14 @@ def word_items(hierarchy: Hierarchy, record: Record, line: Lineage) -> list[Item
 
 
 def weight_of(hierarchy: Hierarchy, record: Record) -> str:
-    """The weight of a node, encoded; its attribute may be stored under a former name."""
+    """The weight of a node by its class, encoded; its attribute may be stored under a former name."""
     name = hierarchy.search.weight if hierarchy.search else None
-    return descending(hierarchy.any_level(record.level).current(record.attributes).get(name) if name else None)
+    return descending(_number(record, number_names(hierarchy, record.level, name)))
+
+
+def _number(record: Record, names: Names) -> Value:
+    """The value of an attribute under the first of its names that is stored."""
+    return next((record.attributes[name] for name in names if name in record.attributes), None)
 
 
 def descending(number: object) -> str:
@@ -385,17 +418,13 @@ def _decimal(number: str) -> Decimal:
     return value if value.is_finite() and -400 < value.adjusted() < 400 else Decimal(0)
 
 
-def is_by_tree(hierarchy: Hierarchy) -> bool:
-    """Whether each tree is searched by itself."""
-    return hierarchy.search is not None and hierarchy.search.scope is SearchScope.TREE
-
-
-def partition(hierarchy: Hierarchy, root: str, kind: str = "words") -> str:
-    """The part that all partition keys of the word items of a tree begin with; `root` is the hash of its root's id.
+def partition(hierarchy: str, tree: str, kind: str = "words") -> str:
+    """The part that all partition keys of the word items of a hierarchy begin with; `tree` is the hash of a root's id
+    where each tree is searched by itself, else empty.
 
     Items of another kind begin with its name instead.
     """
-    return f"{kind}/{hierarchy.name}#{root}#" if is_by_tree(hierarchy) else f"{kind}/{hierarchy.name}#"
+    return f"{kind}/{hierarchy}#{tree}#" if tree else f"{kind}/{hierarchy}#"
 
 
 def by_text(base: str, text: str) -> KeyRange:

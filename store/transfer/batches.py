@@ -15,10 +15,10 @@ from store.engine import Store
 from store.errors import rfc3339
 from store.metadata.history import id_item_at, revision_item
 from store.metadata.tree_version import Event, LogEntry, TreeVersion, changed_counts, level_at_depth
-from store.model.hierarchy import Hierarchy
 from store.model.keys import decode_segment, first_rank, hierarchy_of, last_segment, level_partition, parent_sort_key
 from store.model.records import ABSENT, MAX_BATCH_BYTES, Change, Condition, Counts, Item, Put, Record, size_of
-from store.search.items import Located, is_indexed, removals, search_changes
+from store.search.items import Located, removals, search_changes
+from store.search.marker import Recipe
 from store.transfer.diff import TreeDiff
 from store.transfer.staging import Node
 from store.writing.derived import node_removed
@@ -69,11 +69,12 @@ class Batches:
     """The batches of one tree with a `version`: the one that is being filled, and the present state of all ancestors of
     changes.
 
-    For each change of a node, its ancestors are found first, then room is made in the batch.
+    For each change of a node, its ancestors are found first, then room is made in the batch. `recipe` is what
+    search items are made of, None where there are none.
     """
 
-    def __init__(self, hierarchy: Hierarchy, diff: TreeDiff, version: TreeVersion, store: Store) -> None:
-        self._indexed = hierarchy if is_indexed(hierarchy) else None
+    def __init__(self, recipe: Recipe | None, diff: TreeDiff, version: TreeVersion, store: Store) -> None:
+        self._recipe = recipe
         self._diff = diff
         self._records = {sk: _CountedRecord(record) for sk, record in diff.above.items()}
         self._pk = version.partition
@@ -122,7 +123,7 @@ class Batches:
             }  # fmt: skip
             # The values are measured unless few bytes encode them.
             content = len(node.encoded) if len(node.encoded) < EXACT_BYTES else size_of(node.values)
-            found = self._search_changes(None, Record.of(item)) if self._indexed else ()
+            found = self._search_changes(None, Record.of(item)) if self._recipe else ()
             yield from self._make_room(node.sk, 2, _bound(node.sk, node.name or "", content), found)
             if self._batch.changes is not changes:
                 changes, item["updated_at"] = self._batch.changes, self._batch.at
@@ -201,15 +202,15 @@ class Batches:
 
     def _search_changes(self, old: Record | None, new: Record | None) -> list[Change]:
         """The changes of the search items of a node that changes from one record to another."""
-        if self._indexed is None:
+        if self._recipe is None:
             return []
         above = [counted.record for counted in reversed(self._ancestors)]
         if above and not above[0].is_root:  # whose counts only its children change
             above.insert(0, self._records["#"].record)
         if old is not None and new is None:
-            return removals(self._indexed, old, [*above, old][0].id)
+            return removals(self._recipe, old, [*above, old][0].id)
         before = None if old is None else Located.below(above, old)
-        return search_changes(self._indexed, before, Located.below(above, cast(Record, new)))
+        return search_changes(self._recipe, before, Located.below(above, cast(Record, new)))
 
     def _include_ancestors(self) -> None:
         """Let the batch contain the ancestors of the present change, with their new counts."""

@@ -28,9 +28,9 @@ from store.model.keys import Key, depth_of, id_key, parent_sort_key, path_of, si
 from store.model.names import NAMES, checked_name
 from store.model.paths import checked_segment, visible_key
 from store.model.ranks import is_manual, rank_after
-from store.model.records import Change, Item, Put, Record, checked_id, derived_id
-from store.reading import PAGE_ITEMS, Pages, tree_version, wait_for_moves
-from store.search.items import is_indexed, marker
+from store.model.records import Change, Item, Record, checked_id, derived_id
+from store.reading import PAGE_ITEMS, Pages, read_marker, tree_version, wait_for_moves
+from store.search.marker import Marker, is_indexed
 from store.transfer.batches import Batch, Batches, Creation
 from store.transfer.diff import TreeDiff, bare_id
 from store.transfer.rows import ImportPlan, Part, Rejection, Row
@@ -307,6 +307,7 @@ class _Import:
     reads: ReadUsage = field(default_factory=ReadUsage)
     roots: TreeVersion | None = None  # of the hierarchy, as last read or written
     roots_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    marker_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _root_ranks: dict[str, str] | None = None  # of reordered roots, each with its tree's partition
     _written: Counter[str] = field(default_factory=Counter)  # nodes of the file by partition, in all attempts
 
@@ -335,12 +336,14 @@ class _Import:
         diff = await self._compared(tree)
         creations = await self._creations(diff, look_for_ids=look_for_ids)
         unchanged = max(0, diff.unchanged - self._written[tree.pk])
-        for batch in Batches(self.plan.hierarchy, diff, version, self.store).of(creations):
+        levels = {one.node.level for one in creations} | {new.level for _, new in diff.updated}
+        marker = await self._marker(version, levels)
+        for batch in Batches(marker.recipe if marker else None, diff, version, self.store).of(creations):
             if not self.dry_run:
                 raised = version.incremented(batch.shape, now=batch.now)
                 log = log_item(version, batch.entries, batch.at, batch.now)
                 roots = [one._replace(sk=root_log_key(tree.pk)) for one in batch.entries if one.sk == "#"]
-                await self._commit([*batch.changes, raised, log], batch, roots)
+                await self._commit([*batch.changes, raised, log], batch, roots, marker)
                 version = TreeVersion.of(tree.pk, raised.item)
             for entry in batch.entries:
                 self.result.note(entry.event, entry.level, Key(tree.pk, entry.sk))
@@ -375,6 +378,23 @@ class _Import:
             self.on_nodes(tree.size)
             if was_packed:
                 tree.pack()
+
+    async def _marker(self, version: TreeVersion, levels: set[str]) -> Marker | None:
+        """The marker for writing search items of these levels to a tree whose version was read before, None where the
+        hierarchy has none. It names them before there are such nodes; the first root of all is written with it.
+        """
+        hierarchy = self.plan.hierarchy
+        async with self.marker_lock:
+            marker = await read_marker(self.store, hierarchy.name)
+            if marker is None and not version.number and is_indexed(hierarchy):
+                if not (await tree_version(self.store, hierarchy.name, self.reads)).number:
+                    all_levels = sorted({*hierarchy.levels, *self.plan.undefined.levels})
+                    return Marker.first(hierarchy).naming(hierarchy, all_levels)
+                marker = await read_marker(self.store, hierarchy.name)  # of a root that was written meanwhile
+            named = marker and marker.naming(hierarchy, levels)
+            if named is not None and named is not marker and not self.dry_run:
+                await self.store.commit([named.put()])
+            return named
 
     async def _creations(self, diff: TreeDiff, *, look_for_ids: bool) -> list[Creation]:
         """The nodes to be created, with their ids; those whose id belongs to another node are rejected.
@@ -446,7 +466,7 @@ class _Import:
             if node.rank is not None:
                 self._root_ranks[node.rank] = node.pk
 
-    async def _commit(self, changes: list[Change], batch: Batch, roots: list[LogEntry]) -> None:
+    async def _commit(self, changes: list[Change], batch: Batch, roots: list[LogEntry], marker: Marker | None) -> None:
         """Commit a transaction; those with roots follow one another, with the version and log of the roots."""
         if not batch.roots:
             await self.store.commit(changes)
@@ -456,8 +476,17 @@ class _Import:
                 version = self.roots or await tree_version(self.store, hierarchy.name, self.reads)
                 self.roots = None
                 raised = version.incremented(batch.roots, now=batch.now)
-                first = [] if version.number or not is_indexed(hierarchy) else [Put(marker(hierarchy))]
+                first = [] if marker is None or marker.number else await self._first(version, marker)
                 await self.store.commit([*changes, raised, log_item(version, roots, batch.at, batch.now), *first])
                 self.roots = TreeVersion.of(version.partition, raised.item)
         self.result.commits += 1
         await asyncio.sleep(0)  # SQLite never waits, so others and Ctrl-C are served here
+
+    async def _first(self, roots: TreeVersion, marker: Marker) -> list[Change]:
+        """The change that writes the first marker with the first root; raises Conflict where it is another one now."""
+        if not roots.number:
+            return [marker.put()]
+        written = await read_marker(self.store, self.plan.hierarchy.name)
+        if written is None or written.recipe != marker.recipe:
+            raise Conflict.over()
+        return []

@@ -28,7 +28,7 @@ from store.model.keys import Key, Path, ancestor_keys, id_key, node_key, tree_ke
 from store.model.names import NAMES, with_changes
 from store.model.paths import format_path
 from store.model.records import ABSENT, Condition, Item, Record, check_content, derived_id
-from store.search.items import is_indexed
+from store.search.marker import is_indexed, marker_key
 from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import TransactionBuilder
 
@@ -58,8 +58,12 @@ class Edit(ABC):
         return touched(self.hierarchy.name, self.path)
 
     def keys_to_read(self) -> list[Key]:
-        """The keys that it reads in any case, as far as known before any read."""
+        """The keys that it reads in any case, as far as known before any read; the marker of search is another one."""
         return [self.key, *ancestor_keys(self.key)]
+
+    def all_keys(self) -> list[Key]:
+        """These keys, and that of the marker of search."""
+        return [*self.keys_to_read(), marker_key(self.hierarchy.name)]
 
     @abstractmethod
     async def build(self, reader: Reader, context: WriteContext) -> TransactionBuilder:
@@ -70,7 +74,7 @@ class Edit(ABC):
 
         Raises NodeMoved where a node is no longer at the path that its id had led to.
         """
-        read_set = await reader.read(self.partitions(), self.keys_to_read())
+        read_set = await reader.read(self.partitions(), self.all_keys())
         for path, node_id in self.ids.items():
             record = read_set.record(node_key(self.hierarchy.name, path))
             if record is None or record.id != node_id:
@@ -234,6 +238,8 @@ class Update(Edit):
             old, name=name, attributes=values, revision=old.revision + 1, updated_at=context.at, changed_by=context.by
         )
         transaction = TransactionBuilder(self.hierarchy, read_set, context, new)
+        if transaction.recipe is not None:  # also where only other versions of the class search
+            await reader.read_into(read_set, [], ancestor_keys(self.key))
         transaction.update(old, new)
         return transaction
 

@@ -11,7 +11,7 @@ other nodes. An import writes its own (`store/transfer/batches.py`).
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -57,20 +57,9 @@ from store.model.records import (
     key_of,
     size_of,
 )
-from store.search.items import (
-    Located,
-    is_indexed,
-    item_keys,
-    located,
-    marker,
-    removals,
-    search_changes,
-    search_items,
-    searched_tree,
-    takes_items,
-)
+from store.search.items import Located, item_keys, located, removals, search_changes, search_items, takes_items
 from store.search.lineage import STEP, Lineage, MovedNode, id_hash, lineage, moved_key, running_key
-from store.search.words import is_by_tree
+from store.search.marker import Marker, Recipe, is_indexed, marker_key
 from store.writing.reads import ReadSet, WriteContext
 
 MAX_SMALL_ENTRIES = 50  # of a log, which fit into an item whatever their paths
@@ -261,23 +250,24 @@ class TreeChanges:
 # -- search items ------------------------------------------------------------------------------------------------------
 
 
-def moved_keys(hierarchy: Hierarchy, read_set: ReadSet, record: Record) -> list[Key]:
+def moved_keys(recipe: Recipe | None, read_set: ReadSet, record: Record) -> list[Key]:
     """The keys of what search has of the moves of a node's ancestors, which were read, and of its own as the last."""
-    if not is_indexed(hierarchy):
+    if recipe is None:
         return []
     above = [read_set.record(key) for key in ancestor_keys(record.key)]
     nodes = [one for one in (*above, record) if one is not None]
-    return [moved_key(hierarchy.name, one.id, searched_tree(hierarchy, nodes[0].id)) for one in nodes]
+    return [moved_key(recipe.hierarchy, one.id, recipe.tree(id_hash(nodes[0].id))) for one in nodes]
 
 
-def search_changes_of_move(hierarchy: Hierarchy, source: Key, target: Key, records: Sequence[Record]) -> int:
+def search_changes_of_move(recipe: Recipe | None, source: Key, target: Key, records: Sequence[Record]) -> int:
     """The maximum number of changes of search items for the move of a subtree, its top first."""
-    return search_changes_of_removal(hierarchy, 2, records if takes_items(hierarchy, source, target) else records[:1])
+    is_whole = recipe is not None and takes_items(recipe, source, target)
+    return search_changes_of_removal(recipe, 2, records if is_whole else records[:1])
 
 
-def search_changes_of_removal(hierarchy: Hierarchy, times: int, records: Sequence[Record]) -> int:
+def search_changes_of_removal(recipe: Recipe | None, times: int, records: Sequence[Record]) -> int:
     """So many times the number of changes of search items for the removal of these nodes."""
-    return times * sum([len(removals(hierarchy, one, "")) for one in records]) if is_indexed(hierarchy) else 0
+    return 0 if recipe is None else times * sum([len(removals(recipe, one, "")) for one in records])
 
 
 class SearchChanges:
@@ -286,39 +276,50 @@ class SearchChanges:
     Descendants of a moved node keep their items: only those of the moved node are written, and one with its new
     lineage. With `search="tree"`, a move to another tree writes the items of all nodes of the subtree.
 
-    The read set has the ancestors of each node, and of a moved one `moved_keys`.
+    They are made as the marker says, which is written where it does not name yet what is made; without a marker there
+    are none. The read set has the marker, the ancestors of each node, and of a moved one `moved_keys`.
     """
 
-    def __init__(self, hierarchy: Hierarchy, read_set: ReadSet, context: WriteContext) -> None:
+    def __init__(self, name: str, hierarchy: Hierarchy | None, read_set: ReadSet, context: WriteContext) -> None:
+        """`name` is that of the hierarchy, which is None where no node is created or updated."""
         self.changes: dict[Key, Change] = {}
         self.left_out = 0
         self._is_dry_run = context.is_dry_run
         self._hierarchy = hierarchy
         self._read_set = read_set
+        self._marker = Marker.of(name, read_set[marker_key(name)])
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """What the items are made of, None where there are none."""
+        return None if self._marker is None else self._marker.recipe
 
     def create(self, record: Record) -> None:
-        self._add(None, self._located(record))
-        if record.is_root and not self._read_set.version(record.hierarchy).number:
-            self._put(marker(self._hierarchy))  # of the first node of all, so that none lacks its items
+        is_first = record.is_root and not self._read_set.version(record.hierarchy).number
+        if is_first and self._marker is None and self._hierarchy is not None and is_indexed(self._hierarchy):
+            self._marker = Marker.first(self._hierarchy)
+        self._add(None, record)
 
     def update(self, old: Record, new: Record) -> None:
-        before = self._located(old)
-        self._add(before, before._replace(record=new))
+        self._add(old, new)
 
     async def remove(self, records: Sequence[Record]) -> None:
         """Remove the items of a node and of all below it; of a dry run the nodes are only counted, in `left_out`."""
+        if (recipe := self.recipe) is None:
+            return
         if self._is_dry_run:
             self.left_out += len(records)
             return
         root = [*self._ancestors(records[0]), records[0]][0]
         async for some in in_chunks(records):
             for record in some:
-                for change in removals(self._hierarchy, record, root.id):
+                for change in removals(recipe, record, root.id):
                     self.changes[change.key] = change
 
     async def relocate(self, records: Sequence[Record], rewrite: SubtreeRewrite) -> None:
         """Write the items of a subtree that gets other partitions; of a dry run they are counted as those removed."""
-        if not takes_items(self._hierarchy, rewrite.source, rewrite.target):
+        recipe = self._written({record.level for record in records})
+        if recipe is None or not takes_items(recipe, rewrite.source, rewrite.target):
             return
         await self.remove(records)
         if self._is_dry_run:
@@ -327,31 +328,44 @@ class SearchChanges:
         moved = list(map(rewrite.moved, records))
         async for some in in_chunks(list(located(self._ancestors(moved[0]), moved))):
             for node in some:
-                self._add(None, node)
+                for item in search_items(recipe, node):
+                    self._put(item)
 
     def move(self, old: Record, new: Record) -> None:
         """Write the items of a moved node, and if there are nodes below it, what shows where these are.
 
         Where the subtree gets other partitions, `relocate` or the large move has written all items.
         """
-        if takes_items(self._hierarchy, old.key, new.key):
+        recipe = self._written([new.level])
+        if recipe is None or takes_items(recipe, old.key, new.key):
             return
         before, after = self._located(old), self._located(new)
-        self._add(before, after)
+        self._add(old, new)
         if before.line == after.line:
             return
-        *above, former = [self._read_set[key] for key in moved_keys(self._hierarchy, self._read_set, old)]
+        *above, former = [self._read_set[key] for key in moved_keys(recipe, self._read_set, old)]
         if old.kids:
             items = [item for item in (*above, former) if item is not None]
             found = MovedNode.after(old.id, before.line, after.line, items)
-            self._put(found.item(self._hierarchy.name, by_tree=is_by_tree(self._hierarchy)))
+            self._put(found.item(recipe.hierarchy, by_tree=recipe.by_tree))
         elif former is not None:
             self.changes[key_of(former)] = Delete(key_of(former))
 
     def begin(self, move: Move) -> None:
         """Show that a large move is running."""
-        key = running_key(self._hierarchy.name, move.id)
-        self._put({"pk": key.pk, "sk": key.sk})
+        if self.recipe is not None:
+            key = running_key(self.recipe.hierarchy, move.id)
+            self._put({"pk": key.pk, "sk": key.sk})
+
+    def _written(self, levels: Iterable[str]) -> Recipe | None:
+        """What the items of nodes of these levels are made of, which the marker names from now on."""
+        if self._marker is None:
+            return None
+        named = self._marker.naming(self._hierarchy, levels)
+        if named is not self._marker:
+            self._marker, put = named, named.put()
+            self.changes[put.key] = put
+        return self._marker.recipe
 
     def _located(self, record: Record) -> Located:
         return Located.below(self._ancestors(record), record)
@@ -360,9 +374,11 @@ class SearchChanges:
         found = [self._read_set.record(key) for key in ancestor_keys(record.key)]
         return [one for one in found if one is not None]
 
-    def _add(self, old: Located | None, new: Located) -> None:
-        for change in search_changes(self._hierarchy, old, new):
-            self.changes[change.key] = change
+    def _add(self, old: Record | None, new: Record) -> None:
+        if (recipe := self._written([new.level])) is not None:
+            before = None if old is None else self._located(old)
+            for change in search_changes(recipe, before, self._located(new)):
+                self.changes[change.key] = change
 
     def _put(self, item: Item) -> None:
         self.changes[key_of(item)] = Put(item)
@@ -372,25 +388,23 @@ class SearchChanges:
 
 
 class MoveItems:
-    """All changes for the single nodes of one large move; `hierarchy` is None where its class is not loaded.
+    """All changes for the single nodes of one large move; `recipe` is None where they have no search items.
 
     A cascade removes the search items of its nodes. A move writes them only if their partitions change: to another
     tree, with `search="tree"`. Those at the new place are written with the copies, those at the old one are removed
     with the old nodes. Any other move leaves them unchanged.
     """
 
-    def __init__(self, store: Store, move: Move, hierarchy: Hierarchy | None) -> None:
+    def __init__(self, store: Store, move: Move, recipe: Recipe | None) -> None:
         self._store = store
         self._move = move
-        self._hierarchy: Hierarchy | None = None  # where search items are written
-        if hierarchy is not None and is_indexed(hierarchy):
-            is_written = move.target is None or takes_items(hierarchy, move.source, move.target)
-            self._hierarchy = hierarchy if is_written else None
+        is_written = recipe is not None and (move.target is None or takes_items(recipe, move.source, move.target))
+        self._recipe = recipe if is_written else None
 
     async def lineages(self, records: Sequence[Record]) -> Mapping[Key, Lineage]:
         """The lineages that nodes of the source, in key order, have at the target; none where no items are written."""
         source, target = self._move.source, self._move.target
-        if self._hierarchy is None or target is None:
+        if self._recipe is None or target is None:
             return {}
         inner = [key for key in ancestor_keys(records[0].key) if source.holds(key)]
         line = lineage([Record.of(item).id for item in await self._read([*ancestor_keys(target), *inner])])
@@ -402,15 +416,15 @@ class MoveItems:
 
     async def root_id(self, top: Key) -> str:
         """The id of the root above the source or the target; empty where no search items are written."""
-        if self._hierarchy is None or top.sk == "#":
+        if self._recipe is None or top.sk == "#":
             return self._move.top_id
         return str((await self._read([Key(top.pk, "#")]))[0]["id"])
 
     def copied(self, record: Record, copy: Record, line: Lineage | None) -> list[Change]:
         """The changes for the copy of a node, which has this lineage at the target."""
         changes: list[Change] = [Put(copy.item()), *(redirect_of_moved(record) if self._move.redirects else ())]
-        if self._hierarchy is not None and line is not None:
-            changes += map(Put, search_items(self._hierarchy, Located(copy, line)))
+        if self._recipe is not None and line is not None:
+            changes += map(Put, search_items(self._recipe, Located(copy, line)))
         return changes
 
     def swept(self, record: Record, root_id: str) -> list[Change]:
@@ -422,11 +436,11 @@ class MoveItems:
         else:
             key = record.key.moved(move.source, move.target)
             changes = [Delete(record.key), Put(id_item(replace(record, pk=key.pk, sk=key.sk)))]
-        return changes if self._hierarchy is None else [*changes, *removals(self._hierarchy, record, root_id)]
+        return changes if self._recipe is None else [*changes, *removals(self._recipe, record, root_id)]
 
     def undone(self, copy: Record, root_id: str) -> list[Change]:
         """The changes for the copy of a node at the target, below this root, which is removed."""
-        items = [] if self._hierarchy is None else item_keys(self._hierarchy, copy, root_id)
+        items = [] if self._recipe is None else item_keys(self._recipe, copy, root_id)
         return list(map(Delete, [copy.key, *items]))
 
     async def _read(self, keys: Sequence[Key]) -> list[Item]:

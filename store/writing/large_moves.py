@@ -28,13 +28,12 @@ from store.errors import BadInput, Conflict, NotFound, rfc3339, shorten
 from store.metadata.history import redirect_of_deleted
 from store.metadata.moves import Move, MoveState, MoveTiming
 from store.metadata.tree_version import log_item
-from store.model.hierarchy import Hierarchy
 from store.model.keys import Key, ancestor_keys, parent_sort_key, path_of, subtree
 from store.model.paths import format_path
 from store.model.records import Change, Delete, Item, Put, Record, SubtreeRewrite, size_of
-from store.reading import Pages
-from store.search.items import is_indexed
+from store.reading import Pages, read_marker
 from store.search.lineage import Lineage, running_key
+from store.search.marker import Recipe, marker_key
 from store.writing.derived import MoveItems, moved_keys, shape_of
 from store.writing.reads import Reader, ReadSet, WriteContext
 from store.writing.transaction import Step, TransactionBuilder, in_transactions
@@ -45,18 +44,15 @@ RETRIES = RetryPolicy(0.25, 0.25)  # of a transaction on whole trees while other
 class MoveJob:
     """The steps of one move; `is_decided` is set when it is committed or undone, `refusal` says why it is undone."""
 
-    def __init__(
-        self, store: Store, lease: "MoveLease", locks: TreeLocks, timing: MoveTiming, hierarchy: Hierarchy | None
-    ) -> None:
-        """`hierarchy` is that of the move, None where its class is not loaded."""
+    def __init__(self, store: Store, lease: "MoveLease", locks: TreeLocks, timing: MoveTiming) -> None:
         self.is_decided = asyncio.Event()
         self.refusal: BadInput | None = None
         self.lease = lease
         self._store = store
         self._locks = locks
         self._timing = timing
-        self._indexed = hierarchy if hierarchy is not None and is_indexed(hierarchy) else None
-        self._items = MoveItems(store, lease.move, hierarchy)
+        self._recipe: Recipe | None = None  # of search items, as of the last beginning of the run
+        self._items = MoveItems(store, lease.move, None)
         self._max_changes = (store.max_commit_changes or store.max_changes) - 1  # besides the record of the move
 
     @property
@@ -64,7 +60,13 @@ class MoveJob:
         return self.lease.move
 
     async def run(self) -> None:
-        """Run to the end. Raises LeaseLost where another worker has the move, Unavailable to be run again."""
+        """Run to the end. Raises LeaseLost where another worker has the move, Unavailable to be run again.
+
+        A repair that has search items made of more does not end before a move that was registered before it.
+        """
+        marker = await read_marker(self._store, self.move.hierarchy)
+        self._recipe = None if marker is None else marker.recipe
+        self._items = MoveItems(self._store, self.move, self._recipe)
         if self.move.state is MoveState.COPYING:
             try:
                 await self._copy()
@@ -88,7 +90,7 @@ class MoveJob:
         Where its nodes have search items, a deletion waits as well: a search that does not know of it takes nodes at
         their places, while a lookup of the same response would see the commit.
         """
-        if self.move.cursor is None and (self.move.target is not None or self._indexed is not None):
+        if self.move.cursor is None and (self.move.target is not None or self._recipe is not None):
             await self.lease.wait(self._timing.grace_seconds)
         if self.move.target is None:
             version = (await self._read([])).version(self.move.source.pk)
@@ -131,16 +133,16 @@ class MoveJob:
         """Commit the move: readers see the counts, logs and search items of both ends change with its state."""
         source, target = self.move.source, self.move.target
         rewrite = None if target is None else (await self._rewrite())[1]
-        keys = [source, *ancestor_keys(source), *([] if target is None else ancestor_keys(target))]
+        above = [*ancestor_keys(source), *([] if target is None else ancestor_keys(target))]
+        keys = [source, *above, marker_key(self.move.hierarchy)]
 
         async def changes() -> list[Change]:
             reader = Reader(self._store, ReadUsage())
             read_set = await reader.read(self.move.partitions, keys)
             top, now = _existing(read_set, source), self._store.now()
-            if self._indexed is not None:
-                await reader.read_into(read_set, [], moved_keys(self._indexed, read_set, top))
             context = WriteContext(rfc3339(now), now, self.move.changed_by)
-            transaction = TransactionBuilder(self._indexed, read_set, context, top)
+            transaction = TransactionBuilder(None, read_set, context, top)
+            await reader.read_into(read_set, [], moved_keys(transaction.recipe, read_set, top))
             transaction.commit(self.move, rewrite)
             return transaction.changes()
 
@@ -173,8 +175,8 @@ class MoveJob:
         async def changes() -> list[Change]:
             read_set, now = await self._read([]), self._store.now()
             changes: list[Change] = []
-            if self._indexed is not None:
-                changes.append(Delete(running_key(self._indexed.name, self.move.id)))
+            if self._recipe is not None:
+                changes.append(Delete(running_key(self.move.hierarchy, self.move.id)))
             for partition in self.move.running.partitions:
                 version = read_set.version(partition)
                 moves = tuple(ref for ref in version.moves if ref.id != self.move.id)

@@ -140,8 +140,8 @@ class Move(Edit):
     ) -> None:
         """Add the move to another key. Raises TooLarge where a large move would need a position."""
         source, target, read_set, context = top.key, rewrite.target, transaction.read_set, transaction.context
-        await reader.read_into(read_set, [], moved_keys(self.hierarchy, read_set, top))
-        search_changes = partial(search_changes_of_move, self.hierarchy, source, target)
+        await reader.read_into(read_set, [], moved_keys(transaction.recipe, read_set, top))
+        search_changes = partial(search_changes_of_move, transaction.recipe, source, target)
         records = await reader.subtree(read_set, top, [*ancestor_keys(source), *ancestor_keys(target)], search_changes)
         transaction.record = rewrite.moved(top)
         if records is not None:
@@ -192,7 +192,8 @@ class Delete(Edit):
             raise faults.error()
         transaction = TransactionBuilder(self.hierarchy, read_set, context, record)
         # Children that are moved lose their search items and get new ones.
-        search_changes = partial(search_changes_of_removal, self.hierarchy, 2 if self.policy is Policy.REPARENT else 1)
+        times = 2 if self.policy is Policy.REPARENT else 1
+        search_changes = partial(search_changes_of_removal, transaction.recipe, times)
         records = await reader.subtree(read_set, record, ancestor_keys(record.key), search_changes)
         if self.policy is Policy.REPARENT:
             await self._reparent(transaction, reader, record, records)
@@ -223,7 +224,7 @@ class Delete(Edit):
         moves, faults = list[tuple[Sequence[Record], SubtreeRewrite]](), FaultList()
         async for some in in_chunks([*subtrees.values()]):
             children = [subtree[0] for subtree in some]
-            moves += zip(some, await self._rewrites(transaction.read_set, reader, children, faults), strict=True)
+            moves += zip(some, await self._rewrites(transaction, reader, children, faults), strict=True)
         faults.check()
         own = node_key(self.hierarchy.name, self.path)
         async for some_moves in in_chunks([move for move in moves if move[1].target != own]):
@@ -235,14 +236,18 @@ class Delete(Edit):
                 await transaction.relocate(subtree, rewrite)
 
     async def _rewrites(
-        self, read_set: ReadSet, reader: Reader, children: Sequence[Record], faults: FaultList
+        self, transaction: TransactionBuilder, reader: Reader, children: Sequence[Record], faults: FaultList
     ) -> list[SubtreeRewrite]:
         """The rewrites of the children's keys; all their faults are collected, with the child."""
-        name, targets = self.hierarchy.name, [(*self.path[:-1], child.path[-1]) for child in children]
+        read_set, name, targets = (
+            transaction.read_set,
+            self.hierarchy.name,
+            [(*self.path[:-1], child.path[-1]) for child in children],
+        )
         keys = []
         for child, target in zip(children, targets, strict=True):
             key = node_key(name, target)
-            keys += [key, *ancestor_keys(key), *moved_keys(self.hierarchy, read_set, child)]
+            keys += [key, *ancestor_keys(key), *moved_keys(transaction.recipe, read_set, child)]
         await reader.read_into(read_set, touched(name, *targets), keys)
         rewrites = []
         for child, target in zip(children, targets, strict=True):

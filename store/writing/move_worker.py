@@ -4,14 +4,13 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Container, Mapping
+from collections.abc import AsyncIterator, Container
 from math import inf
 
 from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
 from store.errors import CladeError, Conflict, DamagedItem, Unavailable
 from store.metadata.moves import Move, MoveTiming, move_id_from
-from store.model.hierarchy import Hierarchy
 from store.reading import recent_moves, tree_versions
 from store.writing.large_moves import LeaseLost, MoveJob, MoveLease
 
@@ -24,17 +23,10 @@ logger = logging.getLogger("clade")
 
 
 class MoveWorker:
-    """Runs moves to their ends; `locks` are those of all writes of the process, `hierarchies` those that it has."""
+    """Runs moves to their ends; `locks` are those of all writes of the process."""
 
-    def __init__(
-        self,
-        store: Store,
-        timing: MoveTiming,
-        locks: TreeLocks | None = None,
-        hierarchies: Mapping[str, Hierarchy] | None = None,
-    ) -> None:
+    def __init__(self, store: Store, timing: MoveTiming, locks: TreeLocks | None = None) -> None:
         self._store = store
-        self._hierarchies = hierarchies or {}
         self._timing = timing
         self._locks = locks or TreeLocks()
         self._jobs: dict[str, MoveJob] = {}
@@ -137,9 +129,7 @@ class MoveWorker:
 
     def _start(self, lease: MoveLease) -> MoveJob:
         move_id = lease.move.id
-        job = self._jobs[move_id] = MoveJob(
-            self._store, lease, self._locks, self._timing, self._hierarchies.get(lease.move.hierarchy)
-        )
+        job = self._jobs[move_id] = MoveJob(self._store, lease, self._locks, self._timing)
         self._tasks[move_id] = task = asyncio.create_task(self._run(job))
         task.add_done_callback(lambda _: self._forget(move_id))
         return job

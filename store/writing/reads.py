@@ -36,7 +36,7 @@ from store.model.records import (
 from store.reading import Pages, RecentChanges
 
 CHANGES_A_NODE = 4  # of one that is moved or removed: its old item, its new one or last state, id record, redirect
-OTHER_CHANGES = 7  # besides those of ancestors: three tree versions with their log items, an idempotency key
+OTHER_CHANGES = 8  # besides those of ancestors: three tree versions with their log items, an idempotency key, marker
 
 # Limits of a move or deletion in one transaction where the store has none (SQLite): half a second, and its memory.
 MAX_NODES = 10_000

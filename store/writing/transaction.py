@@ -26,7 +26,7 @@ from store.model.records import (
     Record,
     SubtreeRewrite,
 )
-from store.search.items import is_indexed
+from store.search.marker import Recipe
 from store.writing.derived import (
     SearchChanges,
     TreeChanges,
@@ -42,7 +42,7 @@ MAX_MOVES = 20  # running in one tree: each reader of the tree reads their recor
 
 
 class TransactionBuilder:
-    """The changes of one transaction so far, on nodes of a `hierarchy`, None where its class is not loaded.
+    """The changes of one transaction so far, on nodes of a `hierarchy`, None where it needs no class.
 
     `record` is the node that it is about, as it will be; `nodes` counts the nodes that it writes; `move` is the large
     move that it begins. All methods raise Conflict for a change of a node that a running move holds.
@@ -56,24 +56,20 @@ class TransactionBuilder:
         self.move: Move | None = None
         self._changes: dict[Key, Change] = {}
         self._trees = TreeChanges(read_set, context)
-        self._search = (
-            None if hierarchy is None or not is_indexed(hierarchy) else SearchChanges(hierarchy, read_set, context)
-        )
+        self._search = SearchChanges(record.hierarchy, hierarchy, read_set, context)
 
     # -- edits ---------------------------------------------------------------------------------------------------------
 
     def create(self, record: Record, id_when: Condition) -> None:
         """Add a new node; `id_when` is the condition for its id record."""
         self._write(record, node_created(record, id_when))
-        if self._search is not None:
-            self._search.create(record)
+        self._search.create(record)
         self._trees.create(record)
 
     def update(self, old: Record, new: Record) -> None:
         """Write the next revision of a node's content."""
         self._write(new, node_updated(old, new))
-        if self._search is not None:
-            self._search.update(old, new)
+        self._search.update(old, new)
         self._trees.update(new)
 
     def reorder(self, rank: str) -> None:
@@ -98,8 +94,7 @@ class TransactionBuilder:
             for record in some:
                 how = {"has_redirects": has_redirects, "redirects": redirects}
                 self._add(node_removed(record, context.at, context.by, **how))
-        if self._search is not None:
-            await self._search.remove(records)
+        await self._search.remove(records)
         self.nodes += len(records)
         self._trees.remove(top, shape_of(records), alone=alone)
 
@@ -118,8 +113,7 @@ class TransactionBuilder:
                 self._add(node_moved(record, moved, when, redirects=redirects))
         if redirects:
             self._trees.redirect(rewrite.source.pk)
-        if self._search is not None:
-            await self._search.relocate(records, rewrite)
+        await self._search.relocate(records, rewrite)
         self.nodes += len(records)
         self._note_move(records[0], top, shape_of(records), is_logged=is_logged)
 
@@ -134,8 +128,7 @@ class TransactionBuilder:
         if any(len(self.read_set.version(partition).moves) >= MAX_MOVES for partition in move.running.partitions):
             raise Conflict(f"{MAX_MOVES} large moves are running in this tree; try again when some have ended.")
         self.move, self.nodes = move, move.nodes
-        if self._search is not None:
-            self._search.begin(move)
+        self._search.begin(move)
         self._add([Put(move.item(), ABSENT)])
         self._trees.begin(move)
 
@@ -154,7 +147,12 @@ class TransactionBuilder:
     @property
     def nodes_left_out(self) -> int:
         """The number of removed nodes whose search items are not among the changes, since this is a dry run."""
-        return 0 if self._search is None else self._search.left_out
+        return self._search.left_out
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """What the search items of the hierarchy are made of, None where there are none."""
+        return self._search.recipe
 
     @property
     def is_empty(self) -> bool:
@@ -162,10 +160,7 @@ class TransactionBuilder:
 
     def changes(self) -> list[Change]:
         """All changes for one commit; raises TooLarge where the log entries do not fit into one item."""
-        changes = self._changes | self._trees.changes(self._changes)
-        if self._search is not None:
-            changes |= self._search.changes
-        return list(changes.values())
+        return list((self._changes | self._trees.changes(self._changes) | self._search.changes).values())
 
     # -- single changes ------------------------------------------------------------------------------------------------
 
@@ -186,8 +181,7 @@ class TransactionBuilder:
             self._changes[change.key] = change
 
     def _note_move(self, old: Record, new: Record, shape: Counts, *, is_logged: bool) -> None:
-        if self._search is not None:
-            self._search.move(old, new)
+        self._search.move(old, new)
         self._trees.move(old, new, shape, is_logged=is_logged)
 
 

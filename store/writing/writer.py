@@ -8,7 +8,7 @@ is sent after the commit.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -17,7 +17,6 @@ from store.concurrency import RetryPolicy, TreeLocks
 from store.engine import ReadUsage, Store
 from store.errors import UNCERTAIN, BadInput, CladeError, Conflict, Unavailable, Uncertain, rfc3339
 from store.metadata.moves import Move, MoveTiming
-from store.model.hierarchy import Hierarchy
 from store.model.keys import tree_version_key
 from store.reading import RecentChanges
 from store.writing.create_update import Edit
@@ -38,17 +37,14 @@ class Writer:
     Clients only wait for results: the work is done by tasks of the writer, so a client that leaves stops no other.
     """
 
-    def __init__(
-        self, store: Store, timing: MoveTiming = MoveTiming(), hierarchies: Mapping[str, Hierarchy] | None = None
-    ) -> None:
-        """`hierarchies` are those whose large moves it runs; of others a move leaves the search items behind."""
+    def __init__(self, store: Store, timing: MoveTiming = MoveTiming()) -> None:
         self._store = store
         self._locks = TreeLocks()
         self._recent = RecentChanges(store)
         self._timing = timing
         self._queues: dict[frozenset[str], Queue] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self.move_worker = MoveWorker(store, timing, self._locks, hierarchies)
+        self.move_worker = MoveWorker(store, timing, self._locks)
 
     @property
     def waiting(self) -> int:
@@ -222,7 +218,7 @@ class GroupCommit:
             if not request.result_key or self._overlay.item(request.result_key) is None
         ]
         await self._overlay.read([tree_version_key(one) for edit in edits for one in sorted(edit.partitions())], reads)
-        await self._overlay.read([key for edit in edits for key in edit.keys_to_read()], reads)
+        await self._overlay.read([key for edit in edits for key in edit.all_keys()], reads)
 
     async def _build(self, request: EditRequest) -> _Built:
         """Raises NotCombinable where a request cannot be combined with the pending changes."""

@@ -125,7 +125,7 @@ async def check(store: Store, client: Client, random: Random, *, times: int = 8)
 async def test_what_is_near_is_what_a_scan_finds_also_after_edits_of_nodes_and_of_what_lies_above(store):
     random = Random(5)  # noqa: S311
     await plant(store, Location, world(5))
-    client, writer = Client(store, Location), Writer(store, hierarchies={"location": LOCATION})
+    client, writer = Client(store, Location), Writer(store)
     await check(store, client, random, times=25)
 
     async def edit(edit: Any) -> None:
@@ -205,7 +205,7 @@ async def test_each_tree_is_searched_by_itself_where_its_class_says_so(store):
             rows.append(((site, random.choice("xy"), f"{number}"), "SPOT", None, values))
     await plant(store, Yard, rows)
     yard = Yard.definition()
-    writer = Writer(store, hierarchies={"yard": yard})
+    writer = Writer(store)
     await writer.write(Move(yard, ("b", "x"), ("a", "z"), None), ReadUsage())
     client = Client(store, Yard)
     query = """query($u: Path) { yardsNear(latitude: 41.2587, longitude: -95.9379, kilometers: 40, under: $u, first: 50)

@@ -19,7 +19,7 @@ from store.errors import Unavailable
 from store.metadata.moves import MoveTiming
 from store.model.paths import format_path, parse_path
 from store.model.records import Delete, Put, Record, key_of
-from store.search.items import marker
+from store.search.marker import WORDS_VERSION, marker_key
 from store.writing.create_update import Update
 from store.writing.move_delete import Delete as DeleteNode
 from store.writing.move_delete import Move, Policy
@@ -177,13 +177,8 @@ async def test_names_are_found_as_the_table_of_the_docs_says(store: Store) -> No
         assert ({"name": name} in found["nodes"]) == is_found, (name, text)
 
 
-FORMER = "e0a86d4c1f6b8dd353baf9e6628320be"  # the marker of spots before words had parts
-
-
-async def test_items_of_the_former_kind_are_an_error_until_repair_has_written_them_anew(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    await plant(store, Spot, [(("r",), "ZONE", "Coeur d'Alene")])
+async def test_items_of_another_kind_are_an_error_until_repair_has_written_them_anew(store: Store) -> None:
+    await plant(store, Spot, [(("r",), "ZONE", "Coeur d'Alene"), (("o",), "ZONE", "Other")])
     spots, query = {"spot": Spot.definition()}, '{ searchSpots(text: "coeur dalene") { complete nodes { key } } }'
     items = [item async for page in store.scan(ReadUsage()) for item in page if str(item["pk"]).startswith("words/")]
     texts = {"coeur+dalene": "coeur+d+alene", "dalene": "d+alene"}
@@ -194,11 +189,18 @@ async def test_items_of_the_former_kind_are_an_error_until_repair_has_written_th
         former = {**item, "sk": f"{texts.get(text, text)}#{rest}", "rank": rank, "parent": group}
         await store.commit([Delete(key_of(item))])
         await store.commit([Put(former)])
-    await store.commit([Put({**marker(spots["spot"]), "made_of": FORMER})])
-    (error,) = (await Client(store, Spot, planned=False).ask(query)).errors
-    assert error["extensions"]["code"] == "UNAVAILABLE"
-    assert "run clade repair" in caplog.text
-    assert [one.is_fixed async for one in Repair(Check(store, spots, "")).run()]
+    (marker,) = await store.get([marker_key("spot")], ReadUsage(), strong=True)
+    made: Any = marker and marker["made"]
+    await store.commit([Put({**(marker or {}), "made": {**made, "version": WORDS_VERSION + 1}})])
+    writes = [Update(spots["spot"], ("o",), "Another", None, {}), Update(spots["spot"], ("o",), "Others", None, {})]
+    for write in (None, *writes):  # which cannot write items of another kind, and take them off the marker
+        if write:
+            await Writer(store).write(write, ReadUsage())
+        (error,) = (await Client(store, Spot, planned=False).ask(query)).errors
+        assert error["extensions"]["code"] == "NOT_INDEXED"
+        assert "Search items of spot are missing: " in error["message"]
+        assert "Run clade repair" in error["message"]
+    assert [one.is_fixed async for one in Repair(Check(store, spots, ""), MoveTiming(0.0, 0.0)).run()]
     reply = await Client(store, Spot).ask(query)
     assert reply.data["searchSpots"] == {"complete": True, "nodes": [{"key": "r"}]}
     assert [str(one) async for one in Check(store, spots, "").findings()] == []
@@ -294,7 +296,7 @@ async def test_searches_find_nodes_after_edits_of_them_and_of_what_lies_above(st
     await plant(store, Spot, SPOTS)
     store.max_commit_changes = commit_changes or store.max_commit_changes
     spot = Spot.definition()
-    writer = Writer(store, MoveTiming(0.0, 0.0), {"spot": spot})
+    writer = Writer(store, MoveTiming(0.0, 0.0))
     # With moves to read, the rounds of an engine in another process depend on which of its answers comes first.
     is_exact = commit_changes is None
     client = Client(store, Spot, planned=is_exact, page_cache=lambda: PageCache(1_000_000, TreeVersionCache(0.0)))

@@ -17,8 +17,8 @@ from store.model.hierarchy import Hierarchy, Search, SearchScope
 from store.model.keys import node_key
 from store.model.paths import parse_path
 from store.model.records import Change, Delete, Item, Put, key_of
-from store.search.items import marker_key
 from store.search.lineage import id_hash
+from store.search.marker import marker_key
 from store.transfer.load import LoadResult, load
 from store.transfer.rows import ImportPlan, Part, Row
 from store.writing.writer import Writer
@@ -27,6 +27,7 @@ from tests.hierarchies import CATEGORY
 from tests.store.writing import journaled
 
 AT = "2026-01-01T00:00:00.000Z"
+SOON = MoveTiming(0.0, 0.0, 5.0, 5.0)
 NOTED = replace(CATEGORY.levels["CATEGORY"], attributes={"note": Attribute("note", Kind.TEXT, "A note.", search=True)})
 BY_HIERARCHY = replace(CATEGORY, search=Search(SearchScope.HIERARCHY))
 BY_TREE = replace(CATEGORY, search=Search(SearchScope.TREE))
@@ -49,11 +50,11 @@ async def findings(store: Store, hierarchy: Hierarchy = BY_HIERARCHY) -> list[st
 
 async def repaired(store: Store, hierarchy: Hierarchy = BY_HIERARCHY) -> list[tuple[str, bool]]:
     check = Check(store, {"category": hierarchy}, AT)
-    return [(str(one.finding), one.is_fixed) async for one in Repair(check).run()]
+    return [(str(one.finding), one.is_fixed) async for one in Repair(check, SOON).run()]
 
 
 async def write(store: Store, hierarchy: Hierarchy, *edits: Any) -> None:
-    writer = Writer(store, MoveTiming(0.0, 0.0, 5.0, 5.0), {"category": hierarchy})
+    writer = Writer(store, SOON)
     for edit in edits:
         await writer.write(replace(edit, hierarchy=hierarchy), ReadUsage())
         await writer.move_worker.finished()
@@ -83,7 +84,7 @@ DAMAGE: dict[str, tuple[Callable[[Item], Change], str]] = {  # of the item of th
     "another level": (changed(level="PRODUCT"), WRONG),
     "another weight": (changed(rank="00499:00cox#r.a.b.c"), WRONG),
     "other names": (changed(names={"de": "cox"}), WRONG),
-    "other words": (changed(others="x"), WRONG),
+    "other words": (changed(others={"note": "x"}), WRONG),
     "another partition": (changed(parent="words/category#zzz"), WRONG),
     "a damaged rank": (changed(rank="x"), WRONG),
     "another lineage": (changed(line=ELSEWHERE + id_hash("category:r.a.b.c")), WRONG),
@@ -180,7 +181,7 @@ async def test_a_repair_that_stops_anywhere_is_continued_and_says_only_at_its_en
     stops = 0
     for commits in itertools.count(1):
         with contextlib.suppress(journaled.Dies):
-            await repaired(cast(Store, journaled.Mortal(store, 1 + commits % 3)))
+            await repaired(cast(Store, journaled.Mortal(store, 4 + commits % 3)))
             break
         stops += 1
         assert await findings(store), "it goes on later"

@@ -54,7 +54,7 @@ def move(path: str, target: str) -> Move:
 
 
 async def write(store: Any, *edits: Any, hierarchy: Hierarchy = SEARCHED, timing: MoveTiming = SOON) -> None:
-    writer = Writer(store, timing, {"category": hierarchy})
+    writer = Writer(store, timing)
     for edit in edits:
         await writer.write(replace(edit, hierarchy=hierarchy), ReadUsage())
         await writer.move_worker.finished()
@@ -75,7 +75,7 @@ async def search_items(store: Store) -> list[Item]:
 
 
 async def follow(store: Store, hierarchy: Hierarchy, seed: int, length: int) -> None:
-    writer, model = Writer(store, SOON, {"category": hierarchy}), Model()
+    writer, model = Writer(store, SOON), Model()
     edits = RandomEdits(seed, model)
     for _ in range(length):
         edit: Any = edits.one()

@@ -164,7 +164,7 @@ async def died(store: Store, edit: Any, commits: int, hierarchy: Hierarchy = CAT
 
 
 async def _died_in(dying: Any, edit: Any, hierarchy: Hierarchy) -> bool:
-    writer = Writer(dying, SOON, {"category": hierarchy})
+    writer = Writer(dying, SOON)
     try:
         await writer.write(edit, ReadUsage())
         await asyncio.gather(*writer.move_worker._tasks.values())
@@ -181,7 +181,7 @@ async def lapse(store: Store) -> None:
 
 
 async def resume(store: Store, hierarchy: Hierarchy = CATEGORY) -> None:
-    worker = MoveWorker(store, SOON, hierarchies={"category": hierarchy})
+    worker = MoveWorker(store, SOON)
     await worker.resume()
     await worker.finished()
 
