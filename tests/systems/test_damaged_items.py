@@ -72,8 +72,8 @@ MUTATIONS = [
 MUTATION = (
     f"mutation {{ {' '.join(f'm{number}: {one} {{ node {{ path }} }}' for number, one in enumerate(MUTATIONS))} }}"
 )
-UNREAD = {"search -: made_of", "log 0: at", "log 0: changes"}
-"""Of which a wrong value is said otherwise (search needs a repair), and what only the order of roots reads."""
+UNREAD = {"log 0: at", "log 0: changes"}
+"""What only the order of roots reads."""
 
 
 UNMENDED = {"node", "root", "revision"}

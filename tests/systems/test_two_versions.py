@@ -216,7 +216,7 @@ async def answered(store: Store, hierarchy: Hierarchy, records: Sequence[Record]
 
 
 async def follow(store: Store, seed: int, length: int, served: Sequence[str], *, repairs: str | None = None) -> None:
-    """Edits, imports and repairs by servers of these versions; those whose repair was made last answer always."""
+    """Edits, imports and repairs by servers of these versions; what a repair was made for is answered from then on."""
     random, model = Random(seed), Model()  # noqa: S311
     edits, writers = RandomEdits(seed, model), {name: Writer(store, SOON) for name in served}
     answers = set[str]()
@@ -234,7 +234,7 @@ async def follow(store: Store, seed: int, length: int, served: Sequence[str], *,
             plan = ImportPlan(VERSIONS[name])
             plan.take(Row(1, (random.choice(KEYS[:3]),), [part]))
             await load(store, plan, LoadResult())
-        if repairs and random.random() < 0.1:
+        if repairs and model.nodes and random.random() < 0.1:  # else there is nothing to repair
             results = await repaired(store, VERSIONS[repairs])
             assert all(done or "level" in text for text, done in results), results
             answers = {repairs}
@@ -253,20 +253,19 @@ SERVED = {
 
 
 @pytest.mark.parametrize("what", SERVED)
-@pytest.mark.parametrize("limit", [None, 20], ids=["at once", "in the background"])
-@settings(max_examples=examples(2, 40), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(1, 60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.integers(0, 1 << 32))
-async def test_no_search_of_any_version_lacks_something(tmp_path: Any, what: str, limit: int | None, seed: int) -> None:
+async def test_no_search_of_any_version_lacks_something(tmp_path: Any, what: str, seed: int) -> None:
     served, repairs = SERVED[what]
     async with open_store(f"sqlite:///{tmp_path / uuid.uuid4().hex}.db") as store:
         await store.create()
-        store.max_commit_changes = limit
-        await follow(store, seed, 40, served, repairs=repairs)
+        store.max_commit_changes = 20 if seed % 2 else None  # or large moves in the background
+        await follow(store, seed, 30, served, repairs=repairs)
 
 
 @pytest.mark.both_stores
 async def test_no_search_of_any_version_lacks_something_on_both_stores(store: Store) -> None:
-    await follow(store, 7, 40, SERVED["everything"][0], repairs="all")
+    await follow(store, 7, 30, SERVED["everything"][0], repairs="all")
 
 
 # -- writes that a repair overtakes ------------------------------------------------------------------------------------
