@@ -278,7 +278,7 @@ class MovePlan:
     def _check_row(self, place: Key, found: _Stored | None, planned: Node | None) -> None:
         """Raise BadInput where the import would reject the row of a new parent, and with it all rows below."""
         plan, tree = self._plan, self._plan.trees.get(place.pk)
-        row = tree.rejected.get(place.sk) if tree else None
+        row = tree.rejected.get(place.sk) if tree and planned is None else None
         if row is None and found is not None and planned is None:
             row = plan.rejected_ids.get(found.id)
         if row is not None:
@@ -309,8 +309,7 @@ class MovePlan:
     async def _removal(self, key: Key, place: Key) -> Mover | None:
         """The removal of a node that the file lacks, with all below it that does not move away; None if it may stay."""
         plan, top = self._plan, await self._at(key)
-        rejected = [(pk, sk) for pk, tree in plan.trees.items() if pk in (key.pk, place.pk) for sk in tree.rejected]
-        if not self._prune or top is None or any(end.holds(Key(*one)) for one in rejected for end in (key, place)):
+        if not self._prune or top is None or self._has_rejected(key) or self._has_rejected(place):
             return None
         inner, skipped = set[Mover](), ""
         async for page in Pages(self._store, subtree(*key), self._reads):
@@ -324,6 +323,11 @@ class MovePlan:
                     return None
         self._removed[key] = Mover(key, top.id, top.level, None, after=inner)
         return self._removed[key]
+
+    def _has_rejected(self, top: Key) -> bool:
+        """Whether nodes at or below a key have only rows that are rejected."""
+        tree = self._plan.trees.get(top.pk)
+        return tree is not None and any(sk.startswith(top.sk) for sk in tree.rejected if sk not in tree.nodes)
 
     # -- sizes ---------------------------------------------------------------------------------------------------------
 
