@@ -59,7 +59,7 @@ def case_of(random: Random, form: str) -> Case:
     for number in range(random.randint(1, 9)):
         above = choice(stored)
         path = (*above.path, choice("abc"))
-        level = "CATEGORY" if is_taxonomy else choice(TREE[above.level])
+        level = "CATEGORY" if is_taxonomy else choice(TREE[above.level][form == "export" :] or LEVELS[2:])
         if above.level != "VARIANT" and len(path) < 5 and all(one.path != path for one in stored):
             node_id = None if is_taxonomy else f"i{number}" if has_ids else choice([f"i{number}", f"i{number}", None])
             stored.append(Line(path, level, node_id, OPEN if level == "CATEGORY" else choice([OPEN, "5"])))
@@ -97,7 +97,9 @@ def _changed(random: Random, lines: Sequence[Line], form: str) -> list[Line]:
             for one in lines
         ]
     if kind == "add":
-        level = "CATEGORY" if form == "taxonomy" else choice(TREE.get(line.level, LEVELS))
+        level = (
+            "CATEGORY" if form == "taxonomy" else choice(TREE.get(line.level, LEVELS)[form == "export" :] or LEVELS[2:])
+        )
         node_id = None if form == "taxonomy" else choice([None, "n1", "n2", "i0"])
         between = choice([(), (), ("x",)])
         if form == "parents":
@@ -291,7 +293,8 @@ def as_export(lines: Sequence[Line], stored: Sequence[Line]) -> Written:
                 return None
             item["price"] = line.price
         items.append({"Item": {name: {"S": text} for name, text in item.items()}})
-        rows.append(Row(number, [*_above(line, levels), part_of(line)]))
+        given = line if line.price is not None else replace(line, price=OPEN)
+        rows.append(Row(number, [*_above(line, levels), part_of(given)]))
     with gzip.open("f.json.gz", "wt") as file:
         file.writelines(json.dumps(item) + "\n" for item in items)
     options = ["--keys", "PK,SK", "--key", "{category} / C"]
