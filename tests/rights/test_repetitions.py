@@ -236,6 +236,7 @@ def cases() -> list[tuple[Mutation, str]]:
     return [*dict.fromkeys([*first.values(), *pairs])][: examples(20, 80)]
 
 
+@pytest.mark.both_stores(False)
 async def test_a_repeated_mutation_returns_its_node_and_relations_of_no_other_one_to_who_may_see_both(
     store: Store,
 ) -> None:

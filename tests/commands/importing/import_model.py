@@ -95,9 +95,8 @@ class Import:
         self.made: set[Path] = set()
         self.is_clear = True
         # What becomes of these moves is for the tests of moves: their nodes wait for one another, or they go to the
-        # place of a node that the file lacks, or below one of which nothing is known, or need parents and fail, or
-        # they come along with their parent and go back.
-        self.waits = self.yields = self.is_doubtful = False
+        # place of a node that the file lacks.
+        self.waits = self.yields = False
         for row in rows:
             self._take(row)
 
@@ -185,8 +184,6 @@ class Import:
                     waiting = True
         movers = self._movers()
         self.waits = any(one in movers for target in movers.values() for one in [target, *_above(target)])
-        has_made = self.options.create_parents and any(one[:-1] not in self.nodes for one in movers.values())
-        self.is_doubtful = self.is_doubtful or has_made
         self.yields = any(one in self.nodes and self.nodes[one].id not in self.ids for one in movers.values())
 
     def _movers(self) -> dict[Path, Path]:
@@ -209,7 +206,6 @@ class Import:
         assert under in UNDER[level]
         for one in [*self.nodes]:
             if one[: len(here)] == here:
-                self.is_doubtful = self.is_doubtful or self.ids.get(self.nodes[one].id) == one
                 self.nodes[path + one[len(here) :]] = self.nodes.pop(one)
         self.outcome.moved[level] += 1
         return True
@@ -255,7 +251,6 @@ class Import:
         nearest = path[: len(path) - len(missing) - 1]
         under = self.nodes[nearest].level if nearest else None
         if nearest and self._is_unknown(nearest):
-            self.is_doubtful = self.is_doubtful or is_move
             return None
         planned = [self.plan[one].part if is_move and one in self.plan else None for one in missing]
         if any(part is None and one in self.rejected_paths for part, one in zip(planned, missing, strict=True)):

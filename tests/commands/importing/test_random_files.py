@@ -399,7 +399,7 @@ def _try(tried: Tried, case: Case, file: str, words: list[str], rows: list[Row])
     before, moves = tried.nodes(), case.options.moves or words[:1] == ["--tree-by"]
     model = Import(before, rows, replace(case.options, moves=moves))
     outcome = model.run()
-    assume(not (model.waits or model.is_doubtful or (case.options.prune and model.yields)))
+    assume(not (model.waits or (case.options.prune and model.yields)))
     words = ["import", "category", file, "--yes", "--json", *words]
     words += ["--moves"] if case.options.moves else []
     words += ["--create-parents"] if case.options.create_parents else []
