@@ -7,7 +7,7 @@ noticed at once, and not when somebody runs the suite.
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def _large_moves() -> Iterator[str]:
         yield from (questions.document([one]) for one in change.questions(""))
 
 
-CONSTANT = {
+CONSTANT: dict[str, Callable[[], Iterable[str]]] = {
     "rights": _rights,
     "faults/large-move": _large_moves,
     "exports": lambda: [exports.CREATE, exports.ORDERS, exports.everything(exports.CONTENT + exports.WRITTEN)],
