@@ -18,7 +18,6 @@ TREES = [
 ]  # fmt: skip
 ALL = caller("write:location")
 NE = caller("read:location/US/NE", "write:location/US/NE/Omaha")
-FR = caller("write:location/FR")
 
 
 def location_id(path: str) -> str:
@@ -154,20 +153,3 @@ async def test_a_hidden_path_meets_each_limit_where_a_missing_one_does(planted, 
             server = Server(planted, Location, read_units=units)
             told[it] = json.dumps(await server.write(NE, query, it=it)).replace(it, "IT")
         assert len(set(told.values())) == 1, (units, query, told)
-
-
-@pytest.mark.parametrize(
-    "since",
-    ['moveLocation(input: {%s, to: {parent: {path: "US/MO"}}})', "deleteLocation(input: {%s, policy: CASCADE})"],
-)
-async def test_a_repeated_mutation_tells_nothing_of_a_node_that_is_hidden_or_gone_since(planted, since):
-    server, given = Server(planted, Location), f'node: {{id: "{location_id("US/NE/Omaha")}"}}'
-    update = f"""mutation {{ updateLocation(input: {{{given}, name: "O"}}, idempotencyKey: "o") {{ node {{ name }}
-        userErrors {{ message }} }} }}"""
-    first = await server.write(NE, update)
-    assert first["data"]["updateLocation"] == {"node": {"name": "O"}, "userErrors": []}
-    await server.write(ALL, f"mutation {{ {since % given} {{ node {{ id }} }} }}")
-    assert await server.write(NE, update) == first
-    # To the same caller with other grants it is no result at all.
-    told = ("NOT_FOUND", 'There is no location with the id "location:US-NE-Omaha".')
-    assert await server.refusal(FR, update) == told
