@@ -35,7 +35,7 @@ from store.metadata.tree_version import (
 )
 from store.model.attributes import Value
 from store.model.decoding import problem_of
-from store.model.hierarchy import Hierarchy, Undefined
+from store.model.hierarchy import LEVEL_NAME, Hierarchy, Undefined
 from store.model.keys import Key, hierarchy_of, siblings, tree_version_key
 from store.model.records import Counts, Item, key_of, nonzero_counts
 from store.reading import ActiveMoves, recent_moves, registered_moves
@@ -212,7 +212,7 @@ class Check:
                 moves = await registered_moves(self.store, name, version, self._reads)
             except DamagedItem as error:
                 return Finding(name, "", f"the roots were not checked, a running move is damaged: {error.problem}")
-            shape = await self._listed(name, moves)
+            shape = await self._listed(name, version, moves)
             problem = _roots_problem(version, shape, moves)
             if problem is None:
                 return None
@@ -225,10 +225,16 @@ class Check:
             await asyncio.sleep(SETTLE_SECONDS)
         return Finding(name, "", "the roots were not checked, since other writes to them did not stop")
 
-    async def _listed(self, name: str, moves: ActiveMoves) -> Counts:
-        """The number of roots by level that the index lists, without those that moves hide."""
-        levels = self.hierarchies[name].levels
-        counts = {level: await self.store.count(siblings(name, level), self._reads) for level in levels}
+    async def _listed(self, name: str, version: Item | None, moves: ActiveMoves) -> Counts:
+        """The number of roots by level that the index lists, without those that moves hide.
+
+        Of levels that the class lacks those that the version counts are listed, too: another version of the class may
+        define them.
+        """
+        counted = (version or {}).get("shape")
+        others = {one.partition("@")[0] for one in counted} if isinstance(counted, dict) else set()
+        levels = [*self.hierarchies[name].levels, *(one for one in sorted(others) if LEVEL_NAME.fullmatch(one))]
+        counts = {level: await self.store.count(siblings(name, level), self._reads) for level in dict.fromkeys(levels)}
         hidden = [key for key in moves.hidden if key.sk == "#"]
         for item in await self.store.get(hidden, self._reads, strong=True):
             if item is not None and (level := value_text(item.get("level")).strip("'")) in counts:

@@ -83,8 +83,11 @@ class SearchCheck:
         except DamagedItem as error:
             return Finding(name, "", f"the marker of the search items is damaged, {error.problem}; {outcome}")
         if not self.is_indexed:
-            problem = "its class has no search=, and another version of it may use the search items that are stored"
-            return None if marker is None else Finding(name, "", f"{problem}; clade repair removes them")
+            problem = (
+                "its class has no search= and no location=, but search items are stored; clade repair removes them"
+            )
+            problem += ", which ends the searches of servers with another version of the class"
+            return None if marker is None else Finding(name, "", problem)
         if marker is None:
             problem = "the items of search are not complete, since its class had no search= when nodes were written"
             return Finding(name, "", f"{problem}; {outcome}") if has_nodes or number_of(roots) else None

@@ -247,6 +247,17 @@ async def test_levels_are_checked_against_their_parents(store: Store) -> None:
     assert "location US/NE: attribute `level` is 'STATE', expected a level of location" in found
 
 
+async def test_a_class_that_lacks_a_level_of_roots_leaves_their_number_as_it_is(store: Store) -> None:
+    after = hierarchy("location", *LOCATION.levels.values(), level("TRASH", "-"))
+    for path, name in (("US", "COUNTRY"), ("T1", "TRASH"), ("T2", "TRASH")):
+        await Writer(store).write(Create(after, (path,), name, path, {}), ReadUsage())
+    before = await store.get([tree_version_key("location")], ReadUsage())
+    assert not [one for one in await findings(store) if "version of the roots" in one]
+    await repaired(store)
+    assert await store.get([tree_version_key("location")], ReadUsage()) == before
+    assert await findings(store, {**HIERARCHIES, "location": after}) == []
+
+
 @pytest.mark.parametrize("places", [("US/NE/Omaha", "US/NE/Bellevue"), ("FR", "US")])
 async def test_two_reordered_siblings_with_one_rank_are_found(store: Store, places: tuple[str, str]) -> None:
     await fill(store)
