@@ -35,7 +35,16 @@ from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.attribute import value_attributes
 from graph.hierarchies.node import Node
-from graph.hierarchies.registry import camel, list_values, near_field_of, paths_field_of, search_field_of, types_of
+from graph.hierarchies.registry import (
+    camel,
+    list_values,
+    near_field_of,
+    paths_field_of,
+    revision_fields,
+    search_field_of,
+    types_of,
+    values_of,
+)
 from graph.types.fields import argument, field, object_type
 from graph.types.lookups import Find, LookupField, Target
 from graph.types.nodes import HierarchyTypes
@@ -281,12 +290,14 @@ def _field_directives(classes: Sequence[type[Node]]) -> dict[tuple[str, str], st
     found: dict[tuple[str, str], str] = {}
     for cls in classes:
         listed = list_values(cls)
+        for revised in revision_fields(cls):
+            own = [values_of(cls.levels[level])[revised.name][1] for level in revised.levels]
+            found.update(_directives(f"{cls.prefix}{cls.title}Revision", [_merged(own, revised.field)], shareable=True))
         for one in (cls, *cls.levels.values()):
             title = cls.prefix + one.title
             own = [attribute for _, attribute in one.attributes.values()]
             own += [computed.attribute for computed in one.computed.values()]
-            for ending in ("", "Revision"):
-                found.update(_directives(title + ending, own, shareable=one is not cls))
+            found.update(_directives(title, own, shareable=one is not cls))
             found.update(_directives(f"{title}Attributes", own, shareable=False))
             sorted_by = [attribute for attribute in own if attribute.name in listed]
             found.update(_directives(f"{cls.prefix}{cls.title}Condition", sorted_by, shareable=False))
@@ -296,6 +307,14 @@ def _field_directives(classes: Sequence[type[Node]]) -> dict[tuple[str, str], st
                 found.update(_directives(value.__name__, parts, shareable=True))
                 found.update(_directives(f"{value.__name__}Input", parts, shareable=False))
     return found
+
+
+def _merged(attributes: Sequence[Attribute], name: str) -> Attribute:
+    """The field of revisions for these attributes of several levels: hidden where one of them is."""
+    tags = tuple(dict.fromkeys(tag for one in attributes for tag in one.tags))
+    is_shareable = all(one.shareable for one in attributes)
+    is_hidden = any(one.inaccessible for one in attributes)
+    return replace(attributes[0], name=name, tags=tags, shareable=is_shareable, inaccessible=is_hidden)
 
 
 def _directives(

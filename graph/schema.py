@@ -46,12 +46,11 @@ def build_schema(
         "_entities": entities_field(published),
         "_service": service_field(lambda: subgraph_sdl(schema, hierarchies, expose)),
     }
-    concrete = [types.concrete for one in published for types in (one.nodes, one.revisions)]
     schema = strawberry.Schema(
         query=object_type("Query", "The root type of queries.", fields),
         mutation=mutation_type(published, move),
         subscription=object_type("Subscription", "The root type of subscriptions, sent as events.", followed),
-        types=[kind for levels in concrete for kind in levels.values()],
+        types=[kind for types in published for kind in types.concrete.values()],
         config=StrawberryConfig(scalar_map=SCALARS | {Representation: REPRESENTATION}),
     )
     core = core_schema(schema)
@@ -67,10 +66,10 @@ def build_schema(
 def _resolve_types(schema: GraphQLSchema, published: Sequence[HierarchyTypes]) -> None:
     """Resolve types by hierarchy and level. Strawberry goes by level alone, which two hierarchies may share."""
     nodes = {types.name: types.nodes.type_name for types in published}
-    revisions = {types.name: types.revisions.type_name for types in published}
+    revisions = {types.name: types.revision for types in published}
     kinds: dict[str, Any] = schema.type_map
     kinds["Node"].resolve_type = kinds["_Entity"].resolve_type = lambda record, *_: nodes[record.hierarchy](record)
-    kinds["NodeRevision"].resolve_type = lambda record, *_: revisions[record.hierarchy](record)
+    kinds["NodeRevision"].resolve_type = lambda record, *_: revisions[record.hierarchy]
 
 
 def _node_fields(hierarchies: Sequence[str]) -> Fields:

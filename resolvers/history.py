@@ -35,32 +35,22 @@ async def read_history(request: Request, record: Record, arguments: ConnectionAr
 
     For callers with grants, revisions at hidden paths are left out, so all revisions have to be read.
     """
-    below, above = [
-        None if cursor is None else decode_number(cursor, CursorKind.HISTORY, record.id)
-        for cursor in (arguments.after, arguments.before)
-    ]
+    below = None if arguments.after is None else decode_number(arguments.after, CursorKind.HISTORY, record.id)
     end = record.revision + 1 if below is None else min(below, record.revision + 1)
-    first = 1 if above is None else above + 1
-    is_wanted = nodes and first <= record.revision < end
+    found = [record] if nodes and record.revision < end else []
     total = record.revision
     if request.grants is not None:
         items = await request.state.items_in(revisions(record.id, record.revision), reverse=True)
         visible = [item for item in items if _may_see_item(request, item)]
         total = len(visible) + 1
         revised = [with_revision(record, item) for item in visible]
-        wanted = [one for one in revised if first <= one.revision < end]
-        found = ([record] if is_wanted else []) + (wanted if nodes else [])
-        found = (found if arguments.last is None else found[::-1])[: arguments.limit]
+        found = (found + [one for one in revised if nodes and one.revision < end])[: arguments.limit]
     else:
-        is_first = is_wanted and arguments.last is None
-        limit = None if arguments.limit is None else arguments.limit - is_first
-        span = revisions(record.id, min(end, record.revision), first)
-        found = [record] if is_first else []
-        if nodes and first < min(end, record.revision) and (limit is None or limit > 0):
-            items = await request.state.items_in(span, limit=limit, reverse=arguments.last is None)
+        limit = None if arguments.limit is None else arguments.limit - len(found)
+        span = revisions(record.id, min(end, record.revision))
+        if nodes and min(end, record.revision) > 1 and (limit is None or limit > 0):
+            items = await request.state.items_in(span, limit=limit, reverse=True)
             found += [with_revision(record, item) for item in items]
-        if is_wanted and not is_first and (arguments.limit is None or len(found) < arguments.limit):
-            found.append(record)
     request.budget.spend_nodes(len(found[: arguments.size]))
     return page_of(found, arguments, total, ListCursors(CursorKind.HISTORY, record.id, lambda one: str(one.revision)))
 

@@ -188,9 +188,12 @@ WRONG = [
     (zoo(title="ListFacet"), LEVEL_LINE,
      "the level ListFacet of the hierarchy zoo makes the type ListFacet, which Clade itself keeps for later; "
      f"{PREFIX}"),
-    (zoo(title="CopyZooInput"), LEVEL_LINE,
-     f"the level CopyZooInput of the hierarchy zoo makes the type CopyZooInput, which {CLASS} keeps for later; "
+    (zoo(title="NearCondition"), LEVEL_LINE,
+     "the level NearCondition of the hierarchy zoo makes the type NearCondition, which Clade itself keeps for later; "
      f"{PREFIX}"),
+    *[(zoo(title=f"{verb}ZooInput"), LEVEL_LINE,
+       f"the level {verb}ZooInput of the hierarchy zoo makes the type {verb}ZooInput, which {CLASS} keeps for later; "
+       f"{PREFIX}") for verb in ("Copy", "Restore")],
     (zoo(body='age_inherited_from: int | None = attribute("Its cage.")'), LEVEL_LINE,
      f"the attribute age_inherited_from of {ANIMAL} makes the field ageInheritedFrom; names with this ending are kept "
      "for later; rename the attribute."),
@@ -300,7 +303,7 @@ def test_hierarchies_with_equal_level_names_are_rejected_until_one_has_a_prefix(
     )
     status, said = clade("schema", "schema.graphql", CLADE_HIERARCHIES="graph.hierarchies.locations,our_zoo.py")
     assert (status, said) == (0, "")
-    assert "\ntype OurCityRevision implements OurZooRevision & NodeRevision {" in Path("schema.graphql").read_text()
+    assert "\ntype OurZooRevision implements NodeRevision {" in Path("schema.graphql").read_text()
 
 
 def test_two_hierarchies_of_one_name_are_refused(clade, tmp_path):

@@ -16,7 +16,7 @@ from enum import Enum
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 from graph.hierarchies import attribute, node
 from graph.hierarchies.attribute import WrongClass, value_attributes
@@ -44,7 +44,7 @@ OWN_TYPES = frozenset(
 )
 """The types that a schema has, or may have, whatever hierarchies are served."""
 
-LATER_TYPES = frozenset("ListFacet ListFacetValue TreeRelease TreeDifference".split())
+LATER_TYPES = frozenset("ListFacet ListFacetValue NearCondition ReferenceCondition TreeRelease TreeDifference".split())
 """The types that schemas will have: a class that has such a name today would have to be renamed then."""
 
 OWN_FIELDS = frozenset("node nodes move moves deletedNode changes hierarchies _entities _service".split())
@@ -57,9 +57,9 @@ _NAME = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
 _OF_LISTS = "Level Connection Edge OrderBy OrderField Condition".split()
 _OF_EDITS = "Attributes By Destination Position".split()
 _OF_TITLE = ("", *_OF_LISTS, *_OF_EDITS, *"Revision RevisionConnection RevisionEdge".split())
-_OF_LEVEL = ("", "Attributes", "Revision")
+_OF_LEVEL = ("", "Attributes")
 _LATER_OF_TITLE = "Edit Facets FacetField".split()
-_VERBS, _LATER_VERBS = "Create Update Move Delete".split(), "Edit Copy Merge Release".split()
+_VERBS, _LATER_VERBS = "Create Update Move Delete".split(), "Edit Copy Merge Release Restore".split()
 
 
 def served(names: str | None = None) -> list[type[Node]]:
@@ -232,6 +232,7 @@ def check_names(classes: Sequence[type[Node]]) -> None:
             _take(cls, taken, use)
         for level in (cls, *cls.levels.values()):
             _check_attributes(cls, level)
+        _check_revision(cls)
 
 
 def names_of(cls: type[Node]) -> Iterator[Use]:
@@ -308,6 +309,17 @@ def _check_attributes(cls: type[Node], level: type[Node]) -> None:
             if not _NAME.fullmatch(member) or member in ("true", "false", "null"):
                 where = f'{location(level)}: the enum {enum.__name__} has the member "{member}"'
                 raise BadInput(f"{where}, which is not a valid GraphQL enum value; rename the member.")
+
+
+def _check_revision(cls: type[Node]) -> None:
+    """Refuse an attribute whose field of revisions would take the place of another one, as cityCode may."""
+    taken = {camel(name): name for name in RESERVED}
+    for one in revision_fields(cls):
+        other = taken.setdefault(one.field, one.name)
+        if other != one.name:
+            level = cls.levels[one.levels[0]]
+            fact = f"the attribute {one.name} of {_described(cls, level)} makes the field {one.field} of revisions"
+            raise BadInput(f"{location(level)}: {fact}, which {other} makes already; rename one of them.")
 
 
 def _described(cls: type[Node], level: type[Node]) -> str:
@@ -402,6 +414,42 @@ def list_values(cls: type[Node]) -> dict[str, NodeValue]:
                 name, kind, described.many, enum_members(hint), renamed=renamed, levels=levels, label=camel(name)
             )
     return {name: value for name, value in found.items() if len(types.get(name, ())) <= 1}
+
+
+def values_of(level: type[Node]) -> dict[str, tuple[Any, Attribute]]:
+    """The attributes of a level and its computed fields, by name, each with its type."""
+    return level.attributes | {name: (one.hint, one.attribute) for name, one in level.computed.items()}
+
+
+class RevisionField(NamedTuple):
+    """A field of a hierarchy's revisions: its name in the schema, that of the attribute, and the levels with it."""
+
+    field: str
+    name: str
+    levels: Sequence[str]
+
+
+def revision_fields(cls: type[Node]) -> list[RevisionField]:
+    """The fields of a hierarchy's revisions for the attributes of all levels. Where levels declare one name with
+    different types, each has a field with the level's name in front: cityCode.
+    """
+    levels: dict[str, list[str]] = {name: list(cls.levels) for name in values_of(cls)}
+    shared = [*levels]
+    hints: dict[str, list[Any]] = {}
+    for level in cls.levels.values():
+        for name, (hint, _) in values_of(level).items():
+            if name not in shared:
+                levels.setdefault(name, []).append(level.level)
+                hints.setdefault(name, []).append(hint)
+    found = []
+    for name, having in levels.items():
+        if name in shared or hints[name].count(hints[name][0]) == len(having):
+            found.append(RevisionField(camel(name), name, having))
+            continue
+        ending = camel(name)[:1].upper() + camel(name)[1:]
+        fields = {level: camel(input_field_of(cls.levels[level].title)) + ending for level in having}
+        found += [RevisionField(field, name, [level]) for level, field in fields.items()]
+    return found
 
 
 def is_listed(attribute: Attribute) -> bool:

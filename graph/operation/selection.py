@@ -342,11 +342,15 @@ def plain(member: Any) -> str:
     return str(member.value) if isinstance(member, Enum) else str(member)
 
 
+def plain_levels(given: Sequence[Any]) -> tuple[str, ...]:
+    """The levels of an argument, each once. Raises BadInput where it names none."""
+    if not given:
+        raise BadInput("level is empty; give levels, or omit it for all.")
+    return tuple(sorted(set(map(plain, given))))
+
+
 def _connection_arguments(definition: GraphQLField, kind: RelationKind, given: Given) -> ConnectionArguments:
     """The arguments of a connection field. Raises BadInput where they are invalid or contradict each other."""
-    levels = given.get("level")
-    if levels is not None and not levels:
-        raise BadInput("level is empty; give levels, or omit it for all.")
     ordering = _ordering(definition, kind, given["orderBy"]) if given.get("orderBy") else LIST_ORDER
     where, bounds = None, None
     if given.get("where") is not None:
@@ -361,7 +365,7 @@ def _connection_arguments(definition: GraphQLField, kind: RelationKind, given: G
         after=given.get("after"),
         last=given.get("last"),
         before=given.get("before"),
-        levels=tuple(sorted(set(map(plain, levels or ())))),
+        levels=() if given.get("level") is None else plain_levels(given["level"]),
         max_depth=given.get("maxDepth"),
         ordering=ordering,
         where=where,

@@ -1,8 +1,8 @@
 """Connection types and level types.
 
 A connection is a page of a list with its edges, after Relay's specification of cursor connections. The level types of
-the nodes of a hierarchy, or of their revisions, are an interface, a type of each level that implements it, and their
-connection. Types refer to each other, so their classes are made before their fields.
+a hierarchy are an interface, a type of each level that implements it, and their connection. Types refer to each other,
+so their classes are made before their fields.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ import strawberry
 from graphql import GraphQLResolveInfo
 
 from graph.hierarchies.node import Node
+from graph.hierarchies.registry import values_of
 from graph.types.fields import (
     AttributeField,
     ComputedField,
@@ -25,7 +26,6 @@ from graph.types.fields import (
 )
 from graph.types.values import output_type
 from resolvers.lists.arguments import Page
-from store.model.attributes import Attribute
 from store.model.records import Record
 
 PAGE_INFO: dict[str, Callable[..., Any]] = {
@@ -52,8 +52,9 @@ PageInfo = object_type(
 class ConnectionTypes:
     """The connection and the edge of one type of items."""
 
-    def __init__(self, title: str, item: str) -> None:
-        self._item = item
+    def __init__(self, title: str, item: str = "node", *, cursors: str = "`after` and `before`") -> None:
+        """`cursors` are the arguments that take a cursor of the list."""
+        self._item, self._cursors = item, cursors
         self._edge: Any = class_of(f"{title}Edge", {})
         self.connection: Any = class_of(f"{title}Connection", {})
 
@@ -61,7 +62,7 @@ class ConnectionTypes:
         """Make both types of a list of items of this kind."""
         item = self._item
         edge: Any = self._edge
-        cursor = f"Cursor of the {item}, for `after` and `before`."
+        cursor = f"Cursor of the {item}, for {self._cursors}."
         edge_fields = {
             "cursor": field(lambda edge, info: edge[0].cursor(edge[1]), str, cursor),
             "node": field(lambda edge, info: edge[1], kind, f"The {item}."),
@@ -83,15 +84,15 @@ def _edges(page: Page, info: GraphQLResolveInfo[Any]) -> list[tuple[Page, Record
 
 
 class LevelTypes:
-    """`concrete` has the types of the levels by the level's name; their names end in `suffix`."""
+    """`concrete` has the types of the levels by the level's name."""
 
     concrete: dict[str, type]
 
-    def __init__(self, cls: type[Node], base: type, *, suffix: str = "", item: str = "node") -> None:
-        self._cls, self._suffix = cls, suffix
+    def __init__(self, cls: type[Node], base: type) -> None:
+        self._cls = cls
         self.title = self._title(cls)
         self.interface: Any = class_of(self.title, {}, base)
-        self._pages = ConnectionTypes(self.title, item)
+        self._pages = ConnectionTypes(self.title)
         self.connection: Any = self._pages.connection
 
     def publish(self, fields: Fields, describe: Callable[[type[Node]], str], page: str) -> None:
@@ -110,7 +111,7 @@ class LevelTypes:
         return self._title(level_of(record, self._cls.levels))
 
     def _title(self, cls: type[Node]) -> str:
-        return f"{self._cls.prefix}{cls.title}{self._suffix}"
+        return f"{self._cls.prefix}{cls.title}"
 
     def _publish_level(self, cls: type[Node], text: str) -> type:
         shared = _attribute_fields(self._cls)
@@ -122,12 +123,14 @@ class LevelTypes:
 
 def _attribute_fields(cls: type[Node]) -> Fields:
     """The attributes of a level, each checked when it is read, and its computed fields."""
-    stored = {name: attribute for name, (_, attribute) in cls.attributes.items()}
-    fields: list[tuple[Resolver, Any, Attribute]] = [
-        *[(AttributeField(attribute), hint, attribute) for hint, attribute in cls.attributes.values()],
-        *[(ComputedField(one, stored), one.hint, one.attribute) for one in cls.computed.values()],
-    ]
     return {
-        attribute.name: field(resolve, output_type(hint), attribute.description, deprecated=attribute.deprecated)
-        for resolve, hint, attribute in fields
+        name: field(resolver_for(cls, name), output_type(hint), attribute.description, deprecated=attribute.deprecated)
+        for name, (hint, attribute) in values_of(cls).items()
     }
+
+
+def resolver_for(cls: type[Node], name: str) -> Resolver:
+    """The resolver of an attribute or a computed field of a level."""
+    if name in cls.attributes:
+        return AttributeField(cls.attributes[name][1])
+    return ComputedField(cls.computed[name], {one: attribute for one, (_, attribute) in cls.attributes.items()})

@@ -26,7 +26,7 @@ from strawberry.types.scalar import ScalarDefinition
 
 from graph.hierarchies.attribute import Date, DateTime, Decimal, Long, Url
 from graph.hierarchies.node import Computed, Node
-from graph.operation.selection import core_info, plain
+from graph.operation.selection import core_info, plain_levels
 from store.errors import BadData, BadInput
 from store.model.attributes import Attribute, Kind, Value
 from store.model.keys import decode_segment, last_segment
@@ -261,13 +261,15 @@ class ComputedField:
 
 @dataclass(frozen=True)
 class Count:
-    """The number of children (`kids`) or descendants (`descendant_counts`), of one level or of all."""
+    """The number of children (`kids`) or descendants (`descendant_counts`), of some levels or of all."""
 
     counts: str
 
-    def __call__(self, record: Record, info: Any, level: Enum | str | None = None) -> int:
+    def __call__(self, record: Record, info: Any, level: Sequence[Enum | str] | None = None) -> int:
         counts: dict[str, int] = getattr(record, self.counts)
-        return sum(counts.values()) if level is None else counts.get(plain(level), 0)
+        if level is None:
+            return sum(counts.values())
+        return sum([counts.get(one, 0) for one in plain_levels(level)])
 
 
 def path(record: Record, info: Any) -> str:

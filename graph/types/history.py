@@ -4,8 +4,8 @@ A revision is the content of a node as of one write. Clients' caches identify ob
 ID.
 """
 
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -15,15 +15,17 @@ from strawberry.types.field import StrawberryField
 
 from graph.hierarchies.attribute import DateTime
 from graph.hierarchies.node import Node
-from graph.types.connections import ConnectionTypes, LevelTypes
+from graph.hierarchies.registry import RevisionField, camel, revision_fields, values_of
+from graph.types.connections import ConnectionTypes, resolver_for
 from graph.types.fields import (
     FIRST,
-    PAGING,
     Fields,
     Path,
     RecordField,
+    Resolver,
     argument,
     attribute_of,
+    class_of,
     enum_class,
     field,
     name_fields,
@@ -31,6 +33,7 @@ from graph.types.fields import (
 )
 from graph.types.hierarchies import HierarchyEnums
 from graph.types.lookups import by_id
+from graph.types.values import output_type
 from graph.types.written import WrittenRecord, present
 from resolvers import changes, history
 from resolvers.lists.arguments import ConnectionArguments, RelationKind
@@ -38,6 +41,8 @@ from store.metadata.moves import Move, MoveState
 from store.model.keys import Key, path_of
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
+
+_NAMES = name_fields()
 
 
 @strawberry.interface(name="NodeRevision", description="A revision of a node of any hierarchy.")
@@ -50,29 +55,61 @@ class NodeRevision:
     revision = field(RecordField("revision"), int, "Number of the revision, from 1.")
     changed_at = field(RecordField("updated_at"), DateTime, "Time at which it was written, in UTC.")
     changed_by = field(RecordField("changed_by"), str | None, "Caller that wrote it, if known.")
-    name, name_language, names = name_fields().values()
+    name, names = _NAMES["name"], _NAMES["names"]
 
 
-_PAGES = ConnectionTypes("NodeRevision", item="revision")
+def _pages(title: str) -> ConnectionTypes:
+    return ConnectionTypes(title, "revision", cursors="`after`")
+
+
+_PAGES = _pages("NodeRevision")
 _PAGES.publish(NodeRevision, "A page of the revisions of a node of any hierarchy.")
 
 
-def revision_types(cls: type[Node], level: Any) -> LevelTypes:
-    """The types of the revisions of one hierarchy's nodes; `level` is the enum of its levels."""
-    types = LevelTypes(cls, NodeRevision, suffix="Revision", item="revision")
+@dataclass(frozen=True)
+class _OfLevels:
+    """The value of a revision: an attribute, or a computed field, of the levels that have it; null on all others."""
+
+    resolvers: Mapping[str, Resolver]
+
+    def __call__(self, record: Record, info: Any) -> Any:
+        resolve = self.resolvers.get(record.level)
+        return None if resolve is None else resolve(record, info)
+
+
+def revision_types(cls: type[Node], level: Any) -> tuple[Any, Any]:
+    """The type of the revisions of one hierarchy's nodes, and its connection; `level` is the enum of its levels.
+
+    It is one type for all levels, with the attributes of each.
+    """
     title = cls.prefix + cls.title
-    types.publish(
-        {"level": field(RecordField("level"), level, "Level of the node.")},
-        lambda one: f"A revision of a {cls.prefix}{one.title}.",
-        f"A page of the revisions of a {title}.",
-    )
-    return types
+    fields = {"level": field(RecordField("level"), level, "Level of the node.")}
+    fields |= {one.field: _value_field(cls, one) for one in revision_fields(cls)}
+    made = class_of(f"{title}Revision", fields, NodeRevision)
+    made.is_type_of = lambda record, info: record.hierarchy == cls.name  # type: ignore[attr-defined]
+    revision: Any = strawberry.type(made, name=f"{title}Revision", description=f"A revision of a {title}.")
+    pages = _pages(f"{title}Revision")
+    pages.publish(revision, f"A page of the revisions of a {title}.")
+    return revision, pages.connection
+
+
+def _value_field(cls: type[Node], one: RevisionField) -> StrawberryField:
+    """The field of an attribute of some levels; of one that all have it is that of their interface."""
+    levels = {name: cls if one.name in values_of(cls) else cls.levels[name] for name in one.levels}
+    values = [values_of(level)[one.name] for level in levels.values()]
+    text = " ".join(dict.fromkeys(attribute.description for _, attribute in values))
+    if one.field != camel(one.name):
+        text = f"`{camel(one.name)}` of a {cls.prefix}{levels[one.levels[0]].title}: {text}"
+    deprecated = values[0][1].deprecated if all(attribute.deprecated for _, attribute in values) else ""
+    resolve = _OfLevels({name: resolver_for(level, one.name) for name, level in levels.items()})
+    return field(resolve, output_type(values[0][0]), text, name=one.field, deprecated=deprecated)
 
 
 def history_fields(revision: Any, connection: Any) -> Fields:
     """`history` and `atRevision` of the nodes of one hierarchy, or of deleted nodes."""
+    after = argument("after", str | None, "After this cursor.")
     return {
-        "history": field(_history, connection | None, "Revisions, newest first.", *PAGING, compiled=False),
+        "history": field(_history, connection | None, "Revisions, newest first.", FIRST, after, compiled=False),
         "at_revision": field(
             _at_revision,
             revision | None,

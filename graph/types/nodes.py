@@ -1,5 +1,5 @@
 """Hierarchy types: the GraphQL types of one hierarchy, made of its classes. They are the level enum, the types of nodes
-and the types of their revisions.
+and the type of their revisions.
 """
 
 from asyncio import Future
@@ -69,7 +69,9 @@ def _tree_node_fields(node: Any, level_name: Resolver, child_count: StrawberryFi
 
 
 class HierarchyTypes:
-    """All types of one hierarchy; `type_names` are those of its levels by (hierarchy, level)."""
+    """All types of one hierarchy; `type_names` are those of its levels by (hierarchy, level), and `revision` is the
+    name of the type of its revisions.
+    """
 
     def __init__(self, cls: type[Node]) -> None:
         self.cls, self.name = cls, cls.name
@@ -77,8 +79,8 @@ class HierarchyTypes:
         text = f"The levels of the hierarchy {self.name}."
         self.level = enum_class(f"{cls.prefix}{cls.title}Level", levels, text)
         self.inputs = ListInputs(cls)
-        self.nodes, self.revisions = LevelTypes(cls, TreeNode), revision_types(cls, self.level)
-        past = history_fields(self.revisions.interface, self.revisions.connection)
+        self.nodes, self.revision = LevelTypes(cls, TreeNode), f"{cls.prefix}{cls.title}Revision"
+        past = history_fields(*revision_types(cls, self.level))
         page = f"A page of a list of nodes of the hierarchy {self.name}."
         self.nodes.publish(self._node_fields() | past, description, page)
         self.title, self.interface, self.concrete = self.nodes.title, self.nodes.interface, self.nodes.concrete
@@ -96,7 +98,7 @@ class HierarchyTypes:
         """
         node: Any = self.nodes.interface
         listing, listed = self.nodes.connection | None, of_present(_list, GONE)
-        of_level = argument("level", self.level | None, "Only of this level.")
+        of_level = argument("level", list[self.level] | None, "Only of these levels.")  # type: ignore[name-defined]
         child_count = field(Count("kids"), int, "Number of children.", of_level)
         of_trees = _tree_node_fields(node, self._level_name, child_count)
         own = {

@@ -104,9 +104,9 @@ def test_nothing_else_than_the_hidden_differs_from_the_whole_schema(schema, subg
         ("nodes", {"nodes"}, set()),
         ("changes", {"changes"}, {"TreeChangeFeed", "TreeChange", "TreeChangeEvent"}),
         ("moves", {"move", "moves"}, {"SubtreeMove", "SubtreeMoveState"}),
-        ("history", {"deletedNode"}, {"DeletedNode", "NodeRevision", "CityRevision"}),
+        ("history", {"deletedNode"}, {"DeletedNode", "NodeRevision", "LocationRevision"}),
         ("mutations", set(), {"Mutation", "WritePlan", "MoveLocationInput", "UserError", "CityAttributes"}),
-        ("changes, history,nodes", {"changes", "deletedNode", "nodes"}, {"TreeChange", "CityRevision"}),
+        ("changes, history,nodes", {"changes", "deletedNode", "nodes"}, {"TreeChange", "LocationRevision"}),
     ],
 )
 def test_exposed_fields_are_in_the_subgraph_with_the_types_that_they_lead_to(schema, subgraph, words, fields, types):

@@ -345,7 +345,7 @@ def _selections() -> Iterator[str]:
         yield f"{relation}{PLACES[0] % ', last: 3'} {{ {_PAGE} }}"
         yield f"{relation}{PLACES[1] % ', first: 3'} {{ {_PAGE} }}"
     yield "parent { path } ... on TreeNode { levelName } ancestors { path name }"
-    yield "history(last: 2) { totalCount nodes { name changedBy } } atRevision(n: 1) { name }"
+    yield "history(first: 2) { totalCount nodes { name changedBy } } atRevision(n: 1) { name }"
 
 
 _PAGE = "totalCount edges { cursor node { path } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }"

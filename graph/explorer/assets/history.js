@@ -1,7 +1,7 @@
 // History: the revisions of a node with what each changed, and the moves that brought it where it is.
 import { html, useEffect, useState } from "./vendor/preact.js";
-import { attributesOn, differences, draftOf } from "./forms.js";
-import { levelOf, parentOf, treeOf } from "./hierarchy.js";
+import { differences, draftOf } from "./forms.js";
+import { levelOf, parentOf, storedAttributes, treeOf } from "./hierarchy.js";
 import { openWrite } from "./node_view.js";
 import { number, time } from "./words.js";
 import { Differences } from "./write_dialog.js";
@@ -140,6 +140,18 @@ async function movesIn(api, hierarchy, tree) {
   return moves.reverse();
 }
 
+/**
+ * The fields of a revision for the stored attributes of a level. Where another level has the name with another type,
+ * the field is the level's own, such as cityCode. @param {Hierarchy} hierarchy @param {Level} level
+ */
+function attributesOfRevision(hierarchy, level) {
+  const all = hierarchy.levels.flatMap((one) => one.attributes);
+  return storedAttributes(level).map(({ name, type, selection }) => {
+    const isOne = all.every((one) => one.name !== name || one.type === type);
+    return `${isOne ? name : `${name}: ${level.inputField}${name[0].toUpperCase()}${name.slice(1)}`} ${selection ?? ""}`;
+  }).join(" ");
+}
+
 /** Revisions of a node, newest first. @param {Hierarchy} hierarchy @param {Level} level */
 export const history = (hierarchy, level) => `query history($path: Path!, $first: Int!, $after: String) {
   node: ${hierarchy.field}(path: $path) {
@@ -148,7 +160,7 @@ export const history = (hierarchy, level) => `query history($path: Path!, $first
       totalCount pageInfo { hasNextPage endCursor }
       nodes {
         revision changedAt changedBy name names { language text } level
-        ${attributesOn(level, `${level.title}Revision`)}
+        ${attributesOfRevision(hierarchy, level)}
       }
     }
   }

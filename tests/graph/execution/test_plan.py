@@ -138,7 +138,7 @@ QUERIES = [
     "query Q($n: Int, $skip: Boolean = false) { grounds(first: $n) { totalCount nodes { id @skip(if: $skip) key } } }",
     "{ __typename grounds { __typename nodes { __typename } pageInfo { __typename startCursor } "
     "edges { __typename } } }",
-    "query Q($level: GroundLevel) { grounds { nodes { childCount(level: $level) descendantCount(level: AREA) } } }",
+    "query Q($level: [GroundLevel!]) { grounds { nodes { childCount(level: $level) descendantCount(level: AREA) } } }",
     '{ nodes(ids: ["ground:nothing", "x"]) { id } node(id: "ground:nothing") { id } }',
     '{ area(path: "a") { children(first: -1) { totalCount } } }',
     '{ area(path: "a/p") { id } b: area { id } c: area(path: "") { id } }',
@@ -192,7 +192,7 @@ async def test_variables_decide_alike_and_are_rejected_alike(planted, variables)
         await compare(planning, plain, QUERIES[2], given_now)
 
 
-LEAVES = """query($tags: [String!], $level: GroundLevel) { grounds { nodes {
+LEAVES = """query($tags: [String!], $level: [GroundLevel!]) { grounds { nodes {
   name(languages: $tags) childCount(level: $level)
   children { nodes { key name(languages: $tags) children { nodes { name(languages: $tags) } } } } } } }"""
 

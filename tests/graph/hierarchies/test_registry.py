@@ -143,7 +143,7 @@ def test_every_type_of_an_attribute_is_its_scalar_and_pythons_own_types_are_the_
     (tmp_path / "ware.py").write_text(TEXT + declared)
     (cls,) = served(str(tmp_path / "ware.py"))
     kinds = core_schema(build_schema([cls])[0]).type_map
-    for name in ("Item", "ItemAttributes", "ItemRevision"):
+    for name in ("Item", "ItemAttributes", "WareRevision"):
         fields = {field: str(one.type) for field, one in kinds[name].fields.items()}
         for written, kind in TYPES.items():
             assert fields[to_camel_case(written.partition(":")[0])] == kind, written

@@ -217,8 +217,9 @@ async function nodeField(node, name, args, info) {
       return hierarchy[name](node);
     }
     case "childCount": case "descendantCount": {
+      if (args.level?.length === 0) return replay();
       const list = name === "childCount" ? hierarchy.children(node) : hierarchy.descendants(node);
-      return args.level == null ? list.length : list.filter(({ level }) => level === args.level).length;
+      return args.level == null ? list.length : list.filter(({ level }) => args.level.includes(level)).length;
     }
     case "name": case "nameLanguage": {
       if (args.languages == null) return name === "name" ? node.name : null;
@@ -281,7 +282,7 @@ function localized(value) {
 function texts(source, name, args, plain) {
   const found = args.languages == null ? null : chosen(source, args.languages);
   if (found === undefined) throw new Skip("languages");
-  return name === "language" || name === "nameLanguage" ? found?.language ?? null : found?.text ?? plain;
+  return name === "language" ? found?.language ?? null : found?.text ?? plain;
 }
 class Skip extends Error {}
 
@@ -327,8 +328,8 @@ async function resolve(source, args, context, info) {
   if (source === undefined) return root(name, args, info);
   if (source.$hierarchy) return nodeField(source, name, args, info);
   if (source.$localized && name !== "texts") return texts(source.texts, name, args, null);
-  if (source.$revision && (name === "name" || name === "nameLanguage")) {
-    return args.languages == null && name === "name" ? source.name : texts(source.names, name, args, source.name);
+  if (source.$revision && name === "name") {
+    return args.languages == null ? source.name : texts(source.names, name, args, source.name);
   }
   if (source.$deleted && (name === "history" || name === "atRevision")) throw new Skip(name);
   const value = source[name];

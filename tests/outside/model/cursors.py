@@ -59,7 +59,8 @@ def _window(session: Session, step: Step, chance: random.Random) -> None:
         return
     session.counts["windows of lists compared"] += WINDOWS
     cursors = [edge["cursor"] for edge in edges]
-    windows = [_some_window(chance, cursors) for _ in range(WINDOWS)]
+    is_history = step["kind"] == "history"  # which goes forwards alone
+    windows = [_some_window(chance, cursors, backwards=not is_history) for _ in range(WINDOWS)]
     for given, got in zip(windows, _pages(session, step, owner, windows, PAGES), strict=True):
         expected = _expected([node["id"] for node in whole], cursors, given)
         info = got["pageInfo"]
@@ -71,11 +72,12 @@ def _window(session: Session, step: Step, chance: random.Random) -> None:
     session.kept = [*session.kept[-MAX_KEPT:], kept]
 
 
-def _some_window(chance: random.Random, cursors: list[str]) -> dict[str, Any]:
+def _some_window(chance: random.Random, cursors: list[str], *, backwards: bool) -> dict[str, Any]:
     low, high = sorted(chance.choices(range(-1, len(cursors) + 1), k=2))
     given: dict[str, Any] = {"after": cursors[low]} if 0 <= low < len(cursors) else {}
-    given |= {"before": cursors[high]} if low < high < len(cursors) else {}
-    size, count = chance.choice((("first", 1), ("first", 3), ("last", 1), ("last", 3), ("last", len(cursors))))
+    given |= {"before": cursors[high]} if backwards and low < high < len(cursors) else {}
+    sizes = [("first", 1), ("first", 3), ("last", 1), ("last", 3), ("last", len(cursors))]
+    size, count = chance.choice(sizes if backwards else sizes[:2])
     return {**given, size: count}
 
 

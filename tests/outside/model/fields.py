@@ -48,6 +48,8 @@ def some_fields(chance: random.Random, trees: Trees, deeper: int, *, lists_too: 
             for level in LEVELS
             if chance.random() < 0.3
         ]
+        several = [Word(level) for level in chance.choices(LEVELS, k=3)]
+        found.append({"field": "descendantCount", "as": "countOfSeveral", "with": {"level": several}})
     if chance.random() < 0.3:
         found += [
             {"field": "name", "as": "named", "with": {"languages": chance.choice(values.ASKED)}},
@@ -79,7 +81,7 @@ def _some_lists(chance: random.Random, trees: Trees, deeper: int) -> list[Field]
             pick = some_fields(chance, trees, deeper - 1)
             found.append({"field": name, "with": given, "pick": pick, "edges": chance.random() < 0.3})
     if chance.random() < 0.1:
-        given = {chance.choice(("first", "last")): chance.choice((0, 1, 2, 100))} if chance.random() < 0.6 else {}
+        given = {"first": chance.choice((0, 1, 2, 100))} if chance.random() < 0.6 else {}
         found.append({"field": "history", "with": given, "pick": some_revision_fields(chance)})
     if chance.random() < 0.1:
         found.append(
@@ -111,28 +113,28 @@ def some_revision_fields(chance: random.Random) -> list[Field]:
 # Documents
 
 
-def text_of(selection: list[Field], suffix: str = "") -> str:
-    """A selection as it is written; fields of one level stand in fragments."""
+def text_of(selection: list[Field]) -> str:
+    """A selection of a node as it is written; fields of one level stand in fragments."""
     parts: list[str] = []
     inside: dict[str, list[str]] = {level: [] for level in LEVELS}
     for field in selection:
-        written = _written(field, suffix)
+        written = _written(field)
         owners = [level for level in LEVELS if field["field"] in values.ATTRIBUTES[level]]
         if field["field"] == "label":
             owners = ["BOX"]
         if "on" in field:
-            parts.append(f"... on {field['on']}{suffix} {{ {written} }}")
+            parts.append(f"... on {field['on']} {{ {written} }}")
         elif len(owners) == 1:
             inside[owners[0]].append(written)
         else:
             parts.append(written)
     for level, fields in inside.items():
         if fields:
-            parts.append(f"... on {level.title()}{suffix} {{ {' '.join(fields)} }}")
+            parts.append(f"... on {level.title()} {{ {' '.join(fields)} }}")
     return " ".join(parts)
 
 
-def _written(field: Field, suffix: str) -> str:
+def _written(field: Field) -> str:
     name = field["field"]
     alias = f"{field['as']}: " if "as" in field else ""
     head = f"{alias}{name}{arguments(field.get('with', {}))}"
@@ -141,9 +143,9 @@ def _written(field: Field, suffix: str) -> str:
     if name in values.KINDS:
         return f"{head} {SUBFIELDS.get(values.KINDS[name].strip('[]'), '')}".strip()
     if name == "atRevision":
-        return f"{head} {{ {text_of(field['pick'], 'Revision')} }}"
+        return f"{head} {{ {' '.join(map(_written, field['pick']))} }}"
     if name == "history":
-        nodes = f"nodes {{ {text_of(field['pick'], 'Revision')} }}"
+        nodes = f"nodes {{ {' '.join(map(_written, field['pick']))} }}"
         return f"{head} {{ totalCount pageInfo {{ hasNextPage hasPreviousPage }} {nodes} }}"
     if name in (*LISTS, "roots"):
         nodes = f"nodes {{ {text_of(field['pick'])} }}"
@@ -213,14 +215,12 @@ def _page(whole: list[Node], given: Node) -> tuple[list[Node], dict[str, bool]]:
 
 
 def revision_answer(node: Node, kept: Node, pick: list[Field]) -> dict[str, Any]:
-    """ "Revisions have the names of their time", their attributes too."""
+    """ "Revisions have the names of their time", their attributes too; null for those of other levels."""
     found: dict[str, Any] = {}
     for field in pick:
         name = field["field"]
-        if not _has(node["level"], name):
-            continue
         if name in values.KINDS:
-            found[name] = attribute(kept["values"], name)
+            found[name] = attribute(kept["values"], name) if _has(node["level"], name) else None
         else:
             parts = {"changedAt": kept["at"], "changedBy": None, "names": by_language(kept["names"])}
             found[name] = {**kept, **parts}[name]
@@ -247,7 +247,9 @@ def label(node: Node) -> str:
 
 def _count(trees: Trees, node: Node, given: Node, *, below: bool) -> int:
     found = trees.descendants(node["id"]) if below else trees.children(node["id"])
-    return len([each for each in found if given.get("level") in (None, each["level"])])
+    level = given.get("level")
+    levels = level if isinstance(level, list) else [level]
+    return len([each for each in found if level is None or each["level"] in levels])
 
 
 _OWN: dict[str, Any] = {

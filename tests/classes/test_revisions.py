@@ -1,0 +1,148 @@
+"""The type of a hierarchy's revisions has the attributes of all levels, also where levels have one name with two types;
+and counts are of one or several levels.
+"""
+
+import pytest
+from graphql import parse
+
+from clade import Decimal, Node, attribute, computed
+from graph.federation import subgraph_sdl
+from graph.hierarchies.registry import served
+from graph.operation.selection import core_schema
+from graph.settings import exposed
+from store.errors import BadInput
+from tests.rights.asking import Server, caller, codes
+from tests.systems.asking import plant
+
+ALL = caller("write:stand")
+
+
+class Stand(Node, hierarchy="stand"):
+    """A stand of timber."""
+
+    note: str | None = attribute("Note.")
+
+
+class Forest(Stand, under=None):
+    """A forest."""
+
+    code: str | None = attribute("Letters.", tags=["a"], shareable=True)
+    size: int | None = attribute("Hectares.", deprecated="Count them.", tags=["b"], shareable=True)
+
+    @computed("Its note, twice.")
+    def age(self) -> str | None:
+        return self.note and self.note * 2
+
+
+class OldTree(Stand, under=[Forest]):
+    """A tree."""
+
+    code: int | None = attribute("Number.", inaccessible=True)
+    size: int | None = attribute("Centimetres.", tags=["c"], inaccessible=True)
+    age: int | None = attribute("Years.")
+
+
+class Leaf(Stand, under=[OldTree]):
+    """A leaf."""
+
+    code: Decimal | None = attribute("Ratio.")
+
+
+FIELDS = "revision level note forestCode oldTreeCode leafCode size forestAge oldTreeAge"
+ROWS = [
+    (["F"], "FOREST", "F", {"code": "AB", "size": 7, "note": "x"}),
+    (["F", "T"], "OLD_TREE", "T", {"code": 12, "size": 30, "age": 99}),
+    (["F", "T", "L"], "LEAF", "L", {"code": "1.50", "note": "green"}),
+]
+EXPECTED = {
+    "F": ["FOREST", "x", "AB", None, None, 7, "xx", None],
+    "F/T": ["OLD_TREE", None, None, 12, None, 30, None, 99],
+    "F/T/L": ["LEAF", "green", None, None, "1.50", None, None, None],
+}
+
+
+async def test_a_revision_has_the_values_of_its_level_and_null_for_all_others(store):
+    await plant(store, Stand, ROWS)
+    server = Server(store, Stand)
+    for path, expected in EXPECTED.items():
+        await server.write(
+            ALL, f'mutation {{ updateStand(input: {{node: {{path: "{path}"}}, name: "N"}}) {{ __typename }} }}'
+        )
+        found = await server.data(ALL, f'{{ stand(path: "{path}") {{ history {{ nodes {{ {FIELDS} }} }} }} }}')
+        revisions = [list(one.values()) for one in found["stand"]["history"]["nodes"]]
+        assert revisions == [[2, *expected], [1, *expected]]
+
+
+async def test_the_schema_says_whose_value_a_field_of_two_types_is(store):
+    fields = core_schema(Server(store, Stand).schema).type_map["StandRevision"].fields
+    assert {name: (str(one.type), one.description) for name, one in fields.items() if "Code" in name} == {
+        "forestCode": ("String", "`code` of a Forest: Letters."),
+        "oldTreeCode": ("Int", "`code` of a OldTree: Number."),
+        "leafCode": ("Decimal", "`code` of a Leaf: Ratio."),
+    }  # fmt: skip
+    size = fields["size"]
+    assert (size.description, size.deprecation_reason) == ("Hectares. Centimetres.", None)
+
+
+def test_a_field_of_revisions_is_hidden_from_a_graph_where_that_of_a_level_is(store):
+    server = Server(store, Stand)
+    sdl = subgraph_sdl(server.schema, [Stand], exposed("history"))
+    (kind,) = [
+        one for one in parse(sdl).definitions if getattr(one, "name", None) and one.name.value == "StandRevision"
+    ]
+    found = {
+        one.name.value: {directive.name.value for directive in one.directives or ()} - {"cost", "listSize"}
+        for one in kind.fields
+    }
+    assert found["forestCode"] == {"tag", "shareable"}
+    assert found["oldTreeCode"] == {"inaccessible"}
+    assert found["size"] == {"tag", "inaccessible"}
+
+
+CLASH = '''
+from clade import Node, attribute
+class Wood(Node, hierarchy="wood"):
+    """A wood."""
+class Changed(Wood, under=None):
+    """A changed wood."""
+    {first}
+class Tree(Wood, under=[Changed]):
+    """A tree."""
+    {second}
+'''
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "sentence"),
+    [
+        ('at: str | None = attribute("At.")', 'at: int | None = attribute("At.")',
+         "wood.py:5: the attribute at of the level Changed of the hierarchy wood makes the field changedAt of "
+         "revisions, which changed_at makes already; rename one of them."),
+        ('code: str | None = attribute("Code.")',
+         'code: int | None = attribute("Code."); changed_code: int | None = attribute("Code.")',
+         "wood.py:8: the attribute changed_code of the level Tree of the hierarchy wood makes the field changedCode of "
+         "revisions, which code makes already; rename one of them."),
+    ],
+)  # fmt: skip
+def test_two_attributes_of_one_field_of_revisions_are_refused(tmp_path, monkeypatch, first, second, sentence):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wood.py").write_text(CLASH.format(first=first, second=second))
+    with pytest.raises(BadInput) as error:
+        served("wood.py")
+    assert str(error.value) == sentence
+
+
+async def test_counts_are_of_one_level_of_several_or_of_all(store):
+    await plant(store, Stand, [*ROWS, (["F", "U"], "OLD_TREE")])
+    server = Server(store, Stand)
+    query = """query($some: [StandLevel!], $one: StandLevel!) { stand(path: "F") {
+        all: descendantCount none: descendantCount(level: null) one: descendantCount(level: LEAF)
+        two: descendantCount(level: [LEAF, OLD_TREE, LEAF]) some: descendantCount(level: $some)
+        mixed: descendantCount(level: [$one]) kids: childCount(level: [LEAF, OLD_TREE]) } }"""
+    variables = {"some": ["FOREST", "OLD_TREE"], "one": "OLD_TREE"}
+    assert (await server.data(ALL, query, **variables))["stand"] == {
+        "all": 3, "none": 3, "one": 1, "two": 3, "some": 2, "mixed": 2, "kids": 2,
+    }  # fmt: skip
+    answer = await server.ask(ALL, '{ stand(path: "F") { descendantCount(level: []) } }')
+    assert (answer["data"], codes(answer)) == ({"stand": None}, ["BAD_USER_INPUT"])
+    assert answer["errors"][0]["message"] == "level is empty; give levels, or omit it for all."
