@@ -82,7 +82,7 @@ class Word:
 
 ARGUMENT_TYPES = {
     "first": "Int", "last": "Int", "maxDepth": "Int", "after": "String", "before": "String",
-    "level": "GroundLevel!", "levels": "[GroundLevel!]", "where": "GroundCondition", "orderBy": "[GroundOrderBy!]",
+    "level": "[GroundLevel!]", "where": "GroundCondition", "orderBy": "[GroundOrderBy!]",
     "path": "Path!", "id": "ID!", "ids": "[ID!]!",
 }  # fmt: skip
 
@@ -128,9 +128,7 @@ class GraphText:
     def _value(self, name: str, value: Any) -> str:
         # The same value is written the same way, since merged fields must have the same arguments.
         if len(repr(value)) % 2:
-            return self._variable(
-                ARGUMENT_TYPES["levels" if isinstance(value, list) and name == "level" else name], plain(value)
-            )
+            return self._variable(ARGUMENT_TYPES[name], plain(value))
         return literal(value)
 
     def _variable(self, kind: str, value: Any) -> str:

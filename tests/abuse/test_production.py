@@ -14,7 +14,7 @@ from tests.serving import serving
 BROWSER = {"accept": "text/html"}
 MISSPELT = {"query": "{ citty { name } }"}
 MISSPELT_VALUE = {
-    "query": "query($l: LocationLevel) { locations { nodes { childCount(level: $l) } } }",
+    "query": "query($l: [LocationLevel!]) { locations { nodes { childCount(level: $l) } } }",
     "variables": {"l": "CITTY"},
 }
 
@@ -69,7 +69,7 @@ WRONG = [
     ("query($n: Int) { locations(first: $n) { nodes { id } } }", {"n": {"x": True}}),
     ("query($n: String) { locations(after: $n) { nodes { id } } }", {"n": {"x": None}}),
     ("query($n: ID!) { node(id: $n) { id } }", {"n": ["x", None]}),
-    ("query($l: LocationLevel) { locations { nodes { childCount(level: $l) } } }", {"l": {"x": True}}),
+    ("query($l: [LocationLevel!]) { locations { nodes { childCount(level: $l) } } }", {"l": {"x": True}}),
 ]
 
 
