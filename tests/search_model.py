@@ -22,8 +22,22 @@ UNSPACED = (
 )
 LATER_LETTERS = ("HANGUL JUNGSEONG", "HANGUL JONGSEONG")  # of a syllable
 STROKES = dict(zip("łøđħŧıæœðþ", "l o d h t i ae oe d th".split(), strict=True))
+SAME_LETTERS = {
+    "ALEF": ["ALEF WASLA"], "KAF": ["KEHEH", "SWASH KAF"], "YEH": ["ALEF MAKSURA", "FARSI YEH", "YEH BARREE"],
+    "HEH": ["TEH MARBUTA", "HEH DOACHASHMEE", "HEH GOAL", "TEH MARBUTA GOAL", "AE"],
+}  # fmt: skip
+"""By the name of an Arabic letter, those that are other signs for it."""
+OTHER_LETTERS = [
+    *[(f"ARABIC LETTER {one}", f"ARABIC LETTER {name}") for name, all_ in SAME_LETTERS.items() for one in all_],
+    *[(f"HEBREW LETTER FINAL {name}", f"HEBREW LETTER {name}") for name in ("KAF", "MEM", "NUN", "PE", "TSADI")],
+    ("CYRILLIC SMALL LETTER GHE WITH UPTURN", "CYRILLIC SMALL LETTER GHE"),
+]
+LETTERS = {unicodedata.lookup(one): unicodedata.lookup(name) for one, name in OTHER_LETTERS}
+LETTERS |= {**STROKES, unicodedata.lookup("ARABIC TATWEEL"): ""}
+VISIBLE_FORMATS = ("ARABIC ", "SYRIAC ", "KAITHI ", "EGYPTIAN ")  # format characters that are signs around others
 SIGN_NAMES = (
     "APOSTROPHE", "FULL STOP", "HYPHEN-MINUS", "GRAVE ACCENT", "ACUTE ACCENT", "SOFT HYPHEN", "MIDDLE DOT",
+    "ZERO WIDTH SPACE", "ZERO WIDTH NON-JOINER",
     "HEBREW PUNCTUATION GERESH", "HEBREW PUNCTUATION MAQAF", "HYPHEN", "NON-BREAKING HYPHEN", "PRIME",
     "LEFT SINGLE QUOTATION MARK", "RIGHT SINGLE QUOTATION MARK", "SINGLE HIGH-REVERSED-9 QUOTATION MARK",
     "MODIFIER LETTER PRIME", "MODIFIER LETTER DOUBLE PRIME", "MODIFIER LETTER TURNED COMMA",
@@ -35,6 +49,14 @@ SIGNS = "".join(map(unicodedata.lookup, SIGN_NAMES))
 
 def is_unspaced(character: str) -> bool:
     return unicodedata.name(character, "").startswith(UNSPACED)
+
+
+def plain(character: str) -> str:
+    """A letter or digit of a decomposed text as the plainest one that is written for it, and no format character."""
+    name = unicodedata.name(character, "")
+    if unicodedata.category(character) == "Cf" and character not in SIGNS:
+        return character if name.startswith(VISIBLE_FORMATS) and name != "ARABIC LETTER MARK" else ""
+    return str(int(character)) if character.isdecimal() else LETTERS.get(character, character)
 
 
 def words(text: str) -> list[str]:
@@ -49,7 +71,7 @@ def words(text: str) -> list[str]:
     text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.category(c).startswith("M"))
     found: list[str] = []
     last, sign = None, False
-    for character in "".join(STROKES.get(c, c) for c in text):
+    for character in "".join(map(plain, text)):
         if character in SIGNS and last is not None and not sign:
             sign = True
             continue

@@ -17,7 +17,7 @@ from pydantic_core import SchemaError
 
 from store.errors import BadInput
 from store.model.attributes import MAX_TEXT_CHARACTERS, Attribute, Kind, Value
-from store.model.values import ORDERED, TEXTS, Rules, ordered
+from store.model.values import NUMBERS, ORDERED, TEXTS, Rules, ordered
 
 MAX_PATTERN_CHARACTERS = 500
 _TAG = re.compile(r"[_A-Za-z0-9/-]{1,128}")  # as Federation's composition requires
@@ -97,10 +97,11 @@ def attribute(
     )  # fmt: skip
 
 
-def own_attributes(cls: type, within: tuple[type, ...] = ()) -> Declared:
+def own_attributes(cls: type, within: tuple[type, ...] = (), location: tuple[str, str] | None = None) -> Declared:
     """The attributes that a class body itself declares.
 
-    `within` are the nested values around it. Raises WrongClass where the body holds anything else.
+    `within` are the nested values around it, `location` the names of latitude and longitude, which have the bounds of
+    the Earth by themselves. Raises WrongClass where the body holds anything else.
     """
     try:
         annotated, hints = inspect.get_annotations(cls), typing.get_type_hints(cls)
@@ -114,8 +115,27 @@ def own_attributes(cls: type, within: tuple[type, ...] = ()) -> Declared:
         if not isinstance(described, Options) or not str(described.description).strip():
             raise WrongClass(f'{where} has no description; write {name}: … = attribute("…").')
         hint, plain = typed(where, hints[name], described.description, within)
+        if location is not None and name in location and plain.kind in NUMBERS:
+            described = _on_earth(where, plain, described, is_latitude=name == location[0])
         found[name] = hint, with_options(where, plain, described, nested=bool(within))
     return found
+
+
+def _on_earth(where: str, plain: Attribute, options: "Options", *, is_latitude: bool) -> "Options":
+    """The options of a latitude or longitude in degrees with bounds. Raises WrongClass for own ones beyond the Earth.
+
+    A longitude may also be declared to be counted on around it, as nodes near a point are found.
+    """
+    most, farthest = (90, 90) if is_latitude else (180, 360)
+    for name in ("minimum", "maximum"):
+        own = _bound(where, plain, name, getattr(options, name))
+        if own is not None and not -farthest <= ordered(plain.kind, own) <= farthest:  # type: ignore[operator]
+            meant = "latitude" if is_latitude else "longitude"
+            raise WrongClass(
+                f"{where} has a {name} of {own} and is a {meant}; write one from -{farthest} to {farthest} degrees."
+            )
+    least, greatest = options.minimum, options.maximum
+    return replace(options, minimum=-most if least is None else least, maximum=most if greatest is None else greatest)
 
 
 @cache

@@ -16,12 +16,12 @@ class Product(CategoryNode, under=[Category]):
     """A product, sold as one or more variants."""
 
     brand: str | None = attribute("Brand or manufacturer.")
-    price: Decimal | None = attribute("Price in the shop's currency.")
+    price: Decimal | None = attribute("Price in the shop's currency.", minimum=0)
 
 
 class Variant(CategoryNode, under=[Product]):
     """One variant of a product."""
 
     color: str | None = attribute("Colour.")
-    price: Decimal | None = attribute("Price of the variant, where it differs from the product's.")
+    price: Decimal | None = attribute("Price of the variant, where it differs from the product's.", minimum=0)
     stock: int | None = attribute("Number of pieces in stock.")

@@ -15,7 +15,7 @@ class Location(
     """A place of any level, such as a country, a city or a shop."""
 
     code: str | None = attribute("Code of the place, such as its ISO 3166 code.")
-    population: int | None = attribute("Number of inhabitants.")
+    population: int | None = attribute("Number of inhabitants.", minimum=0)
     latitude: float | None = attribute("Latitude in degrees, north positive.")
     longitude: float | None = attribute("Longitude in degrees, east positive.")
 
@@ -58,4 +58,4 @@ class Store(Location, under=[PostalCode, Neighborhood, City, County, State]):
     brand: str | None = attribute("Brand of the shop.")
     street: str | None = attribute("Street and number.")
     phone: str | None = attribute("Telephone number.")
-    square_feet: int | None = attribute("Floor area in square feet.")
+    square_feet: int | None = attribute("Floor area in square feet.", minimum=0)

@@ -75,19 +75,20 @@ class Node:
     ) -> None:
         super().__init_subclass__()
         _check_class(cls, rest)
+        is_hierarchy = cls.__bases__ == (Node,)
+        place = cls.location if not is_hierarchy else None if location is None else _location(cls, location)
         # Both are removed from the class body, so that none hides what every class has itself.
         for name in (methods := own_computed(cls)):
             delattr(cls, name)
-        for name in (own := own_attributes(cls)):
+        for name in (own := own_attributes(cls, location=place)):
             delattr(cls, name)
         caller = sys._getframe(1)
         cls.declared_at = caller.f_code.co_filename, caller.f_lineno
         cls.title = cls.__name__
-        if cls.__bases__ == (Node,):
+        if is_hierarchy:
             _check_hierarchy(cls, hierarchy, under, was)
             cls.name, cls.many, cls.prefix, cls.levels = str(hierarchy), many or f"{hierarchy}s", prefix, {}
-            cls.search = _search(cls, search, search_weight)
-            cls.location = None if location is None else _location(cls, location)
+            cls.search, cls.location = _search(cls, search, search_weight), place
             cls.attributes, cls.computed = own, methods
             _declare(cls)
             return
@@ -162,7 +163,7 @@ def _search(cls: type[Node], scope: str | None, weight: str | None) -> Search | 
 def _location(cls: type[Node], names: str) -> tuple[str, str]:
     latitude, _, longitude = names.partition(",") if isinstance(names, str) else ("", "", "")
     if not latitude.strip() or not longitude.strip():
-        raise WrongClass(f'{cls.title} has location={names!r}; write location="latitude,longitude", two attributes.')
+        raise WrongClass(f'{cls.__name__} has location={names!r}; write location="latitude,longitude", two attributes.')
     return latitude.strip(), longitude.strip()
 
 

@@ -144,13 +144,25 @@ class SelectedFields:
         return False
 
     def below(self, kind: GraphQLObjectType, details: list[FieldDetails]) -> Grouped:
-        """The merged fields below fields that return this type."""
+        """The merged fields below fields that return this type. Raises GraphQLError for a directive whose condition is
+        null.
+        """
         key = (kind.name, *node_ids(details))
         if key not in self._fields:
             schema, operation = self.schema, self.operation
             collected = collect_subfields(schema, self.fragments, self._variables, operation, kind, details)
             self._fields[key] = collected.grouped_field_set
         return self._fields[key]
+
+    def ahead(self, kind: GraphQLObjectType, details: list[FieldDetails]) -> Grouped:
+        """The same for what reads more than the field that is asked for; none where a condition is null.
+
+        That is the error of the objects whose fields these are, if there are any: graphql-core raises it there.
+        """
+        try:
+            return self.below(kind, details)
+        except GraphQLError:
+            return {}
 
     def level_type(self, hierarchy: str, level: str) -> GraphQLObjectType | None:
         """The type of the nodes of a level; None where the hierarchy has no such level."""
@@ -182,7 +194,7 @@ class SelectedFields:
         if kind not in LISTS:
             return RelationField(kind, definition, node, self.position(details))
         found: Any = get_named_type(definition.type)  # every list is a connection
-        below = self.below(found, details)
+        below = self.ahead(found, details)
         has_nodes = any(name_of(fields) in ("nodes", "edges", "pageInfo") for fields in below.values())
         position = self.listed(found, details)
         counts = kind is RelationKind.ROOTS and self.counts(found, position)
@@ -190,17 +202,17 @@ class SelectedFields:
 
     def listed(self, connection: Any, details: list[FieldDetails]) -> NodePosition:
         """The position of the nodes of a list, whether they are selected as nodes, in edges, or both."""
-        below = self.below(connection, details)
+        below = self.ahead(connection, details)
         nodes = named(below, "nodes")
         for edges in named(below, "edges"):
-            nodes += named(self.below(get_named_type(connection.fields["edges"].type), edges), "node")
+            nodes += named(self.ahead(get_named_type(connection.fields["edges"].type), edges), "node")
         return self.position([detail for fields in nodes for detail in fields])
 
     def counts(self, connection: Any, position: NodePosition) -> bool:
         """Whether `descendantCount` is selected of the nodes of a list, which are at this position."""
         kind = get_named_type(connection.fields["nodes"].type)
         kinds = self.schema.get_possible_types(kind) if is_abstract_type(kind) else [kind]
-        return any(name_of(details) == COUNT for one in kinds for details in self.below(one, position.details).values())
+        return any(name_of(details) == COUNT for one in kinds for details in self.ahead(one, position.details).values())
 
 
 class LookAhead:
@@ -228,7 +240,7 @@ class LookAhead:
         kind = self._fields.level_type(hierarchy, level)
         if kind is None:
             return ()
-        selected = self._fields.below(kind, position.details).values()
+        selected = self._fields.ahead(kind, position.details).values()
         fields = [self._fields.relation(kind, one) for one in selected if name_of(one) in RELATION_KINDS]
         found = [self._relations.get(field) or self._new_relation(field) for field in fields]
         return tuple([relation for relation in found if isinstance(relation, Relation)])

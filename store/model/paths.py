@@ -8,17 +8,15 @@ from functools import lru_cache
 
 from store.errors import BadPath, shorten, shown
 from store.model.keys import MAX_ROOT_BYTES, MAX_SEGMENTS, MAX_SORT_KEY_BYTES, Path, encode_segment, sort_key
+from store.model.letters import UNSEEN
 
 MAX_CACHED_CHARACTERS = 200  # of a path whose segments are cached
 MAX_PATH_CHARACTERS = 8_000  # of a path as text: at most four make one byte of its keys, which have 1,924 at most
 MAX_SEGMENT_CHARACTERS = 4_100  # likewise of one segment
 MAX_COMBINING_MARKS = 30  # in a row, as in Unicode's Stream-Safe Text Format (UAX #15): normalizing n of them takes n²
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-# What nobody sees: blanks, and the ignorable characters of Unicode; the tags after a flag make another flag of it.
-_UNSEEN = re.compile(
-    "(\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f)|[\xad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
-)
+# The tags after a flag make another flag of it, so they are seen.
+_UNSEEN = re.compile(f"(\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f)|[{UNSEEN}]")
 _BLANKS = re.compile("[\\s\u2800\u3164\uffa0]+")
 _PRINTABLE_UNSEEN = re.compile("[\u034f\u2800\u3164\uffa0]")  # all others are not printable for Python
 _JOINERS = "\u180e\u200c\u200d"

@@ -37,7 +37,7 @@ from store.model.hierarchy import Hierarchy, Level, SearchScope
 from store.model.keys import Key
 from store.model.records import ABSENT, Condition, Item, Put
 
-WORDS_VERSION = 1
+WORDS_VERSION = 2
 """Of what words are made of; a change of folding or of the items raises it, and each table needs a repair."""
 MARKER = "-"  # the sort key of the marker, before all others
 

@@ -67,11 +67,14 @@ _UNSPACED = (
 )
 # Apostrophes, hyphens and dots inside words, as they are after NFKD: for some of them Unicode has letters (the okina).
 _SIGN_LETTERS = "\u02b9-\u02bf\ua78c"
-_SIGN = rf"['`.\-\u00ad\u00b7{_SIGN_LETTERS}\u05be\u05f3\u2010\u2011\u2018\u2019\u201b\u2032]"
+_SIGN = rf"['`.\-\u00b7{_SIGN_LETTERS}\u05be\u05f3\u2010\u2011\u2018\u2019\u201b\u2032]"
 _LETTER, _OTHER = rf"[^\W_{_SIGN_LETTERS}]", rf"(?![{_UNSPACED}])[^\W_{_SIGN_LETTERS}]"
 _WORD = re.compile("|".join(rf"(?:{one})+(?:{_SIGN}(?:{one})+)*" for one in (rf"(?={_LETTER})[{_UNSPACED}]", _OTHER)))
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:['`.-][a-z0-9]+)*")
 _SIGNS = re.compile(_SIGN)
+# The acute accent, which NFKD makes a space, and what divides a word unseen: the soft hyphen, the space and the
+# non-joiner of no width.
+_SIGNS_LOST = str.maketrans("\u00b4\u00ad\u200b\u200c", "'---")
 # A syllable of Hangul is two or three letters in NFKD, of which only the first begins it.
 _BEGINNING = re.compile(rf"(?<![^+-])[^+-]|(?![\u1160-\u11ff])[{_UNSPACED}]")
 _INNER = re.compile(rf"(?![\u1160-\u11ff])[{_UNSPACED}]")
@@ -91,7 +94,7 @@ def fold(text: str) -> str:
 def _fold(text: str) -> str:
     if text.isascii():
         return _SIGNS.sub("-", "+".join(_ASCII_WORD.findall(text.lower())))
-    plain = plain_letters(text.replace("´", "'"))  # which NFKD makes a space
+    plain = plain_letters(text.translate(_SIGNS_LOST))
     if not plain.isascii():
         plain = "".join([c for c in plain if unicodedata.category(c)[0] != "M"])
     return _SIGNS.sub("-", "+".join(_WORD.findall(plain)))

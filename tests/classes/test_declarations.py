@@ -98,6 +98,32 @@ def test_an_option_that_does_not_fit_is_refused_in_one_sentence_with_its_line(tm
     assert "\n" not in str(refused.value)
 
 
+PLACE = """
+from clade import Decimal, Node, attribute
+
+class Place(Node, hierarchy="place", location="north,east"):
+    'A place.'
+    north: Decimal | None = attribute("North.", minimum="-60.5")
+
+class Site(Place, under=None):
+    'A site.'
+    east: int | None = attribute("East.", %s)
+"""
+
+
+@pytest.mark.parametrize(("own", "bounds"), [("minimum=0, maximum=360", (0, 360)), ("maximum=60", (-180, 60))])
+def test_coordinates_have_their_own_bounds_within_those_of_the_earth(tmp_path, own, bounds):
+    (file := tmp_path / "place.py").write_text(PLACE % own)
+    (place,) = served(str(file))
+    north, east = (place.definition().levels["SITE"].attributes[name].rules for name in ("north", "east"))
+    assert (north.minimum, north.maximum, (east.minimum, east.maximum)) == ("-60.5", "90", bounds)
+    (file := tmp_path / "far.py").write_text(PLACE % "maximum=500")
+    with pytest.raises(
+        BadInput, match=r"Site.east has a maximum of 500 and is a longitude; write one from -360 to 360"
+    ):
+        served(str(file))
+
+
 def test_a_pattern_matches_the_whole_text_also_one_of_the_longest_size():
     matches = matcher("a|b.")
     assert [matches(text) for text in ("a", "b!", "ab", "xa", "a\n", "")] == [True, True, False, False, False, False]

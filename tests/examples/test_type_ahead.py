@@ -176,6 +176,7 @@ def test_the_matched_part_is_marked_and_every_name_is_text(page):
         ("den", "Saint-Denis", ["Den"]),
         ("de", "Garden", []),  # only words begin
         ("京", "東京都", ["京"]), ("ba", "<b>Bad</b> & Co", ["Ba"]), ("al", "🏔 Alpha", ["Al"]),
+        ("مدینه 2", "الی مـدينة ٢٠", ["مـدينة", "٢"]),
     ]:  # fmt: skip
         held.search(text)
         held.answer(text, name)

@@ -71,7 +71,7 @@ BOX = [
     }),
     (("x", "d"), "BOX", "中", {"label": f"{LONG}b", "pieces": 0, "price": "2"}),
     (("x", "d", "f"), "ITEM", "F", {"label": f"{LONG}a"}),
-    (("x", "e"), "ITEM", "Łódź", {}),
+    (("x", "e"), "ITEM", "Łódź", {"names": {"fa": "کتاب\u200cخانهٔ ۲"}}),
     (("y",), "BOX", "Y", {"pieces": 1}),
 ]  # fmt: skip
 
@@ -122,6 +122,7 @@ FILTERED = {
     'updatedAt: {gt: "2000-01-01T00:00:00Z"}': "a b c d e", 'updatedAt: {lt: "2000-01-01T00:00:00Z"}': "",
     'name: {eq: "Évora"}': "b", 'name: {startsWith: "EVO"}': "b c", 'name: {eq: "Aachen", languages: ["de-AT"]}': "a",
     'name: {startsWith: "LOD"}': "e", 'name: {contains: "ł"}': "e", 'name: {gt: "lm", lt: "m"}': "e",
+    'name: {contains: "ابخانه 2", languages: ["fa"]}': "e", 'name: {startsWith: "كت", languages: ["fa"]}': "e",
     'name: {eq: "Lodz"}': "", 'name: {ne: "Zoe", languages: ["de"]}': "a b c d e", 'key: {gte: "b", lt: "d"}': "b c",
     'key: {in: ["e", "a"]}': "a e",
     'path: {gt: "x/c"}': "d e", "and: []": "a b c d e", "or: []": "", "not: {}": "",

@@ -237,6 +237,35 @@ async def test_any_fields_of_query_together_have_the_response_of_graphql_core(ya
     assert not planning.compiler_errors
 
 
+FULL, PARTLY = {"id": "yard:a"}, {"id": "yard:a", "found": None}
+UNDECIDED = [  # fields with a directive whose condition is null, their values, and the place of the error
+    ('yard(path: "a") { id name @include(if: $null) }', None, []),
+    ('yard(path: "a") { id found: children { totalCount @skip(if: $null) } }', PARTLY, ["found"]),
+    ('yard(path: "a") { id found: children { nodes { id @include(if: $null) } } }', PARTLY, ["found", "nodes", 0]),
+    ('yard(path: "a") { id found: descendants { edges { node @skip(if: $null) { id } } } }', PARTLY,
+     ["found", "edges", 0]),
+    ('yard(path: "a") { id ... on Spot { name @include(if: $null) } }', FULL, None),
+    ('yard(path: "z") { key children { edges { node { id @skip(if: $null) } } } }',
+     {"key": "z", "children": {"edges": []}}, None),
+    ('searchYards(text: "none", under: "a") { nodes { id @include(if: $null) } }', {"nodes": []}, None),
+    ('searchYards(text: "b", under: "a") { nodes { id name @include(if: $null) } }', None, ["nodes", 0]),
+    ("yards(first: 1) { nodes { id name @include(if: $null) } }", None, ["nodes", 0]),
+]  # fmt: skip
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("planned", [True, False])
+async def test_a_directive_whose_condition_is_null_fails_the_object_around_it_alone(yards, planned):
+    others = 'b: yard(path: "a/b") { id children { nodes { id } } } yards(first: 1) { nodes { id } }'
+    expected = {"b": {"id": "yard:b", "children": {"nodes": [{"id": "yard:c"}]}}, "yards": {"nodes": [FULL]}}
+    for field, value, path in UNDECIDED:
+        text = f"query($null: Boolean = true) {{ a: {field} {others} }}"
+        asked = GraphQLRequest(text, {"null": None})
+        body = orjson.loads((await execution(yards, planned=planned).answer(asked, allow_mutations=False)).content())
+        assert body["data"] == {"a": value, **expected}, field
+        assert [error["path"] for error in body.get("errors", ())] == ([] if path is None else [["a", *path]]), field
+
+
 @pytest.mark.parametrize("budget", [{"nodes": 3}, {"nodes": 7}, {"fields": 51}, {"bytes": 500}])
 async def test_a_budget_is_exceeded_where_it_is_by_the_interpreter(yards, budget):
     # A page of changes has as many as the budget still allows, which depends on what was read before.

@@ -271,6 +271,11 @@ class Maker:
         self.draft.budget.directives -= 1
         kind = GraphQLNonNull(GraphQLBoolean)
         value = self._chance(0.5)
+        if self._chance(0.1) and self.draft.budget.variables > 0:  # a condition that is null is an error of the object
+            condition = self._variable(kind, value)
+            self.draft.declared[-1] = f"{condition}: Boolean = true"
+            self.draft.variables[condition[1:]] = None
+            return f" @{self.random.choice(('skip', 'include'))}(if: {condition})"
         condition = self._variable(kind, value) if self._chance(0.6) else self._literal(value, kind)
         return f" @{self.random.choice(('skip', 'include'))}(if: {condition})"
 

@@ -11,16 +11,22 @@ EARTH_KILOMETERS = 6371.0088
 PLAIN = {
     "ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ŧ": "t", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe", "ß": "ss",
 }  # fmt: skip
+# "Other forms of a letter count as that letter", of which lists.md has the list; "nor does a tatweel".
+PLAIN |= dict(zip("ךםןףץґ", "כמנפצг", strict=True))
+PLAIN |= {"ٱ": "ا", "ـ": "", **dict.fromkeys("ةھہۃە", "ه"), **dict.fromkeys("ىیے", "ي"), **dict.fromkeys("کڪ", "ك")}
 # "An apostrophe, hyphen, full stop or middle dot, and letters that are written for one" (find-nodes.md).
 SIGNS = "'’.-‐‑`´‘·ʻʼʹ"
 
 
 @lru_cache(100_000)
 def folded(text: str) -> str:
-    """ "Texts are folded, not collated: NFKD, without combining marks, casefolded" (decisions/sorting.md)."""
+    """ "Texts are folded, not collated: NFKD, without combining marks, casefolded" (decisions/sorting.md). "What nobody
+    sees … does not count, … and the digits of all scripts are those of ASCII" (lists.md).
+    """
     plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     again = unicodedata.normalize("NFKD", plain.casefold())
-    return "".join(PLAIN.get(c, c) for c in again if not unicodedata.combining(c))
+    seen = [c for c in again if not unicodedata.combining(c) and unicodedata.category(c) != "Cf"]
+    return "".join(str(int(c)) if c.isdecimal() else PLAIN.get(c, c) for c in seen)
 
 
 def sort_text(text: str) -> str:

@@ -1,6 +1,7 @@
 """What is near a point: nodes, order and distances against brute force, on both stores, compiled and interpreted."""
 
 import math
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,10 +11,13 @@ from graph.hierarchies.attribute import attribute
 from graph.hierarchies.locations import Location
 from graph.hierarchies.node import Node
 from resolvers.session.cache import PageCache, TreeVersionCache
+from store.checking.check import Check
 from store.engine import ReadUsage, Store
+from store.model.hierarchy import Hierarchy
 from store.model.keys import Path
 from store.model.paths import format_path, parse_path
 from store.model.records import Record
+from store.model.values import NO_RULES
 from store.search.cells import Point
 from store.writing.create_update import Create, Update
 from store.writing.move_delete import Delete, Move, Policy
@@ -84,6 +88,25 @@ def world(seed: int, cities: int = 60) -> list[tuple[Any, ...]]:
     return rows
 
 
+class Ruleless:
+    """A class as it was when its attributes had no rules, so that values are stored which break them now."""
+
+    def __init__(self, cls: type[Node]) -> None:
+        self._now = cls.definition()
+
+    def definition(self) -> Hierarchy:
+        levels = {
+            name: replace(
+                level, attributes={key: replace(one, rules=NO_RULES) for key, one in level.attributes.items()}
+            )
+            for name, level in self._now.levels.items()
+        }
+        return replace(self._now, levels=levels)
+
+
+FORMER: Any = Ruleless(Location)
+
+
 def brute(records: list[Record], center: Point, kilometers: float, first: int) -> list[dict[str, Any]]:
     """The edges of the right answer, each with `kilometers` and the `id` of the node."""
     found = []
@@ -124,7 +147,7 @@ async def check(store: Store, client: Client, random: Random, *, times: int = 8)
 
 async def test_what_is_near_is_what_a_scan_finds_also_after_edits_of_nodes_and_of_what_lies_above(store):
     random = Random(5)  # noqa: S311
-    await plant(store, Location, world(5))
+    await plant(store, FORMER, world(5))
     client, writer = Client(store, Location), Writer(store)
     await check(store, client, random, times=25)
 
@@ -149,7 +172,7 @@ async def test_what_is_near_is_what_a_scan_finds_also_after_edits_of_nodes_and_o
 
 
 async def test_one_search_takes_two_rounds_and_the_index_once_a_second(store, exact):
-    await plant(store, Location, world(1))
+    await plant(store, FORMER, world(1))
     now = 0.0
     client = Client(store, Location, page_cache=lambda: PageCache(1_000_000, TreeVersionCache(0.0, clock=lambda: now)))
     for center in CENTERS:
@@ -163,7 +186,7 @@ async def test_one_search_takes_two_rounds_and_the_index_once_a_second(store, ex
 
 
 async def test_a_caller_finds_what_is_near_in_her_part(store):
-    await plant(store, Location, world(11))
+    await plant(store, FORMER, world(11))
     records, who = await all_records(store, "location"), caller("read:location/US/A")
     server = Server(store, Location)
     for center in CENTERS:
@@ -248,3 +271,34 @@ async def test_kilometers_may_be_zero(store):
     query = "{ locationsNear(latitude: 12.5, longitude: -180, kilometers: 0) { edges { kilometers } complete } }"
     reply = await Client(store, Location).ask(query)
     assert reply.data == {"locationsNear": {"edges": [{"kilometers": 0.0}], "complete": True}}
+
+
+CREATED = """mutation($site: SiteAttributes!) {
+  createYard(input: {key: "new", name: "New", attributes: {site: $site}}, dryRun: true) { node { id } } }"""
+BOUNDS = "{ hierarchies { levels { attributes { minimum maximum } } } }"
+BEYOND = [
+    ({"north": 90.0, "east": -180.0}, None), ({"north": 141.0}, "north: 141.0 is more than the maximum 90"),
+    ({"north": -90.5}, "is less than the minimum -90"), ({"east": 500.0}, "east: 500.0 is more than the maximum 180"),
+]  # fmt: skip
+
+
+async def test_coordinates_have_the_bounds_of_the_earth_and_stored_ones_beyond_are_read_and_not_found(store: Store):
+    former: Any = Ruleless(Yard)
+    await plant(store, former, [(("a",), "SITE", "a", {"north": 141.0, "east": 500.0}), (("b",), "SITE", "b", {})])
+    server, who = Server(store, Yard), caller("write:yard")
+    (yard,) = (await server.data(who, BOUNDS))["hierarchies"]
+    bounds = [(one["minimum"], one["maximum"]) for one in yard["levels"][0]["attributes"]]
+    assert bounds == [("-90.0", "90.0"), ("-180.0", "180.0")]
+    for site, sentence in BEYOND:
+        messages = [one["message"] for one in (await server.write(who, CREATED, site=site)).get("errors", [])]
+        assert len(messages) == (sentence is not None)
+        assert not sentence or sentence in messages[0]
+    near = 'yardsNear(latitude: 39, longitude: 140, kilometers: 2000, under: "%s") { nodes { id } }'
+    found = await server.data(who, f'{{ site(path: "a") {{ north east }} a: {near % "a"} b: {near % "b"} }}')
+    assert found == {"site": {"north": 141.0, "east": 500.0}, "a": {"nodes": []}, "b": {"nodes": []}}
+    check = Check(store, {"yard": Yard.definition()}, "")
+    assert [one async for one in check.findings()] == []
+    assert check.undefined["yard"].sentences() == [
+        "yard: 1 node of SITE has a value of east that is more than the maximum 180.0, such as a.",
+        "yard: 1 node of SITE has a value of north that is more than the maximum 90.0, such as a.",
+    ]

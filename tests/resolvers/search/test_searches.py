@@ -157,6 +157,26 @@ async def test_signs_inside_words_are_found_with_and_without_them_at_every_lengt
         assert [node["name"] for node in found["nodes"]] == expected, text
 
 
+WRITTEN = {
+    "شـابـوص": ["شابوص"], "المدينة": ["المدينه"], "علي": ["على", "علی"], "ایران": ["ايران", "إيران"],
+    "كرمان": ["کرمان"], "أحمد": ["احمد", "ٱحمد"], "ہندوستان": ["هندوستان", "ھندوستان"], "مدرسة ٢٠": ["مدرسه 20", "۲۰"],
+    "می\u200cخواهم": ["میخواهم", "می خواهم", "مي\u200cخواهم"], "کتابخانه": ["كتاب\u200cخانه"], "दिल्ली १२": ["12"],
+    "๙ แขวง": ["9"], "\u200fחיפה\u200e": ["חיפה"], "ශ\u0dca\u200dර": ["ශ\u0dcaර"], "מלך": ["מלכ"], "Ґалаґан": ["галаг"],
+    "Fire\u200bFly": ["firefly", "fire fly"], "Foot\u2060path": ["\u061cfootpath"],
+}  # fmt: skip
+"""Names, and texts that write them with other signs for the same letters and digits, or without what nobody sees."""
+
+
+async def test_letters_and_digits_are_found_however_they_are_written(store: Store) -> None:
+    await plant(store, Spot, [((f"n{place}",), "ZONE", name) for place, name in enumerate(WRITTEN)])
+    client = Client(store, Spot, planned=False)
+    query = "query($text: String!) { searchSpots(text: $text) { complete nodes { name } } }"
+    for name, texts in WRITTEN.items():
+        for text in (name, *texts):
+            found = (await client.ask(query, text=text)).data["searchSpots"]
+            assert found == {"complete": True, "nodes": [{"name": name}]}, (name, text)
+
+
 async def test_names_are_found_as_the_table_of_the_docs_says(store: Store) -> None:
     page = (Path(__file__).parents[3] / "docs" / "find-nodes.md").read_text()
     rows = [line.split("|")[1:-1] for line in page.partition("| name | is found by")[2].splitlines()[2:10]]
