@@ -104,7 +104,7 @@ def test_an_error_of_the_response_keeps_its_message_and_its_code(clade, gateway)
 
 
 def test_the_form_of_the_recipes_shows_every_fault_beside_its_field(gateway, tmp_path: Path):
-    for name in ("clade.mjs", "form.mjs"):
+    for name in ("clade.mjs", "form.mjs", "sentences.mjs"):
         (tmp_path / name).write_text(FILES[name].replace(f"{ADDRESS}/graphql", gateway.url))
 
     def form(**values: str) -> str:
@@ -112,10 +112,10 @@ def test_the_form_of_the_recipes_shows_every_fault_beside_its_field(gateway, tmp
 
     number, name, brand, price = form(key=" ", name="", price="12,50", brand="b" * 17_000).splitlines()
     for row, label, message in (
-        (number, "Number", "A new key has no character that nobody sees"),
-        (name, "Name", "A name must be a non-empty string"),
+        (number, "Number", "one that is seen"),
+        (name, "Name", "The name is empty"),
         (brand, "Brand", "brand has 17,000 characters"),
-        (price, "Price", "price: &#34;12,50&#34; is not a valid Decimal"),
+        (price, "Price", "price: &#34;12,50&#34; is not a number"),
     ):
         assert (label in row, row.count('role="alert"'), message in row) == (True, 1, True), row
     assert form(key="P-1", name="One", price="12.50") == "Made Electronics/Televisions/P-1.\n"

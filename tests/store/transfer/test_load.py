@@ -227,7 +227,7 @@ REJECTED: dict[str, tuple[list[Told], dict[int, str], set[str]]] = {
     ),
     "below a rejected row": (
         [("FR", "COUNTRY", {"population": "many"}), ("FR/X", "STATE"), ("FR/X/Y", "CITY")],
-        {1: 'population: "many" is not a valid Long (a 64-bit integer).',
+        {1: 'population: "many" is not a whole number; write one like 12.',
          2: "Parent FR is missing, since row 1 was rejected.",
          3: "Parent FR/X is missing, since row 2 was rejected."},
         set(),
