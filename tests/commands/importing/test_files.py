@@ -383,7 +383,8 @@ DIRTY = {
     ),
     "JSON as a tree": Dirty(
         "c.json", json.dumps(TREE).encode(), 3,
-        {2: 'population: "many" is not a whole number', 3: '"children" is a list of nodes, or an object of nodes by key.',
+        {2: 'population: "many" is not a whole number',
+         3: '"children" is a list of nodes, or an object of nodes by key.',
          4: "The node below US has no key and no name.", 7: "The node below US/NE has no level; write"},
         "", [(b'"many"', b"7")], 4,
     ),
