@@ -102,6 +102,7 @@ def project(clade: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "page.mjs",
         "menu.mjs",
         "form.mjs",
+        "sentences.mjs",
     ]
     assert FILES["clade.mjs"].count(ADDRESS) == FILES["page.mjs"].count(PORT) == 1
     for name, text in FILES.items():

@@ -30,28 +30,30 @@ FAULTY = [
     (
         "createLocation",
         {"parent": {"path": "US/none"}, "key": "", "name": "", "attributes": {"city": {"timezone": "x" * 17_000}}},
-        [(INPUT, ["name"], None), (INPUT, ["attributes", "city", "timezone"], "maxLength"),
-         ("BAD_PATH", ["key"], None), ("NOT_FOUND", ["parent"], None)],
+        [(INPUT, ["name"], "empty"), (INPUT, ["attributes", "city", "timezone"], "maxLength"),
+         ("BAD_PATH", ["key"], "empty"), ("NOT_FOUND", ["parent"], "missing")],
     ),
     (
         "createCategoryNode",
         {"key": "TV", "name": "x", "attributes": {"product": {"price": "12,50"}}},
-        [(INPUT, ["attributes", "product", "price"], None), ("MISPLACED", ["parent"], None)],
+        [(INPUT, ["attributes", "product", "price"], "type"), ("MISPLACED", ["parent"], "misplaced")],
     ),
     (
         "updateLocation",
         {"node": {"path": "US"}, "name": "", "expectedRevision": 3, "attributes": {"city": {"timezone": None}}},
-        [(INPUT, ["name"], None), ("CONFLICT", ["expectedRevision"], None), ("WRONG_LEVEL", ["attributes"], None)],
+        [(INPUT, ["name"], "empty"), ("CONFLICT", ["expectedRevision"], "conflict"),
+         ("WRONG_LEVEL", ["attributes"], "level")],
     ),
     (
         "moveLocation",
         {"node": {"path": "US//NE"}, "to": {"root": False}, "key": "", "position": {"first": False}},
-        [("BAD_PATH", ["node"], None), (INPUT, ["to"], None), (INPUT, ["position"], None), ("BAD_PATH", ["key"], None)],
+        [("BAD_PATH", ["node"], "path"), (INPUT, ["to"], "required"), (INPUT, ["position"], "required"),
+         ("BAD_PATH", ["key"], "empty")],
     ),
     (
         "deleteLocation",
         {"node": {"path": "US/NE"}, "expectedRevision": 2},
-        [("CONFLICT", ["expectedRevision"], None), ("NOT_EMPTY", ["policy"], None)],
+        [("CONFLICT", ["expectedRevision"], "conflict"), ("NOT_EMPTY", ["policy"], "notEmpty")],
     ),
 ]  # fmt: skip
 PAYLOAD = "{ node { id } userErrors { code message field rule edit } }"

@@ -324,8 +324,8 @@ DIRTY = {
     ),
     "quotes in the middle of a cell, rows of two lines": Dirty(
         "c.csv", b'Country,City\nUS,"St." Louis\nUS,"O""Fallon, MO"\nUS,"two\nlines"\n\nUS,O\0maha\n', 2,
-        {2: "The row is not valid CSV:", 4: 'Column "City": A path has the character U+000A',
-         7: 'Column "City": A path has the character U+0000'},
+        {2: "The row is not valid CSV:", 4: 'Column "City": A key has the character U+000A',
+         7: 'Column "City": A key has the character U+0000'},
         "", [(b'"St." Louis', b"St. Louis"), (b'"two\nlines"', b"two lines"), (b"\0", b"")], 5,
     ),
     "gzip": Dirty(
@@ -472,9 +472,9 @@ LINES = [
         '{"path": ["US", [7]], "level": "CITY"}',
         "A key is a text or a whole number of at most 64 bits, not [7]; write a",
     ),
-    ('{"path": [], "level": "CITY"}', "A path has 1 to 32 segments, not 0."),
+    ('{"path": [], "level": "CITY"}', "A path has 1 to 32 keys, not 0."),
     ('{"path": "US//Omaha", "level": "CITY"}', "The path has an empty key;"),
-    ('{"path": ["' + '","'.join("x" * 33) + '"], "level": "CITY"}', "A path has 1 to 32 segments, not 33."),
+    ('{"path": ["' + '","'.join("x" * 33) + '"], "level": "CITY"}', "A path has 1 to 32 keys, not 33."),
     ('{"path": "US"}', "The level is missing; location has COUNTRY, REGION,"),
     ('{"path": "US", "level": null}', "The level is missing;"),
     ('{"path": "US", "level": 3}', 'location has no level "3";'),
@@ -489,7 +489,7 @@ LINES = [
     ('{"path": "US", "level": "COUNTRY", "names": ["en"]}', 'names: ["en"] is not texts by language; write them'),
     (
         json.dumps({"path": "US", "level": "COUNTRY", "names": {f"de-{n:03}": "x" for n in range(51)}}),
-        "A node has names in 51 languages; at most 50 are allowed.",
+        "names has 51 languages; at most 50 are allowed.",
     ),
 ]
 

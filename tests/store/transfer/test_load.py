@@ -302,7 +302,7 @@ async def test_a_leftover_id_record_is_used_again(store: Store) -> None:
 
 async def test_a_node_past_400_kb_is_rejected(store: Store) -> None:
     outcome = await imported(store, [("A", "CATEGORY"), ("A/B", "CATEGORY", {"note": "x" * 410_000})], CATEGORY)
-    assert "takes 410" in reasons(outcome)[2]
+    assert "take 410" in reasons(outcome)[2]
     assert await paths(store, "category") == ["A"]
 
 
